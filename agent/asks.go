@@ -3,10 +3,12 @@ package agent
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/membership"
 )
 
 // ask gives a command to the elector, and keeps the channel for its reply.
@@ -65,4 +67,28 @@ func (l *loop) Ask(ctx context.Context, build func(election.RequestID) election.
 func (l *loop) Ping(ctx context.Context) error {
 	_, err := l.Ask(ctx, nil)
 	return err
+}
+
+// ask is a command and the channel for its reply. Without build it only tests whether the loop
+// answers.
+type ask struct {
+	build func(election.RequestID) election.Input
+	reply chan election.Reply // has room for the reply
+	gone  <-chan struct{}     // closed: the caller no longer waits
+}
+
+type pending struct {
+	reply chan election.Reply
+	gone  <-chan struct{} // closed: the caller no longer waits
+}
+
+// drain notifies the other agents that this one is drained, or is not any more.
+func (l *loop) drain(on bool) {
+	l.draining, l.drainedAt = on, time.Time{}
+	if on && l.drained != nil {
+		l.drainedAt = l.drained()
+	}
+	if err := l.gossip.Update(func(m *membership.Member) { m.Draining = on }); err != nil {
+		l.logger.Warn("the other agents can't be notified of the drain", "err", err)
+	}
 }

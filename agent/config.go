@@ -228,15 +228,18 @@ func resolvePaths(c *Config) error {
 	if c.Socket == "" {
 		c.Socket = client.DefaultSocket()
 	}
-	for flag, path := range map[string]*string{"data-dir": &c.DataDir, "socket": &c.Socket, "read-socket": &c.ReadSocket, "record-dir": &c.RecordDir, "key-file": &c.KeyFile} {
-		if *path == "" {
+	for _, p := range []struct {
+		flag string
+		path *string
+	}{{"data-dir", &c.DataDir}, {"socket", &c.Socket}, {"read-socket", &c.ReadSocket}, {"record-dir", &c.RecordDir}, {"key-file", &c.KeyFile}} {
+		if *p.path == "" {
 			continue
 		}
-		abs, err := filepath.Abs(*path)
+		abs, err := filepath.Abs(*p.path)
 		if err != nil {
-			return configError(flag, "give an absolute path", "%v", err)
+			return configError(p.flag, "give an absolute path", "%v", err)
 		}
-		*path = abs
+		*p.path = abs
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -15,11 +14,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/footprint"
 	"github.com/doyen-election/doyen/agent/hook"
-	"github.com/doyen-election/doyen/agent/record"
-	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/keeper"
-	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 const (
@@ -269,82 +264,5 @@ func (a *agent) flushHistory() {
 	select {
 	case <-written:
 	case <-time.After(flushLimit):
-	}
-}
-
-// known is what the keeper needs to know if this life ends.
-func (a *agent) known() keeper.Known {
-	k := keeper.Known{Lock: store.LockOf(a.cfg.DataDir), Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer()), Hooks: map[election.Name]string{}}
-	cfg := a.settings.Load()
-	if cfg.OnChange != "" {
-		k.Hooks[election.Default] = cfg.OnChange
-	}
-	for name, e := range cfg.Elections {
-		k.Hooks[election.Name(name)] = e.OnChange // of every other one too
-	}
-	if a.record != nil {
-		k.Record = record.Path(a.cfg.RecordDir, a.cfg.Socket, a.cfg.Name)
-	}
-	return k
-}
-
-// notify reports a state to the service manager, if there is one.
-func (a *agent) notify(state string) {
-	if _, err := daemon.SdNotify(false, state); err != nil {
-		a.logger.Debug("the service manager can't be notified", "err", err)
-	}
-}
-
-// tellStatus has the service manager, if there is one, show who leads.
-func (a *agent) tellStatus(ctx context.Context) {
-	if os.Getenv("NOTIFY_SOCKET") == "" {
-		return
-	}
-	follower, err := a.loop.hub.Await(string(election.Default))
-	if err != nil {
-		return
-	}
-	defer follower.Close()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case _, open := <-follower.Ready():
-			if !open {
-				return
-			}
-		}
-		changes, _, _ := follower.Take()
-		if len(changes) == 0 {
-			continue
-		}
-		text := "nobody leads"
-		if c := changes[len(changes)-1]; c.Leader != nil {
-			text = fmt.Sprintf("%s leads, term %d", c.Leader.Name, c.Term)
-		}
-		a.notify("STATUS=" + text)
-	}
-}
-
-// watchdog shows the service manager, if it asked for that, that the loop answers. The service
-// manager restarts an agent whose loop hangs.
-func (a *agent) watchdog(ctx context.Context) {
-	interval, err := daemon.SdWatchdogEnabled(false)
-	if err != nil || interval <= 0 {
-		return
-	}
-	tick := time.NewTicker(interval / 3)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			ping, cancel := context.WithTimeout(ctx, interval/3)
-			if a.loop.Ping(ping) == nil {
-				a.notify(daemon.SdNotifyWatchdog)
-			}
-			cancel()
-		}
 	}
 }

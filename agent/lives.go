@@ -1,15 +1,19 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/keeper"
+	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 // reasonRestarted is the reason of the entries that begin the history of a later life.
@@ -140,4 +144,45 @@ func (l *loop) enterRestart(now election.Instant) {
 		l.hub.Publish(api.Change{Time: at, Type: entry.Type, Election: entry.Election, Leader: entry.Leader, IsLeader: leads,
 			Term: entry.Term, Reason: entry.Reason, BoottimeNS: entry.BoottimeNS})
 	}
+}
+
+// recordVoters puts on record where the other voters are, as far as that is known.
+func (l *loop) recordVoters() {
+	if l.roster == nil {
+		return
+	}
+	var voters []record.Voter
+	for _, m := range l.presence.members {
+		if l.roster.Has(m.Peer) && m.Peer != l.self.Peer {
+			voters = append(voters, record.Voter{Peer: m.Peer, Gossip: m.GossipAddr, Stream: m.PeerAddr})
+		}
+	}
+	for _, was := range slices.Concat(l.known, l.recorded) { // a voter that is away may be back before the next life
+		same := func(v record.Voter) bool { return v.Peer == was.Peer }
+		if l.roster.Has(was.Peer) && was.Peer != l.self.Peer && !slices.ContainsFunc(voters, same) {
+			voters = append(voters, was)
+		}
+	}
+	slices.SortFunc(voters, func(a, b record.Voter) int { return cmp.Compare(a.Peer, b.Peer) })
+	if slices.Equal(voters, l.recorded) {
+		return
+	}
+	l.recorded = voters
+	l.kept(l.record.SetVoters(voters))
+}
+
+// known is what the keeper needs to know if this life ends.
+func (a *agent) known() keeper.Known {
+	k := keeper.Known{Lock: store.LockOf(a.cfg.DataDir), Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer()), Hooks: map[election.Name]string{}}
+	cfg := a.settings.Load()
+	if cfg.OnChange != "" {
+		k.Hooks[election.Default] = cfg.OnChange
+	}
+	for name, e := range cfg.Elections {
+		k.Hooks[election.Name(name)] = e.OnChange // of every other one too
+	}
+	if a.record != nil {
+		k.Record = record.Path(a.cfg.RecordDir, a.cfg.Socket, a.cfg.Name)
+	}
+	return k
 }

@@ -173,31 +173,6 @@ func (l *loop) reach() {
 	l.recordVoters()
 }
 
-// recordVoters puts on record where the other voters are, as far as that is known.
-func (l *loop) recordVoters() {
-	if l.roster == nil {
-		return
-	}
-	var voters []record.Voter
-	for _, m := range l.presence.members {
-		if l.roster.Has(m.Peer) && m.Peer != l.self.Peer {
-			voters = append(voters, record.Voter{Peer: m.Peer, Gossip: m.GossipAddr, Stream: m.PeerAddr})
-		}
-	}
-	for _, was := range slices.Concat(l.known, l.recorded) { // a voter that is away may be back before the next life
-		same := func(v record.Voter) bool { return v.Peer == was.Peer }
-		if l.roster.Has(was.Peer) && was.Peer != l.self.Peer && !slices.ContainsFunc(voters, same) {
-			voters = append(voters, was)
-		}
-	}
-	slices.SortFunc(voters, func(a, b record.Voter) int { return cmp.Compare(a.Peer, b.Peer) })
-	if slices.Equal(voters, l.recorded) {
-		return
-	}
-	l.recorded = voters
-	l.kept(l.record.SetVoters(voters))
-}
-
 // connect records whether a peer is connected, in a new map: pictures share the old one.
 func (l *loop) connect(p election.PeerID, up bool) {
 	next := make(map[election.PeerID]bool, len(l.connected)+1)
@@ -210,4 +185,27 @@ func (l *loop) connect(p election.PeerID, up bool) {
 		delete(next, p)
 	}
 	l.connected = next
+}
+
+// namesOf returns the names of all voters and members. The name of a present member replaces
+// the one in the roster, or the one that the agent had when it left.
+func namesOf(self election.PeerID, name string, v *membership.View, r *election.Roster) map[election.PeerID]string {
+	names := map[election.PeerID]string{}
+	for _, voter := range r.All() {
+		names[voter.Peer] = voter.Name
+	}
+	for _, members := range [][]membership.Member{v.Departed, v.Members} {
+		for _, m := range members {
+			names[m.Peer] = m.Name
+		}
+	}
+	names[self] = name
+	return names
+}
+
+func (l *loop) nameOf(p election.PeerID) string {
+	if name, ok := l.names[p]; ok {
+		return name
+	}
+	return string(p)
 }

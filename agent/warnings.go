@@ -163,7 +163,7 @@ func (l *loop) otherWarnings(now election.Instant, status *elector.Status) []api
 	if problem := l.network.Unsendable(); problem != "" {
 		all = append(all, api.Warning{Code: warnUnsendable, Message: problem})
 	}
-	all = append(all, l.standing(status)...)
+	all = append(all, l.candidacyWarnings(status)...)
 	all = append(all, l.unhealthy()...)
 	return append(all, l.presence.warnings(now)...)
 }
@@ -265,4 +265,27 @@ func (w *warnings) graceOf(a api.Warning) time.Duration {
 		return w.grace
 	}
 	return 0
+}
+
+// drainedLong is after how long there is a warning about a drain that was probably forgotten.
+const drainedLong = 24 * time.Hour
+
+// candidacyWarnings warns about a long drain, and about elections that should have candidates. Without a
+// quorum nobody can lead, which has a warning of its own.
+func (l *loop) candidacyWarnings(s *elector.Status) (all []api.Warning) {
+	if s.Draining && !l.drainedAt.IsZero() && time.Since(l.drainedAt) >= drainedLong {
+		all = append(all, api.Warning{Code: warnDrained, Message: fmt.Sprintf(
+			"this agent has been drained since %s and can't be elected: if the maintenance has ended, run doyen drain off", l.drainedAt.UTC().Format("2006-01-02 15:04 UTC"))})
+	}
+	if s.Quorum.Enabled && !s.Quorum.Exists {
+		return all
+	}
+	for _, name := range l.expected {
+		if c, ok := contestOf(s, name); ok && len(c.Candidates) > 0 {
+			continue
+		}
+		all = append(all, api.Warning{Code: warnCandidates, Message: fmt.Sprintf(
+			"nobody is a candidate in %s, which this agent's configuration expects: start an agent or a program that may lead it, or end a drain (`doyen members` shows who is drained)", name)})
+	}
+	return all
 }

@@ -41,6 +41,10 @@ func write(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(data) // the client may have gone
 }
 
+func badRequest(w http.ResponseWriter, message string) {
+	fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: message})
+}
+
 func tooLarge() api.ErrorDetail {
 	return api.ErrorDetail{Code: api.CodeTooLarge, Message: "the body is over the limit of " + strconv.Itoa(maxBody) + " bytes"}
 }
@@ -67,7 +71,7 @@ func receive(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	case err != nil:
 		w.Header().Set("Connection", "close")
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "the body did not arrive completely"})
+		badRequest(w, "the body did not arrive completely")
 		return false
 	}
 	_ = control.SetReadDeadline(time.Time{})
@@ -83,7 +87,7 @@ func body(w http.ResponseWriter, r *http.Request, v any) bool {
 		return true
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: misread(err)})
+		badRequest(w, misread(err))
 		return false
 	}
 	return true
@@ -128,9 +132,7 @@ func name(w http.ResponseWriter, r *http.Request) (election.Name, bool) {
 
 func validName(w http.ResponseWriter, s string) (election.Name, bool) {
 	if !election.ValidName(s) {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{
-			Code: api.CodeBadRequest, Message: strconv.Quote(clip(s)) + " is not a valid election name: [a-z0-9][a-z0-9._-]{0,62}",
-		})
+		badRequest(w, strconv.Quote(clip(s))+" is not a valid election name: [a-z0-9][a-z0-9._-]{0,62}")
 		return "", false
 	}
 	return election.Name(s), true
@@ -140,7 +142,6 @@ func unknownElection(w http.ResponseWriter, name election.Name) {
 	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "the election " + string(name) + " has no candidate"})
 }
 
-// refuse answers with a refusal.
 func refuse(w http.ResponseWriter, r *api.ErrorDetail) {
 	status := http.StatusConflict
 	switch r.Code {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/doyen-election/doyen/agent/access"
@@ -64,31 +66,43 @@ func (s *Server) withLink(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, linkKey{}, link{conn, s.Clock()})
 }
 
+// candidacies are the connections of programs and companions.
+type candidacies struct {
+	*Config
+	ctx     context.Context // when it ends, they end
+	streams *streams
+	// patience is how long a line of a campaign may wait for room. attention is how long a
+	// program that acts may leave lines unread.
+	patience, attention time.Duration
+	otherTime           func(pid int32) bool // whether a process has another CLOCK_BOOTTIME
+	unproven            sync.Once            // guards a line of the log
+}
+
 // campaign accepts a program's candidacy, and makes the connection its stream.
-func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
+func (h *candidacies) campaign(w http.ResponseWriter, r *http.Request) {
 	name, ok := name(w, r)
 	var request api.CampaignRequest
 	if !ok || !body(w, r, &request) {
 		return
 	}
 	if problem := implausible(request); problem != "" {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: problem})
+		badRequest(w, problem)
 		return
 	}
 	p, _ := caller(r) // authorized, so the caller is there, and so is the link
-	if s.inOtherTime(w, p) {
+	if h.inOtherTime(w, p) {
 		return
 	}
-	ceiling, ok := s.ceiling(w, p, name, request.Priority)
+	ceiling, ok := h.ceiling(w, p, name, request.Priority)
 	if !ok {
 		return
 	}
-	s.carry(w, r, func(t *stream, on link) (err error) {
+	h.carry(w, r, func(t *stream, on link) (err error) {
 		if request.Proof == nil || *request.Proof { // before it is a candidate: it has just asked, so it lives
-			s.attend(t, on)
+			h.attend(t, on)
 		}
-		t.k, err = s.Campaigns.Stand(campaign.Request{
-			Election: name, Priority: request.Priority, MaxPriority: ceiling, Meta: request.Meta, UID: p.UID, Own: s.own(p.UID), PID: p.pid,
+		t.k, err = h.Campaigns.Stand(campaign.Request{
+			Election: name, Priority: request.Priority, MaxPriority: ceiling, Meta: request.Meta, UID: p.UID, Own: h.own(p.UID), PID: p.pid,
 			Program: proof.Identify(on.conn, int64(on.accepted), t.process != nil),
 		})
 		return err
@@ -96,25 +110,25 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 }
 
 // inOtherTime reports whether a program reads another clock than the agent. If so, it answers.
-func (s *Server) inOtherTime(w http.ResponseWriter, p peer) bool {
-	if !s.otherTime(p.pid) {
+func (h *candidacies) inOtherTime(w http.ResponseWriter, p peer) bool {
+	if !h.otherTime(p.pid) {
 		return false
 	}
-	fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "this program is in another time namespace than the agent: " +
-		"it would compare deadlines with a different clock; run it in the host's time namespace, or run an agent in its own"})
+	badRequest(w, "this program is in another time namespace than the agent: "+
+		"it would compare deadlines with a different clock; run it in the host's time namespace, or run an agent in its own")
 	return true
 }
 
 // carry makes the connection a candidacy's; begin sets that candidacy.
-func (s *Server) carry(w http.ResponseWriter, r *http.Request, begin func(*stream, link) error) {
+func (h *candidacies) carry(w http.ResponseWriter, r *http.Request, begin func(*stream, link) error) {
 	link, _ := r.Context().Value(linkKey{}).(link)
-	if !s.streams.begin(link.conn) {
+	if !h.streams.begin(link.conn) {
 		unanswered(w, errors.New("the agent stops"))
 		return
 	}
-	defer s.streams.done(link.conn)
+	defer h.streams.done(link.conn)
 	w.Header().Set("Connection", "close") // a refused program leaves its place to others
-	t := &stream{server: s, unix: link.conn}
+	t := &stream{of: h, unix: link.conn}
 	defer func() {
 		if t.process != nil {
 			t.process.Close()
@@ -129,36 +143,36 @@ func (s *Server) carry(w http.ResponseWriter, r *http.Request, begin func(*strea
 
 // attend watches for the end of the process that connected. The other sockets must be closed
 // by then too, or that end proves nothing.
-func (s *Server) attend(t *stream, on link, sockets ...uint64) {
+func (h *candidacies) attend(t *stream, on link, sockets ...uint64) {
 	var err error
 	if t.process, err = proof.Of(on.conn, int64(on.accepted), sockets...); err != nil { // then its end proves nothing
-		s.unproven.Do(func() {
-			s.Logger.Info("this host can't prove that a program has ended: its successor waits for its receipt, or for the end of the lease; not logged again", "err", err)
+		h.unproven.Do(func() {
+			h.Logger.Info("this host can't prove that a program has ended: its successor waits for its receipt, or for the end of the lease; not logged again", "err", err)
 		})
 	}
 }
 
 // resume gives its candidacy back to a program that an earlier process run elected.
-func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
+func (h *candidacies) resume(w http.ResponseWriter, r *http.Request) {
 	var request api.ResumeRequest
 	if !body(w, r, &request) {
 		return
 	}
 	if problem := implausible(api.CampaignRequest{Meta: request.Meta}); problem != "" {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: problem})
+		badRequest(w, problem)
 		return
 	}
 	p, _ := caller(r)
-	if s.inOtherTime(w, p) {
+	if h.inOtherTime(w, p) {
 		return
 	}
-	s.carry(w, r, func(t *stream, on link) (err error) {
-		t.k, err = s.Campaigns.Resume(campaign.Resumption{
-			ID: r.PathValue("id"), Term: election.Term(request.Term), Meta: request.Meta, UID: p.UID, Own: s.own(p.UID),
+	h.carry(w, r, func(t *stream, on link) (err error) {
+		t.k, err = h.Campaigns.Resume(campaign.Resumption{
+			ID: r.PathValue("id"), Term: election.Term(request.Term), Meta: request.Meta, UID: p.UID, Own: h.own(p.UID),
 			Program: proof.Identify(on.conn, int64(on.accepted), true), Held: proof.Held,
-			May: func(name election.Name) error { return s.Access.May(p.Who, access.Campaign, string(name)) },
+			May: func(name election.Name) error { return h.Access.May(p.Who, access.Campaign, string(name)) },
 			Ceiling: func(name election.Name) *int {
-				if highest, bounded := s.Access.MaxPriority(p.Who, string(name)); bounded {
+				if highest, bounded := h.Access.MaxPriority(p.Who, string(name)); bounded {
 					return &highest
 				}
 				return nil
@@ -168,7 +182,7 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
 			return err
 		}
 		if sockets, provable := t.k.Sockets(); provable {
-			s.attend(t, on, sockets...)
+			h.attend(t, on, sockets...)
 		}
 		return nil
 	})
@@ -189,15 +203,15 @@ func implausible(r api.CampaignRequest) string {
 
 // ceiling returns the highest priority that the program may have; nil: any. If the program
 // asks for more, ceiling answers and returns false.
-func (s *Server) ceiling(w http.ResponseWriter, p peer, name election.Name, asked *int) (*int, bool) {
-	highest, bounded := s.Access.MaxPriority(p.Who, string(name))
+func (h *candidacies) ceiling(w http.ResponseWriter, p peer, name election.Name, asked *int) (*int, bool) {
+	highest, bounded := h.Access.MaxPriority(p.Who, string(name))
 	if !bounded {
 		return nil, true
 	}
 	if asked != nil && *asked > highest {
 		fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: fmt.Sprintf(
 			"priority %d is above %d, the highest that user %s may have in %s: ask for less, or ask an administrator to raise `%s` in the agent's configuration file",
-			*asked, highest, userName(p.UID), name, s.Access.PriorityKey(string(name)))})
+			*asked, highest, userName(p.UID), name, h.Access.PriorityKey(string(name)))})
 		return nil, false
 	}
 	return &highest, true
@@ -214,31 +228,30 @@ func refused(w http.ResponseWriter, err error) {
 
 // campaigns lists the candidates of this host. Only callers that may give a campaign's receipt
 // see its ID.
-func (s *Server) campaigns(w http.ResponseWriter, r *http.Request) {
+func (h *candidacies) campaigns(w http.ResponseWriter, r *http.Request) {
 	p, _ := caller(r)
-	all := s.Campaigns.Campaigns()
+	all := h.Campaigns.Campaigns()
 	for i := range all {
-		if s.Access == nil || !s.Access.Owns(p.Who, uint32(all[i].UID)) {
+		if h.Access == nil || !h.Access.Owns(p.Who, uint32(all[i].UID)) {
 			all[i].Campaign = ""
 		}
 	}
 	answer(w, api.Campaigns{Campaigns: all})
 }
 
-// stopped handles a receipt.
-func (s *Server) stopped(w http.ResponseWriter, r *http.Request) {
+func (h *candidacies) stopped(w http.ResponseWriter, r *http.Request) {
 	var request api.StoppedRequest
 	if !body(w, r, &request) {
 		return
 	}
 	p, _ := caller(r)
-	began := s.Clock()
-	err := s.Campaigns.Receipt(r.PathValue("id"), election.Term(request.Term), election.Reason(health.Line(request.Reason)), func(uid uint32) bool {
-		return p.UID == uid || s.Access.Own(p.UID)
+	began := h.Clock()
+	err := h.Campaigns.Receipt(r.PathValue("id"), election.Term(request.Term), election.Reason(health.Line(request.Reason)), func(uid uint32) bool {
+		return p.UID == uid || h.Access.Own(p.UID)
 	})
 	if err != nil {
 		refused(w, err)
 		return
 	}
-	answer(w, api.Outcome{Done: true, Waited: s.Clock().Sub(began).Milliseconds()})
+	answer(w, api.Outcome{Done: true, Waited: h.Clock().Sub(began).Milliseconds()})
 }

@@ -39,7 +39,7 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !election.ValidName(request.To) {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: `"to" must name an agent, as {"to":"b"}`})
+		badRequest(w, `"to" must name an agent, as {"to":"b"}`)
 		return
 	}
 	target, ok := named(s.Picture(), request.To)
@@ -174,7 +174,7 @@ func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if request.On == nil {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: `"on" must be true or false`})
+		badRequest(w, `"on" must be true or false`)
 		return
 	}
 	if request.Agent != "" && request.Agent != s.Name {
@@ -334,7 +334,6 @@ func (s *Server) leave(w http.ResponseWriter, r *http.Request) {
 	answer(w, api.Outcome{Done: true, Waited: s.Clock().Sub(began).Milliseconds()})
 }
 
-// reload reads the configuration again.
 func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
 	if !body(w, r, &struct{}{}) {
 		return

@@ -18,9 +18,11 @@ const (
 	maxLogLevel    = 24 * time.Hour
 )
 
+type debugging struct{ *Config }
+
 // debug answers with one part of a bug report, for administrators. None has a key in it.
-func (s *Server) debug(w http.ResponseWriter, r *http.Request) {
-	if !s.may(w, r, access.Admin, "") {
+func (d debugging) debug(w http.ResponseWriter, r *http.Request) {
+	if !d.may(w, r, access.Admin, "") {
 		return
 	}
 	var text bytes.Buffer
@@ -29,11 +31,11 @@ func (s *Server) debug(w http.ResponseWriter, r *http.Request) {
 		// The longer form shows the arguments of functions, some of which are keys.
 		_ = pprof.Lookup("goroutine").WriteTo(&text, 1)
 	case part == "profile":
-		if !s.profile(w, r, &text) {
+		if !d.profile(w, r, &text) {
 			return
 		}
-	case s.Debug[part] != nil:
-		text.Write(s.Debug[part]())
+	case d.Debug[part] != nil:
+		text.Write(d.Debug[part]())
 	default:
 		nothingThere(w, r)
 		return
@@ -47,12 +49,12 @@ func (s *Server) debug(w http.ResponseWriter, r *http.Request) {
 }
 
 // profile collects a CPU profile. If it can't, it answers and returns false.
-func (s *Server) profile(w http.ResponseWriter, r *http.Request, to *bytes.Buffer) bool {
+func (d debugging) profile(w http.ResponseWriter, r *http.Request, to *bytes.Buffer) bool {
 	limit := profileTime
 	if asked := r.URL.Query().Get("seconds"); asked != "" {
 		seconds, err := strconv.Atoi(asked)
 		if limit = time.Duration(seconds) * time.Second; err != nil || seconds < 1 || limit > maxProfileTime {
-			fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: `"seconds" must be 1 to ` + strconv.Itoa(int(maxProfileTime/time.Second))})
+			badRequest(w, `"seconds" must be 1 to `+strconv.Itoa(int(maxProfileTime/time.Second)))
 			return false
 		}
 	}
@@ -71,7 +73,7 @@ func (s *Server) profile(w http.ResponseWriter, r *http.Request, to *bytes.Buffe
 }
 
 // logLevel changes the level of the log for a while.
-func (s *Server) logLevel(w http.ResponseWriter, r *http.Request) {
+func (d debugging) logLevel(w http.ResponseWriter, r *http.Request) {
 	var request api.LogLevelRequest
 	if !body(w, r, &request) {
 		return
@@ -80,13 +82,13 @@ func (s *Server) logLevel(w http.ResponseWriter, r *http.Request) {
 	switch request.Level {
 	case "debug", "info", "warn", "error":
 	default:
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: `"level" must be debug, info, warn or error`})
+		badRequest(w, `"level" must be debug, info, warn or error`)
 		return
 	}
 	if request.ForMS < minLogLevel.Milliseconds() || request.ForMS > maxLogLevel.Milliseconds() {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: `"for_ms" must be 1000 (a second) to 86400000 (24 hours)`})
+		badRequest(w, `"for_ms" must be 1000 (a second) to 86400000 (24 hours)`)
 		return
 	}
 	until := time.Now().UTC().Add(limit).Truncate(time.Second)
-	answer(w, api.LogLevel{Level: request.Level, Until: until, Then: s.LogLevel(request.Level, limit)})
+	answer(w, api.LogLevel{Level: request.Level, Until: until, Then: d.LogLevel(request.Level, limit)})
 }

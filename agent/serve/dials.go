@@ -20,8 +20,8 @@ const dialBack = "dial=back"
 
 // dials tries the ports of another agent, at the addresses that gossip has. So an agent that asks
 // for it learns whether its firewall lets others in, and can have nobody else dialled.
-func (s *Server) dials(ctx context.Context, to election.PeerID) []api.Dial {
-	p := s.Picture()
+func (o others) dials(ctx context.Context, to election.PeerID) []api.Dial {
+	p := o.Picture()
 	i := slices.IndexFunc(p.View.Members, func(m membership.Member) bool { return m.Peer == to })
 	if i < 0 {
 		return nil
@@ -31,7 +31,7 @@ func (s *Server) dials(ctx context.Context, to election.PeerID) []api.Dial {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	var dialling sync.WaitGroup
-	dialling.Go(func() { all[2] = s.ping(m) })
+	dialling.Go(func() { all[2] = o.ping(m) })
 	for i, addr := range []netip.AddrPort{m.GossipAddr, m.PeerAddr} {
 		dialling.Go(func() {
 			all[i].Addr = addr.String()
@@ -53,24 +53,24 @@ func (s *Server) dials(ctx context.Context, to election.PeerID) []api.Dial {
 }
 
 // pingAll tries the way to each other agent over UDP: the caller can dial TCP itself.
-func (s *Server) pingAll() []api.Dial {
-	others := slices.DeleteFunc(slices.Clone(s.Picture().View.Members), func(m membership.Member) bool {
-		return m.Peer == s.Self.Peer || m.Status != membership.Alive && m.Status != membership.Suspect
+func (o others) pingAll() []api.Dial {
+	others := slices.DeleteFunc(slices.Clone(o.Picture().View.Members), func(m membership.Member) bool {
+		return m.Peer == o.Self.Peer || m.Status != membership.Alive && m.Status != membership.Suspect
 	})
 	all := make([]api.Dial, len(others))
 	var pinging sync.WaitGroup
 	for i, m := range others {
-		pinging.Go(func() { all[i] = s.ping(m) })
+		pinging.Go(func() { all[i] = o.ping(m) })
 	}
 	pinging.Wait()
 	return all
 }
 
-func (s *Server) ping(to membership.Member) api.Dial {
+func (o others) ping(to membership.Member) api.Dial {
 	d := api.Dial{Port: api.DialGossipUDP, Addr: to.GossipAddr.String()}
-	if s.Pings == nil {
+	if o.Pings == nil {
 		d.Error = "this agent can't try it"
-	} else if err := s.Pings(to); err != nil {
+	} else if err := o.Pings(to); err != nil {
 		d.Error = cause(err)
 	}
 	return d

@@ -54,7 +54,7 @@ func (s *Server) drillView(name election.Name) api.DrillView {
 
 func (s *Server) drillViews(r *http.Request) []api.DrillView {
 	var views []api.DrillView
-	s.askOthers(r.Context(), election.Call{Method: http.MethodGet, Path: r.URL.Path, Caller: callerWords(r)}, func(m membership.Member, a *election.CallAnswer) {
+	s.others.askOthers(r.Context(), election.Call{Method: http.MethodGet, Path: r.URL.Path, Caller: callerWords(r)}, func(m membership.Member, a *election.CallAnswer) {
 		v := api.DrillView{Changes: []api.Transition{}}
 		var its api.Drills
 		if a != nil && json.Unmarshal(a.Body, &its) == nil && len(its.Agents) == 1 {

@@ -66,7 +66,7 @@ func (s *Server) Forwarded(ctx context.Context, from election.PeerID, c election
 	}
 	out := recorder{header: http.Header{}, status: http.StatusOK}
 	if receive(&out, r) {
-		s.forwardRoutes().ServeHTTP(&out, r)
+		s.forwarding.ServeHTTP(&out, r)
 	}
 	if out.body.Len() > election.MaxCallBody {
 		return election.CallAnswer{Status: http.StatusServiceUnavailable}
@@ -86,8 +86,8 @@ func (s *Server) forwardRoutes() *http.ServeMux {
 	mux.Handle("/v1/drain", s.fromVoters(s.drain))
 	mux.Handle("/v1/voters", s.fromVoters(s.changeVoters))
 	mux.Handle("/v1/settings", s.fromVoters(s.changeSettings))
-	keys := s.fromVoters(s.changeKeys)
-	keys[http.MethodGet] = s.voterOnly(s.keys) // shows beforehand whether a change will be accepted
+	keys := s.fromVoters(s.keyChanges.changeKeys)
+	keys[http.MethodGet] = s.voterOnly(s.keyChanges.keys) // shows beforehand whether a change will be accepted
 	mux.Handle("/v1/keys", keys)
 	mux.HandleFunc("/", nothingThere)
 	return mux
@@ -245,17 +245,17 @@ func (s *Server) agents(w http.ResponseWriter, r *http.Request) {
 	if !isForwarded(r) && !s.mayAsk(w, r, 1) {
 		return
 	}
-	all := []api.AgentReport{s.reportOwn(r.Context())}
+	all := []api.AgentReport{s.others.reportOwn(r.Context())}
 	back := r.URL.RawQuery == dialBack
 	if from, ok := passedBy(r); ok && back {
-		all[0].Dials = s.dials(r.Context(), from)
+		all[0].Dials = s.others.dials(r.Context(), from)
 	}
 	if !isForwarded(r) {
 		var pinging sync.WaitGroup
 		if back {
-			pinging.Go(func() { all[0].Dials = s.pingAll() })
+			pinging.Go(func() { all[0].Dials = s.others.pingAll() })
 		}
-		others := s.reportOthers(r.Context(), back)
+		others := s.others.reportOthers(r.Context(), back)
 		pinging.Wait()
 		all = append(all, others...)
 		slices.SortFunc(all, func(a, b api.AgentReport) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
@@ -263,29 +263,32 @@ func (s *Server) agents(w http.ResponseWriter, r *http.Request) {
 	answer(w, api.Agents{Agents: all})
 }
 
+// others asks the other agents, and answers them about this one.
+type others struct{ *Config }
+
 // reportOwn describes this agent. Its lag is how long its loop takes to answer.
-func (s *Server) reportOwn(ctx context.Context) api.AgentReport {
-	p := s.Picture()
-	own := api.AgentReport{Name: s.Name, ID: string(s.Self.Peer), Version: s.Version, Draining: p.Status.Draining,
+func (o others) reportOwn(ctx context.Context) api.AgentReport {
+	p := o.Picture()
+	own := api.AgentReport{Name: o.Name, ID: string(o.Self.Peer), Version: o.Version, Draining: p.Status.Draining,
 		Warnings: append([]api.Warning{}, p.Warnings...), Keys: []api.Key{}, Reached: true}
-	if s.Keyring != nil {
-		own.Keys = s.Keyring.Keys()
+	if o.Keyring != nil {
+		own.Keys = o.Keyring.Keys()
 	}
-	began := s.Clock()
+	began := o.Clock()
 	ctx, cancel := context.WithTimeout(ctx, agentTime)
 	defer cancel()
-	_ = s.Ping(ctx) // one that does not answer lags by the whole time
-	own.LagMS = roundUp(s.Clock().Sub(began))
+	_ = o.Ping(ctx) // one that does not answer lags by the whole time
+	own.LagMS = roundUp(o.Clock().Sub(began))
 	return own
 }
 
-func (s *Server) reportOthers(ctx context.Context, back bool) []api.AgentReport {
+func (o others) reportOthers(ctx context.Context, back bool) []api.AgentReport {
 	path := "/v1/agents"
 	if back {
 		path += "?" + dialBack
 	}
 	var reports []api.AgentReport
-	s.askOthers(ctx, election.Call{Method: http.MethodGet, Path: path}, func(m membership.Member, a *election.CallAnswer) {
+	o.askOthers(ctx, election.Call{Method: http.MethodGet, Path: path}, func(m membership.Member, a *election.CallAnswer) {
 		report := api.AgentReport{Version: m.Version, Draining: m.Draining, Warnings: []api.Warning{}, Keys: []api.Key{}}
 		var its api.Agents
 		if a != nil && json.Unmarshal(a.Body, &its) == nil && len(its.Agents) == 1 {
@@ -299,20 +302,20 @@ func (s *Server) reportOthers(ctx context.Context, back bool) []api.AgentReport 
 
 // askOthers makes a call at all other agents that are known. take is called once for each of them,
 // one after another, with the answer; nil: it answered with an error, or not at all.
-func (s *Server) askOthers(ctx context.Context, c election.Call, take func(membership.Member, *election.CallAnswer)) {
-	p := s.Picture()
+func (o others) askOthers(ctx context.Context, c election.Call, take func(membership.Member, *election.CallAnswer)) {
+	p := o.Picture()
 	var asking sync.WaitGroup
 	var taking sync.Mutex
 	for _, m := range append(slices.Clone(p.View.Members), p.absent()...) {
-		if m.Peer == s.Self.Peer {
+		if m.Peer == o.Self.Peer {
 			continue
 		}
 		asking.Go(func() {
 			var answered *election.CallAnswer
-			if s.Other != nil {
+			if o.Other != nil {
 				ctx, cancel := context.WithTimeout(ctx, agentTime+forwardSlack)
 				defer cancel()
-				if a, err := s.Other.Call(ctx, m.Peer, c); err == nil && a.Status == http.StatusOK {
+				if a, err := o.Other.Call(ctx, m.Peer, c); err == nil && a.Status == http.StatusOK {
 					answered = &a
 				}
 			}
@@ -324,7 +327,6 @@ func (s *Server) askOthers(ctx context.Context, c election.Call, take func(membe
 	asking.Wait()
 }
 
-// recorder keeps an answer in memory.
 type recorder struct {
 	header http.Header
 	status int

@@ -80,7 +80,7 @@ func TestAProgramIsGoneOnlyIfNobodyHoldsItsConnection(t *testing.T) {
 		if _, err := io.WriteString(in, word+"\n"); err != nil {
 			t.Fatal(err)
 		}
-		s := &stream{server: &Server{Config: Config{Clock: boottime.Now}, streams: newStreams()}, process: p}
+		s := &stream{of: &candidacies{Config: &Config{Clock: boottime.Now}, streams: newStreams()}, process: p}
 		got := s.gone(boottime.Now().Add(time.Hour))
 		if err := cmd.Wait(); err != nil {
 			t.Fatalf("%v: %s", err, &out)

@@ -56,11 +56,19 @@ func (t *turn) giveBack() {
 	t.until = 0
 }
 
-func (s *Server) keys(w http.ResponseWriter, _ *http.Request) {
-	answer(w, api.Keys{Keys: s.Keyring.Keys()})
+type keyChanges struct {
+	*Config
+	ctx      context.Context
+	others   others
+	rotating sync.Mutex // held by a rotation of the cluster keys
+	turn     turn
 }
 
-func (s *Server) changeKeys(w http.ResponseWriter, r *http.Request) {
+func (k *keyChanges) keys(w http.ResponseWriter, _ *http.Request) {
+	answer(w, api.Keys{Keys: k.Keyring.Keys()})
+}
+
+func (k *keyChanges) changeKeys(w http.ResponseWriter, r *http.Request) {
 	var request api.KeysRequest
 	if !body(w, r, &request) {
 		return
@@ -76,37 +84,37 @@ func (s *Server) changeKeys(w http.ResponseWriter, r *http.Request) {
 		bad = `"without" goes with "rotate":true only`
 	}
 	if bad != "" {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: bad})
+		badRequest(w, bad)
 		return
 	}
 	if request.Rotate {
-		s.rotate(w, r, request)
+		k.rotate(w, r, request)
 		return
 	}
-	if !s.takeTurn(from) {
+	if !k.takeTurn(from) {
 		refuse(w, keysBusy())
 		return
 	}
 	if request.Use != "" && !passed && !request.Force {
-		if refused := s.lacking(r.Context(), request.Use); refused != nil {
+		if refused := k.lacking(r.Context(), request.Use); refused != nil {
 			refuse(w, refused)
 			return
 		}
 	}
-	if refused := s.Keyring.ChangeKeys(request); refused != nil {
+	if refused := k.Keyring.ChangeKeys(request); refused != nil {
 		refuse(w, refused)
 		return
 	}
-	s.keys(w, r)
+	k.keys(w, r)
 }
 
 // takeTurn reports whether an agent may change the keys now. With a single key there is no
 // rotation under way: it has not started here, or has ended.
-func (s *Server) takeTurn(by election.PeerID) bool {
-	if len(s.Keyring.Keys()) == 1 {
-		s.keyTurn.giveBack()
+func (k *keyChanges) takeTurn(by election.PeerID) bool {
+	if len(k.Keyring.Keys()) == 1 {
+		k.turn.giveBack()
 	}
-	return s.keyTurn.take(by, s.Clock())
+	return k.turn.take(by, k.Clock())
 }
 
 func keysBusy() *api.ErrorDetail {
@@ -115,13 +123,13 @@ func keysBusy() *api.ErrorDetail {
 
 // lacking refuses to use a key that a member lacks, or may lack: it would be cut off. A key
 // that this agent uses already, or does not have, is left to the keyring.
-func (s *Server) lacking(ctx context.Context, print string) *api.ErrorDetail {
+func (k *keyChanges) lacking(ctx context.Context, print string) *api.ErrorDetail {
 	isIt := func(k api.Key) bool { return k.Fingerprint == print }
-	if s.Other == nil || slices.IndexFunc(s.Keyring.Keys(), isIt) <= 0 {
+	if k.Other == nil || slices.IndexFunc(k.Keyring.Keys(), isIt) <= 0 {
 		return nil
 	}
 	var lack, unreached []string
-	for _, a := range s.reportOthers(ctx, false) {
+	for _, a := range k.others.reportOthers(ctx, false) {
 		switch {
 		case !a.Reached:
 			unreached = append(unreached, a.Name)
@@ -143,7 +151,6 @@ func (s *Server) lacking(ctx context.Context, print string) *api.ErrorDetail {
 		". An agent without the key in use is cut off: add the key there first, or use it all the same with --force (\"force\":true)"}
 }
 
-// names lists agents.
 func names(list []string) string {
 	slices.Sort(list)
 	return strings.Join(slices.Compact(list), ", ")

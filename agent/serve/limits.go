@@ -72,7 +72,7 @@ func network(a net.Addr) string {
 }
 
 // own reports whether the user is root or the agent's user.
-func (s *Server) own(uid uint32) bool { return s.Access != nil && s.Access.Own(uid) }
+func (c *Config) own(uid uint32) bool { return c.Access != nil && c.Access.Own(uid) }
 
 // newWatches counts the open watches, by user.
 func newWatches(files int) *door.Places[uint32] {
@@ -80,13 +80,13 @@ func newWatches(files int) *door.Places[uint32] {
 	return door.NewPlaces[uint32](total, total/reserving)
 }
 
-// beginWatch counts one more watch of the user, or returns why the user may have no more.
-func (s *Server) beginWatch(uid uint32, favoured bool) *api.ErrorDetail {
-	share := Bound(maxWatches, s.Files) / sharing
+// begin counts one more watch of the user, or returns why the user may have no more.
+func (h watching) begin(uid uint32, favoured bool) *api.ErrorDetail {
+	share := Bound(maxWatches, h.Files) / sharing
 	if favoured {
 		share = 0
 	}
-	switch s.watches.Enter(uid, 1, share, favoured) {
+	switch h.watches.Enter(uid, 1, share, favoured) {
 	case nil:
 		return nil
 	case door.ErrShare:

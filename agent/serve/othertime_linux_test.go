@@ -29,7 +29,7 @@ func TestAProcessOfAnotherTimeNamespaceIsTold(t *testing.T) {
 }
 
 func TestAProgramWithAnotherClockMayNotStand(t *testing.T) {
-	h := hosts(t, func(s *Server) { s.otherTime = func(pid int32) bool { return pid == int32(os.Getpid()) } })
+	h := hosts(t, func(s *Server) { s.candidacies.otherTime = func(pid int32) bool { return pid == int32(os.Getpid()) } })
 	_, response, _ := h.post(t, "/v1/elections/payments/campaign", "{}")
 	if response.StatusCode != http.StatusBadRequest || len(h.Campaigns()) != 0 {
 		t.Error(response.Status)

@@ -58,14 +58,14 @@ func caller(r *http.Request) (peer, bool) {
 
 // may reports whether the caller has the right, and answers if not. Some rights are granted
 // for one election: then the election must be the given one.
-func (s *Server) may(w http.ResponseWriter, r *http.Request, right access.Right, election string) bool {
+func (c *Config) may(w http.ResponseWriter, r *http.Request, right access.Right, election string) bool {
 	p, ok := caller(r)
 	var err error
 	switch {
-	case !ok || s.Access == nil:
+	case !ok || c.Access == nil:
 		err = errors.New("changes are accepted only from processes of this host, over the Unix socket")
 	default:
-		err = s.Access.May(p.Who, right, election)
+		err = c.Access.May(p.Who, right, election)
 	}
 	if err != nil {
 		fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: err.Error()})

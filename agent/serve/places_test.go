@@ -159,10 +159,10 @@ func TestANetworkIsOneOrigin(t *testing.T) {
 }
 
 func TestWatchesAreSharedAmongUsers(t *testing.T) {
-	s := New(Config{Clock: func() election.Instant { return 0 }})
+	s := New(Config{Clock: func() election.Instant { return 0 }}).watching
 	taken := 0
 	for uid := range uint32(8) {
-		for s.beginWatch(1000+uid, false) == nil {
+		for s.begin(1000+uid, false) == nil {
 			taken++
 		}
 		if uid == 0 && taken != maxWatches/sharing {
@@ -172,14 +172,14 @@ func TestWatchesAreSharedAmongUsers(t *testing.T) {
 	if want := maxWatches - maxWatches/reserving; taken != want {
 		t.Errorf("all users together have %d watches, want %d", taken, want)
 	}
-	if s.beginWatch(0, true) != nil {
+	if s.begin(0, true) != nil {
 		t.Error("root finds no place")
 	}
 	s.watches.Leave(1000, 1)
-	if s.beginWatch(1000, false) != nil {
+	if s.begin(1000, false) != nil {
 		// root has one of the places that are not reserved now
 		s.watches.Leave(0, 1)
-		if s.beginWatch(1000, false) != nil {
+		if s.begin(1000, false) != nil {
 			t.Error("a place that became free is lost")
 		}
 	}

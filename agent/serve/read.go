@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 
+	"github.com/doyen-election/doyen/agent/history"
 	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -87,7 +88,7 @@ func consistency(w http.ResponseWriter, r *http.Request) (quorum, ok bool) {
 	case "quorum":
 		return true, true
 	}
-	fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "consistency must be quorum, or be omitted"})
+	badRequest(w, "consistency must be quorum, or be omitted")
 	return false, false
 }
 
@@ -100,8 +101,8 @@ const maxConfirmed = 32
 func (s *Server) allConfirmed(w http.ResponseWriter, r *http.Request) {
 	contests := s.Picture().contests()
 	if len(contests) > maxConfirmed {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: fmt.Sprintf(
-			"consistency=quorum works for at most %d elections at once, and there are %d: ask for each by its name", maxConfirmed, len(contests))})
+		badRequest(w, fmt.Sprintf(
+			"consistency=quorum works for at most %d elections at once, and there are %d: ask for each by its name", maxConfirmed, len(contests)))
 		return
 	}
 	if !s.mayAsk(w, r, len(contests)) {
@@ -183,57 +184,27 @@ func (s *Server) awaitTerm(ctx context.Context, name election.Name, term electio
 	return nil
 }
 
-// leads answers load balancers: 200 if this agent leads, else 503. The body is the leader's
-// name, if there is a leader.
-func (s *Server) leads(w http.ResponseWriter, r *http.Request) {
-	of := r.URL.Query().Get("election")
-	if of == "" {
-		of = string(election.Default)
-	}
-	name, ok := validName(w, of)
-	if !ok {
-		return
-	}
-	p := s.Picture()
-	c, _ := p.contest(name)
-	e := p.Election(c, s.Clock(), 0)
-	status, text := http.StatusServiceUnavailable, ""
-	if e.IsLeader {
-		status = http.StatusOK
-	}
-	if e.Leader != nil {
-		text = e.Leader.Name + "\n"
-	}
-	plain(w, status, text)
-}
+// defaultHistory is how many transitions an answer has by default.
+const defaultHistory = 100
 
-func plain(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text) // the client may have gone
-}
-
-// livez shows that the loop still runs, not only that the socket answers.
-func (s *Server) livez(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), pingTimeout)
-	defer cancel()
-	if err := s.Ping(ctx); err != nil {
-		plain(w, http.StatusServiceUnavailable, "the agent's loop does not answer: "+err.Error()+"\n")
-		return
+// history answers GET /v1/history?election=&limit=. An election that never had a
+// candidate has an empty history, which is not an error.
+func (s *Server) history(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	of := query.Get("election")
+	if of != "" {
+		if _, ok := validName(w, of); !ok {
+			return
+		}
 	}
-	plain(w, http.StatusOK, "ok\n")
-}
-
-// readyz reports whether this agent knows a leader, or at least a quorum that can
-// elect one.
-func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
-	p := s.Picture()
-	c, _ := p.contest(election.Default)
-	_, led := c.LeaderAt(s.Clock())
-	if q := p.Status.Quorum; !led && q.Enabled && !q.Exists {
-		plain(w, http.StatusServiceUnavailable, "no leader is known, and no majority of the voters can be reached\n")
-		return
+	limit := defaultHistory
+	if text := query.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > history.MaxListed {
+			badRequest(w, "limit must be an integer from 1 to "+strconv.Itoa(history.MaxListed))
+			return
+		}
+		limit = n
 	}
-	plain(w, http.StatusOK, "ok\n")
+	answer(w, api.History{History: s.History(of, limit)})
 }

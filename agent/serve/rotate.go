@@ -18,7 +18,7 @@ import (
 // before the next: accept the new key, use it, drop the others. It makes a new key each time: one
 // of a rotation that stopped may be known to an agent that is now to have none.
 type rotation struct {
-	s       *Server
+	*keyChanges
 	without []string // names of agents that get no key
 	caller  string
 	key     string
@@ -37,18 +37,18 @@ type keyStep struct {
 }
 
 // rotate carries out a rotation. It goes on when its caller goes away: half of one helps nobody.
-func (s *Server) rotate(w http.ResponseWriter, r *http.Request, request api.KeysRequest) {
-	if !s.rotating.TryLock() {
+func (k *keyChanges) rotate(w http.ResponseWriter, r *http.Request, request api.KeysRequest) {
+	if !k.rotating.TryLock() {
 		refuse(w, &api.ErrorDetail{Code: api.CodeBusy, Message: "this agent is rotating the keys already"})
 		return
 	}
-	defer s.rotating.Unlock()
-	if !s.takeTurn(s.Self.Peer) {
+	defer k.rotating.Unlock()
+	if !k.takeTurn(k.Self.Peer) {
 		refuse(w, keysBusy())
 		return
 	}
-	defer s.keyTurn.giveBack()
-	n := &rotation{s: s, without: request.Without, caller: callerWords(r), old: map[election.PeerID][]api.Key{}}
+	defer k.turn.giveBack()
+	n := &rotation{keyChanges: k, without: request.Without, caller: callerWords(r), old: map[election.PeerID][]api.Key{}}
 	refused := n.prepare(request.Force)
 	for _, step := range []func() *api.ErrorDetail{n.accept, n.use, n.drop} {
 		if refused == nil {
@@ -59,32 +59,32 @@ func (s *Server) rotate(w http.ResponseWriter, r *http.Request, request api.Keys
 		refuse(w, refused)
 		return
 	}
-	s.Logger.Info("cluster keys rotated", "in_use", n.print, "agents", 1+len(n.agents), "without", names(n.keyless()))
-	answer(w, api.Keys{Keys: s.Keyring.Keys(), Message: n.outcome()})
+	k.Logger.Info("cluster keys rotated", "in_use", n.print, "agents", 1+len(n.agents), "without", names(n.keyless()))
+	answer(w, api.Keys{Keys: k.Keyring.Keys(), Message: n.outcome()})
 }
 
 // prepare finds the agents that are to have the key, or returns why the key can't be rotated.
 func (n *rotation) prepare(force bool) *api.ErrorDetail {
-	s, p := n.s, n.s.Picture()
-	if len(s.Keyring.Keys()) == 0 {
+	p := n.Picture()
+	if len(n.Keyring.Keys()) == 0 {
 		return &api.ErrorDetail{Code: api.CodeBadRequest, Message: "this agent runs without a cluster key: start all agents with --key-file"}
 	}
 	for _, name := range n.without {
-		if name == s.Name {
+		if name == n.Name {
 			return &api.ErrorDetail{Code: api.CodeBadRequest, Message: "this agent makes the key: run the command on an agent that keeps it"}
 		}
 		if !p.knows(name) {
 			return &api.ErrorDetail{Code: api.CodeNotFound, Message: "no agent of the cluster is named " + clip(name) + ": nothing was changed"}
 		}
 	}
-	if p.leaving(s.Self.Peer) {
+	if p.leaving(n.Self.Peer) {
 		return &api.ErrorDetail{Code: api.CodeBusy, Message: "a change of the voters removes this agent: run the command on another voter"}
 	}
 	members, absent := n.members(p)
 	if len(members) > 0 && !p.Status.Quorum.Enabled {
 		return &api.ErrorDetail{Code: api.CodeNoQuorum, Message: words.NoVoters + ", and agents accept keys only from voters: use `doyen keys add`, `use` and `remove` on each host"}
 	}
-	if len(members) > 0 && (s.Other == nil || !p.Status.Roster.Has(s.Self.Peer)) {
+	if len(members) > 0 && (n.Other == nil || !p.Status.Roster.Has(n.Self.Peer)) {
 		return &api.ErrorDetail{Code: api.CodeNotVoter, Message: "this agent is not a voter, and others accept keys only from voters: run the command on the host of a voter"}
 	}
 	found := n.each(members, func(ctx context.Context, m membership.Member) error {
@@ -114,7 +114,7 @@ func (n *rotation) prepare(force bool) *api.ErrorDetail {
 // that belong to the cluster and are absent.
 func (n *rotation) members(p *Picture) (present, absent []membership.Member) {
 	without := func(m membership.Member) bool {
-		return m.Peer == n.s.Self.Peer || n.excluded(p, m)
+		return m.Peer == n.Self.Peer || n.excluded(p, m)
 	}
 	return slices.DeleteFunc(slices.Clone(p.View.Members), without), slices.DeleteFunc(p.absent(), without)
 }
@@ -125,13 +125,13 @@ func (n *rotation) excluded(p *Picture, m membership.Member) bool {
 
 // accept has all agents accept the new key. If one does not, the key is taken back.
 func (n *rotation) accept() *api.ErrorDetail {
-	n.key, n.print = n.s.Keyring.NewKey()
+	n.key, n.print = n.Keyring.NewKey()
 	add := api.KeysRequest{Add: n.key}
-	if refused := n.s.Keyring.ChangeKeys(add); refused != nil {
+	if refused := n.Keyring.ChangeKeys(add); refused != nil {
 		return &api.ErrorDetail{Code: refused.Code, Message: "nothing was changed: this agent does not accept a new key: " + refused.Message}
 	}
 	step := n.each(n.agents, func(ctx context.Context, m membership.Member) error {
-		if p := n.s.Picture(); n.excluded(p, m) {
+		if p := n.Picture(); n.excluded(p, m) {
 			return errors.New("a change of the voters began that removes it")
 		}
 		_, err := n.call(ctx, m, http.MethodPost, add)
@@ -186,7 +186,7 @@ func (n *rotation) use() *api.ErrorDetail {
 func (n *rotation) drop() *api.ErrorDetail {
 	step := keyStep{}
 	if n.check(&step); len(step.failed) == 0 {
-		own := n.s.Keyring.Keys()
+		own := n.Keyring.Keys()
 		step = n.each(n.agents, func(ctx context.Context, m membership.Member) error {
 			return n.remove(n.old[m.Peer], func(change api.KeysRequest) error {
 				_, err := n.call(ctx, m, http.MethodPost, change)
@@ -216,10 +216,9 @@ func (n *rotation) remove(keys []api.Key, change func(api.KeysRequest) error) er
 	return nil
 }
 
-// here makes a change at this agent.
 func (n *rotation) here(change api.KeysRequest) func() error {
 	return func() error {
-		if refused := n.s.Keyring.ChangeKeys(change); refused != nil {
+		if refused := n.Keyring.ChangeKeys(change); refused != nil {
 			return &keyRefusal{*refused}
 		}
 		return nil
@@ -228,7 +227,7 @@ func (n *rotation) here(change api.KeysRequest) func() error {
 
 // check fails a step before which an agent joined: it lacks the new key.
 func (n *rotation) check(step *keyStep) {
-	present, _ := n.members(n.s.Picture())
+	present, _ := n.members(n.Picture())
 	for _, m := range present {
 		has := func(o membership.Member) bool { return o.Peer == m.Peer }
 		if !slices.ContainsFunc(n.agents, has) && !slices.Contains(n.skipped, m.Name) {
@@ -239,7 +238,7 @@ func (n *rotation) check(step *keyStep) {
 
 // each carries out a step at this agent, if there is something to do, and at all others at once.
 func (n *rotation) each(agents []membership.Member, at func(context.Context, membership.Member) error, here func() error) keyStep {
-	ctx, cancel := context.WithTimeout(n.s.ctx, keyTime)
+	ctx, cancel := context.WithTimeout(n.ctx, keyTime)
 	defer cancel()
 	problems := make([]error, len(agents))
 	var working sync.WaitGroup
@@ -255,14 +254,14 @@ func (n *rotation) each(agents []membership.Member, at func(context.Context, mem
 		step.done = append(step.done, name)
 	}
 	if here != nil {
-		note(n.s.Name, here())
+		note(n.Name, here())
 	}
 	working.Wait()
 	for i, m := range agents {
 		note(m.Name, problems[i])
 		step.ok[i] = problems[i] == nil
 	}
-	n.s.keyTurn.take(n.s.Self.Peer, n.s.Clock()) // for longer
+	n.turn.take(n.Self.Peer, n.Clock()) // for longer
 	return step
 }
 
@@ -283,7 +282,7 @@ func (n *rotation) call(ctx context.Context, m membership.Member, method string,
 		}
 		c.Body = text
 	}
-	a, err := n.s.Other.Call(ctx, m.Peer, c)
+	a, err := n.Other.Call(ctx, m.Peer, c)
 	if err != nil {
 		return keys, err
 	}
@@ -301,7 +300,7 @@ func (n *rotation) call(ctx context.Context, m membership.Member, method string,
 
 // keyless are the names of agents that have no key.
 func (n *rotation) keyless() []string {
-	p := n.s.Picture()
+	p := n.Picture()
 	list := append(slices.Clone(n.without), n.skipped...)
 	for _, v := range p.Status.Roster.All() {
 		if p.leaving(v.Peer) {

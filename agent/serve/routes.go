@@ -1,13 +1,17 @@
 package serve
 
 import (
+	"net"
 	"net/http"
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/doyen-election/doyen/agent/access"
+	"github.com/doyen-election/doyen/agent/serve/page"
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
 )
 
 // methods are the handlers of one path. GET answers HEAD too.
@@ -32,9 +36,8 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	slices.Sort(allowed)
 	allowed = slices.Compact(allowed) // HEAD may have its own handler too
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	fail(w, http.StatusMethodNotAllowed, api.ErrorDetail{
-		Code: api.CodeBadRequest, Message: clip(r.Method) + " is not allowed for " + clip(r.URL.Path) + "; use " + strings.Join(allowed, ", "),
-	})
+	fail(w, http.StatusMethodNotAllowed, api.ErrorDetail{Code: api.CodeBadRequest,
+		Message: clip(r.Method) + " is not allowed for " + clip(r.URL.Path) + "; use " + strings.Join(allowed, ", ")})
 }
 
 func get(h http.HandlerFunc) methods { return methods{http.MethodGet: h} }
@@ -81,10 +84,10 @@ func (s *Server) getAndPost(read, change http.HandlerFunc) methods {
 
 // openRoutes are open to everybody, on any listener.
 func (s *Server) openRoutes() *http.ServeMux {
-	mux := http.NewServeMux()
-	mux.Handle("/leader", methods{http.MethodGet: s.leads, http.MethodHead: s.leads, http.MethodOptions: s.leads})
-	mux.Handle("/livez", get(s.livez))
-	mux.Handle("/readyz", get(s.readyz))
+	mux, probes := http.NewServeMux(), probes{&s.Config}
+	mux.Handle("/leader", methods{http.MethodGet: probes.leads, http.MethodHead: probes.leads, http.MethodOptions: probes.leads})
+	mux.Handle("/livez", get(probes.livez))
+	mux.Handle("/readyz", get(probes.readyz))
 	mux.Handle("/metrics", get(s.Metrics.ServeHTTP))
 	mux.HandleFunc("/", nothingThere)
 	return mux
@@ -93,11 +96,32 @@ func (s *Server) openRoutes() *http.ServeMux {
 // pageRoutes are the routes of the TCP listener, where a person may look at a page.
 func (s *Server) pageRoutes() *http.ServeMux {
 	mux := s.openRoutes()
-	mux.Handle("/{$}", get(s.status))
+	mux.Handle("/{$}", get(page.Handler(s.shown, s.Logger).ServeHTTP))
 	if s.HTTPAPI {
 		mux.Handle("/v1/", readOnly(s.socketRoutes(), false, "this listener only answers questions: use the agent's socket on its host"))
 	}
 	return mux
+}
+
+// shown gathers what the status page shows, from one picture.
+func (s *Server) shown() page.Facts {
+	p := s.Picture()
+	f := page.Facts{Agent: s.describe(p), Members: p.Members(), Now: time.Now(),
+		Elections: p.Elections(s.Clock(), func(string) uint64 { return 0 })}
+	if s.History != nil {
+		f.Past = s.History("", page.Past)
+	}
+	return f
+}
+
+// AgentCheck answers HAProxy's agent checks until the server is closed. Of too many connections that
+// are silent, the oldest are closed.
+func (s *Server) AgentCheck(l net.Listener) {
+	page.Check(s.ctx, newPlaces(l, maxChecks, maxChecksOf, 0, addressOf), s.Logger, func(name election.Name) (leads, drained bool) {
+		p := s.Picture()
+		c, _ := p.contest(name)
+		return p.Election(c, s.Clock(), 0).IsLeader, p.Status.Draining
+	})
 }
 
 // readOnly answers what changes nothing; a watch, which does not end, only if that is wanted.
@@ -125,30 +149,30 @@ func plainPath(p string) bool {
 }
 
 func (s *Server) socketRoutes() *http.ServeMux {
-	mux := s.openRoutes()
+	mux, debugging := s.openRoutes(), debugging{&s.Config}
 	mux.Handle("/v1/agent", get(s.agent))
 	mux.Handle("/v1/agents", get(s.agents))
 	mux.Handle("/v1/members", get(s.members))
 	mux.Handle("/v1/elections", get(s.elections))
 	mux.Handle("/v1/elections/{name}", get(s.election))
-	mux.Handle("/v1/elections/{name}/watch", get(s.watch))
+	mux.Handle("/v1/elections/{name}/watch", get(s.watching.watch))
 	mux.Handle("/v1/elections/{name}/resign", s.postOf(access.HandOver, s.resign))
 	mux.Handle("/v1/elections/{name}/transfer", s.postOf(access.HandOver, s.transfer))
 	mux.Handle("/v1/elections/{name}/drill", methods{http.MethodGet: s.drills, http.MethodPost: s.drill})
-	mux.Handle("/v1/elections/{name}/campaign", s.postOf(access.Campaign, s.campaign))
-	mux.Handle("/v1/campaigns", get(s.campaigns))
-	mux.Handle("/v1/campaigns/{id}/resume", s.postOwn(s.resume))
-	mux.Handle("/v1/campaigns/{id}/stopped", s.postOwn(s.stopped))
+	mux.Handle("/v1/elections/{name}/campaign", s.postOf(access.Campaign, s.candidacies.campaign))
+	mux.Handle("/v1/campaigns", get(s.candidacies.campaigns))
+	mux.Handle("/v1/campaigns/{id}/resume", s.postOwn(s.candidacies.resume))
+	mux.Handle("/v1/campaigns/{id}/stopped", s.postOwn(s.candidacies.stopped))
 	mux.Handle("/v1/voters", s.getAndPost(s.voters, s.changeVoters))
 	mux.Handle("/v1/settings", s.getAndPost(s.settings, s.changeSettings))
 	mux.Handle("/v1/elections/{name}/allow", s.post(s.allow))
 	mux.Handle("/v1/history", get(s.history))
-	mux.Handle("/v1/keys", s.getAndPost(s.keys, s.changeKeys))
+	mux.Handle("/v1/keys", s.getAndPost(s.keyChanges.keys, s.keyChanges.changeKeys))
 	mux.Handle("/v1/drain", s.post(s.drain))
 	mux.Handle("/v1/leave", s.post(s.leave))
 	mux.Handle("/v1/restart", s.post(s.restart))
 	mux.Handle("/v1/reload", s.post(s.reload))
-	mux.Handle("/v1/log-level", s.post(s.logLevel))
-	mux.Handle("/v1/debug/{part}", get(s.debug))
+	mux.Handle("/v1/log-level", s.post(debugging.logLevel))
+	mux.Handle("/v1/debug/{part}", get(debugging.debug))
 	return mux
 }

@@ -21,14 +21,12 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"text/template"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/door"
 	"github.com/doyen-election/doyen/membership"
 )
 
@@ -116,25 +114,25 @@ type Server struct {
 	cancel    context.CancelFunc
 	mu        sync.Mutex
 	servers   []*http.Server // guarded by mu
-	streams   *streams
-	watches   *door.Places[uint32] // by user
 	questions *questions
 	// The one call that asks about all elections holds confirming.
-	confirming chan struct{}
-	// patience is how long a line of a campaign may wait for room. attention is how long a
-	// program that acts may leave lines unread.
-	patience, attention time.Duration
-	otherTime           func(pid int32) bool               // whether a process has another CLOCK_BOOTTIME
-	unproven            sync.Once                          // guards a line of the log
-	page                func() (*template.Template, error) // parsed when it is first asked for
-	rotating            sync.Mutex                         // held by a rotation of the cluster keys
-	keyTurn             turn
+	confirming  chan struct{}
+	others      others
+	watching    watching
+	candidacies candidacies
+	keyChanges  keyChanges
+	forwarding  http.Handler // of calls that other agents forward
 }
 
 // New returns a server that answers nothing yet.
 func New(c Config) *Server {
-	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), confirming: make(chan struct{}, 1), questions: newQuestions(), watches: newWatches(c.Files), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime, page: sync.OnceValues(newPage)}
+	s := &Server{Config: c, started: c.Clock(), confirming: make(chan struct{}, 1), questions: newQuestions()}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.others = others{&s.Config}
+	s.watching = watching{&s.Config, newWatches(c.Files)}
+	s.candidacies = candidacies{Config: &s.Config, ctx: s.ctx, streams: newStreams(), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime}
+	s.keyChanges = keyChanges{Config: &s.Config, ctx: s.ctx, others: s.others}
+	s.forwarding = s.forwardRoutes()
 	return s
 }
 
@@ -154,7 +152,7 @@ func (s *Server) ReadSocket(l net.Listener, changes string) {
 // TCP answers the read-only part of the API, and the status page, until stop is called. stop closes
 // the listener at once, and gives answers under way a second.
 func (s *Server) TCP(l net.Listener) (stop func()) {
-	server := s.serve(s.tcpPlaces(l), s.forHosts(s.pageRoutes()), idleTCP)
+	server := s.serve(s.tcpPlaces(l), hostNames(s.Hosts).only(s.pageRoutes()), idleTCP)
 	return func() {
 		now, cancel := context.WithCancel(s.ctx)
 		cancel()
@@ -190,11 +188,11 @@ func (s *Server) serve(l net.Listener, h http.Handler, idle time.Duration) *http
 }
 
 // preemption is Preemption, where there is one.
-func (s *Server) preemption() (preempt bool, delay time.Duration) {
-	if s.Preemption == nil {
+func (c *Config) preemption() (preempt bool, delay time.Duration) {
+	if c.Preemption == nil {
 		return false, 0
 	}
-	return s.Preemption()
+	return c.Preemption()
 }
 
 // debugWriter logs at debug level what net/http reports of broken clients.
@@ -209,7 +207,7 @@ func (w debugWriter) Write(p []byte) (int, error) {
 // closes everything. The socket's path is removed with its listener.
 func (s *Server) Close(ctx context.Context) error {
 	s.Hub.Close()
-	errs := s.streams.close(ctx)
+	errs := s.candidacies.streams.close(ctx)
 	s.mu.Lock()
 	servers := slices.Clone(s.servers)
 	s.mu.Unlock()

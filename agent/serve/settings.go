@@ -14,12 +14,11 @@ import (
 func (s *Server) settings(w http.ResponseWriter, _ *http.Request) { answer(w, s.agreed(s.Picture())) }
 
 // lease is the one in use.
-func (s *Server) lease() time.Duration { return cmp.Or(s.Picture().Status.Roster.Lease(), s.Lease) }
+func (c *Config) lease() time.Duration { return cmp.Or(c.Picture().Status.Roster.Lease(), c.Lease) }
 
-// agreed describes the settings and rights in use.
-func (s *Server) agreed(p *Picture) api.Settings {
+func (c *Config) agreed(p *Picture) api.Settings {
 	r := p.Status.Roster
-	out := api.Settings{Algorithm: s.Algorithm, LeaseMS: s.Lease.Milliseconds(), Agreed: r.Follows(), Rights: []api.Right{}}
+	out := api.Settings{Algorithm: c.Algorithm, LeaseMS: c.Lease.Milliseconds(), Agreed: r.Follows(), Rights: []api.Right{}}
 	if r == nil {
 		return out
 	}
@@ -59,7 +58,7 @@ func (s *Server) changeSettings(w http.ResponseWriter, r *http.Request) {
 		bad = fmt.Sprintf(`"lease_ms" must be between 1 and %d`, election.MaxLease.Milliseconds())
 	}
 	if bad != "" {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: bad})
+		badRequest(w, bad)
 		return
 	}
 	revise(s, w, r, request, election.ChangeRoster{Settings: election.Settings{Algorithm: request.Algorithm, Lease: lease}}, s.agreed)
@@ -72,7 +71,7 @@ func (s *Server) allow(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if request.MaxPriority < 0 || request.MaxPriority > election.MaxPriority {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: fmt.Sprintf(`"max_priority" must be between 1 and %d`, election.MaxPriority)})
+		badRequest(w, fmt.Sprintf(`"max_priority" must be between 1 and %d`, election.MaxPriority))
 		return
 	}
 	right := election.Right{Election: name, MaxPriority: request.MaxPriority}

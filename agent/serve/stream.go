@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/campaign"
@@ -29,7 +30,7 @@ const (
 
 // stream is the connection that is a candidacy.
 type stream struct {
-	server  *Server
+	of      *candidacies
 	k       *campaign.Candidacy
 	conn    net.Conn
 	unix    *net.UnixConn  // below conn
@@ -41,8 +42,7 @@ type stream struct {
 	out     bytes.Buffer   // what is being written
 }
 
-// end is why a stream ends.
-type end uint8
+type end uint8 // why a stream ends
 
 const (
 	over   end = iota // no line follows
@@ -57,11 +57,11 @@ const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nCac
 func (t *stream) run(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		t.server.Campaigns.End(t.k.ID())
+		t.of.Campaigns.End(t.k.ID())
 		unanswered(w, err)
 		return
 	}
-	stop := context.AfterFunc(t.server.ctx, func() { conn.Close() }) // whatever run waits for
+	stop := context.AfterFunc(t.of.ctx, func() { conn.Close() }) // whatever run waits for
 	defer stop()
 	t.conn = conn
 	_ = t.unix.SetWriteBuffer(streamBuffer) // else the system's own bound holds
@@ -71,7 +71,7 @@ func (t *stream) run(w http.ResponseWriter) {
 		overhear(conn)
 	}()
 	why := t.relay(hangup)
-	until, waits := t.server.Campaigns.End(t.k.ID())
+	until, waits := t.of.Campaigns.End(t.k.ID())
 	switch {
 	case why == late:
 		t.sayLate(until)
@@ -120,11 +120,11 @@ func (t *stream) relay(hangup <-chan struct{}) end {
 		case <-gone:
 			gone = nil
 			if !t.process.Alone() {
-				t.server.Logger.Info("the process that was a candidate has ended, and another process holds its connection: a successor waits for a receipt or the lease",
+				t.of.Logger.Info("the process that was a candidate has ended, and another process holds its connection: a successor waits for a receipt or the lease",
 					"campaign", t.k.ID(), "election", t.k.Election())
 			}
-		case <-t.server.streams.closing:
-			_, _ = t.write(t.server.patience)
+		case <-t.of.streams.closing:
+			_, _ = t.write(t.of.patience)
 			return over
 		}
 	}
@@ -141,7 +141,7 @@ func attentionFor(lease time.Duration) time.Duration {
 // now and then, and at each renewal while some are unread.
 func (t *stream) inattentive() bool {
 	now := time.Now()
-	if t.unread.IsZero() && now.Sub(t.looked) < t.server.attention/4 {
+	if t.unread.IsZero() && now.Sub(t.looked) < t.of.attention/4 {
 		return false
 	}
 	t.looked = now
@@ -152,15 +152,15 @@ func (t *stream) inattentive() bool {
 	if t.unread.IsZero() {
 		t.unread = now
 	}
-	return now.Sub(t.unread) > t.server.attention
+	return now.Sub(t.unread) > t.of.attention
 }
 
 // within is how long a write may wait for the program to read.
 func (t *stream) within() time.Duration {
 	if t.unread.IsZero() {
-		return min(t.server.patience, t.server.attention)
+		return min(t.of.patience, t.of.attention)
 	}
-	return min(t.server.patience, t.server.attention-time.Since(t.unread))
+	return min(t.of.patience, t.of.attention-time.Since(t.unread))
 }
 
 // write sends the lines that wait, and reports whether more can follow.
@@ -176,7 +176,7 @@ func (t *stream) write(within time.Duration) (more bool, err error) {
 		_ = encoder.Encode(l) // plain fields, which always encode
 	}
 	select {
-	case <-t.server.streams.closing:
+	case <-t.of.streams.closing:
 		within = lastWordTime
 	default:
 	}
@@ -191,7 +191,7 @@ func (t *stream) write(within time.Duration) (more bool, err error) {
 // sayLate leaves a line for a program that did not read, in case it reads later: its candidacy
 // has ended. The buffer has room for that line only from here on.
 func (t *stream) sayLate(until election.Instant) {
-	t.server.Logger.Warn("a program does not read its campaign: the campaign ends", "campaign", t.k.ID(), "election", t.k.Election())
+	t.of.Logger.Warn("a program does not read its campaign: the campaign ends", "campaign", t.k.ID(), "election", t.k.Election())
 	line, err := json.Marshal(api.CampaignEvent{Type: api.CampaignRevoked, Campaign: t.k.ID(), Election: string(t.k.Election()),
 		StopByBoottimeNS: int64(until), Reason: "its campaign was not read for too long"})
 	if err != nil || t.cut {
@@ -205,9 +205,9 @@ func (t *stream) sayLate(until election.Instant) {
 // prove waits for a proof that the program has ended, and reports it: then the lease need not
 // expire first.
 func (t *stream) prove(until election.Instant) {
-	logger := t.server.Logger.With("campaign", t.k.ID(), "election", t.k.Election())
+	logger := t.of.Logger.With("campaign", t.k.ID(), "election", t.k.Election())
 	if t.gone(until) {
-		t.server.Campaigns.Gone(t.k.ID())
+		t.of.Campaigns.Gone(t.k.ID())
 		logger.Info("the program that led has exited")
 		return
 	}
@@ -221,13 +221,69 @@ func (t *stream) gone(until election.Instant) bool {
 	if t.process == nil {
 		return false
 	}
-	deadline := time.NewTimer(until.Sub(t.server.Clock()))
+	deadline := time.NewTimer(until.Sub(t.of.Clock()))
 	defer deadline.Stop()
 	select {
 	case <-t.process.Gone():
 		return t.process.Alone()
 	case <-deadline.C:
-	case <-t.server.streams.closing:
+	case <-t.of.streams.closing:
 	}
 	return false
+}
+
+// streams counts the connections that were taken over from the HTTP server, which knows
+// nothing of them any more.
+type streams struct {
+	mu      sync.Mutex
+	open    map[net.Conn]struct{}
+	closed  bool
+	closing chan struct{} // closed: the server closes
+	empty   chan struct{} // closed: the server closes, and no stream is open
+}
+
+func newStreams() *streams {
+	return &streams{open: map[net.Conn]struct{}{}, closing: make(chan struct{}), empty: make(chan struct{})}
+}
+
+// begin counts one more connection, and returns false if the server closes.
+func (s *streams) begin(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.open[c] = struct{}{}
+	return true
+}
+
+func (s *streams) done(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+	if s.closed && len(s.open) == 0 {
+		close(s.empty)
+	}
+}
+
+// close asks the streams to end, and waits for that until ctx ends.
+func (s *streams) close(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
+		if len(s.open) == 0 {
+			close(s.empty)
+		}
+		for c := range s.open { // a reader that does not read keeps nobody waiting
+			_ = c.SetWriteDeadline(time.Now().Add(lastWordTime))
+		}
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.empty:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

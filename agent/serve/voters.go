@@ -19,7 +19,7 @@ const (
 	rosterSlack  = 12 * time.Second
 )
 
-func (s *Server) rosterTime() time.Duration { return rosterLeases*s.lease() + rosterSlack }
+func (c *Config) rosterTime() time.Duration { return rosterLeases*c.lease() + rosterSlack }
 
 func (s *Server) voters(w http.ResponseWriter, _ *http.Request) {
 	answer(w, s.Picture().voters(s.Clock()))

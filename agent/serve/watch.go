@@ -10,15 +10,21 @@ import (
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/door"
 )
 
+type watching struct {
+	*Config
+	watches *door.Places[uint32] // by user
+}
+
 // watch streams the changes of an election as JSON lines, until the reader or the server ends it.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
+func (h watching) watch(w http.ResponseWriter, r *http.Request) {
 	name, ok := name(w, r)
 	if !ok {
 		return
 	}
-	if _, exists := s.Picture().contest(name); !exists {
+	if _, exists := h.Picture().contest(name); !exists {
 		unknownElection(w, name)
 		return
 	}
@@ -27,12 +33,12 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p, _ := caller(r)
-	if full := s.beginWatch(p.UID, s.own(p.UID)); full != nil {
+	if full := h.begin(p.UID, h.own(p.UID)); full != nil {
 		refuse(w, full)
 		return
 	}
-	defer s.watches.Leave(p.UID, 1)
-	follower, err := s.Hub.Follow(string(name), after, resume)
+	defer h.watches.Leave(p.UID, 1)
+	follower, err := h.Hub.Follow(string(name), after, resume)
 	if err != nil {
 		code := api.CodeUnavailable
 		if errors.Is(err, watch.ErrFull) {
@@ -49,14 +55,14 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	out := &lines{w: w, control: http.NewResponseController(w)}
 	if resume {
-		err = s.resumed(out, name, follower, after)
+		err = h.resumed(out, name, follower, after)
 	} else {
 		// The index is taken before the picture, so that changes in between are reported twice and
 		// not skipped.
-		err = out.send(s.snapshot(name, api.ChangeSnapshot, s.Hub.Index(string(name)), 0))
+		err = out.send(h.snapshot(name, api.ChangeSnapshot, h.Hub.Index(string(name)), 0))
 	}
 	if err == nil {
-		s.stream(out, r, name, follower)
+		h.stream(out, r, name, follower)
 	}
 }
 
@@ -69,7 +75,7 @@ func resumption(w http.ResponseWriter, r *http.Request) (after uint64, resume, o
 	}
 	after, err := strconv.ParseUint(given, 10, 64)
 	if err != nil {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "after must be the index of a change, an integer"})
+		badRequest(w, "after must be the index of a change, an integer")
 		return 0, false, false
 	}
 	return after, after > 0, true
@@ -78,18 +84,18 @@ func resumption(w http.ResponseWriter, r *http.Request) (after uint64, resume, o
 // resumed starts a watch after an index. It first sends the present state, under the index
 // that the reader has, and then the changes that the reader missed, the oldest first. If those
 // are no longer kept, the first line reports that.
-func (s *Server) resumed(out *lines, name election.Name, f *watch.Follower, after uint64) error {
+func (h watching) resumed(out *lines, name election.Name, f *watch.Follower, after uint64) error {
 	changes, missed, index := f.Take()
 	if missed > 0 {
-		return out.send(s.snapshot(name, api.ChangeLagged, index, missed))
+		return out.send(h.snapshot(name, api.ChangeLagged, index, missed))
 	}
-	if err := out.send(s.snapshot(name, api.ChangeSnapshot, after, 0)); err != nil {
+	if err := out.send(h.snapshot(name, api.ChangeSnapshot, after, 0)); err != nil {
 		return err
 	}
 	return out.sendAll(changes)
 }
 
-func (s *Server) stream(out *lines, r *http.Request, name election.Name, f *watch.Follower) {
+func (h watching) stream(out *lines, r *http.Request, name election.Name, f *watch.Follower) {
 	for {
 		select {
 		case _, open := <-f.Ready():
@@ -100,7 +106,7 @@ func (s *Server) stream(out *lines, r *http.Request, name election.Name, f *watc
 			return
 		}
 		changes, missed, index := f.Take()
-		if missed > 0 && out.send(s.snapshot(name, api.ChangeLagged, index, missed)) != nil {
+		if missed > 0 && out.send(h.snapshot(name, api.ChangeLagged, index, missed)) != nil {
 			return
 		}
 		if out.sendAll(changes) != nil {
@@ -110,10 +116,10 @@ func (s *Server) stream(out *lines, r *http.Request, name election.Name, f *watc
 }
 
 // snapshot is a line that carries the whole election.
-func (s *Server) snapshot(name election.Name, kind string, index, missed uint64) api.Change {
-	p := s.Picture()
+func (h watching) snapshot(name election.Name, kind string, index, missed uint64) api.Change {
+	p := h.Picture()
 	c, _ := p.contest(name)
-	now := s.Clock()
+	now := h.Clock()
 	e := p.Election(c, now, index)
 	return api.Change{
 		Index: index, Time: time.Now().UTC(), Type: kind, Election: string(name),

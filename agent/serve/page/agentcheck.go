@@ -1,9 +1,10 @@
-package serve
+package page
 
 import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -18,30 +19,30 @@ const (
 	maxCheckLine = 80
 )
 
-// AgentCheck answers HAProxy's agent checks until the server is closed. A check may send the name
-// of an election as a line (agent-send); without one it is default.
-func (s *Server) AgentCheck(l net.Listener) {
-	context.AfterFunc(s.ctx, func() { _ = l.Close() })
-	checks := newPlaces(l, maxChecks, maxChecksOf, 0, addressOf)
+// Check answers HAProxy's agent checks until ctx ends. A check may send the name of an election as
+// a line (agent-send); without one it is default. look reports whether this agent leads that
+// election, and whether it is drained. How many checks there may be at a time is the listener's.
+func Check(ctx context.Context, l net.Listener, logger *slog.Logger, look func(election.Name) (leads, drained bool)) {
+	context.AfterFunc(ctx, func() { _ = l.Close() })
 	go func() {
 		for {
-			c, err := checks.Accept()
+			c, err := l.Accept()
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
 			if err != nil {
-				s.Logger.Debug("agent check", "err", err)
+				logger.Debug("agent check", "err", err)
 				continue
 			}
 			go func() {
 				defer c.Close()
-				s.check(c)
+				check(c, look)
 			}()
 		}
 	}()
 }
 
-func (s *Server) check(c net.Conn) {
+func check(c net.Conn, look func(election.Name) (leads, drained bool)) {
 	now := time.Now()
 	if c.SetReadDeadline(now.Add(checkWait)) != nil || c.SetWriteDeadline(now.Add(checkTimeout)) != nil {
 		return
@@ -54,24 +55,22 @@ func (s *Server) check(c net.Conn) {
 		}
 	}
 	name, _, _ := strings.Cut(line, "\n")
-	_, _ = io.WriteString(c, s.verdict(strings.TrimSpace(name))+"\n") // the client may have gone
+	_, _ = io.WriteString(c, verdict(strings.TrimSpace(name), look)+"\n") // the client may have gone
 }
 
 // verdict is what HAProxy is to do with the server beside this agent. "ready" takes back a
 // former drain or maint.
-func (s *Server) verdict(name string) string {
+func verdict(name string, look func(election.Name) (leads, drained bool)) string {
 	if name == "" {
 		name = string(election.Default)
 	}
 	if !election.ValidName(name) {
 		return "down#not the name of an election"
 	}
-	p := s.Picture()
-	c, _ := p.contest(election.Name(name))
-	switch {
-	case p.Election(c, s.Clock(), 0).IsLeader:
+	switch leads, drained := look(election.Name(name)); {
+	case leads:
 		return "up ready"
-	case p.Status.Draining:
+	case drained:
 		return "maint"
 	}
 	return "drain"

@@ -1,4 +1,6 @@
-package serve
+// Package page is what people and load balancers see without the API: the status page, and the
+// answers to HAProxy's agent checks. It is given what they show, and names nobody by itself.
+package page
 
 import (
 	"bytes"
@@ -6,9 +8,11 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"text/template"
 	"text/template/parse"
 	"time"
@@ -21,7 +25,6 @@ const (
 	pageRefresh = 3   // seconds
 	pageRows    = 200 // of a table; for more there is the command line
 	pageHistory = 12
-	pagePast    = 1000 // changes that are looked through
 )
 
 //go:embed page.html
@@ -34,8 +37,36 @@ type row struct {
 	Hour []part // who led in the last hour, the oldest first
 }
 
-// page is what the status page shows.
-type page struct {
+type Facts struct {
+	Agent     api.Agent
+	Elections []api.Election // sorted by name
+	Members   []api.Member
+	Past      []api.Transition // the newest last
+	Now       time.Time
+}
+
+// Past is how many of the newest changes the page looks through.
+const Past = 1000
+
+// Handler answers with the page as it is at each request.
+func Handler(facts func() Facts, logger *slog.Logger) http.Handler {
+	parsed := sync.OnceValues(parsePage) // when it is first asked for
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var out bytes.Buffer
+		t, err := parsed()
+		if err == nil {
+			err = t.Execute(&out, shown(facts()))
+		}
+		if err != nil {
+			logger.Error("the status page can't be made", "err", err)
+			http.Error(w, "the status page can't be made; the agent's log shows why", http.StatusInternalServerError)
+			return
+		}
+		send(w, &out)
+	})
+}
+
+type view struct {
 	Title         string
 	Agent         api.Agent
 	Hero          *row // "default", or the only election
@@ -50,15 +81,14 @@ type page struct {
 }
 
 // scriptHash is how the page's headers name its only script.
-var scriptHash = func() string {
+func scriptHash() string {
 	_, rest, _ := strings.Cut(pageText, "<script>")
 	script, _, _ := strings.Cut(rest, "</script>")
 	sum := sha256.Sum256([]byte(script))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
-}()
+}
 
-// newPage parses the status page.
-func newPage() (*template.Template, error) {
+func parsePage() (*template.Template, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"ms":          pageDuration,
 		"stamp":       func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
@@ -105,50 +135,34 @@ func escape(n parse.Node) {
 	}
 }
 
-// status answers with the page, which loads nothing else: no font, no image. Its one script
-// asks for the page again. Its headers forbid browsers everything else.
-func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
-	var out bytes.Buffer
-	t, err := s.page()
-	if err == nil {
-		err = t.Execute(&out, s.shown())
-	}
-	if err != nil {
-		s.Logger.Error("the status page can't be made", "err", err)
-		plain(w, http.StatusInternalServerError, "the status page can't be made; the agent's log shows why\n")
-		return
-	}
+// send sends the page, which loads nothing else: no font, no image. Its one script asks for the page
+// again. Its headers forbid browsers everything else.
+func send(w http.ResponseWriter, out *bytes.Buffer) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src '"+scriptHash+"'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src '"+scriptHash()+"'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	_, _ = out.WriteTo(w) // the client may have gone
 }
 
-// shown gathers what the page shows, from one picture.
-func (s *Server) shown() page {
-	p, now := s.Picture(), s.Clock()
-	v := page{Agent: s.describe(p), Members: p.Members(), Now: time.Now(), Refresh: pageRefresh}
+func shown(f Facts) view {
+	v := view{Agent: f.Agent, Members: f.Members, Now: f.Now, Refresh: pageRefresh}
 	past := map[string][]api.Transition{}
-	if s.History != nil {
-		all := s.History("", pagePast)
-		for _, c := range all {
-			if c.Type == api.ChangeCommand {
-				continue
-			}
+	for _, c := range f.Past {
+		if c.Type != api.ChangeCommand {
 			past[c.Election] = join(past[c.Election], c)
 		}
-		v.History = slices.Clone(all[max(0, len(all)-pageHistory):])
-		slices.Reverse(v.History)
 	}
-	for _, c := range p.contests() {
-		r := row{Now: p.Election(*c, now, 0)}
+	v.History = slices.Clone(f.Past[max(0, len(f.Past)-pageHistory):])
+	slices.Reverse(v.History)
+	for _, e := range f.Elections {
+		r := row{Now: e}
 		if len(v.Elections) < pageRows {
-			r.For, r.Hour = ledFor(r.Now, past[r.Now.Election], v.Now), strip(past[r.Now.Election], v.Now)
+			r.For, r.Hour = ledFor(e, past[e.Election], v.Now), strip(past[e.Election], v.Now)
 		}
-		if r.Now.Leader != nil {
+		if e.Leader != nil {
 			v.Led++
 		}
 		v.Elections = append(v.Elections, r)
@@ -157,7 +171,7 @@ func (s *Server) shown() page {
 	v.Hero = hero(v.Elections)
 	v.Elections, v.MoreElections = firstRows(v.Elections)
 	v.Members, v.MoreMembers = firstRows(v.Members)
-	v.Title = "Doyen: " + s.Name
+	v.Title = "Doyen: " + f.Agent.Name
 	if v.Hero != nil && v.Hero.Now.Leader != nil {
 		v.Title = "Doyen: " + v.Hero.Now.Leader.Name + " leads"
 	} else if v.Hero != nil {
@@ -190,8 +204,8 @@ func ledFor(e api.Election, past []api.Transition, now time.Time) string {
 }
 
 // NoQuorum is whether nobody can lead for want of voters.
-func (p page) NoQuorum() bool {
-	return p.Agent.Quorum.Enabled && p.Agent.Quorum.State == api.QuorumLost
+func (v view) NoQuorum() bool {
+	return v.Agent.Quorum.Enabled && v.Agent.Quorum.State == api.QuorumLost
 }
 
 func firstRows[T any](all []T) (shown []T, more int) {
