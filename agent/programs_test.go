@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -37,6 +38,8 @@ const (
 // TestMain lets this very binary be a program.
 func TestMain(m *testing.M) {
 	if os.Getenv(programSocket) == "" {
+		flag.Parse()
+		flag.Set("test.parallel", "6") // they wait for leases, not for processors
 		os.Exit(m.Run())
 	}
 	if err := playAProgram(); err != nil {

@@ -56,6 +56,7 @@ func TestARestartTellsNoProgramThatItIsOver(t *testing.T) {
 // Where the next process can't go on from the record, it is another holder: what is led is
 // handed over first.
 func TestARestartHandsOverWhereTheNextLifeCanNotGoOn(t *testing.T) {
+	t.Parallel()
 	for name, handsOver := range map[string]struct {
 		keeps  bool
 		format int
@@ -68,6 +69,7 @@ func TestARestartHandsOverWhereTheNextLifeCanNotGoOn(t *testing.T) {
 		"another lease":  {true, record.Format, 2 * time.Second, "--lease has changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := lone(t)
 			c.RecordDir, c.Candidate = filepath.Join(t.TempDir(), "missing", "too"), false
 			if handsOver.keeps {

@@ -233,6 +233,7 @@ func TestTheHookHasRunBeforeTheTermIsReleased(t *testing.T) {
 }
 
 func TestWhatIsInUseStopsTheStartByName(t *testing.T) {
+	t.Parallel()
 	first := lone(t)
 	client, out, _ := start(t, first)
 	follow(t, client, leads)

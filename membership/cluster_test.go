@@ -2,8 +2,10 @@ package membership
 
 import (
 	"context"
+	"flag"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +13,12 @@ import (
 
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	flag.Set("test.parallel", "6") // they wait for rounds of gossip, not for processors
+	os.Exit(m.Run())
+}
 
 func TestThreeFreshAgentsSeeEachOtherWithinMoments(t *testing.T) {
 	// All start at the same moment and each joins the other two, so ports must be

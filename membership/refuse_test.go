@@ -29,6 +29,7 @@ func TestClusterKeysThatDifferAreNamedOnBothSides(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			cfg := testConfig(1)
 			cfg.Key = c.joined
 			joined := start(t, cfg)

@@ -128,6 +128,7 @@ func (f *drilled) run(t *testing.T, ctx context.Context, args ...string) (code i
 }
 
 func TestADrillIsComparedWithItsPlan(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args   []string
 		before func(*drilled)

@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 //	body FILE CALL      demands that the file is the fake agent's answer to CALL, byte by byte
 //	json KEY...         demands that stdout is one JSON object with these keys
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,

@@ -94,6 +94,7 @@ func plays() []play {
 // Every snippet of docs/api.md does what the page says, as it is written there:
 // only the paths and addresses of this host are put in, and a campaign that is.
 func TestEverySnippetOfTheAPIsPageRuns(t *testing.T) {
+	t.Parallel()
 	if testing.Short() || runtime.GOOS != "linux" {
 		t.Skip("needs Linux's loopback addresses and some seconds for real agents: not with -short; CI runs it")
 	}

@@ -3,6 +3,7 @@ package live_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -22,23 +23,23 @@ func TestMain(m *testing.M) {
 	if code, served := hosts.ServeAgent(os.Args, os.Stderr); served {
 		os.Exit(code)
 	}
-	os.Exit(m.Run())
+	dir, err := os.MkdirTemp("/tmp", "dl")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("TMPDIR", dir)
+	code := m.Run()
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		fmt.Println("FAIL: left behind:", left)
+		code = 1
+	}
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // options run three agents that take over from each other in about a second, if
 // the machine's disk writes in time.
-func options(t *testing.T, out *strings.Builder) live.Options {
-	dir, err := os.MkdirTemp("/tmp", "dl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if left, _ := os.ReadDir(dir); len(left) > 0 {
-			t.Errorf("%d files were left behind", len(left))
-		}
-		os.RemoveAll(dir)
-	})
-	t.Setenv("TMPDIR", dir)
+func options(out *strings.Builder) live.Options {
 	return live.Options{ // a lease of the local profile would not always outlast what else a busy machine does
 		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: hosts.Self{}},
 		For:   15 * time.Second, Stdout: out, Getenv: func(string) string { return "" },
@@ -49,12 +50,13 @@ func TestARunShowsATakeoverAndEndsAgreed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs real processes for some seconds: not with -short; CI runs it")
 	}
+	t.Parallel()
 	product, err := hosts.Build(t.Context(), t.TempDir(), hosts.Product)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	o := options(t, &out)
+	o := options(&out)
 	o.Hosts.Program, o.Hosts.Adjust = hosts.Binary{Path: product}, func(_ int, a *agent.Config) { a.Keeper = keeper.Available }
 	if err := live.Run(t.Context(), o); err != nil {
 		t.Errorf("%v\n%s", err, &out)
@@ -84,8 +86,9 @@ func TestARunWithoutAMajorityAtItsEndFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs real processes for some seconds: not with -short; CI runs it")
 	}
+	t.Parallel()
 	var out strings.Builder
-	o := options(t, &out)
+	o := options(&out)
 	o.Drive = func(ctx context.Context, l *lab.Lab) error {
 		a, err := l.Agree(ctx, time.Minute)
 		if err != nil {
@@ -121,7 +124,7 @@ func TestARunWhoseAgentsEndByThemselvesSaysWhy(t *testing.T) {
 		t.Skip("it waits for an agreement that does not come")
 	}
 	var out strings.Builder
-	o := options(t, &out)
+	o := options(&out)
 	o.For, o.Hosts.Program = time.Millisecond, failing{}
 	err := live.Run(t.Context(), o)
 	if err == nil || !strings.Contains(err.Error(), "alpha ended by itself, exit status 78: the disk is full") {
@@ -133,7 +136,7 @@ func TestAnInterruptedRunFails(t *testing.T) {
 	var out strings.Builder
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := live.Run(ctx, options(t, &out))
+	err := live.Run(ctx, options(&out))
 	if err == nil || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("%v", err)
 	}
@@ -145,7 +148,7 @@ func TestCheckRefusesWhatCannotBeRun(t *testing.T) {
 		"--agents": func(o *live.Options) { o.Hosts.Agents = 0 },
 	} {
 		var out strings.Builder
-		o := options(t, &out)
+		o := options(&out)
 		change(&o)
 		if err := o.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
