@@ -20,7 +20,7 @@ var limits = []struct {
 	code, comments int      // lines
 }{
 	// What is installed, with the client that programs use.
-	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 41630, 5839},
+	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 41250, 5790},
 	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 7514, 1254},
 	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 23918, 2397},
 }

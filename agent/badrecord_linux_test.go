@@ -24,9 +24,10 @@ func TestAnAgentStartsWhateverItsRecordIs(t *testing.T) {
 		want  string
 		kept  bool // the new lineage has a record
 	}{
-		"garbage":              {write("garbage"), "its size is not that of a record", true},
-		"empty":                {write(""), "its size is not that of a record", true},
-		"zeros":                {sized, "it is not a record", true},
+		"garbage":              {write("garbage"), "it is not a record", true},
+		"empty":                {write(""), "its lineage was ended", true},
+		"one of 0.3.0":         {write("doyenrec\x01\x00\x00\x00\x00\x04\x00\x00"), "its format is 1, and this agent has 2", true},
+		"zeros":                {zeros, "it is not a record", true},
 		"a pipe":               {func(p string) error { return unix.Mkfifo(p, 0o600) }, "it is not a regular file", true},
 		"a link":               {func(p string) error { return os.Symlink("/dev/zero", p) }, "it is not a regular file", true},
 		"a directory":          {func(p string) error { return os.Mkdir(p, 0o700) }, "no record is kept", false},
@@ -61,20 +62,12 @@ func TestAnAgentStartsWhateverItsRecordIs(t *testing.T) {
 	}
 }
 
-// sized makes a file of the size of a record.
-func sized(path string) error {
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		return err
-	}
-	return os.Truncate(path, recordSize)
-}
-
-const recordSize = 616 << 10
+func zeros(path string) error { return os.WriteFile(path, make([]byte, 616<<10), 0o600) }
 
 // locked makes a record that another process holds.
 func locked(t *testing.T) func(path string) error {
 	return func(path string) error {
-		if err := sized(path); err != nil {
+		if err := zeros(path); err != nil {
 			return err
 		}
 		f, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -28,19 +28,19 @@ type LifeRecord struct {
 	Rows     []Authority   // sorted by election; of a step: those that have changed
 }
 
-// Authority is what this agent holds in one election: half a row of the record.
+// Authority is what this agent holds in one election: a row of the record.
 type Authority struct {
-	Election Name
-	Highest  Term    // no life asks for it again, nor for a lower one; 0: the election is forgotten, its row goes
-	Term     Term    // that it leads, or has stepped down from and not released; 0: none
-	Until    Instant // the latest deadline that anybody was sent under Term; Never: without quorum
-	Priority int     // of its candidacy; 0: not a candidate
-	Ending   Ending  // zero: it leads
+	Election Name    `cbor:"1,keyasint"`
+	Highest  Term    `cbor:"2,keyasint,omitempty"` // no life asks for it again, nor for a lower one; 0: the election is forgotten, its row goes
+	Term     Term    `cbor:"3,keyasint,omitempty"` // that it leads, or has stepped down from and not released; 0: none
+	Until    Instant `cbor:"4,keyasint,omitempty"` // the latest deadline that anybody was sent under Term; Never: without quorum
+	Priority int     `cbor:"5,keyasint,omitempty"` // of its candidacy; 0: not a candidate
+	Ending   Ending  `cbor:"6,keyasint,omitzero"`  // zero: it leads
 }
 
 // Ending is how a leadership ends: this agent has stepped down and not released the term yet.
 type Ending struct {
-	Reason Reason // empty: it does not end
-	To     PeerID // the target of a transfer
-	StopBy Instant
+	Reason Reason  `cbor:"1,keyasint"`           // empty: it does not end
+	To     PeerID  `cbor:"2,keyasint,omitempty"` // the target of a transfer
+	StopBy Instant `cbor:"3,keyasint,omitempty"`
 }

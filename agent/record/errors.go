@@ -7,7 +7,7 @@ import (
 
 var (
 	errNoFile    = errors.New("it is not a regular file")
-	errSize      = errors.New("its size is not that of a record")
+	errSize      = errors.New("something else has changed its size")
 	errNoRecord  = errors.New("it is not a record")
 	errOtherBoot = errors.New("it is from an earlier boot of the host")
 	errOtherTime = errors.New("it is from another time namespace, which has another clock")
@@ -17,7 +17,7 @@ var (
 	errDestroyed = errors.New("its lineage was ended")
 	errLives     = errors.New("too many lives have had it")
 	errLocked    = errors.New("another process has locked it")
-	errGone      = errors.New("the record has ended")
+	errMoved     = errors.New("the record has ended")
 )
 
 // formatError reports a record that another version of doyen wrote.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,10 +17,9 @@ const (
 	lockEvery = 5 * time.Millisecond
 )
 
-// openFile opens the record at the path, and locks it if it is to be written. It never creates
-// a file, and follows no link.
-func openFile(path string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+// openFile opens the record at the path. It never creates a file, and follows no link.
+func openFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EISDIR) {
 		return nil, errNoFile
 	}
@@ -46,8 +44,8 @@ func ours(f *os.File) error {
 		return errNoFile
 	case !ok || stat.Uid != uint32(os.Geteuid()) || info.Mode().Perm()&0o077 != 0:
 		return accessError{uint32(info.Mode().Perm()), stat.Uid}
-	case info.Size() != size:
-		return errSize
+	case info.Size() >= maxSize:
+		return errNoRecord
 	}
 	return nil
 }
@@ -84,27 +82,16 @@ func has(path string, f *os.File) bool {
 	return err == nil && os.SameFile(there, this)
 }
 
-// mapFile maps all of a file for writing, with its pages.
-func mapFile(f *os.File) (memory, error) {
-	return mapWords(f, words, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|populate)
-}
-
-func mapWords(f *os.File, n, protection, flags int) (memory, error) {
-	at, err := unix.MmapPtr(int(f.Fd()), 0, nil, uintptr(n*8), protection, flags)
+func placeOf(f *os.File) (device, inode uint64, err error) {
+	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("map it: %w", err)
+		return 0, 0, err
 	}
-	return unsafe.Slice((*uint64)(at), n), nil
+	stat, _ := statOf(info)
+	return uint64(stat.Dev), stat.Ino, nil
 }
 
-func unmap(m memory) {
-	if m != nil {
-		_ = unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(m)), uintptr(len(m)*8)) // fails only for what is not a mapping
-	}
-}
-
-// draft creates a file for a new record beside the path, with all its memory, and locks it. So
-// a full tmpfs is an error here, not a signal later.
+// draft creates a file for a new record beside the path, and locks it.
 func draft(path string, run string) (_ *os.File, err error) {
 	sweep(path)
 	f, err := os.OpenFile(path+draftSuffix+run, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
@@ -122,7 +109,7 @@ func draft(path string, run string) (_ *os.File, err error) {
 	if err := lock(f, 0); err != nil {
 		return nil, err
 	}
-	return f, allocate(f)
+	return f, nil
 }
 
 const draftSuffix = ".new-"

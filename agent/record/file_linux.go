@@ -7,14 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	populate  = unix.MAP_POPULATE
-	supported = true
-)
+const supported = true
 
-// allocate gives the file its size and its memory.
-func allocate(f *os.File) error {
-	if err := unix.Fallocate(int(f.Fd()), 0, 0, size); err != nil {
+// allocate has the system keep that much memory for the file, which stays as long as it is. So a
+// tmpfs that is full from then on does not end the record.
+func allocate(f *os.File, size int64) error {
+	if err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size); err != nil {
 		return fmt.Errorf("allocate %d KiB of memory: %w", size>>10, err)
 	}
 	return nil

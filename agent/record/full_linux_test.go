@@ -47,63 +47,71 @@ func TestAFullTmpfsIsAProblemAndNothingWorse(t *testing.T) {
 }
 
 func inFullTmpfs(dir string) error {
-	if err := unix.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=2m"); err != nil {
 		return fmt.Errorf("mount: %w", err)
 	}
 	filler := dir + "/filler"
-	for n := size; ; n -= 4096 { // every size that leaves too little
-		if err := os.WriteFile(filler, make([]byte, 1<<20-n), 0o600); err != nil {
+	fill := func(leave int) error { return os.WriteFile(filler, make([]byte, 2<<20-leave), 0o600) }
+	for leave := compactAt; leave > compactAt-8*4096; leave -= 4096 { // every size that leaves too little, after one that fits
+		if err := fill(leave); err != nil {
 			return err
 		}
 		r, _, err := Open(config(dir, 7))
-		if n == size {
+		if leave == compactAt {
 			if err != nil {
 				return fmt.Errorf("it should fit: %w", err)
 			}
-			if err := r.Destroy(); err != nil {
+			if err := errors.Join(r.Destroy(), r.Close()); err != nil {
 				return err
 			}
-			_ = r.Close()
 			continue
 		}
 		if r != nil || !errors.Is(err, unix.ENOSPC) || strings.Contains(err.Error(), "\n") {
-			return fmt.Errorf("with %d bytes of memory: %v, %v", n, r, err)
+			return fmt.Errorf("with %d bytes of memory: %v, %v", leave, r, err)
 		}
 		if left, _ := os.ReadDir(dir); len(left) != 1 {
 			return fmt.Errorf("left behind: %v", left)
 		}
-		if n < size-8*4096 {
-			break
-		}
 	}
-	return punched(dir, filler)
+	return errors.Join(fill(compactAt), full(dir))
 }
 
-// punched takes the memory of a record's pages away, and lets nobody give it back.
-func punched(dir, filler string) error {
-	if err := os.Remove(filler); err != nil {
-		return err
-	}
+// full goes on with a record beside which there is no memory: it can't be written anew, only become
+// longer, and then it ends.
+func full(dir string) error {
 	r, _, err := Open(config(dir, 8))
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(r.path, os.O_RDWR, 0)
-	if err != nil {
+	l := aThousand()
+	for range 40 { // less than 1 MiB
+		for i := range l.Rows {
+			l.Rows[i].Until += election.Instant(1 + i%2)
+		}
+		if err := r.Write(l); err != nil {
+			return fmt.Errorf("at %d bytes: %w", r.end, err)
+		}
+	}
+	if err := r.Close(); err != nil {
 		return err
 	}
-	if err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, wordRows*8, size-wordRows*8); err != nil {
-		return err
+	r, past, err := Open(config(dir, 9))
+	if err != nil || len(past.Rows) != 1000 {
+		return fmt.Errorf("gone on with %+v, %w", past, err)
 	}
-	_ = os.WriteFile(filler, make([]byte, 2<<20), 0o600) // as far as it goes
-	if err := r.Write(&election.LifeRecord{Rows: []election.Authority{defaults}}); err == nil {
-		return errors.New("a record was written where there is no memory")
+	for range 100 {
+		for i := range l.Rows {
+			l.Rows[i].Until += election.Instant(1 + i%2)
+		}
+		if err = r.Write(l); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		return fmt.Errorf("a record was written where there is no memory: %w", err)
 	}
 	_ = r.Close()
-	if err := os.Remove(filler); err != nil {
-		return err
-	}
-	if _, past, _ := Open(config(dir, 9)); past != nil {
+	if _, past, _ := Open(config(dir, 10)); past != nil {
 		return fmt.Errorf("gone on with %+v", past)
 	}
 	return nil

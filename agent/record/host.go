@@ -1,12 +1,10 @@
 package record
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"syscall"
 
 	"github.com/doyen-election/doyen/internal/leasepage"
@@ -42,20 +40,4 @@ func statOf(info os.FileInfo) (*syscall.Stat_t, bool) {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return stat, ok
-}
-
-// started returns when a process started, in the kernel's ticks since its boot; 0: there is no
-// such process. Start and process ID together name one process of this boot.
-func started(pid int) uint64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	const field = 22 - 3 // field 3 is the first after the name, which may hold anything but ends with the last ")"
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	if len(fields) <= field {
-		return 0
-	}
-	at, _ := strconv.ParseUint(string(fields[field]), 10, 64)
-	return at
 }

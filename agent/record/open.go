@@ -3,17 +3,16 @@ package record
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
-	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 // Past is all that the former life left on record.
@@ -123,7 +122,7 @@ func suits(dir string) error {
 func open(c Config, on host) (*Record, *Past, error) {
 	r, past, refused := inherit(c, on, lockWait)
 	if refused == nil {
-		if refused = r.begin(c, past); refused == nil {
+		if refused = r.begin(c.Lease); refused == nil {
 			return r, past, nil
 		}
 		_, _ = r.Destroy(), r.Close()
@@ -142,7 +141,7 @@ func open(c Config, on host) (*Record, *Past, error) {
 }
 
 // Inherit takes the record at the path, with its lock, for a caller that begins no life: the
-// keeper, which destroys the record and reveals the secret. It creates nothing.
+// keeper, which destroys the record. It creates nothing.
 func Inherit(c Config) (*Record, *Past, error) {
 	on, err := thisHost()
 	if err != nil {
@@ -152,15 +151,20 @@ func Inherit(c Config) (*Record, *Past, error) {
 }
 
 func inherit(c Config, on host, wait time.Duration) (*Record, *Past, error) {
-	f, err := openFile(c.Path, os.O_RDWR)
-	if err != nil {
-		return nil, nil, err
+	for end := time.Now().Add(wait); ; {
+		f, err := openFile(c.Path)
+		if err != nil {
+			return nil, nil, err
+		}
+		r, past, err := takeOver(c, on, f, time.Until(end))
+		if err == nil {
+			return r, past, nil
+		}
+		err = errors.Join(err, f.Close())
+		if !errors.Is(err, errMoved) || time.Now().After(end) {
+			return nil, nil, err
+		}
 	}
-	r, past, err := takeOver(c, on, f, wait)
-	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
-	}
-	return r, past, nil
 }
 
 func takeOver(c Config, on host, f *os.File, wait time.Duration) (*Record, *Past, error) {
@@ -168,144 +172,69 @@ func takeOver(c Config, on host, f *os.File, wait time.Duration) (*Record, *Past
 		return nil, nil, err
 	}
 	if !has(c.Path, f) {
-		return nil, nil, errGone // the life that had the record has ended the lineage meanwhile
+		return nil, nil, errMoved // the life that had the record has ended it, or given it another file
 	}
 	if err := ours(f); err != nil { // again, now that nobody else can change the file
 		return nil, nil, err
 	}
-	m, err := mapFile(f)
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxSize))
 	if err != nil {
 		return nil, nil, err
 	}
-	r, past, err := read(c.Path, f, m, func(h header) error { return h.judge(c.Peer, on, f) })
-	if err == nil {
+	s, end, err := replay(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	past := s.past()
+	if err = s.header.judge(c.Peer, on, f); err == nil {
 		err = sound(&past.Past, boottime.Now())
 	}
-	if err == nil && boottime.SuspendedSince(r.ahead) {
-		err = errSuspended
-	}
-	if err != nil {
-		unmap(m)
+	switch {
+	case err != nil:
 		return nil, nil, err
+	case s.life.Number > maxLives:
+		return nil, nil, errLives
+	case boottime.SuspendedSince(s.life.Ahead):
+		return nil, nil, errSuspended
 	}
-	return r, past, nil
-}
-
-// read reads all of a record.
-func read(path string, f *os.File, m memory, judge func(header) error) (r *Record, past *Past, err error) {
-	defer leasepage.Caught(leasepage.Guard(), &err)
-	h, err := getHeader(m)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := judge(h); err != nil {
-		return nil, nil, err
-	}
-	r = newRecord(path, f, m, h)
-	past, err = r.past(m)
-	return r, past, err
-}
-
-// past reads the parts of the record after the header.
-func (r *Record) past(m memory) (past *Past, err error) {
-	life, whole := r.life.load(m, make([]uint64, lifeRoom))
-	if !whole || len(life) != lifeRoom || life[0] == 0 || time.Duration(life[3]) <= 0 || time.Duration(life[3]) > election.MaxLease {
-		return nil, errDamaged
-	}
-	if life[0] > maxLives {
-		return nil, errLives
-	}
-	r.lineage.Life, r.lineage.Lease, r.ahead = life[0], time.Duration(life[3]), int64(life[4])
-	terms, whole := r.terms.load(m, r.last[:])
-	if !whole || len(terms) != termsRoom || max(terms[0], terms[1]) > uint64(election.MaxTerm) {
-		return nil, errDamaged
-	}
-	past = &Past{Actors: map[election.Name]Actors{}}
-	past.Lineage = r.lineage
-	past.Retired, past.Spent = election.Term(terms[0]), election.Term(terms[1])
-	addresses, whole := r.voters.load(m, make([]uint64, votersRoom))
-	if whole {
-		past.Voters, whole = getVoters(addresses)
-	}
-	if !whole {
-		return nil, errDamaged
-	}
-	if r.table, err = readTable(m, m[wordCheck]); err != nil {
-		return nil, err
-	}
-	for i := range r.table.used {
-		row := &r.table.used[i]
-		past.Rows = append(past.Rows, row.last)
-		if row.acting != (Actors{}) {
-			past.Actors[row.name] = row.acting
-		}
-	}
-	return past, nil
+	r := &Record{path: c.Path, run: c.Run, file: f, end: int64(end), limit: compactAt, state: s}
+	return r, past, f.Truncate(r.end)
 }
 
 // begin counts this life, and has it go on with the shorter of the two leases. A term that was
 // asked for with a longer lease then ends too early for this agent, never too late.
-func (r *Record) begin(c Config, past *Past) error {
-	r.lineage.Life++
-	ahead := r.ahead // not as it is by now: a suspend since it was compared would go unseen
-	if past == nil {
-		r.lineage.Lease, ahead = c.Lease, boottime.Ahead()
-	} else {
-		r.lineage.Lease = min(r.lineage.Lease, c.Lease)
-	}
-	return r.guarded(func(m memory) error {
-		r.storeLife(m, ahead)
-		return nil
+func (r *Record) begin(lease time.Duration) error {
+	_ = allocate(r.file, r.limit) // what was given back with a torn end; without it a full tmpfs may end the record
+	return r.change(func(s *state, it *item) {
+		// Ahead not as it is by now: a suspend since it was compared would go unseen.
+		it.Life = &life{s.life.Number + 1, min(s.life.Lease, lease), s.life.Ahead}
 	})
 }
 
-// create makes the record of a new lineage, which gets its name when it is complete. The file
-// that had this name is not a record any more.
+// create makes the record of a new lineage. The file that had this name is not a record any more.
 func create(c Config, on host) (*Record, error) {
-	if len(c.Peer) > maxText {
-		return nil, fmt.Errorf("the peer ID %q is too long", c.Peer)
-	}
-	f, err := draft(c.Path, c.Run.String())
-	if err != nil {
-		return nil, err
-	}
-	r, err := fill(c, on, f)
-	if err == nil {
-		err = os.Rename(f.Name(), c.Path)
-	}
-	if err == nil && !has(c.Path, f) {
-		err = errors.New("another agent has put its own in its place")
-	}
-	if err != nil {
-		if r != nil {
-			unmap(r.memory)
-		}
-		_ = os.Remove(f.Name()) // the draft may have got its name
-		return nil, errors.Join(err, f.Close())
-	}
-	return r, nil
+	r := &Record{path: c.Path, run: c.Run, state: state{
+		header: header{Lineage: election.LineageID(c.Run), JoinedAt: c.Born, Peer: c.Peer, Boot: on.boot, TimeNS: on.timeNS},
+		life:   life{Number: 1, Lease: c.Lease, Ahead: boottime.Ahead()},
+	}}
+	return r, r.rewrite()
 }
 
-func fill(c Config, on host, f *os.File) (*Record, error) {
-	h, err := newHeader(c, on, f)
-	if err != nil {
-		return nil, err
+// judge returns why a life of that agent, on that host, can't go on from the record in the
+// file (K3).
+func (h *header) judge(peer election.PeerID, on host, f *os.File) error {
+	device, inode, err := placeOf(f)
+	switch {
+	case err != nil:
+		return err
+	case h.Boot != on.boot:
+		return errOtherBoot
+	case h.TimeNS != on.timeNS:
+		return errOtherTime
+	case h.Peer != peer:
+		return otherPeerError(h.Peer)
+	case h.Device != device, h.Inode != inode:
+		return errOtherFile
 	}
-	m, err := mapFile(f)
-	if err != nil {
-		return nil, err
-	}
-	h.put(m)
-	r := newRecord(c.Path, f, m, h)
-	err = errors.Join(r.begin(c, nil), r.SetVoters(nil), r.guarded(func(m memory) error {
-		r.terms.store(m, r.last[:])
-		r.table = newTable(m, m[wordCheck])
-		atomic.StoreUint64(&m[wordState], word(alive))
-		return nil
-	}))
-	if err != nil {
-		unmap(r.memory)
-		return nil, err
-	}
-	return r, nil
+	return nil
 }

@@ -1,19 +1,21 @@
 package record
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/fxamacker/cbor/v2"
 	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
-	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 // Config is where a record is, and whose it is.
@@ -36,31 +38,16 @@ func Path(directory, socket, agent string) string {
 // Record is the record of the life that runs. Several goroutines may call its methods; those
 // of a nil Record do nothing.
 type Record struct {
-	path    string
-	lineage election.Lineage
-	secret  [32]byte
+	path string
+	run  election.RunID
 
-	mu     sync.Mutex
-	file   *os.File // holds the lock
-	memory memory   // nil: the record has ended
-	life   value
-	terms  value
-	voters value
-	table  table
-	last   [termsRoom]uint64 // what terms has
-	ahead  int64             // how far the former life's clock was ahead, see boottime.SuspendedSince
-}
-
-// newRecord returns a Record of a file that is locked and mapped.
-func newRecord(path string, f *os.File, m memory, h header) *Record {
-	seed := m[wordCheck]
-	return &Record{
-		path: path, file: f, memory: m, secret: h.secret,
-		lineage: election.Lineage{ID: h.lineage, JoinedAt: h.joinedAt},
-		life:    newValue(wordLife, lifeRoom, seed),
-		terms:   newValue(wordTerms, termsRoom, seed),
-		voters:  newValue(wordVoters, votersRoom, seed),
-	}
+	mu    sync.Mutex
+	file  *os.File // holds the lock; nil: closed
+	ended bool
+	end   int64 // of the file
+	limit int64 // beyond it the log is written anew
+	state state
+	names []election.Name // room for those of an item
 }
 
 // Lineage returns the lineage of this life, with the life's number.
@@ -68,7 +55,9 @@ func (r *Record) Lineage() election.Lineage {
 	if r == nil {
 		return election.Lineage{}
 	}
-	return r.lineage
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state.lineage()
 }
 
 // Kept reports whether a next life could go on from it.
@@ -78,7 +67,7 @@ func (r *Record) Kept() bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.memory != nil && has(r.path, r.file)
+	return !r.ended && has(r.path, r.file)
 }
 
 // Write records what has changed. After an error there is no record any more, and the lineage
@@ -87,107 +76,175 @@ func (r *Record) Write(l *election.LifeRecord) error {
 	if l == nil {
 		return nil
 	}
-	return r.change(func(m memory) error {
-		if terms := [termsRoom]uint64{uint64(l.Retired), uint64(l.Spent)}; terms != r.last {
-			r.terms.store(m, terms[:]) // first, since they stand for rows that are removed
-			r.last = terms
+	return r.change(func(s *state, it *item) {
+		if t := (terms{l.Retired, l.Spent}); t != s.terms {
+			it.Terms = &t
 		}
-		if l.Shortest != 0 && l.Shortest < r.lineage.Lease {
-			r.lineage.Lease = l.Shortest
-			r.storeLife(m, r.ahead)
+		if l.Shortest != 0 && l.Shortest < s.life.Lease {
+			it.Life = &life{s.life.Number, l.Shortest, s.life.Ahead}
 		}
-		if len(l.Rows) > 1 {
-			for i := range l.Rows { // rows that are removed make room for new ones
-				if a := &l.Rows[i]; a.Highest == 0 {
-					if _, err := r.table.write(m, rows, a); err != nil {
-						return err
-					}
-				}
-			}
-		}
-		at := 0
+		at, found := 0, false
+		it.names = r.names[:0]
 		for i := range l.Rows {
-			var err error
-			if at, err = r.table.write(m, at, &l.Rows[i]); err != nil {
-				return err
+			a := &l.Rows[i]
+			if at, found = s.find(at, a.Election); !found {
+				if a.Highest != 0 {
+					it.Rows = append(it.Rows, *a)
+				}
+				continue
+			}
+			was := s.rows[at].Authority
+			at++
+			if was == *a {
+				continue
+			}
+			from := was.Until
+			if was.Until = a.Until; was == *a {
+				it.renew(a, from)
+			} else {
+				it.Rows = append(it.Rows, *a)
 			}
 		}
-		return nil
+		r.names = it.names
+		s.shorten(it)
 	})
 }
 
 // WriteActors records what acts, or is about to act, in an election that Write has recorded.
 // In any other election nothing may act. Errors are as of Write.
 func (r *Record) WriteActors(name election.Name, a Actors) error {
-	return r.change(func(m memory) error {
-		i, found := r.table.find(name)
-		switch {
-		case !found || r.table.used[i].acting == a:
-			return nil
-		case len(a.Program.Campaign) > maxCampaign:
-			return fmt.Errorf("the campaign ID %q is too long", a.Program.Campaign)
+	return r.change(func(s *state, it *item) {
+		if i, found := s.find(0, name); found && s.rows[i].acting != a {
+			it.Actors = map[election.Name]Actors{name: a}
 		}
-		r.table.used[i].storeActors(m, &a)
-		return nil
 	})
 }
 
 // Suspended records that this life knows of every suspend of the host so far. The next life
 // goes on only if there was none since.
 func (r *Record) Suspended() error {
-	return r.change(func(m memory) error {
-		r.storeLife(m, boottime.Ahead())
-		return nil
-	})
+	return r.change(func(s *state, it *item) { it.Life = &life{s.life.Number, s.life.Lease, boottime.Ahead()} })
 }
 
-func (r *Record) storeLife(m memory, ahead int64) {
-	r.ahead = ahead
-	r.life.store(m, []uint64{r.lineage.Life, uint64(os.Getpid()), started(os.Getpid()), uint64(r.lineage.Lease), uint64(ahead)})
-}
-
-// SetVoters records where the voters can be reached, for as many voters as there is room.
+// SetVoters records where the voters can be reached.
 func (r *Record) SetVoters(all []Voter) error {
-	return r.change(func(m memory) error {
-		var room [votersRoom]uint64
-		r.voters.store(m, putVoters(&room, all))
-		return nil
-	})
+	return r.change(func(_ *state, it *item) { it.Voters = new(slices.Clone(all)) })
 }
 
-// change stores something. If that fails, the record may be out of date, and no life may go on
-// from it.
-func (r *Record) change(do func(memory) error) error {
+// change appends an item to the log, by one write. If that fails, the record may be out of date,
+// and no life may go on from it.
+func (r *Record) change(what func(*state, *item)) error {
 	if r == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.memory == nil {
+	if r.ended {
 		return nil
 	}
-	err := r.guarded(do)
+	var it item
+	what(&r.state, &it)
+	err := r.append(&it)
 	if err != nil {
 		return fmt.Errorf("write record %s: %w", r.path, errors.Join(err, r.destroy()))
+	}
+	if r.end >= r.limit {
+		r.compact()
 	}
 	return nil
 }
 
-// guarded turns access to memory that is not there into an error.
-func (r *Record) guarded(do func(memory) error) (err error) {
-	defer leasepage.Caught(leasepage.Guard(), &err)
-	return do(r.memory)
+func (r *Record) append(it *item) error {
+	entry, err := encode(nil, it)
+	if err != nil || len(entry) == entryLen+1 { // nothing has changed
+		return err
+	}
+	if info, err := r.file.Stat(); err != nil || info.Size() != r.end {
+		return errors.Join(errSize, err)
+	}
+	if _, err := r.file.WriteAt(entry, r.end); err != nil {
+		return err
+	}
+	r.end += int64(len(entry))
+	if !r.state.apply(it) {
+		return errDamaged
+	}
+	return nil
 }
 
-// Destroy ends the lineage. When it returns, no life can begin with the record, even if it
-// returns an error (K6).
+// encode appends an item to the text.
+func encode(to []byte, it *item) ([]byte, error) {
+	mode, err := cbor.EncOptions{}.UserBufferEncMode()
+	if err != nil {
+		return nil, err
+	}
+	b := bytes.NewBuffer(append(to, make([]byte, entryLen)...))
+	if err := mode.MarshalToBuffer(it, b); err != nil {
+		return nil, err
+	}
+	seal(b.Bytes()[len(to):])
+	return b.Bytes(), nil
+}
+
+// compactAt is how large a log may become before it is written anew, unless what it says needs more.
+const compactAt = 1 << 20
+
+// compact writes what the record says into a new file, and puts that in the place of the old one. If
+// that fails, or if the old one has lost its place, the log only becomes longer.
+func (r *Record) compact() {
+	r.limit = r.end + compactAt
+	old := r.file
+	if !has(r.path, old) || r.rewrite() != nil {
+		return
+	}
+	_, _ = old.Truncate(0), old.Close() // nothing may go on from it, whatever name it has
+}
+
+// rewrite gives the record a new file, which gets its name when it is complete.
+func (r *Record) rewrite() (err error) {
+	f, err := draft(r.path, r.run.String())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name()) // it may have got its name
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	s := r.state
+	if s.header.Device, s.header.Inode, err = placeOf(f); err != nil {
+		return err
+	}
+	text, err := encode(binary.LittleEndian.AppendUint32([]byte(magic), Format), s.whole())
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(text, 0); err != nil {
+		return err
+	}
+	limit := max(compactAt, 2*int64(len(text)))
+	if err := allocate(f, limit); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), r.path); err != nil {
+		return err
+	}
+	if !has(r.path, f) {
+		return errors.New("another agent has put its own in its place")
+	}
+	r.file, r.state, r.end, r.limit = f, s, int64(len(text)), limit
+	return nil
+}
+
+// Destroy ends the lineage. When it returns, no life can begin with the record (K6).
 func (r *Record) Destroy() error {
 	if r == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.memory == nil {
+	if r.ended {
 		return nil
 	}
 	if err := r.destroy(); err != nil {
@@ -196,35 +253,24 @@ func (r *Record) Destroy() error {
 	return nil
 }
 
-// destroy first marks the record as destroyed, which is enough. It then removes the content
-// and the name.
+// destroy first removes the content, which is enough, and then the name.
 func (r *Record) destroy() error {
-	wiped := r.guarded(func(m memory) error {
-		atomic.StoreUint64(&m[wordState], 0)
-		clear(m)
-		return nil
-	})
-	if wiped != nil {
-		wiped = r.file.Truncate(0)
-	}
-	unmap(r.memory)
-	r.memory = nil
+	r.ended = true
+	err := r.file.Truncate(0)
 	if has(r.path, r.file) {
-		return errors.Join(wiped, os.Remove(r.path))
+		err = errors.Join(err, os.Remove(r.path))
 	}
-	return wiped
+	return err
 }
 
-// Close gives the lock and the memory back. The record stays for the next life.
+// Close gives the lock back. The record stays for the next life.
 func (r *Record) Close() error {
 	if r == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	unmap(r.memory)
-	r.memory = nil
-	if r.file == nil {
+	if r.ended = true; r.file == nil {
 		return nil
 	}
 	f := r.file

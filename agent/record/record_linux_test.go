@@ -1,7 +1,9 @@
 package record
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -123,7 +125,7 @@ func TestTheRecordIsWhatWasWritten(t *testing.T) {
 						a.Term, a.Until = 1+election.Term(rng.Uint64N(uint64(a.Highest))), 1+election.Instant(rng.IntN(1e9))
 					}
 					if a.Term > 0 && rng.IntN(3) == 0 {
-						a.Ending = election.Ending{Reason: reasons[1+rng.IntN(len(reasons)-1)], To: "x", StopBy: a.Until}
+						a.Ending = election.Ending{Reason: election.ReasonResigned, To: "x", StopBy: a.Until}
 					}
 					want[name] = a
 					l.Rows = append(l.Rows, a)
@@ -159,12 +161,126 @@ func TestTheRecordIsWhatWasWritten(t *testing.T) {
 	}
 }
 
-func BenchmarkAThousandLeases(b *testing.B) {
-	r, _ := begin(b, config(inTmpfs(b), 1))
+// The log is written anew again and again, and stays as long as it may be.
+func TestALogThatIsWrittenAnewSaysTheSame(t *testing.T) {
+	c := config(inTmpfs(t), 7)
+	r, _ := begin(t, c)
+	filled(t, r)
+	l := aThousand()
+	longest := int64(0)
+	for range 300 {
+		for i := range l.Rows {
+			l.Rows[i].Until += election.Instant(1 + i%2)
+		}
+		if err := r.Write(l); err != nil {
+			t.Fatal(err)
+		}
+		longest = max(longest, r.end)
+	}
+	if r.end == longest || longest < compactAt/2 || longest > 2*compactAt || !r.Kept() {
+		t.Errorf("up to %d bytes, now %d, kept %t", longest, r.end, r.Kept())
+	}
+	die(t, r)
+	r, past := begin(t, c)
+	if len(past.Rows) != 1002 || past.Rows[1000].Until != l.Rows[999].Until || !reflect.DeepEqual(past.Actors, map[election.Name]Actors{"payments": acting}) || !reflect.DeepEqual(past.Voters, places) {
+		t.Errorf("%d rows, %+v", len(past.Rows), past.Actors)
+	}
+	if left, _ := os.ReadDir(filepath.Dir(c.Path)); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// However leases are prolonged, and however few words say so, nothing else is.
+func TestOnlyWhatWasProlongedIs(t *testing.T) {
+	c := config(inTmpfs(t), 7)
+	r, _ := begin(t, c)
+	at := func(until ...election.Instant) (l *election.LifeRecord) {
+		l = &election.LifeRecord{}
+		for i, u := range until {
+			if u != 0 {
+				l.Rows = append(l.Rows, election.Authority{Election: election.Name([]byte{'a' + byte(i)}), Highest: 5, Term: 5, Until: u})
+			}
+		}
+		return l
+	}
+	for _, step := range []struct {
+		change, want *election.LifeRecord
+	}{
+		{at(5, 5, 5), at(5, 5, 5)},
+		{at(6, 6, 6), at(6, 6, 6)}, // all
+		{at(7, 7, 0), at(7, 7, 6)},
+		{at(8, 8, 0), at(8, 8, 6)},              // all that ended then
+		{at(8, 8, 8), at(8, 8, 8)},              // to where others are
+		{at(9, 0, 10, 0), at(9, 8, 10)},         // two groups
+		{at(10, 9, 11), at(10, 9, 11)},          // each to where the next was
+		{at(0, 10, 0), at(10, 10, 11)},          // one
+		{at(11, 11, 0, 10), at(11, 11, 11, 10)}, // with a new one that ends where they did
+		{at(12, 12, 12, 0), at(12, 12, 12, 10)},
+	} {
+		if err := r.Write(step.change); err != nil {
+			t.Fatal(err)
+		}
+		die(t, r)
+		var past *Past
+		if r, past = begin(t, c); !reflect.DeepEqual(past.Rows, step.want.Rows) {
+			t.Fatalf("got  %+v\nwant %+v", past.Rows, step.want.Rows)
+		}
+	}
+}
+
+// A life that waits for the lock of a log that is then written anew waits for the new one (K2).
+func TestK2ALogThatIsWrittenAnewStaysLocked(t *testing.T) {
+	c := config(inTmpfs(t), 7)
+	r, _ := begin(t, c)
+	filled(t, r)
+	f, err := openFile(c.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r.compact()
+	here, err := thisHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := takeOver(c, here, f, 0); !errors.Is(err, errMoved) {
+		t.Errorf("the former file: %v", err)
+	}
+	if text, _ := io.ReadAll(io.NewSectionReader(f, 0, maxSize)); len(text) > 0 {
+		t.Errorf("the former file has %d bytes", len(text))
+	}
+	if _, _, err := inherit(c, here, 0); !errors.Is(err, errLocked) {
+		t.Errorf("the new one: %v", err)
+	}
+}
+
+// Another file at its name is left alone.
+func TestALogThatHasLostItsPlaceIsNotWrittenAnew(t *testing.T) {
+	c := config(inTmpfs(t), 7)
+	r, _ := begin(t, c)
+	if err := errors.Join(os.Remove(c.Path), os.WriteFile(c.Path, []byte("another"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	r.compact()
+	if err := r.Write(&election.LifeRecord{Spent: 1}); err != nil {
+		t.Error(err)
+	}
+	if text, _ := os.ReadFile(c.Path); string(text) != "another" || r.Kept() {
+		t.Errorf("%q is there", text)
+	}
+}
+
+func aThousand() *election.LifeRecord {
 	l := &election.LifeRecord{}
 	for i := range 1000 {
-		l.Rows = append(l.Rows, election.Authority{Election: election.Name(fmt.Sprintf("election-%04d", i)), Highest: 5, Term: 5, Priority: 100})
+		l.Rows = append(l.Rows, election.Authority{Election: election.Name(fmt.Sprintf("election-%04d", i)), Highest: 5, Term: 5, Until: 1, Priority: 100})
 	}
+	return l
+}
+
+func BenchmarkAThousandLeases(b *testing.B) {
+	r, _ := begin(b, config(inTmpfs(b), 1))
+	l := aThousand()
 	b.ReportAllocs()
 	for b.Loop() {
 		for i := range l.Rows {

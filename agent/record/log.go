@@ -1,0 +1,243 @@
+package record
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/crc32"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/leasepage"
+)
+
+// Format is the version of what a file has. A life that knows another one begins a new lineage.
+const Format = 2
+
+const (
+	magic    = "doyenrec"
+	headSize = len(magic) + 4 // of the file: magic and format
+	entryLen = 12             // in front of each item: its length, its check, and the check of these two
+	maxSize  = 64 << 20       // of a file that is read
+)
+
+// item is what one step has changed. The first one of a file has all that the record said.
+type item struct {
+	Header  *header                  `cbor:"1,keyasint,omitempty"`
+	Life    *life                    `cbor:"2,keyasint,omitempty"`
+	Terms   *terms                   `cbor:"3,keyasint,omitempty"`
+	Voters  *[]Voter                 `cbor:"4,keyasint,omitempty"`
+	Rows    []election.Authority     `cbor:"5,keyasint,omitempty"` // one without a highest term is removed
+	Renewed []renewal                `cbor:"6,keyasint,omitempty"`
+	Actors  map[election.Name]Actors `cbor:"7,keyasint,omitempty"`
+
+	names []election.Name // of all that is renewed
+}
+
+// header is what does not change in a lineage, and which file it is in.
+type header struct {
+	Lineage  election.LineageID `cbor:"1,keyasint"`
+	JoinedAt int64              `cbor:"2,keyasint"`
+	Peer     election.PeerID    `cbor:"3,keyasint"`
+	Boot     leasepage.HostBoot `cbor:"4,keyasint"`
+	TimeNS   uint64             `cbor:"5,keyasint"` // inode of /proc/self/ns/time; 0: the kernel has no time namespaces
+	Device   uint64             `cbor:"6,keyasint"` // of the file, which is the lock too
+	Inode    uint64             `cbor:"7,keyasint"`
+}
+
+type life struct {
+	Number uint64        `cbor:"1,keyasint"`
+	Lease  time.Duration `cbor:"2,keyasint"` // the shortest that any life had
+	Ahead  int64         `cbor:"3,keyasint"` // how far the clock was ahead, see boottime.SuspendedSince
+}
+
+// terms are those of forgotten elections.
+type terms struct {
+	Retired election.Term `cbor:"1,keyasint"`
+	Spent   election.Term `cbor:"2,keyasint"`
+}
+
+// Voter is where one voter can be reached.
+type Voter struct {
+	Peer   election.PeerID `cbor:"1,keyasint"`
+	Gossip netip.AddrPort  `cbor:"2,keyasint"`
+	Stream netip.AddrPort  `cbor:"3,keyasint"`
+}
+
+// renewal is elections whose leases were prolonged alike: all whose lease ended then, if they are
+// not named. A heartbeat prolongs a thousand.
+type renewal struct {
+	From      election.Instant `cbor:"1,keyasint"`
+	Until     election.Instant `cbor:"2,keyasint"`
+	Elections []election.Name  `cbor:"3,keyasint,omitempty"`
+}
+
+func (it *item) renew(a *election.Authority, from election.Instant) {
+	if n := len(it.Renewed); n == 0 || it.Renewed[n-1].From != from || it.Renewed[n-1].Until != a.Until {
+		it.Renewed = append(it.Renewed, renewal{From: from, Until: a.Until})
+	}
+	last := &it.Renewed[len(it.Renewed)-1]
+	it.names = append(it.names, a.Election)
+	last.Elections = it.names[len(it.names)-len(last.Elections)-1:]
+}
+
+// shorten leaves the names away if the item prolongs all leases that ended then, and nothing else.
+func (s *state) shorten(it *item) {
+	if len(it.Renewed) != 1 || len(it.Rows) > 0 {
+		return
+	}
+	left, all := len(it.Renewed[0].Elections), it.Renewed[0].From
+	for i := range s.rows {
+		if s.rows[i].Until == all {
+			left--
+		}
+	}
+	if left == 0 {
+		it.Renewed[0].Elections = nil
+	}
+}
+
+// state is what all items of a log say together.
+type state struct {
+	header header
+	life   life
+	terms  terms
+	voters []Voter
+	rows   []row // sorted by election
+}
+
+type row struct {
+	election.Authority
+	acting Actors
+}
+
+// find returns the index of an election's row, which is likely to be i, or where it would be.
+func (s *state) find(i int, name election.Name) (int, bool) {
+	if i < len(s.rows) && s.rows[i].Election == name {
+		return i, true
+	}
+	return slices.BinarySearchFunc(s.rows, name, func(r row, n election.Name) int { return cmp.Compare(r.Election, n) })
+}
+
+// apply changes the state by an item, and reports whether the item fits it.
+func (s *state) apply(it *item) bool {
+	if it.Header != nil {
+		s.header = *it.Header
+	}
+	if it.Life != nil {
+		s.life = *it.Life
+	}
+	if it.Terms != nil {
+		s.terms = *it.Terms
+	}
+	if it.Voters != nil {
+		s.voters = *it.Voters
+	}
+	at, found := 0, false
+	for _, a := range it.Rows {
+		switch at, found = s.find(at, a.Election); {
+		case a.Highest == 0 && found:
+			s.rows = slices.Delete(s.rows, at, at+1)
+			continue
+		case a.Highest == 0:
+			continue
+		case found:
+			s.rows[at].Authority = a
+		default:
+			s.rows = slices.Insert(s.rows, at, row{Authority: a})
+		}
+		at++
+	}
+	for _, g := range it.Renewed {
+		for i := range s.rows {
+			if len(g.Elections) == 0 && s.rows[i].Until == g.From {
+				s.rows[i].Until = g.Until
+			}
+		}
+		for _, name := range g.Elections {
+			if at, found = s.find(at, name); !found {
+				return false
+			}
+			s.rows[at].Until = g.Until
+			at++
+		}
+	}
+	for name, a := range it.Actors {
+		if at, found = s.find(at, name); !found {
+			return false
+		}
+		s.rows[at].acting = a
+	}
+	return true
+}
+
+// whole is the item that says all.
+func (s *state) whole() *item {
+	it := &item{Header: &s.header, Life: &s.life, Terms: &s.terms, Voters: &s.voters, Actors: map[election.Name]Actors{}}
+	for _, r := range s.rows {
+		it.Rows = append(it.Rows, r.Authority)
+		if r.acting != (Actors{}) {
+			it.Actors[r.Election] = r.acting
+		}
+	}
+	return it
+}
+
+func (s *state) past() *Past {
+	it := s.whole()
+	past := &Past{Actors: it.Actors, Voters: slices.Clone(s.voters)}
+	past.Lineage = s.lineage()
+	past.Retired, past.Spent, past.Rows = s.terms.Retired, s.terms.Spent, it.Rows
+	return past
+}
+
+func (s *state) lineage() election.Lineage {
+	return election.Lineage{ID: s.header.Lineage, Life: s.life.Number, JoinedAt: s.header.JoinedAt, Lease: s.life.Lease}
+}
+
+func sum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+
+// seal puts length and checks in front of an item that begins after their room.
+func seal(entry []byte) {
+	body := entry[entryLen:]
+	binary.LittleEndian.PutUint32(entry, uint32(len(body)))
+	binary.LittleEndian.PutUint32(entry[4:], sum(body))
+	binary.LittleEndian.PutUint32(entry[8:], sum(entry[:8]))
+}
+
+// replay returns what a file says, and where its last whole item ends. What follows is what a life
+// was writing when it died: nobody has seen anything of that step. All other damage is an error,
+// since nobody knows what is missing (K7).
+func replay(file []byte) (s state, end int, err error) {
+	switch {
+	case len(file) == 0:
+		return s, 0, errDestroyed
+	case len(file) < headSize || string(file[:len(magic)]) != magic:
+		return s, 0, errNoRecord
+	case binary.LittleEndian.Uint32(file[len(magic):]) != Format:
+		return s, 0, formatError(binary.LittleEndian.Uint32(file[len(magic):]))
+	}
+	for end = headSize; len(file)-end >= entryLen; {
+		entry := file[end:]
+		if sum(entry[:8]) != binary.LittleEndian.Uint32(entry[8:]) {
+			return s, end, errDamaged
+		}
+		n := int64(binary.LittleEndian.Uint32(entry))
+		if n > int64(len(entry)-entryLen) {
+			break
+		}
+		body := entry[entryLen:][:n]
+		var it item
+		if sum(body) != binary.LittleEndian.Uint32(entry[4:]) || cbor.Unmarshal(body, &it) != nil || !s.apply(&it) {
+			return s, end, errDamaged
+		}
+		end += entryLen + len(body)
+	}
+	if s.header.Lineage == 0 || s.life.Number == 0 { // the first item was whole when the file got its name
+		return s, end, errDamaged
+	}
+	return s, end, nil
+}
