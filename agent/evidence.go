@@ -12,21 +12,11 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// maxLost bounds the closed connections in loop.lost.
-const maxLost = 1024
-
-func (l *loop) lose(p election.PeerID) {
-	if len(l.lost) >= maxLost {
-		clear(l.lost)
-	}
-	l.lost[p] = l.clock()
-}
-
 // enter adds a change to the history, with what this agent knew of it.
 func (l *loop) enter(now election.Instant, before *serve.Picture, a election.Announcement, c api.Change) {
 	l.history.Add(api.Transition{
 		Time: c.Time, Election: c.Election, Type: c.Type, Leader: c.Leader, Term: c.Term,
-		Reason: c.Reason, Evidence: l.evidence(now, before, a), BoottimeNS: c.BoottimeNS,
+		Reason: c.Reason, Evidence: l.evidence(l.self, now, before.Status, l.picture.Load().Status, a), BoottimeNS: c.BoottimeNS,
 		HeardBoottimeNS: int64(lastHeard(before, a)),
 	})
 }
@@ -46,14 +36,13 @@ func lastHeard(before *serve.Picture, a election.Announcement) election.Instant 
 
 // evidence describes what this agent knew at a change about the former leader, the present one
 // and the voters.
-func (l *loop) evidence(now election.Instant, before *serve.Picture, a election.Announcement) string {
+func (p *peers) evidence(self election.Holder, now election.Instant, before, after *elector.Status, a election.Announcement) string {
 	var facts []string
-	if c, ok := contestOf(before.Status, a.Election); ok && c.Leader != (election.Holder{}) && c.Leader != a.Leader {
-		facts = append(facts, l.describeOld(now, c))
+	if c, ok := contestOf(before, a.Election); ok && c.Leader != (election.Holder{}) && c.Leader != a.Leader {
+		facts = append(facts, p.describeOld(self, now, c))
 	}
-	after := l.picture.Load().Status
 	if c, ok := contestOf(after, a.Election); ok && a.Event != election.NoLeader {
-		facts = append(facts, l.describeNew(now, c, a, after.Quorum))
+		facts = append(facts, p.describeNew(self, now, c, a, after.Quorum))
 	}
 	if q := after.Quorum; q.Enabled && a.Event == election.NoLeader {
 		facts = append(facts, fmt.Sprintf("%d of %d voters can be reached, %d needed", q.Reachable, q.Voters, q.Needed))
@@ -71,7 +60,7 @@ func contestOf(s *elector.Status, name election.Name) (elector.ContestStatus, bo
 }
 
 // describeOld describes the former leader.
-func (l *loop) describeOld(now election.Instant, c elector.ContestStatus) string {
+func (p *peers) describeOld(self election.Holder, now election.Instant, c elector.ContestStatus) string {
 	left := "its lease had " + short(c.ValidUntil.Sub(now)) + " left"
 	switch over := now.Sub(c.ValidUntil); {
 	case over < 0:
@@ -80,37 +69,37 @@ func (l *loop) describeOld(now election.Instant, c elector.ContestStatus) string
 	default:
 		left = "its lease had expired " + short(over) + " earlier"
 	}
-	if c.Leader == l.self {
+	if c.Leader == self {
 		return fmt.Sprintf("this agent led in term %d, last confirmed %s earlier, %s", c.Term, short(now.Sub(c.HeardAt)), left)
 	}
 	peer := c.Leader.Peer
 	link := "its connection is open"
-	if !l.connected[peer] {
+	if !p.connected[peer] {
 		link = "it is not connected"
-		if at, ok := l.lost[peer]; ok {
+		if at, ok := p.lost[peer]; ok {
 			link = "its connection had closed " + short(now.Sub(at)) + " earlier"
 		}
 	}
 	return fmt.Sprintf("%s led in term %d, last heard %s earlier, %s, %s, gossip: %s",
-		l.nameOf(peer), c.Term, short(now.Sub(c.HeardAt)), left, link, l.gossiped(peer))
+		p.nameOf(peer), c.Term, short(now.Sub(c.HeardAt)), left, link, p.gossiped(peer))
 }
 
 // describeNew describes the present leader.
-func (l *loop) describeNew(now election.Instant, c elector.ContestStatus, a election.Announcement, q elector.QuorumStatus) string {
+func (p *peers) describeNew(self election.Holder, now election.Instant, c elector.ContestStatus, a election.Announcement, q elector.QuorumStatus) string {
 	until := "its lease lasts " + short(c.ValidUntil.Sub(now))
 	switch {
-	case a.Leader == l.self && q.Enabled:
+	case a.Leader == self && q.Enabled:
 		return fmt.Sprintf("a majority of %d voters granted term %d, %s", q.Voters, a.Term, until)
-	case a.Leader == l.self:
+	case a.Leader == self:
 		return fmt.Sprintf("this agent leads in term %d without a quorum", a.Term)
 	}
-	return fmt.Sprintf("%s claims term %d in its heartbeats, %s", l.nameOf(a.Leader.Peer), a.Term, until)
+	return fmt.Sprintf("%s claims term %d in its heartbeats, %s", p.nameOf(a.Leader.Peer), a.Term, until)
 }
 
-func (l *loop) gossiped(p election.PeerID) membership.Status {
-	for _, members := range [][]membership.Member{l.view.Members, l.view.Departed} {
+func (p *peers) gossiped(id election.PeerID) membership.Status {
+	for _, members := range [][]membership.Member{p.view.Members, p.view.Departed} {
 		for _, m := range members {
-			if m.Peer == p {
+			if m.Peer == id {
 				return m.Status
 			}
 		}

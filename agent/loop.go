@@ -78,20 +78,16 @@ type loop struct {
 	// Owned by the goroutine of run.
 	timer *time.Timer
 	lateness
+	peers
 	given     given
 	queue     []election.Input // inputs that the output of a step caused
 	requests  election.RequestID
 	pending   map[election.RequestID]pending
-	view      *membership.View
 	presence  presence
-	names     map[election.PeerID]string
 	roster    *election.Roster
-	heard     map[election.PeerID]election.Instant // last message of each connected peer
-	lost      map[election.PeerID]election.Instant // when the connection closed, for peers that have none now
-	connected map[election.PeerID]bool             // replaced, never changed: pictures share it
-	recorded  []record.Voter                       // the voters as last put on record
-	recordDue election.Instant                     // when to look for the record's file; Never: there is no record
-	led       bool                                 // this agent has led something
+	recorded  []record.Voter   // the voters as last put on record
+	recordDue election.Instant // when to look for the record's file; Never: there is no record
+	led       bool             // this agent has led something
 	draining  bool
 	drainedAt time.Time // zero: not drained
 	stopping  bool
@@ -115,12 +111,9 @@ func newLoop(c loopConfig) *loop {
 		timer:      time.NewTimer(time.Hour),
 		lateness:   lateness{due: election.Never, writingSince: election.Never},
 		pending:    map[election.RequestID]pending{},
-		view:       &membership.View{},
 		presence:   newPresence(c.lease),
-		heard:      map[election.PeerID]election.Instant{},
-		lost:       map[election.PeerID]election.Instant{},
+		peers:      newPeers(),
 		history:    history.New(int64(c.clock()), string(election.Default)),
-		connected:  map[election.PeerID]bool{},
 		announced:  map[election.Name]announced{},
 		warnings:   newWarnings(c.lease, c.logger),
 	}
@@ -305,7 +298,7 @@ func (l *loop) event(e transport.Event) {
 		l.step(election.PeerConnected{Peer: e.Peer, Lineage: e.Hello.Lineage, Run: e.Hello.Run, Level: e.Hello.Level, Heartbeat: e.Hello.Heartbeat})
 	case transport.Lost:
 		delete(l.heard, e.Peer)
-		l.lose(e.Peer)
+		l.lose(e.Peer, l.clock())
 		l.connect(e.Peer, false)
 		l.logger.Info("peer lost", "peer", e.Peer, "name", l.nameOf(e.Peer), "err", e.Err)
 		l.step(election.PeerLost{Peer: e.Peer})

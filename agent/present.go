@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -103,6 +104,28 @@ func (p *presence) warnings(now election.Instant) (all []api.Warning) {
 	return all
 }
 
+// peers is what the loop knows of other agents, by gossip and by their connections.
+type peers struct {
+	view      *membership.View
+	names     map[election.PeerID]string           // nil: to be made again
+	heard     map[election.PeerID]election.Instant // last message of each connected peer
+	lost      map[election.PeerID]election.Instant // when the connection closed, for peers that have none now
+	connected map[election.PeerID]bool             // replaced, never changed: pictures share it
+}
+
+const maxLost = 1024 // in peers.lost
+
+func newPeers() peers {
+	return peers{view: &membership.View{}, heard: map[election.PeerID]election.Instant{}, lost: map[election.PeerID]election.Instant{}, connected: map[election.PeerID]bool{}}
+}
+
+func (p *peers) lose(id election.PeerID, at election.Instant) {
+	if len(p.lost) >= maxLost {
+		clear(p.lost)
+	}
+	p.lost[id] = at
+}
+
 // viewed handles a new view of the members.
 func (l *loop) viewed(v membership.View) {
 	l.view, l.names = &v, nil
@@ -174,17 +197,15 @@ func (l *loop) reach() {
 }
 
 // connect records whether a peer is connected, in a new map: pictures share the old one.
-func (l *loop) connect(p election.PeerID, up bool) {
-	next := make(map[election.PeerID]bool, len(l.connected)+1)
-	for id := range l.connected {
-		next[id] = true
-	}
+func (p *peers) connect(id election.PeerID, up bool) {
+	next := make(map[election.PeerID]bool, len(p.connected)+1)
+	maps.Copy(next, p.connected)
 	if up {
-		next[p] = true
+		next[id] = true
 	} else {
-		delete(next, p)
+		delete(next, id)
 	}
-	l.connected = next
+	p.connected = next
 }
 
 // namesOf returns the names of all voters and members. The name of a present member replaces
@@ -203,9 +224,9 @@ func namesOf(self election.PeerID, name string, v *membership.View, r *election.
 	return names
 }
 
-func (l *loop) nameOf(p election.PeerID) string {
-	if name, ok := l.names[p]; ok {
+func (p *peers) nameOf(id election.PeerID) string {
+	if name, ok := p.names[id]; ok {
 		return name
 	}
-	return string(p)
+	return string(id)
 }
