@@ -2,14 +2,11 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"runtime"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/doyen-election/doyen/testbed/simulation"
 )
@@ -64,7 +61,7 @@ func simulate(c *cli.Context) error {
 			From: c.Uint64("from"), Seeds: c.Uint64("seeds"), For: c.Duration("for"), Cores: c.Int("cores"),
 		},
 		Single: c.IsSet("seed"), HTML: c.String("html"), Tries: c.Int("tries"),
-		Out: c.App.Writer, Log: c.App.ErrWriter, Terminal: isTerminal(c.App.ErrWriter),
+		Out: c.App.Writer, Log: c.App.ErrWriter,
 	}
 	if run.Seeds == 0 && run.For == 0 {
 		run.For = time.Minute
@@ -73,9 +70,4 @@ func simulate(c *cli.Context) error {
 		return fmt.Errorf("simulate: %w", err)
 	}
 	return nil
-}
-
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	return ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }

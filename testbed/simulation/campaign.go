@@ -13,20 +13,18 @@ import (
 )
 
 const (
-	redrawEvery = 200 * time.Millisecond // how often the line of progress is written to a terminal
-	printEvery  = 10 * time.Second       // how often it is written to anything else
-	storyLines  = 80
+	printEvery = 5 * time.Second // how often progress is shown
+	storyLines = 80
 )
 
 // Campaign is a search for violations whose progress a person watches.
 type Campaign struct {
 	SweepOptions
-	Single   bool   // play the options' seed only
-	HTML     string // file to draw the violation, or the single seed, in; "": none
-	Tries    int    // worlds that shrinking may play; 0: do not shrink
-	Out      io.Writer
-	Log      io.Writer // where progress is shown
-	Terminal bool      // Log is a terminal
+	Single bool   // play the options' seed only
+	HTML   string // file to draw the violation, or the single seed, in; "": none
+	Tries  int    // worlds that shrinking may play; 0: do not shrink
+	Out    io.Writer
+	Log    io.Writer // where progress is shown
 }
 
 // ErrViolated reports that a promise was not kept. What is known about it has been written to
@@ -40,13 +38,7 @@ func (c Campaign) Run(ctx context.Context) error {
 		return c.single(ctx)
 	}
 	c.Every, c.Progress = printEvery, func(p Progress) { fmt.Fprintln(c.Log, p) }
-	if c.Terminal {
-		c.Every, c.Progress = redrawEvery, func(p Progress) { fmt.Fprintf(c.Log, "\r\x1b[K%s", p) }
-	}
 	p, v := Sweep(ctx, c.SweepOptions)
-	if c.Terminal {
-		fmt.Fprintln(c.Log)
-	}
 	fmt.Fprintf(c.Out, "%d seeds, %d to %d, in %v: %.0f steps/s on %d cores\n%s\n", p.Seeds, c.From, max(p.Next, 1)-1,
 		p.Elapsed.Round(time.Millisecond), p.Rate(), c.Cores, p.Stats)
 	if v == nil {

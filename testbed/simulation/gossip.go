@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -54,7 +55,7 @@ func (w *world) sight(a, b *agent, in time.Duration) {
 		switch {
 		case b.alive && a.agrees(b) && (w.joined(a, b) || chance(a.rng, 0.5)):
 			m := w.advert(b)
-			if s.present && sameMember(s.member, m) {
+			if s.present && reflect.DeepEqual(s.member, m) {
 				return
 			}
 			*s = sighting{present: true, member: m}
@@ -68,12 +69,6 @@ func (w *world) sight(a, b *agent, in time.Duration) {
 			w.tellView(a)
 		}
 	})
-}
-
-// sameMember reports whether gossip has nothing new to show.
-func sameMember(a, b election.Member) bool {
-	return a.Peer == b.Peer && a.Lineage == b.Lineage && a.Run == b.Run && a.Name == b.Name && a.JoinedAt == b.JoinedAt && a.Draining == b.Draining &&
-		a.Suspected == b.Suspected
 }
 
 // tellView hands the agent the view of all members that it sees, itself included.

@@ -1,7 +1,10 @@
 package simulation
 
 import (
+	"slices"
+
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
 )
 
 // announced lets what acts on the host begin when its agent leads. It checks G2: the term
@@ -36,7 +39,8 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 	if x.Election == election.RosterElection {
 		return
 	}
-	if c := a.leads(x.Election); (c == nil || local >= c.ValidUntil) && w.plan.quorum && !w.withdrew(a, l) {
+	i := slices.IndexFunc(a.contests, func(c *elector.ContestStatus) bool { return c.Election == x.Election })
+	if w.plan.quorum && (i < 0 || a.contests[i].Leader != (election.Holder{}) && (a.contests[i].Leader != self || local >= a.contests[i].ValidUntil)) {
 		w.fail("H5", "%s announces that it leads %s in term %d, but its status does not say so", a.peer, x.Election, x.Term)
 	}
 }
@@ -52,17 +56,6 @@ func (w *world) checkShort(a *agent, x election.Announcement) {
 		w.fail("G2", "%s leads %s in term %d, after term %d", a.peer, x.Election, x.Term, last)
 	}
 	w.shorts[x.Election] = x.Term
-}
-
-// withdrew reports whether a leadership that was announced in this step has ended by the end of
-// the same step.
-func (w *world) withdrew(a *agent, l *contestLog) bool {
-	for _, c := range a.contests {
-		if w.log(a, c.Election) == l {
-			return c.Leader == (election.Holder{})
-		}
-	}
-	return false
 }
 
 func (w *world) checkTerm(a *agent, l *contestLog, x election.Announcement, self election.Holder) {

@@ -42,19 +42,12 @@ func Sweep(ctx context.Context, o SweepOptions) (Progress, *Violation) {
 		ctx, cancel = context.WithTimeout(ctx, o.For)
 		defer cancel()
 	}
-	s := &sweep{SweepOptions: o, began: time.Now()}
-	reported := make(chan struct{})
-	go func() {
-		defer close(reported)
-		s.report(ctx)
-	}()
+	s := &sweep{SweepOptions: o, began: time.Now(), shown: time.Now()}
 	var wg sync.WaitGroup
 	for range max(1, o.Cores) {
 		wg.Go(func() { s.play(ctx, cancel) })
 	}
 	wg.Wait()
-	cancel()
-	<-reported
 	p := s.progress()
 	if o.Progress != nil {
 		o.Progress(p)
@@ -68,6 +61,7 @@ type sweep struct {
 	taken atomic.Uint64 // how many seeds are taken
 
 	mu    sync.Mutex
+	shown time.Time // when progress was reported last
 	total Stats
 	done  uint64
 	worst *Violation
@@ -91,29 +85,15 @@ func (s *sweep) play(ctx context.Context, cancel func()) {
 			}
 			cancel()
 		}
+		if s.Progress != nil && s.Every > 0 && time.Since(s.shown) >= s.Every {
+			s.shown = time.Now()
+			s.Progress(s.progress())
+		}
 		s.mu.Unlock()
 	}
 }
 
-func (s *sweep) report(ctx context.Context) {
-	if s.Progress == nil || s.Every <= 0 {
-		return
-	}
-	tick := time.NewTicker(s.Every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			s.Progress(s.progress())
-		}
-	}
-}
-
 func (s *sweep) progress() Progress {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	p := Progress{Seeds: s.done, Next: s.From + s.done, Elapsed: time.Since(s.began)}
 	p.Stats.Add(s.total)
 	return p

@@ -12,37 +12,29 @@ import (
 var files embed.FS
 
 // Write draws the diagram as a page.
-func Write(w io.Writer, d Diagram) error {
+func Write(w io.Writer, d Diagram) error { return execute(w, "page.html", d) }
+
+// Fragment draws the diagram as a part of another page. That page has to include Style, and to
+// show the diagram's title, facts and command itself.
+func Fragment(d Diagram) (template.HTML, error) {
+	var text strings.Builder
+	err := execute(&text, "fragment", d)
+	return template.HTML(text.String()), err // the template escaped it
+}
+
+func execute(w io.Writer, name string, d Diagram) error {
 	t, err := template.ParseFS(files, "page.html", "fragment.html")
 	if err != nil {
-		return fmt.Errorf("read the page's template: %w", err)
+		return fmt.Errorf("read the diagram's template: %w", err)
 	}
 	view, err := newView(d)
 	if err != nil {
 		return err
 	}
-	if err := t.ExecuteTemplate(w, "page.html", view); err != nil {
-		return fmt.Errorf("write the page: %w", err)
+	if err := t.ExecuteTemplate(w, name, view); err != nil {
+		return fmt.Errorf("write the diagram: %w", err)
 	}
 	return nil
-}
-
-// Fragment draws the diagram as a part of another page. That page has to include Style, and to
-// show the diagram's title, facts and command itself.
-func Fragment(d Diagram) (template.HTML, error) {
-	t, err := template.ParseFS(files, "fragment.html")
-	if err != nil {
-		return "", fmt.Errorf("read the diagram's template: %w", err)
-	}
-	view, err := newView(d)
-	if err != nil {
-		return "", err
-	}
-	var text strings.Builder
-	if err := t.ExecuteTemplate(&text, "fragment", view); err != nil {
-		return "", fmt.Errorf("write the diagram: %w", err)
-	}
-	return template.HTML(text.String()), nil // the template escaped it
 }
 
 // Style is the CSS that a page with diagrams needs. All of it is nested below the class
