@@ -36,7 +36,7 @@ var methods = map[string]int{
 
 const (
 	mostMethods = 60    // of any other receiver
-	docsWords   = 60000 // README.md, docs and the folders in it
+	docsWords   = 59900 // README.md, docs and the folders in it
 )
 
 // In lines: what fits in a head. A test may be longer than a function, for its
