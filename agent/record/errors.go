@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 )
 
 var (
@@ -20,33 +21,10 @@ var (
 	errMoved     = errors.New("the record has ended")
 )
 
-// formatError reports a record that another version of doyen wrote.
-type formatError uint32
-
-func (e formatError) Error() string {
-	return fmt.Sprintf("its format is %d, and this agent has %d", uint32(e), Format)
-}
-
-// otherPeerError reports the record of another agent.
-type otherPeerError string
-
-func (e otherPeerError) Error() string {
-	return fmt.Sprintf("it belongs to another agent (%s)", string(e))
-}
-
 // accessError reports a file that other users than the agent's may change or read.
-type accessError struct {
-	mode uint32
-	uid  uint32
-}
-
-func (e accessError) Error() string {
-	return fmt.Sprintf("others than this agent's user may use it (mode %04o, user %d)", e.mode, e.uid)
+func accessError(mode fs.FileMode, uid uint32) error {
+	return fmt.Errorf("others than this agent's user may use it (mode %04o, user %d)", mode.Perm(), uid)
 }
 
 // memoryError reports a directory whose files outlive the kernel, or may do so.
-type memoryError string
-
-func (e memoryError) Error() string {
-	return fmt.Sprintf("%s is not in memory (tmpfs)", string(e))
-}
+func memoryError(dir string) error { return fmt.Errorf("%s is not in memory (tmpfs)", dir) }

@@ -43,7 +43,7 @@ func ours(f *os.File) error {
 	case !info.Mode().IsRegular():
 		return errNoFile
 	case !ok || stat.Uid != uint32(os.Geteuid()) || info.Mode().Perm()&0o077 != 0:
-		return accessError{uint32(info.Mode().Perm()), stat.Uid}
+		return accessError(info.Mode(), stat.Uid)
 	case info.Size() >= maxSize:
 		return errNoRecord
 	}

@@ -3,6 +3,7 @@ package record
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"net/netip"
 	"slices"
@@ -218,7 +219,7 @@ func replay(file []byte) (s state, end int, err error) {
 	case len(file) < headSize || string(file[:len(magic)]) != magic:
 		return s, 0, errNoRecord
 	case binary.LittleEndian.Uint32(file[len(magic):]) != Format:
-		return s, 0, formatError(binary.LittleEndian.Uint32(file[len(magic):]))
+		return s, 0, fmt.Errorf("its format is %d, and this agent has %d", binary.LittleEndian.Uint32(file[len(magic):]), Format)
 	}
 	for end = headSize; len(file)-end >= entryLen; {
 		entry := file[end:]

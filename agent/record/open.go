@@ -114,7 +114,7 @@ func suits(dir string) error {
 	stat, ok := statOf(info)
 	foreign := !ok || stat.Uid != 0 && stat.Uid != uint32(os.Geteuid())
 	if foreign || info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0 {
-		return fmt.Errorf("%s: %w", dir, accessError{uint32(info.Mode().Perm()), stat.Uid})
+		return fmt.Errorf("%s: %w", dir, accessError(info.Mode(), stat.Uid))
 	}
 	return nil
 }
@@ -140,14 +140,23 @@ func open(c Config, on host) (*Record, *Past, error) {
 	return r, nil, refused
 }
 
-// Inherit takes the record at the path, with its lock, for a caller that begins no life: the
-// keeper, which destroys the record. It creates nothing.
-func Inherit(c Config) (*Record, *Past, error) {
+// End destroys whatever is at the path of a record, for a keeper that begins no life (K6). It returns
+// what was on record; nil: that is not known, and an error says why, unless there was none.
+func End(c Config) (*Past, error) {
 	on, err := thisHost()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return inherit(c, on, lockWait)
+	r, past, err := inherit(c, on, lockWait)
+	switch {
+	case err == nil:
+		return past, errors.Join(r.Destroy(), r.Close())
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, errLocked):
+		return nil, err
+	}
+	return nil, errors.Join(err, os.Remove(c.Path))
 }
 
 func inherit(c Config, on host, wait time.Duration) (*Record, *Past, error) {
@@ -232,7 +241,7 @@ func (h *header) judge(peer election.PeerID, on host, f *os.File) error {
 	case h.TimeNS != on.timeNS:
 		return errOtherTime
 	case h.Peer != peer:
-		return otherPeerError(h.Peer)
+		return fmt.Errorf("it belongs to another agent (%s)", h.Peer)
 	case h.Device != device, h.Inode != inode:
 		return errOtherFile
 	}

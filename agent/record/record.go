@@ -159,8 +159,10 @@ func (r *Record) append(it *item) error {
 	if err != nil || len(entry) == entryLen+1 { // nothing has changed
 		return err
 	}
-	if info, err := r.file.Stat(); err != nil || info.Size() != r.end {
-		return errors.Join(errSize, err)
+	if info, err := r.file.Stat(); err != nil {
+		return err
+	} else if info.Size() != r.end {
+		return errSize
 	}
 	if _, err := r.file.WriteAt(entry, r.end); err != nil {
 		return err

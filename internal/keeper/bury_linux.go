@@ -3,7 +3,6 @@ package keeper
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -48,17 +47,11 @@ func destroy(known Known) (*record.Past, error) {
 	if known.Record == "" {
 		return nil, nil
 	}
-	r, past, err := record.Inherit(record.Config{Path: known.Record, Peer: election.PeerID(known.Peer)})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err == nil {
-		err = errors.Join(r.Destroy(), r.Close())
-	}
+	past, err := record.End(record.Config{Path: known.Record, Peer: election.PeerID(known.Peer)})
 	if err != nil {
-		err = fmt.Errorf("destroy record: %w", err)
+		return past, fmt.Errorf("destroy record: %w", err)
 	}
-	return past, err
+	return past, nil
 }
 
 // wipe ends the lease pages of a directory.
