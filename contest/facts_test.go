@@ -262,11 +262,34 @@ func (w *world) nacks(from election.PeerID, known election.Term) contest.Verdict
 }
 
 // renew has two voters renew the leader's term for a lease from now.
-func (w *world) renew() *world {
-	ack := &election.HeartbeatAck{Send: w.beat(), Version: w.roster.Version}
-	w.Renewed("a", ack, w.now)
-	w.Renewed("b", ack, w.now)
+func (w *world) renew() *world { return w.renewBy("a", "b") }
+
+func (w *world) renewBy(voters ...election.PeerID) *world {
+	send := w.beat()
+	for _, v := range voters {
+		w.Renewed(v, &election.HeartbeatAck{Send: send, Version: w.roster.Version}, w.now)
+	}
 	return w
+}
+
+// renewed has two voters answer that heartbeat now.
+func (w *world) renewed(send election.SendID) {
+	for _, v := range []election.PeerID{"a", "b"} {
+		w.Renewed(v, &election.HeartbeatAck{Send: send, Version: w.roster.Version}, w.now)
+	}
+}
+
+// late is a vote that comes half a heartbeat after the request, old one that comes a whole one after.
+func (w *world) late(from election.PeerID, t election.Term) { w.answers(from, t, heartbeat/2) }
+func (w *world) old(from election.PeerID, t election.Term)  { w.answers(from, t, heartbeat) }
+
+func (w *world) answers(from election.PeerID, t election.Term, after time.Duration) {
+	w.VoteGranted(w, from, election.VoteGrant{Election: w.Name(), Term: t, Holder: self(), Version: w.roster.Version}, w.now.Add(-after), true)
+}
+
+// reports is a voter's record of a term of that leader, whose promise still runs.
+func (w *world) reports(p election.PeerID, t election.Term) {
+	w.Record(w, election.Record{Election: w.Name(), Term: t, Holder: holderOf(p), Remaining: lease})
 }
 
 func (w *world) resign() contest.Verdict { return w.StepDown(w, election.ReasonResigned, "") }

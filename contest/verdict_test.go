@@ -42,6 +42,15 @@ func TestFactsGiveAVerdict(t *testing.T) {
 		{"late agents lead where nobody else has for two leases",
 			func(w *world) { w.obstacle = election.RunsLate; w.Advance(w); w.after(2 * lease) }, advance,
 			"starts a round; follower"},
+		{"one of priority 0 starts nothing", func(w *world) { w.Stand(true, 0) }, advance, "follower"},
+		{"a better candidate that has just stepped down is not waited for", func(w *world) {
+			w.others = []election.Rank{rank("b", 200)}
+			w.follows("b", 5)
+			w.releases("b", 5, "", lease)
+		}, advance, "starts a round; follower"},
+		{"a round of others waits in the queue too",
+			func(w *world) { w.full, w.chooser.nominates = true, true }, func(w *world) contest.Verdict { return w.Receive(w, "b", election.BullyElection{}) },
+			"answers; waits in the queue; follower"},
 
 		// A nominee asks for votes.
 		{"a nominee asks all voters",
@@ -120,6 +129,19 @@ func TestFactsGiveAVerdict(t *testing.T) {
 			func(w *world) { w.nominee() }, func(w *world) contest.Verdict { return w.claims("b", 1, start.Add(lease)) },
 			"Release term 1 to a,b,c; announces following b 1; follower"},
 
+		{"H4 votes for another term do not count",
+			func(w *world) { w.nominee(); w.grants("a", 9); w.grants("b", 9) }, advance,
+			"wakes +100; nominee"},
+		{"H4 a voter counts once",
+			func(w *world) { w.nominee(); w.grants("b", 1); w.grants("b", 1) }, advance,
+			"wakes +100; nominee"},
+		{"H3 a vote counts from the send that it answers",
+			func(w *world) { w.nominee().after(heartbeat / 2); w.late("a", 1); w.late("b", 1) }, advance,
+			"announces leading a 1; beats; wakes +1050; leader"},
+		{"H2 a bid ends with a suspend",
+			func(w *world) { w.nominee() }, func(w *world) contest.Verdict { return w.Suspended(w) },
+			"Release term 1 to a,b,c; follower"},
+
 		// A follower and its leader.
 		{"a claim names the leader",
 			nil, func(w *world) contest.Verdict { return w.claims("b", 5, start.Add(lease)) },
@@ -155,6 +177,9 @@ func TestFactsGiveAVerdict(t *testing.T) {
 		{"a release of an overtaken term changes nothing",
 			func(w *world) { w.follows("b", 5) }, func(w *world) contest.Verdict { return w.releases("b", 4, "a", 0) },
 			"follower"},
+		{"nor does a voter that has not heard of it",
+			func(w *world) { w.follows("b", 5); w.releases("b", 5, "", 0); w.reports("b", 5) }, advance,
+			"starts a round; follower"},
 		{"nor does a claim of a released term",
 			func(w *world) { w.follows("b", 5); w.releases("b", 5, "", 0) }, func(w *world) contest.Verdict { return w.claims("b", 5, start.Add(lease)) },
 			"follower"},
@@ -181,6 +206,36 @@ func TestFactsGiveAVerdict(t *testing.T) {
 		{"one dispute alone is borne for a while",
 			func(w *world) { w.leader(); w.nacks("b", 9) }, advance,
 			"wakes +600; leader"},
+		{"R6 and for three heartbeats only, so that one more loss ends nothing",
+			func(w *world) { w.leader(); w.nacks("b", 9); w.after(3*heartbeat).renewBy("a", "c") }, advance,
+			"Vote Request term 10 to a,b,c; wakes +100; leader"},
+		{"H6 a higher term is not led with less of a lease than was announced", func(w *world) {
+			w.leader()
+			w.Overtake(w)
+			w.Advance(w)
+			w.after(heartbeat).renew()
+			w.old("a", 2)
+			w.old("c", 2)
+		}, advance, "Vote Request term 2 to a,b,c; wakes +150; leader"},
+		{"H4 an answer to a heartbeat before its term renews nothing",
+			func(w *world) { w.leader().after(heartbeat); w.send = 5; w.beat(); w.renewed(4) }, advance,
+			"wakes +950; leader"},
+		{"G5 a late claim of the term before is not believed", func(w *world) {
+			w.Learn(7)
+			w.nominee()
+			w.grants("a", 8)
+			w.grants("b", 8)
+			w.Advance(w)
+			w.resign()
+			w.Stopped(8)
+			w.Advance(w)
+		}, func(w *world) contest.Verdict { return w.claims("b", 7, start.Add(lease)) }, "follower"},
+		{"an equal priority does not take over", func(w *world) {
+			w.leader()
+			w.others = []election.Rank{rank("B", 100)}
+			w.Advance(w)
+			w.renew().after(time.Second)
+		}, advance, "wakes +150; leader"},
 		{"a voter that has no record of the term is asked for its vote",
 			func(w *world) { w.leader() }, func(w *world) contest.Verdict { return w.nacks("b", 0) },
 			"Vote Request term 1 to b; leader"},
@@ -245,6 +300,13 @@ func TestFactsGiveAVerdict(t *testing.T) {
 			func(w *world) { w.leader(); w.StepDown(w, election.ReasonPreempted, ""); w.Stopped(1) }, advance,
 			"Release term 1 to a,b,c; Vote Request term 2 to a,b,c; starts a round; wakes +100; nominee"},
 
+		{"it lets the leader that superseded it go first", func(w *world) {
+			w.leader()
+			w.StepDown(w, election.ReasonSuperseded, "")
+			w.claims("b", 2, start.Add(lease))
+			w.Stopped(1)
+		}, advance, "Release term 1 to a,b,c; wakes +400; follower"},
+
 		// Lives.
 		{"K4 the next life leads on in the same term",
 			func(w *world) { w.Resume(w.past(3, ""), w.lease(3)) }, advance,
@@ -258,6 +320,15 @@ func TestFactsGiveAVerdict(t *testing.T) {
 		{"K4e it takes a higher term where it is asked to",
 			func(w *world) { w.Resume(w.past(3, ""), w.lease(3)); w.Overtake(w) }, advance,
 			"Vote Request term 4 to a,b,c; wakes +100; leader"},
+		{"K4 its release is repeated to those that connect", func(w *world) { w.Resume(w.past(3, election.ReasonResigned), w.lease(3)); w.Stopped(3); w.Advance(w) },
+			func(w *world) contest.Verdict { return w.Reconnected(w, "b") }, "Release term 3 to b; follower"},
+		{"K4 until its lease has ended anyway", func(w *world) {
+			w.Resume(w.past(3, election.ReasonResigned), w.lease(3))
+			w.Stopped(3)
+			w.Advance(w)
+			w.after(lease)
+		},
+			func(w *world) contest.Verdict { return w.Reconnected(w, "b") }, "follower"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(def, nil)
@@ -269,5 +340,55 @@ func TestFactsGiveAVerdict(t *testing.T) {
 				t.Errorf("\n got %q\nwant %q", got, row.want)
 			}
 		})
+	}
+}
+
+func TestG3ALeaseEndsForItsLeaderBeforeItEndsForTheVoters(t *testing.T) {
+	w := newWorld(election.Default, nil).leader()
+	if at := w.now.Add(lease - heartbeat/4); w.Ends(at-1) || !w.Ends(at) {
+		t.Errorf("ends before its time: %t; at it: %t", w.Ends(at-1), w.Ends(at))
+	}
+}
+
+func TestG5NothingIsClaimedOfALeaseThatASuspendMayHaveOutlasted(t *testing.T) {
+	led, leaving := newWorld(election.Default, nil).leader(), newWorld(election.Default, nil).leader()
+	leaving.resign()
+	if !led.Claimable() || !leaving.Claimable() {
+		t.Fatal("a leader, or one that hands over, claims nothing")
+	}
+	led.Suspended(led)
+	leaving.Suspended(leaving)
+	if led.Claimable() || leaving.Claimable() {
+		t.Errorf("claims after a suspend: %t and %t", led.Claimable(), leaving.Claimable())
+	}
+}
+
+func TestK1AnAuthorityHasAllThatMayHaveBeenAnnounced(t *testing.T) {
+	until := start.Add(lease)
+	for name, row := range map[string]struct {
+		election election.Name
+		given    func(*world)
+		want     election.Authority
+	}{
+		"a candidate": {election.Default, nil, election.Authority{Election: election.Default, Priority: 100}},
+		"a nominee":   {election.Default, func(w *world) { w.nominee() }, election.Authority{Election: election.Default, Highest: 1, Priority: 100}},
+		"a leader": {election.Default, func(w *world) { w.leader() },
+			election.Authority{Election: election.Default, Highest: 1, Term: 1, Until: until, Priority: 100}},
+		"a transfer": {election.Default, func(w *world) { w.leader(); w.StepDown(w, election.ReasonTransferred, "b") },
+			election.Authority{Election: election.Default, Highest: 1, Term: 1, Until: until, Priority: 100,
+				Ending: election.Ending{Reason: election.ReasonTransferred, To: "b", StopBy: until}}},
+		"a transfer before a suspend": {election.Default, func(w *world) { w.leader(); w.StepDown(w, election.ReasonTransferred, "b"); w.Suspended(w) },
+			election.Authority{Election: election.Default, Highest: 1, Term: 1, Until: until, Priority: 100,
+				Ending: election.Ending{Reason: election.ReasonSuspended, To: "b", StopBy: until}}},
+		"K8 the roster election's leader": {election.RosterElection, func(w *world) { w.leader() },
+			election.Authority{Election: election.RosterElection, Highest: 1}},
+	} {
+		w := newWorld(row.election, nil)
+		if row.given != nil {
+			row.given(w)
+		}
+		if got := w.Authority(); got != row.want {
+			t.Errorf("%s: %+v, want %+v", name, got, row.want)
+		}
 	}
 }

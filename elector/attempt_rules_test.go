@@ -25,46 +25,6 @@ func refusalOf(r election.VoteRequest, granted election.Term) election.VoteRefus
 		Reason: election.RefusedStaleTerm}
 }
 
-func TestH1AnAttemptTakesATermAboveAllThatWereSeen(t *testing.T) {
-	s := newLone(t, trioState())
-	s.hear("b", election.Report{Voter: true, Roster: s.disk.Roster,
-		Records: []election.Record{{Election: "default", Term: 7, Holder: election.Holder{Peer: "c", Lineage: 3}}}})
-	s.campaign("default")
-	r := s.request(s.take(), "b", "default")
-	if r.Term != 8 {
-		t.Fatalf("asks for term %d, want 8: 7 was reported", r.Term)
-	}
-	s.hear("b", refusalOf(r, 20))
-	s.hear("c", refusalOf(r, 12))
-	s.pass(time.Second)
-	if r = s.request(s.take(), "b", "default"); r.Term <= 20 {
-		t.Fatalf("asks for term %d, want above 20: that was told in a refusal", r.Term)
-	}
-}
-
-// TestANomineeThatOnlyLacksTheTermAsksAgainAtOnce: the choice stands, so no other
-// round of selection is needed; but only once, for two that outbid each other would
-// never end.
-func TestANomineeThatOnlyLacksTheTermAsksAgainAtOnce(t *testing.T) {
-	s := newLone(t, trioState())
-	s.campaign("default")
-	asked := s.now
-	first := s.request(s.take(), "b", "default")
-	s.hear("b", refusalOf(first, 20))
-	s.hear("c", refusalOf(first, 20))
-	out := s.take()
-	for _, id := range []election.PeerID{"b", "c"} {
-		r := s.request(out, id, "default")
-		if r.Term <= 20 || s.now != asked {
-			t.Fatalf("asks %s for term %d after %s, want above 20, at once", id, r.Term, s.now.Sub(asked))
-		}
-		s.hear(id, refusalOf(r, 40))
-	}
-	if again := sentTo[election.VoteRequest](s.take(), "b"); len(again) != 0 {
-		t.Fatalf("asks a third time at once: %+v", again)
-	}
-}
-
 func TestH1NoTermIsAskedForTwice(t *testing.T) {
 	s := newLone(t, trioState())
 	s.campaign("default")
@@ -133,19 +93,6 @@ func TestH4AVoteForAnotherBootTermOrSendIsDropped(t *testing.T) {
 	s.hear("b", grant(r))
 	if !s.leads("default") {
 		t.Fatal("the vote it asked for did not make a leader")
-	}
-}
-
-func TestH4AVoterCountsOnce(t *testing.T) {
-	s := newLone(t, election.State{Roster: rosterOf("a", "b", "c", "d", "e")})
-	s.campaign("default")
-	r := s.request(s.take(), "b", "default")
-	s.hear("b", grant(r))
-	s.hear("b", grant(r))
-	s.pass(150 * time.Millisecond)
-	s.hear("b", grant(s.request(s.take(), "b", "default")))
-	if s.leads("default") {
-		t.Fatal("two voters of five, one of them three times, made a leader")
 	}
 }
 

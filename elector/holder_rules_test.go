@@ -34,16 +34,6 @@ func TestH3ARenewalIsCountedFromTheHeartbeat(t *testing.T) {
 	}
 }
 
-func TestH5NobodyLeadsBeforeAMajorityHasAnswered(t *testing.T) {
-	s := newSolo(t, nil)
-	s.step(election.Campaign{Election: election.Default, Priority: 100})
-	s.answerRound()
-	s.pass(testTiming.Heartbeat)
-	if s.leads(election.Default) || len(s.announced) > 0 {
-		t.Fatalf("leads by its own vote: %+v", s.announced)
-	}
-}
-
 func TestH5ALeaderWithdrawsBeforeItsLeaseEnds(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	end := s.status(election.Default).ValidUntil
@@ -76,30 +66,6 @@ func TestH5OneLeaseEndsWhileAnotherIsRenewed(t *testing.T) {
 	}
 	if !s.leads(election.Default) {
 		t.Fatal("leads default no more, though b renewed it")
-	}
-}
-
-// failedOnce is an a that asked for votes and gave up, as both others refused: it
-// has learnt of term 5. It returns the request too.
-func failedOnce(t *testing.T) (*solo, election.VoteRequest) {
-	s := newSolo(t, nil)
-	s.step(election.Campaign{Election: election.Default, Priority: 100})
-	s.answerRound()
-	r := last[election.VoteRequest](s, "b")
-	for _, p := range []election.PeerID{"b", "c"} {
-		s.hear(p, election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder,
-			Granted: 5, GrantedTo: election.Holder{Peer: "c", Lineage: 9}, Reason: election.RefusedStaleTerm})
-	}
-	return s, r
-}
-
-func TestV3ANomineeThatGivesUpGivesItsVotesBack(t *testing.T) {
-	s, r := failedOnce(t)
-	s.pass(1)
-	for _, p := range []election.PeerID{"b", "c"} {
-		if m := last[election.Release](s, p); m.Term != r.Term || m.Holder != soloSelf {
-			t.Errorf("released term %d to %s, want %d", m.Term, p, r.Term)
-		}
 	}
 }
 
