@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,33 +30,42 @@ const (
 	rolling = 5
 )
 
-// end is a way in which the process of a leading agent ends under a keeper.
-type end struct {
-	name    string
-	signal  syscall.Signal
-	profile string // of the hosts; "": that of the cluster
-	tenths  int
-}
+// ending ends processes of agents under keepers. It returns how long it took until the next life
+// of the leader answered; 0: it has reported the lives itself.
+type ending func(ctx context.Context, b *bench, t *contenders, leader *hosts.Host) (time.Duration, error)
 
-// lives turns an end into a part of the bench: how long until the next process answers and has
-// renewed the lease, how long there is no leader, and for how long no program acts.
-func lives(e end) func(*bench, context.Context) error {
+// lives turns an ending into a part of the bench, on a cluster that differs in what on has: how
+// long until the next process answers and has renewed the lease, how long there is no leader, and
+// for how long no program acts. On each host is a candidate by `doyen run`; nothing watches.
+func lives(what string, on Point, tenths int, end ending) func(*bench, context.Context) error {
 	return func(b *bench, ctx context.Context) error {
 		defer func(was Point) { b.on = was }(b.on)
-		if e.profile != "" {
-			b.on.Profile = e.profile
-		}
-		what := "Life/end=" + e.name
-		return b.kept(ctx, func(t *contenders) error {
-			return b.repeat(what, b.rounds(e.tenths), func() error { return b.life(ctx, t, what, e.signal) })
+		b.on.Agents, b.on.Profile = cmp.Or(on.Agents, b.on.Agents), cmp.Or(on.Profile, b.on.Profile)
+		return b.running(ctx, nil, func(run command) error {
+			return b.rivals(ctx, b.keeping(), run, func(t *contenders) error {
+				return b.repeat(what, b.rounds(tenths), func() error {
+					leader, was, err := t.settled(ctx, contested, longLife-t.lease) // cost has waited for a lease
+					if err != nil {
+						return err
+					}
+					at := boottime.Now()
+					answered, err := end(ctx, b, t, leader)
+					if err != nil {
+						return err
+					}
+					values, err := t.cost(ctx, leader, was, at)
+					if err != nil {
+						return err
+					}
+					if answered > 0 && values[0].Value == 0 {
+						values = append(values, took(answered, perLife))
+					}
+					b.add(what, values...)
+					return nil
+				})
+			})
 		})
 	}
-}
-
-// kept runs agents with keepers, which nothing watches during the measurement, and on each host
-// a candidate by `doyen run`.
-func (b *bench) kept(ctx context.Context, measure func(*contenders) error) error {
-	return b.running(ctx, nil, func(run command) error { return b.rivals(ctx, b.keeping(), run, measure) })
 }
 
 func (b *bench) keeping() hosts.Config {
@@ -64,61 +74,31 @@ func (b *bench) keeping() hosts.Config {
 	return c
 }
 
-// life ends the process of the agent on whose host a program leads, and measures the consequences.
-func (b *bench) life(ctx context.Context, t *contenders, what string, end syscall.Signal) error {
-	leader, was, err := t.settled(ctx, contested, longLife-t.lease) // cost has waited for a lease
-	if err != nil {
-		return err
+// signalled sends a signal to the agent on whose host a program leads.
+func signalled(by syscall.Signal) ending {
+	return func(ctx context.Context, _ *bench, t *contenders, leader *hosts.Host) (time.Duration, error) {
+		pid, err := lab.Life(ctx, leader)
+		if err != nil {
+			return 0, err
+		}
+		at := boottime.Now()
+		if err := syscall.Kill(pid, by); err != nil {
+			return 0, err
+		}
+		return t.nextLife(ctx, leader, pid, at)
 	}
-	pid, err := lab.Life(ctx, leader)
-	if err != nil {
-		return err
-	}
-	at := boottime.Now()
-	if err := syscall.Kill(pid, end); err != nil {
-		return err
-	}
-	answered, err := t.nextLife(ctx, leader, pid, at)
-	if err != nil {
-		return err
-	}
-	values, err := t.cost(ctx, leader, was, at)
-	if err != nil {
-		return err
-	}
-	if values[0].Value == 0 {
-		values = append(values, took(answered, perLife))
-	}
-	b.add(what, values...)
-	return nil
 }
 
-// restarts restarts the agents one after another with `doyen restart`.
-func (b *bench) restarts(ctx context.Context) error {
-	const what = "Restart"
-	defer func(was Point) { b.on = was }(b.on)
-	b.on.Agents = rolling
-	return b.kept(ctx, func(t *contenders) error {
-		return b.repeat(what, b.rounds(2), func() error {
-			leader, was, err := t.settled(ctx, contested, longLife-t.lease)
-			if err != nil {
-				return err
-			}
-			at := boottime.Now()
-			for _, h := range t.Cluster.Hosts() {
-				began := boottime.Now()
-				if out, err := exec.CommandContext(ctx, b.binary, "restart", "--socket", h.Config().Socket).CombinedOutput(); err != nil {
-					return fmt.Errorf("doyen restart: %w: %s", err, out)
-				}
-				b.add(what, took(boottime.Now().Sub(began), perLife))
-			}
-			values, err := t.cost(ctx, leader, was, at)
-			if err == nil {
-				b.add(what, values...)
-			}
-			return err
-		})
-	})
+// restarted restarts the agents one after another with `doyen restart`.
+func restarted(ctx context.Context, b *bench, t *contenders, _ *hosts.Host) (time.Duration, error) {
+	for _, h := range t.Cluster.Hosts() {
+		began := boottime.Now()
+		if out, err := exec.CommandContext(ctx, b.binary, "restart", "--socket", h.Config().Socket).CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("doyen restart: %w: %s", err, out)
+		}
+		b.add("Restart", took(boottime.Now().Sub(began), perLife))
+	}
+	return 0, nil
 }
 
 // settled waits for that time, and then until there is a leader. It returns the host that leads,
