@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/doyen-election/doyen/internal/keeper"
 	"golang.org/x/sys/unix"
 )
 
@@ -74,13 +75,17 @@ func (b *burden) squeeze(s *spawner, pids []int) error {
 	return b.spin()
 }
 
-// crowd gives the processes and all their threads the lowest priority, which their descendants
-// have too, and starts busy processes of the usual one; 0: it ends those.
+// crowd gives the processes, except keepers, and all their threads the lowest priority, which their
+// descendants have too, and starts busy processes of the usual one; 0: it ends those. A keeper that
+// was late itself would kill nothing.
 func (b *burden) crowd(busy int, s *spawner, pids []int) error {
 	if busy == 0 {
 		return b.clear()
 	}
 	for _, pid := range family(pids) {
+		if name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm"); string(name) == keeper.Word+"\n" {
+			continue
+		}
 		threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*")
 		for _, thread := range threads {
 			id, err := strconv.Atoi(filepath.Base(thread))

@@ -94,7 +94,7 @@ func (h *Host) Starve(on bool) (election.Instant, error) {
 	return h.burdened("starve", func(thread *spawner) error { return h.burden.starve(on, thread, h.pids(), h.pulse) })
 }
 
-// Crowd gives the host's processes the lowest priority, for good, and has n busy processes compete
+// Crowd gives the host's processes, except its keeper, the lowest priority, for good, and has n busy processes compete
 // with them for the processor. 0 ends the busy ones.
 func (h *Host) Crowd(n int) (election.Instant, error) {
 	return h.burdened("crowd", func(thread *spawner) error { return h.burden.crowd(n, thread, h.pids()) })
