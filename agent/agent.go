@@ -4,18 +4,18 @@
 // # The loop
 //
 // One goroutine owns the elector (loop.go). run takes one input at a time: from the
-// timer, the transport, gossip, the writer, hooks, and the programs and operators of
-// this host. feed gives it to the elector, shows readers the outcome (publish), and
+// timer, the transport, gossip, the writer, and the programs and operators of this
+// host. feed gives it to the elector, shows readers the outcome (publish), and
 // carries out the output in the order of its fields:
 //
 //	Record     putOnRecord (lives.go): before readers see anything of the outcome
-//	Withdraw   withdraw (announce.go) notifies the program that acts, by package
-//	           campaign, and runs the hook. Once both have stopped, the input Stopped
-//	           follows: a program's receipt comes by Receipt (campaigns.go).
+//	Withdraw   withdraw (announce.go) notifies the program that acts and the companion,
+//	           by package campaign. Once both have stopped, the input Stopped follows: their
+//	           receipts come by Receipt (campaigns.go).
 //	Persist    the writer makes the state durable, on another goroutine (writer.go)
 //	Send       to the transport; Redial has it make a connection again
-//	Announce   announce (announce.go) notifies the new leader's program (tellCampaigns),
-//	           the watches, the hook and the history
+//	Announce   announce (announce.go) notifies the new leader's program and the companion
+//	           (tellCampaigns), the watches and the history
 //	Replies    to the callers of commands
 //
 // # Guarantees
@@ -48,8 +48,6 @@ import (
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/agent/forward"
-	"github.com/doyen-election/doyen/agent/health"
-	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/serve"
@@ -92,6 +90,9 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 	a.level.configure(cfg.LogLevel)
 	a.logger = logger.New(cfg.LogFormat, &a.level, io.MultiWriter(&a.lines, stderr))
 	a.settings.Store(&cfg)
+	for _, line := range cfg.shellLines() {
+		a.logger.Warn(line)
+	}
 	if err := a.start(); err != nil {
 		LeaveWord(cfg.Socket, err)
 		return errors.Join(err, a.abort())
@@ -132,8 +133,6 @@ type agent struct {
 	pages      *pages.Keeper
 	metrics    *metrics
 	loop       *loop
-	checks     *health.Checks
-	startHooks func(Config) *hook.Runner
 	writer     *writer
 	server     *serve.Server
 }
@@ -265,11 +264,6 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 		return fmt.Errorf("start elector: %w", err)
 	}
 	actors := newActors(a.past, a.record.WriteActors)
-	a.startHooks = func(c Config) *hook.Runner {
-		commands := c.hooks()
-		commands.Ran = actors.hook
-		return hook.Start(commands, a.logger.With("part", "hook"))
-	}
 	a.writer = newWriter(a.store, a.metrics.fsync.observe, a.logger)
 	a.loop = newLoop(loopConfig{
 		adopt: a.adopt,
@@ -279,14 +273,11 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
 			MaxCandidacies: serve.Bound(campaign.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
 			Step: a.cfg.step(false), StepOfMany: a.cfg.step(true), NewID: newCampaignID, Authority: a.authority(),
-			Past: ledBefore(a.past, a.cfg.Quorum), Record: actors.program, Unhealthy: health.Unknown(a.cfg.checks()),
+			Past: ledBefore(a.past, a.cfg.Quorum), Record: actors.program, RecordCompanion: actors.companion, Needs: a.cfg.needs(),
 		}),
 		clock: boottime.Now, suspended: a.suspends.Seen, life: a.cfg.Life, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
 		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(), drained: a.store.DrainedSince, expected: a.cfg.expected(),
 	})
-	if a.cfg.hooks().Any() {
-		a.loop.hooks = a.startHooks(a.cfg)
-	}
 	return nil
 }
 
@@ -296,6 +287,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	a.loop.desk = forward.New(a.transport.Send, func(ctx context.Context, from election.PeerID, c election.Call) election.CallAnswer {
 		return a.server.Forwarded(ctx, from, c)
 	})
+	actUser, _ := a.cfg.actUser() // validated
 	return serve.New(serve.Config{
 		Other: a.loop.desk,
 		Name:  a.cfg.Name, Version: Version, Cluster: a.cfg.Cluster, Algorithm: a.cfg.Algorithm,
@@ -307,7 +299,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 		KeepDrain: a.store.SetDrained,
 		Pings:     a.membership.Ping,
 		LogLevel:  a.level.during, Debug: map[string]func() []byte{"log": a.lines.Text, "configuration": a.configuration},
-		Access: a.access, Files: a.files, Hosts: a.cfg.hosts(), HTTPAPI: a.cfg.HTTPAPI,
+		Access: a.access, ActUser: actUser, Files: a.files, Hosts: a.cfg.hosts(), HTTPAPI: a.cfg.HTTPAPI,
 	})
 }
 

@@ -3,7 +3,9 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/api"
@@ -40,6 +42,11 @@ func (l *loop) Stand(q campaign.Request) (k *campaign.Candidacy, err error) {
 			return
 		}
 		l.drainQueue()
+		if q.Companion != nil {
+			l.introduce(q.Companion.Elections, whyConnected)
+			l.publish(now)
+			return
+		}
 		if _, exists := l.contest(q.Election); !exists {
 			l.campaigns.End(k.ID())
 			l.drainQueue()
@@ -77,10 +84,51 @@ func (l *loop) Gone(id string) {
 }
 
 // Receipt records a program's report that it has stopped. Errors are *api.ErrorDetail.
-func (l *loop) Receipt(id string, term election.Term, why election.Reason, authorized func(uid uint32) bool) (err error) {
+func (l *loop) Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) (err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
-	l.call(func(election.Instant) { err = l.campaigns.Receipt(id, term, why, authorized) })
+	l.call(func(election.Instant) { err = l.campaigns.Receipt(id, name, term, why, authorized) })
 	return err
+}
+
+// Report records what a companion reports of itself. Errors are *api.ErrorDetail.
+func (l *loop) Report(id string, c api.Companion, authorized func(uid uint32) bool) (err error) {
+	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
+	l.call(func(now election.Instant) {
+		if err = l.campaigns.Report(now, id, c, authorized); err == nil {
+			l.drainQueue()
+			l.publish(now)
+		}
+	})
+	return err
+}
+
+// whyConnected is the reason of the changes with which a companion begins.
+const whyConnected = "doyen act has connected"
+
+// introduce sends companions who leads where this host does not; where it leads, they have been
+// sent that. It covers those that a companion names, and where it acts in every other one, all that
+// this agent knows.
+func (l *loop) introduce(names []string, why string) {
+	picture, every := l.picture.Load(), slices.Contains(names, api.EveryElection)
+	all := map[election.Name]bool{}
+	for _, name := range names {
+		all[election.Name(name)] = name != api.EveryElection
+	}
+	for _, c := range picture.Status.Contests {
+		all[c.Election] = all[c.Election] || every
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !all[name] {
+			continue
+		}
+		c, _ := l.contest(name)
+		if leader, led := c.LeaderAt(l.clock()); !led {
+			l.campaigns.Companions().Change(name, l.nobody(name, c.Term, why))
+		} else if leader != l.self {
+			l.campaigns.Companions().Change(name, api.Change{Time: time.Now().UTC(), Type: api.ChangeLeader, Election: string(name), Term: uint64(c.Term), Reason: why,
+				Leader: picture.Leader(leader.Peer), BoottimeNS: int64(l.clock())})
+		}
+	}
 }
 
 // Campaigns lists the programs that are candidates; none once the loop has ended.
@@ -123,16 +171,17 @@ func (l *loop) holds(c *elector.ContestStatus) bool {
 
 // tellCampaigns notifies the program that is to act that this agent leads. A leadership can
 // start and end within one step; then no program is notified.
-func (l *loop) tellCampaigns(now election.Instant, a election.Announcement) {
+func (l *loop) tellCampaigns(now election.Instant, a election.Announcement, change api.Change) {
 	if a.Leader != l.self || a.Event != election.Leading && a.Event != election.NewTerm {
+		l.campaigns.Companions().Change(a.Election, change)
 		return
 	}
 	c, ok := l.contest(a.Election)
 	switch {
 	case !ok || !l.holds(&c) || c.Term != a.Term:
 	case a.Event == election.NewTerm:
-		l.campaigns.Rise(a.Election, a.Term, c.ValidUntil)
+		l.campaigns.Rise(a.Election, a.Term, c.ValidUntil, &change)
 	default:
-		l.campaigns.Lead(now, a.Election, a.Term, c.ValidUntil)
+		l.campaigns.Lead(now, a.Election, a.Term, c.ValidUntil, &change)
 	}
 }

@@ -77,7 +77,7 @@ func TestAProgramIsToldWhatTheElectorDecides(t *testing.T) {
 		if got := kinds(k); got != "revoked" || r.got(election.Stopped{Election: pay, Term: 4}) {
 			t.Errorf("told %q", got)
 		}
-		if err := r.loop.Receipt(k.ID(), 4, "", func(uint32) bool { return true }); err != nil {
+		if err := r.loop.Receipt(k.ID(), pay, 4, "", func(uint32) bool { return true }); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()

@@ -18,10 +18,10 @@ import (
 
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
-	"github.com/doyen-election/doyen/agent/health"
-	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/health"
+	"github.com/doyen-election/doyen/internal/act/hook"
 	"github.com/doyen-election/doyen/internal/keeper"
 )
 
@@ -59,9 +59,15 @@ type Config struct {
 	Heartbeat time.Duration // below a third of Lease
 	Lease     time.Duration
 
-	OnChange  string                    // hook, run by the shell
-	Check     string                    // health check, run by the shell: while it fails, this host is not a candidate in "default"
-	HostCheck health.Check              // while it fails, this host is not a candidate in any election
+	OnChange  string       // hook, run by the shell
+	Check     string       // health check, run by the shell: while it fails, this host is not a candidate in "default"
+	HostCheck health.Check // while it fails, this host is not a candidate in any election
+	// HookFailures is after how many runs for a leadership that fail in a row this host hands over; 0: never.
+	HookFailures int
+	// Act has the keeper start doyen act where a hook or a check is configured.
+	Act bool
+	// ActUser may be a companion besides root and the agent's user; empty: nobody.
+	ActUser   string
 	Elections map[string]ElectionConfig // settings of single elections, by name; EveryOther: of all not named
 	Access    access.Config             // who may do what over the socket
 	HTTP      string                    // optional read-only TCP listener, HOST:PORT
@@ -76,6 +82,9 @@ type Config struct {
 	// keeper, and sets Life to this life's side of it; nil: there is no keeper.
 	Keeper bool
 	Life   *keeper.Life
+	// ActArgs are the arguments, from the program's name on, of the process that runs hooks and checks.
+	// The keeper starts it; empty: nobody does.
+	ActArgs []string
 	// Program is the file that the next life is started from; empty: Restart is refused.
 	Program string
 
@@ -83,10 +92,6 @@ type Config struct {
 	// Each element of Hangups asks for a reload.
 	Reread  func() (Config, error) `json:"-"` // an encoded Config has neither
 	Hangups <-chan os.Signal       `json:"-"`
-
-	// GuardHooks has a guard process end hook runs at their deadline even if the agent is frozen
-	// or killed. The main function must call hook.Guard. No flag sets GuardHooks.
-	GuardHooks bool
 }
 
 // EveryOther is the name for all elections that Config.Elections does not name.
@@ -154,7 +159,7 @@ func Default() Config {
 		Profile:      "lan",
 		LogLevel:     "info",
 		LogFormat:    "text",
-		Keeper:       keeper.Available,
+		Keeper:       keeper.Available, Act: true,
 	}
 }
 
@@ -332,30 +337,6 @@ func (c Config) hosts() []string {
 		all = append(all, own)
 	}
 	return all
-}
-
-// hooks are the commands to run, by election.
-func (c Config) hooks() hook.Commands {
-	commands := hook.Commands{Default: c.OnChange, Of: map[election.Name]string{}, Others: c.Elections[EveryOther].OnChange,
-		Limit: hook.Limit, Guarded: c.GuardHooks}
-	for name, e := range c.Elections {
-		if name != EveryOther && e.OnChange != "" {
-			commands.Of[election.Name(name)] = e.OnChange
-		}
-	}
-	return commands
-}
-
-// checks are the health checks, by election.
-func (c Config) checks() map[election.Name]health.Check {
-	checks := map[election.Name]health.Check{health.Host: c.HostCheck, election.Default: {Command: c.Check}}
-	for name, e := range c.Elections {
-		if e.Check.Command != "" {
-			checks[election.Name(name)] = e.Check
-		}
-	}
-	maps.DeleteFunc(checks, func(_ election.Name, k health.Check) bool { return k.Command == "" })
-	return checks
 }
 
 // expected returns the elections that should always have a candidate, sorted.

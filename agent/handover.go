@@ -13,7 +13,6 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/doyen-election/doyen/agent/footprint"
-	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -41,8 +40,6 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	running.Go(func() { a.loop.history.Run(loopCtx) })
 	running.Go(func() { a.watchdog(loopCtx) })
 	running.Go(func() { a.tellStatus(loopCtx) })
-	a.startChecks(loopCtx)
-	running.Go(a.checks.Wait)
 	running.Go(func() { a.obeyHangups(loopCtx) })
 
 	fmt.Fprintf(stderr, "doyen: agent %s ready: socket %s, peers %s, gossip %s\n",
@@ -172,8 +169,7 @@ func (l *loop) succeeded() bool {
 }
 
 // close closes every part, the last started first. Whatever does not end in time is harmless,
-// and logged. The hook has its usual time to finish. The data directory stays locked until
-// then, so that no other agent starts meanwhile.
+// and logged.
 func (a *agent) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
@@ -193,11 +189,6 @@ func (a *agent) close() error {
 	}
 	a.flushHistory()
 	err := errors.Join(a.membership.Close(), a.record.Close())
-	if a.loop.hooks != nil {
-		finish, done := context.WithTimeout(context.Background(), hook.Limit)
-		defer done()
-		a.loop.hooks.Close(finish)
-	}
 	err = errors.Join(err, a.store.Close())
 	a.logger.Info("stopped")
 	if err != nil {
@@ -213,9 +204,6 @@ func (a *agent) abort() error {
 	var errs error
 	if a.server != nil {
 		errs = errors.Join(errs, a.server.Close(ctx))
-	}
-	if a.loop != nil && a.loop.hooks != nil {
-		a.loop.hooks.Close(ctx)
 	}
 	if a.membership != nil {
 		errs = errors.Join(errs, a.membership.Close())

@@ -1,16 +1,20 @@
 package agent_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/api"
+	doyen "github.com/doyen-election/doyen/client"
+	beside "github.com/doyen-election/doyen/internal/act"
 )
 
 func TestAHookThatOthersCanWriteStopsTheStartOfRoot(t *testing.T) {
@@ -62,7 +66,7 @@ func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 		got = append(got, change.Type+" "+change.Reason)
 	}
 	// The word of the lead may be left out, if it was over before its turn.
-	if all := strings.Join(got, ", "); all != "no_leader the agent starts, leader elected, no_leader shut down" && all != "no_leader the agent starts, no_leader shut down" {
+	if all := strings.Join(got, ", "); all != "no_leader doyen act has connected, leader elected, no_leader shut down" && all != "no_leader doyen act has connected, no_leader shut down" {
 		t.Errorf("the hook read: %s", all)
 	}
 	if text, err := os.ReadFile(trail + ".payments"); err != nil || strings.Count(string(text), "\n") != 1 {
@@ -73,40 +77,23 @@ func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 	}
 }
 
-// A next agent would act beside what the hook has not taken away yet.
-func TestTheDataDirectoryIsLockedWhileTheHookRunsAtTheStop(t *testing.T) {
-	c := lone(t)
-	gate := filepath.Join(t.TempDir(), "gate")
-	if err := syscall.Mkfifo(gate, 0o600); err != nil {
-		t.Fatal(err)
+// actBeside runs what acts beside the agent, and returns what ends that.
+func actBeside(c agent.Config, out io.Writer) (end func()) {
+	work := func(c agent.Config) beside.Work {
+		return beside.Work{Hooks: c.Hooks(), Checks: c.Checks(), Failures: c.HookFailures}
 	}
-	c.OnChange = `[ $DOYEN_EVENT != none ] || [ $DOYEN_TERM = 0 ] || cat ` + gate
-	client, out, stop := start(t, c)
-	follow(t, client, leads)
-	stopped := make(chan error, 1)
-	go func() { stopped <- stop() }()
-	out.wait(t, "waiting for the hook to finish")
-	if free(t, c.DataDir) {
-		t.Error("the hook runs, and another agent could start")
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = beside.Run(ctx, beside.Config{Client: doyen.New(c.Socket), Work: work(c), Logger: slog.New(slog.NewTextHandler(out, nil)),
+			Reread: func() (beside.Work, error) {
+				again, err := c.Reread()
+				return work(again), err
+			}})
+	}()
+	return func() {
+		cancel()
+		<-ended
 	}
-	if err := os.WriteFile(gate, nil, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-stopped; err != nil {
-		t.Fatal(err)
-	}
-	if !free(t, c.DataDir) {
-		t.Error("the agent has stopped, and its directory is locked")
-	}
-}
-
-// free reports whether an agent could lock the directory.
-func free(t *testing.T, dir string) bool {
-	t.Helper()
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	return syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }

@@ -52,8 +52,12 @@ func (a *agent) openRecord() {
 	}
 }
 
-// CheckRecord writes a warning if no record can be kept in the directory that was given for it.
-func (c Config) CheckRecord(w io.Writer) {
+// CheckHere writes warnings: if no record can be kept in the directory that was given for it, and
+// about hooks and checks that root should not run.
+func (c Config) CheckHere(w io.Writer) {
+	for _, line := range c.shellLines() {
+		fmt.Fprintf(w, "doyen: warning: %s\n", line)
+	}
 	if c.RecordDir == "" {
 		return
 	}
@@ -173,13 +177,9 @@ func (l *loop) recordVoters() {
 
 // known is what the keeper needs to know if this life ends.
 func (a *agent) known() keeper.Known {
-	k := keeper.Known{Lock: store.LockOf(a.cfg.DataDir), Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer()), Hooks: map[election.Name]string{}}
-	cfg := a.settings.Load()
-	if cfg.OnChange != "" {
-		k.Hooks[election.Default] = cfg.OnChange
-	}
-	for name, e := range cfg.Elections {
-		k.Hooks[election.Name(name)] = e.OnChange // of every other one too
+	k := keeper.Known{Lock: store.LockOf(a.cfg.DataDir), Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer())}
+	if cfg := a.settings.Load(); cfg.Act && cfg.Acts() {
+		k.Act = a.cfg.ActArgs
 	}
 	if a.record != nil {
 		k.Record = record.Path(a.cfg.RecordDir, a.cfg.Socket, a.cfg.Name)

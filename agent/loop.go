@@ -9,7 +9,6 @@ import (
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/agent/forward"
 	"github.com/doyen-election/doyen/agent/history"
-	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/serve"
@@ -33,7 +32,6 @@ type loopConfig struct {
 	network network
 	gossip  gossip
 	writer  *writer
-	hooks   *hook.Runner // nil: no hook; owned by the goroutine of run
 	past    *record.Past // nil: no earlier life
 	// wasDrained: the agent was drained when it stopped.
 	wasDrained bool
@@ -65,7 +63,6 @@ type loop struct {
 	loopConfig
 	asks     chan ask
 	calls    chan func()
-	receipts chan election.Stopped
 	shutdown chan struct{} // closed: hand over everything
 	released chan struct{} // closed by the loop: everything is released
 	followed chan struct{} // closed by the loop: others lead what was handed over
@@ -92,7 +89,6 @@ type loop struct {
 	drainedAt time.Time // zero: not drained
 	stopping  bool
 	handed    []election.Name // elections led at the stop that have other candidates
-	announced map[election.Name]announced
 	warnings  warnings
 	unshown   bool                     // steps were taken that no picture shows yet
 	prolonged []*elector.ContestStatus // those in the last picture from which programs were sent their leases
@@ -103,7 +99,6 @@ func newLoop(c loopConfig) *loop {
 		loopConfig: c,
 		asks:       make(chan ask, maxAsks),
 		calls:      make(chan func()),
-		receipts:   make(chan election.Stopped),
 		shutdown:   make(chan struct{}),
 		released:   make(chan struct{}),
 		followed:   make(chan struct{}),
@@ -114,7 +109,6 @@ func newLoop(c loopConfig) *loop {
 		presence:   newPresence(c.lease),
 		peers:      newPeers(),
 		history:    history.New(int64(c.clock()), string(election.Default)),
-		announced:  map[election.Name]announced{},
 		warnings:   newWarnings(c.lease, c.logger),
 	}
 	l.publish(l.clock())
@@ -127,7 +121,6 @@ func (l *loop) run(ctx context.Context) {
 	defer l.campaigns.Close(whyAgentStops)
 	defer l.timer.Stop()
 	l.enterRestart(l.clock())
-	l.announceStart()
 	l.proveAbsent()
 	if l.wasDrained {
 		l.logger.Warn("still drained after restart: this agent can't be elected until `doyen drain off`")
@@ -153,8 +146,6 @@ func (l *loop) run(ctx context.Context) {
 			l.feed(now, result)
 		case <-l.pages.Ready():
 			l.publish(l.clock())
-		case receipt := <-l.receipts:
-			l.campaigns.HookDone(receipt.Election, receipt.Term)
 		case f := <-l.calls:
 			l.resume()
 			f()
@@ -324,7 +315,7 @@ func (l *loop) publish(now election.Instant) {
 	l.pages.Publish(now, status)
 	l.picture.Store(&serve.Picture{
 		Status: status, View: l.view, Names: l.names, Connected: l.connected, Expected: l.expected,
-		Unhealthy: l.campaigns.Unhealthy(election.Default),
+		Unhealthy: l.campaigns.Companions().Unable(election.Default),
 		Warnings:  l.warnings.update(now, l.otherWarnings(now, status), l.writer.problem()),
 	})
 	if status.Draining != l.draining {

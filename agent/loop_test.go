@@ -3,17 +3,13 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/election"
@@ -299,42 +295,6 @@ func TestAReplyThatTakesLongIsNotLostToOtherCommands(t *testing.T) {
 		}
 		r.cancel()
 	})
-}
-
-// The hook really runs, so this happens outside a bubble.
-func TestTheReceiptWaitsForTheHook(t *testing.T) {
-	trail := t.TempDir() + "/trail"
-	receipt := make(chan string, 1)
-	withdrawn := false
-	r := newRig(t, func(in election.Input) election.Output {
-		out := election.Output{WakeAt: election.Never}
-		switch in := in.(type) {
-		case election.Tick:
-			if !withdrawn {
-				withdrawn = true
-				out.Withdraw = []election.Withdrawal{{Election: "default", Term: 3}}
-				out.Announce = []election.Announcement{{Election: "default", Event: election.NoLeader, Term: 3}}
-			}
-		case election.Stopped:
-			text, _ := os.ReadFile(trail)
-			receipt <- fmt.Sprintf("term %d after %q", in.Term, text)
-		}
-		return out
-	})
-	hooks := hook.Start(hook.Commands{Default: "echo $DOYEN_EVENT $DOYEN_TERM >> " + trail, Limit: time.Minute}, slog.New(slog.DiscardHandler))
-	defer hooks.Close(t.Context())
-	r.loop.hooks = hooks
-	r.start(t)
-	defer r.cancel()
-	select {
-	case got := <-receipt:
-		// Whether the start was told first, before that was outdated, is a matter of time.
-		if !strings.HasPrefix(got, "term 3 after ") || !strings.HasSuffix(got, `none 3\n"`) {
-			t.Errorf("receipt for %s, want it after none 3", got)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("no receipt")
-	}
 }
 
 func TestDrainIsToldToTheOthersOnce(t *testing.T) {

@@ -253,7 +253,7 @@ func (l *leaders) follow(name, leader string) {
 	if s.last != "" && s.last != leader {
 		s.changes++
 	}
-	if s.last == "" && len(l.of) >= maxAnnounced || l.of == nil {
+	if s.last == "" && len(l.of) >= maxRows || l.of == nil {
 		l.of = map[string]succession{}
 	}
 	s.last = leader

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/store"
+	"github.com/doyen-election/doyen/internal/act/hook"
 	"golang.org/x/sys/unix"
 )
 

@@ -10,13 +10,11 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/campaign"
-	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/membership"
 )
 
-// reasonReloaded is the reason of the changes that a hook gets when a reload gives it to an election.
 const reasonReloaded = "the configuration was read again"
 
 // Reload reads the configuration again, and applies what can change while the agent runs. If any
@@ -143,65 +141,21 @@ func (a *agent) apply(now, next Config) (rekeyed bool, err error) {
 			a.logger.Error("can't tell the others where the status page is now", "err", err)
 		}
 	}
-	var started *hook.Runner // outside of the loop: its guard takes a moment to start
-	if !now.hooks().Any() && next.hooks().Any() {
-		started = a.startHooks(next)
-	}
 	a.level.configure(next.LogLevel)
-	if !a.loop.call(func(at election.Instant) { a.loop.reconfigure(at, next, started) }) {
-		if started != nil {
-			started.Close(context.Background())
-		}
+	if !a.loop.call(func(at election.Instant) { a.loop.reconfigure(at, next) }) {
 		return rekeyed, errors.New(whyAgentStops)
 	}
-	a.setChecks(next)
 	return rekeyed, nil
 }
 
-// reconfigure gives the settings to what the loop owns. A runner is used unless there is one.
-func (l *loop) reconfigure(at election.Instant, c Config, started *hook.Runner) {
-	before := l.hooks.Command
-	if l.hooks != nil {
-		was := l.hooks.Commands()
-		before = was.For
-		l.hooks.Configure(c.hooks())
-	}
-	if started != nil && l.hooks == nil {
-		l.hooks = started
-	} else if started != nil {
-		go started.Close(context.Background())
-	}
-	l.campaigns.Configure(at, campaign.Settings{Priority: c.Priority, Host: c.Candidate, Preempt: c.Preempt, PreemptDelay: c.PreemptDelay})
+// reconfigure gives the settings to what the loop owns, and has doyen act read its own.
+func (l *loop) reconfigure(at election.Instant, c Config) {
+	l.campaigns.Configure(at, campaign.Settings{Priority: c.Priority, Host: c.Candidate, Preempt: c.Preempt, PreemptDelay: c.PreemptDelay, Needs: c.needs()})
+	l.campaigns.Companions().Reloaded()
 	l.queue = append(l.queue, election.Configure{Preempt: c.Preempt, PreemptDelay: c.PreemptDelay})
 	l.expected = c.expected()
 	l.drainQueue()
 	l.publish(at)
-	l.retell(before)
-}
-
-// retell runs the hook for the present leader of each election whose command has changed.
-func (l *loop) retell(before func(election.Name) string) {
-	names := append(l.hooks.Named(), election.Default)
-	picture := l.picture.Load()
-	for _, c := range picture.Status.Contests {
-		names = append(names, c.Election)
-	}
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		if !l.hooks.Covers(name) || l.hooks.Command(name) == before(name) {
-			continue
-		}
-		c, _ := l.contest(name)
-		leader, led := c.LeaderAt(l.clock())
-		if !led {
-			l.announced[name] = announced{event: election.NoLeader, term: c.Term}
-			l.hooks.Enqueue(hook.Event{Election: name, Event: election.NoLeader, Change: l.nobody(name, c.Term, reasonReloaded)})
-			continue
-		}
-		l.tellHook(election.Announcement{Event: election.Following, Election: name, Leader: leader, Term: c.Term}, api.Change{
-			Time: time.Now().UTC(), Type: api.ChangeLeader, Election: string(name), Term: uint64(c.Term), Reason: reasonReloaded,
-			Leader: picture.Leader(leader.Peer), IsLeader: leader == l.self, BoottimeNS: int64(l.clock())})
-	}
 }
 
 // preemption returns the settings preempt and preempt-delay.

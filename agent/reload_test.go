@@ -273,12 +273,12 @@ func TestAReloadChangesHooks(t *testing.T) {
 	r.c.Elections = map[string]agent.ElectionConfig{"default": {OnChange: hook("two")}}
 	r.want("elections", "")
 	wrote(r, "one default leading", "two default leading")
-	r.c.OnChange, r.c.Elections = "", nil
+	r.c.OnChange, r.c.Elections = "", nil // what it has set up is undone all the same
 	r.want("on-change elections", "")
 	r.c.Candidate = false
 	r.want("candidate", "")
 	untilAnswer(r, "/v1/elections/default", func(e api.Election) bool { return !e.IsLeader })
 	r.c.OnChange = hook("three")
 	r.want("on-change", "")
-	wrote(r, "one default leading", "two default leading", "three default none")
+	wrote(r, "one default leading", "two default leading", "two default none", "three default none")
 }

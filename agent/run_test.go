@@ -87,9 +87,14 @@ func start(t *testing.T, c agent.Config) (*http.Client, *stderr, func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	out, ended := newStderr(" ready: "), make(chan error, 1)
+	besides := func() {}
+	if c.Acts() || c.Reread != nil {
+		besides = actBeside(c, out)
+	}
 	go func() { ended <- agent.Run(ctx, c, out) }()
 	stop := sync.OnceValue(func() error {
 		cancel()
+		defer besides()
 		select {
 		case err := <-ended:
 			return err

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/health"
+	"github.com/doyen-election/doyen/internal/act/health"
 )
 
 // Setting is one value of a Config. It has the same name as a flag of `doyen agent`,
@@ -98,6 +98,12 @@ func settingsOfElections() []Setting {
 			Help: "`CMD` to run when the leader of \"default\" changes (use the file for other elections), with DOYEN_ELECTION, DOYEN_EVENT, DOYEN_LEADER and DOYEN_TERM, and JSON on its stdin (default: none)"},
 		{Name: "check", Field: func(c *Config) any { return &c.Check }, Live: true,
 			Help: "`CMD` that shows this host's health: while it fails, the host is not a candidate in \"default\" (use the file for other elections, the whole host, and how often) (default: none)"},
+		{Name: "hook-failures", Field: func(c *Config) any { return &c.HookFailures }, Live: true,
+			Help: "`NUMBER` of runs of a hook for a leadership that may fail in a row, then this host hands over; 0: it leads on, and a run that failed is not repeated"},
+		{Name: "act", Field: func(c *Config) any { return &c.Act }, Live: true,
+			Help: "the keeper starts `doyen act`, which runs hooks and checks; --act=false where it is a separate service"},
+		{Name: "act-user", Field: func(c *Config) any { return &c.ActUser },
+			Help: "`USER` that doyen act runs as, a name or a number, if that is neither root nor the agent's user (default: none)"},
 		{Name: "http", Field: func(c *Config) any { return &c.HTTP }, Live: true,
 			Help: "`ADDR[:PORT]` of a read-only listener, port 7980 by default: /leader /livez /readyz /metrics, and a status page at / (default: none)"},
 		{Name: "http-hosts", Field: func(c *Config) any { return &c.HTTPHosts },

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/health"
-	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/health"
+	"github.com/doyen-election/doyen/internal/act/hook"
 )
 
 const (
@@ -259,6 +259,12 @@ func checkHooks(c Config) *ConfigError {
 		if name == EveryOther && c.Elections[name].Expected {
 			return configError(electionSetting(name, "expected"), "name each election that is expected", "%q is not one election", name)
 		}
+	}
+	if c.HookFailures < 0 || c.HookFailures > health.MostFallOrRise {
+		return configError("hook-failures", fmt.Sprintf("use 0 to %d", health.MostFallOrRise), "%d is out of range", c.HookFailures)
+	}
+	if _, err := c.actUser(); err != nil {
+		return configError("act-user", "name a user of this host, or its number", "%v", err)
 	}
 	for _, h := range c.hookLines() {
 		if err := hook.CheckAsRoot(h.line); err != nil {

@@ -29,6 +29,8 @@ const (
 	warnDisk         = "disk_failing"
 	warnFormation    = "formation"          // the elector's: there is no first roster yet
 	warnQuorum       = "quorum_lost"        // the elector's: nobody can lead
+	warnHookFailed   = "hook_failed"        // a hook failed at the start of a leadership
+	warnActMissing   = "act_missing"        // a hook or check is configured, and doyen act is not connected
 	warnUnhealthy    = "check_failed"       // a check keeps this host from being a candidate
 	warnPages        = "lease_page"         // a lease page is missing
 	warnNoRecord     = "no_record"          // there is no record for the next life
@@ -164,7 +166,7 @@ func (l *loop) otherWarnings(now election.Instant, status *elector.Status) []api
 		all = append(all, api.Warning{Code: warnUnsendable, Message: problem})
 	}
 	all = append(all, l.candidacyWarnings(status)...)
-	all = append(all, l.unhealthy()...)
+	all = append(all, l.actingWarnings()...)
 	return append(all, l.presence.warnings(now)...)
 }
 

@@ -77,6 +77,11 @@ func fill(t *testing.T, v reflect.Value, name string, count *int, seen map[strin
 	case v.Kind() == reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fill(t, v.Index(0), name, count, seen)
+	case v.Kind() == reflect.Map:
+		of := reflect.New(v.Type().Elem()).Elem()
+		fill(t, of, name, count, seen)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf(strings.ToLower(name)), of)
 	case v.Kind() == reflect.Struct:
 		seen[v.Type().Name()] = true
 		for i := range v.NumField() {

@@ -248,6 +248,29 @@ func (s *Candidacy) stopped(ctx context.Context, reason string, again time.Durat
 // process may be starting, and without the receipt the successor waits for the end of the lease.
 const receiptAgain = 2 * time.Second
 
+// Accompany makes the calling program a companion of its host: POST /v1/elections/*/campaign. It is
+// never a candidate, and acts beside what leads: its lines name their election. Errors are as of
+// Stand; *APIError has the code in_use if another companion acts in one of the elections. The caller
+// must Close it.
+func (c *Client) Accompany(ctx context.Context, meta string, reports api.Companion) (*Candidacy, error) {
+	return c.Stand(ctx, api.EveryElection, api.CampaignRequest{Meta: meta, Role: api.RoleCompanion, Companion: &reports})
+}
+
+// Report replaces what a companion has reported of itself: POST /v1/campaigns/ID/companion.
+func (s *Candidacy) Report(ctx context.Context, reports api.Companion) error {
+	if _, err := call[struct{}](ctx, s.client, http.MethodPost, "/v1/campaigns/"+url.PathEscape(s.id)+"/companion", reports); err != nil {
+		return fmt.Errorf("report as companion: %w", err)
+	}
+	return nil
+}
+
+// StoppedIn gives a companion's receipt for one election: nothing of it acts there under the term
+// any more, and what it had set up for it is undone. The reason, one line, is for a companion that
+// was not asked to stop: the host then hands over.
+func (s *Candidacy) StoppedIn(ctx context.Context, election string, term uint64, reason string) error {
+	return s.client.stopped(ctx, s.id, api.StoppedRequest{Term: term, Election: election, Reason: reason}, 0)
+}
+
 // Stopped gives the receipt for a candidacy and its term, also from another process of the
 // same user: POST /v1/campaigns/ID/stopped. An agent that went away is asked again until ctx ends,
 // for up to 2 s.

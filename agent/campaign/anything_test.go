@@ -129,7 +129,7 @@ func (s *stage) input(in election.Input) {
 
 func (s *stage) withdraw(why election.Reason) {
 	s.leads = false
-	s.r.Withdraw(election.Withdrawal{Election: pay, Term: s.term, StopBy: s.until, Reason: why}, false)
+	s.r.Withdraw(election.Withdrawal{Election: pay, Term: s.term, StopBy: s.until, Reason: why}, nil)
 }
 
 // release gives the term back: nobody may act under it (H6).
@@ -191,7 +191,7 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 			"lead": act(func(t *rapid.T) {
 				if s.stands && !s.leads && s.now >= s.until {
 					s.leads, s.free, s.term, s.until = true, false, s.term+1, s.now+300
-					s.r.Lead(s.now, pay, s.term, s.until)
+					s.r.Lead(s.now, pay, s.term, s.until, nil)
 				}
 			}),
 			"renew": act(func(t *rapid.T) {
@@ -215,7 +215,7 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 					} else {
 						p.named = append(p.named, term)
 					}
-					_ = s.r.Receipt(p.k.ID(), term, "", anybody)
+					_ = s.r.Receipt(p.k.ID(), pay, term, "", anybody)
 				}
 			}),
 			"agent dies": act(func(*rapid.T) { s.dieAndLive() }),
@@ -224,12 +224,12 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 			"rise": act(func(t *rapid.T) {
 				if s.leads {
 					s.term, s.until = s.term+1, s.now+300
-					s.r.Rise(pay, s.term, s.until)
+					s.r.Rise(pay, s.term, s.until, nil)
 				}
 			}),
 			"repeat": one(func(_ *rapid.T, p *program) { // a receipt comes once more, or late
 				for _, term := range p.gave {
-					_ = s.r.Receipt(p.k.ID(), term, "", anybody)
+					_ = s.r.Receipt(p.k.ID(), pay, term, "", anybody)
 				}
 			}),
 			"close": one(func(_ *rapid.T, p *program) { // and may go on

@@ -1,6 +1,8 @@
 package campaign
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,6 +13,9 @@ import (
 
 // maxWaiting bounds the lines that wait for one reader.
 const maxWaiting = 64
+
+// maxWaitingBeside bounds those for a companion, which acts in many elections.
+const maxWaitingBeside = 4096
 
 // Candidacy is one program that is a candidate, or the host itself. Other goroutines may use
 // ID, Election, Ready and Take; the last two are for one of those goroutines.
@@ -23,6 +28,8 @@ type Candidacy struct {
 	since    time.Time // wall clock, for people
 	host     bool
 	stated   bool // its priority is its own, and not the agent's
+
+	companion *api.Companion // what it reports of itself; nil: it is a candidate
 
 	// Owned by the registry.
 	ended      bool          // its connection is closed, or the program was notified of the end
@@ -60,6 +67,9 @@ func (k *Candidacy) Election() election.Name { return k.election }
 func (k *Candidacy) describe() api.Campaign {
 	d := api.Campaign{Campaign: k.id, Election: string(k.election), Priority: k.priority, Meta: k.request.Meta,
 		PID: int(k.request.PID), UID: int(k.request.UID), Since: k.since}
+	if k.companion != nil {
+		d.Role, d.Election = api.RoleCompanion, strings.Join(k.companion.Elections, " ")
+	}
 	if k.wait != nil {
 		d.Term = uint64(k.wait.term)
 	}
@@ -69,18 +79,34 @@ func (k *Candidacy) describe() api.Campaign {
 // say adds a line for the program. The line replaces the one before it if that is a renewal
 // which the program has not read yet.
 func (k *Candidacy) say(e api.CampaignEvent) {
-	e.Campaign, e.Election = k.id, string(k.election)
+	if e.Campaign = k.id; e.Election == "" {
+		e.Election = string(k.election)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.over {
 		return
 	}
-	if n := len(k.waiting); n > 0 && k.waiting[n-1].Type == api.CampaignRenewed {
-		k.waiting = k.waiting[:n-1]
+	if i := k.lastOf(e.Election); i >= 0 && k.waiting[i].Type == api.CampaignRenewed {
+		k.waiting = slices.Delete(k.waiting, i, i+1)
 	}
 	k.waiting = append(k.waiting, e)
-	k.over = len(k.waiting) >= maxWaiting
+	most := maxWaiting
+	if k.companion != nil {
+		most = maxWaitingBeside
+	}
+	k.over = len(k.waiting) >= most
 	k.signal()
+}
+
+// lastOf returns which waiting line is the last of the election; -1: none is.
+func (k *Candidacy) lastOf(name string) int {
+	for i := len(k.waiting) - 1; i >= 0; i-- {
+		if k.waiting[i].Election == name {
+			return i
+		}
+	}
+	return -1
 }
 
 // end closes the lines: no more follow.

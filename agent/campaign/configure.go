@@ -13,6 +13,7 @@ type Settings struct {
 	Priority      int
 	Host, Preempt bool
 	PreemptDelay  time.Duration
+	Needs         Needs
 }
 
 // Configure replaces the settings. A leadership goes on, unless its candidacy was the host's and
@@ -24,6 +25,7 @@ func (r *Registry) Configure(now election.Instant, s Settings) {
 	if !s.Host && r.cfg.Host {
 		r.withdrawHost()
 	}
+	r.beside.needs = s.Needs
 	clear(r.rivals) // their delays count again from now
 	r.cfg.Priority, r.cfg.Host, r.cfg.Preempt, r.cfg.PreemptDelay = s.Priority, s.Host, s.Preempt, s.PreemptDelay
 	for _, name := range slices.Sorted(maps.Keys(r.races)) {
@@ -37,6 +39,7 @@ func (r *Registry) Configure(now election.Instant, s Settings) {
 		r.considerRival(now, c)
 		r.tidy(c)
 	}
+	r.review()
 }
 
 func (r *Registry) standHost() {

@@ -15,7 +15,7 @@ func TestACandidacyThatHandsOverIsClaimedByTheNextLife(t *testing.T) {
 	past := Past{Authority: election.Authority{Election: election.Default, Highest: 4, Term: 4, Until: 1000, Priority: 100, Ending: ending}}
 	r := New(Config{Host: true, Priority: 100, Past: []Past{past}, Record: func(election.Name, record.Program) {}})
 	inputs := r.Take()
-	r.Withdraw(election.Withdrawal{Election: election.Default, Term: 4, StopBy: 1000, Reason: election.ReasonResigned}, false)
+	r.Withdraw(election.Withdrawal{Election: election.Default, Term: 4, StopBy: 1000, Reason: election.ReasonResigned}, nil)
 	inputs = append(inputs, r.Take()...)
 	r.Advance(1000)
 	for _, in := range append(inputs, r.Take()...) {

@@ -20,6 +20,9 @@ type race struct {
 	term   election.Term
 	acting *Candidacy       // the candidacy that acts; it may have ended since
 	until  election.Instant // the newest deadline sent to the program
+	lease  election.Instant // until when the host leads, as far as is known
+	deed   deed             // what a companion may still do
+	change *api.Change      // what watches show of the present term
 	why    election.Reason  // why this host steps down; empty: it does not
 	given  election.Reason  // the same, if the program has said it
 
@@ -38,7 +41,7 @@ func (r *Registry) race(name election.Name) *race {
 
 // tidy drops a race without candidates in which nothing is led.
 func (r *Registry) tidy(c *race) {
-	if len(c.candidates) == 0 && c.term == 0 && !c.asked {
+	if len(c.candidates) == 0 && c.term == 0 && !c.asked && c.deed.term == 0 {
 		delete(r.races, c.name)
 	}
 }
@@ -71,9 +74,10 @@ func (r *Registry) dismiss(c *race, why election.Reason) {
 }
 
 // Lead records that the host leads the election until that instant, unless the lease is
-// renewed. It notifies the best candidate.
-func (r *Registry) Lead(now election.Instant, name election.Name, term election.Term, until election.Instant) {
+// renewed. It notifies the best candidate, and the companion. change is what watches show.
+func (r *Registry) Lead(now election.Instant, name election.Name, term election.Term, until election.Instant, change *api.Change) {
 	c := r.race(name)
+	c.lease, c.change = until, change
 	if c.term == term {
 		return // an earlier life has notified a program of this term: nobody else may hear of it
 	}
@@ -93,25 +97,33 @@ func (r *Registry) Lead(now election.Instant, name election.Name, term election.
 		r.stats.elected.Add(1)
 		r.sayUntil(k, api.CampaignElected, term, until)
 	}
+	r.beside.lead(c)
 	r.considerRival(now, c)
 }
 
 // Rise records that the host leads on in a higher term, and notifies the program.
-func (r *Registry) Rise(name election.Name, term election.Term, until election.Instant) {
+func (r *Registry) Rise(name election.Name, term election.Term, until election.Instant, change *api.Change) {
 	c := r.races[name]
 	if c == nil || c.term == 0 || term <= c.term {
 		return
 	}
-	c.term = term
+	c.term, c.lease, c.change = term, until, change
 	r.renew(c, until)
+	r.beside.lead(c)
 }
 
 // Prolong records that the host leads in that term until that instant. It notifies the program
 // if that is worth a line.
 func (r *Registry) Prolong(name election.Name, term election.Term, until election.Instant) {
-	if c := r.races[name]; c != nil && c.term == term && until.Sub(c.until) >= r.step() {
+	c := r.races[name]
+	if c == nil || c.term != term {
+		return
+	}
+	c.lease = until
+	if until.Sub(c.until) >= r.step() {
 		r.renew(c, until)
 	}
+	r.beside.prolong(c, r.step())
 }
 
 func (r *Registry) step() time.Duration {
@@ -186,6 +198,7 @@ func (r *Registry) dropRival(c *race) {
 func (r *Registry) Advance(now election.Instant) {
 	r.expire(now)
 	r.lapse(now)
+	r.advanceCompanions(now)
 	for c := range r.rivals {
 		if now >= c.due && c.why == "" {
 			delete(r.rivals, c)
@@ -196,7 +209,7 @@ func (r *Registry) Advance(now election.Instant) {
 
 // WakeAt is when Advance has something to do next.
 func (r *Registry) WakeAt() election.Instant {
-	wake := election.Never
+	wake := r.beside.wake()
 	for _, w := range r.waits {
 		wake = min(wake, w.stopBy)
 	}

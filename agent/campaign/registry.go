@@ -63,12 +63,12 @@ type Config struct {
 	// Past is what an earlier life of this agent left, sorted by election. The registry goes on
 	// from it.
 	Past []Past
-	// Unhealthy is why this host may not be a candidate at the start, by election; the empty name
-	// stands for all. It does not count in elections that an earlier life led.
-	Unhealthy map[election.Name]string
-	// Record puts on record what acts in an election. It is called before a program can hear of
-	// the term in Told. Nil: nothing is recorded.
-	Record func(election.Name, record.Program)
+	// Needs is for what this host needs a companion. What an earlier life led goes on without it
+	// for a while.
+	Needs Needs
+	// Record puts on record which program acts in an election, and RecordCompanion which companion.
+	// They are called before it can hear of the term in Told. Nil: nothing is recorded.
+	Record, RecordCompanion func(election.Name, record.Program)
 }
 
 // Request is a program that wants to be a candidate.
@@ -82,6 +82,9 @@ type Request struct {
 	Own         bool // the user is root or the agent's own
 	PID         int32
 	Program     record.Program // recognises the program if it resumes; zero where the system does not tell
+	// Companion is what a companion reports of itself; nil: the program is a candidate. Its Elections
+	// are not empty.
+	Companion *api.Companion
 }
 
 // Registry holds every candidacy of one host.
@@ -102,8 +105,8 @@ type Registry struct {
 	closed bool
 	stats  counters
 	shares shares
-	// unhealthy is why this host may not be a candidate, by election; the empty name stands for all.
-	unhealthy map[election.Name]string
+
+	beside Companions
 }
 
 // New returns a registry with the host's own candidacy, if there is one.
@@ -111,7 +114,7 @@ func New(c Config) *Registry {
 	if c.MaxCandidacies == 0 {
 		c.MaxCandidacies = MaxCandidacies
 	}
-	r := &Registry{cfg: c, races: map[election.Name]*race{}, rivals: map[*race]struct{}{}, byID: map[string]*Candidacy{}, shares: newShares(c.MaxOfUser), unhealthy: unhealthyAtStart(c)}
+	r := &Registry{cfg: c, races: map[election.Name]*race{}, rivals: map[*race]struct{}{}, byID: map[string]*Candidacy{}, shares: newShares(c.MaxOfUser), beside: Companions{authority: c.Authority, onRecord: c.RecordCompanion, needs: c.Needs, unattended: map[*race]struct{}{}}}
 	if c.Host {
 		r.standHost()
 	}
@@ -122,13 +125,17 @@ func New(c Config) *Registry {
 		r.settle(r.races[name])
 		r.tidy(r.races[name])
 	}
+	r.review()
 	return r
 }
 
-// Stand adds a candidacy, or returns a *api.ErrorDetail.
+// Stand adds a candidacy, or a companion, or returns a *api.ErrorDetail.
 func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
 	if r.closed {
 		return nil, &api.ErrorDetail{Code: api.CodeUnavailable, Message: "the agent stops"}
+	}
+	if q.Companion != nil {
+		return r.join(now, q)
 	}
 	if refused := r.crowded(now, q); refused != nil {
 		return nil, refused
@@ -171,6 +178,10 @@ func better(a, b *Candidacy) int {
 func (r *Registry) End(id string) {
 	k := r.byID[id]
 	if k == nil || k.ended {
+		return
+	}
+	if k.companion != nil {
+		r.leave(k)
 		return
 	}
 	r.remove(k)
@@ -237,6 +248,10 @@ func (r *Registry) Close(reason string) {
 		if k.ended {
 			continue
 		}
+		if k.companion != nil {
+			r.closeCompanion(k, reason)
+			continue
+		}
 		over := api.CampaignEvent{Type: api.CampaignRevoked, Reason: reason}
 		if c := r.races[k.election]; c != nil && c.acting == k {
 			over.Term, over.StopByBoottimeNS = uint64(c.term), int64(c.until)
@@ -246,4 +261,12 @@ func (r *Registry) Close(reason string) {
 		k.say(over)
 		k.end()
 	}
+}
+
+// best returns the best candidacy, nil if there is none or the host may not be a candidate.
+func (r *Registry) best(c *race) *Candidacy {
+	if len(c.candidates) == 0 || r.beside.Unable(c.name) != "" {
+		return nil
+	}
+	return c.candidates[0]
 }

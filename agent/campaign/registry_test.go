@@ -77,7 +77,7 @@ func wantInputs(t *testing.T, r *Registry, want ...election.Input) {
 
 // withdrawn is the elector's answer to what ends a leadership.
 func withdrawn(r *Registry, term election.Term, stopBy election.Instant, why election.Reason) {
-	r.Withdraw(election.Withdrawal{Election: pay, Term: term, StopBy: stopBy, Reason: why}, false)
+	r.Withdraw(election.Withdrawal{Election: pay, Term: term, StopBy: stopBy, Reason: why}, nil)
 }
 
 func stopped(term election.Term) election.Stopped {
@@ -97,7 +97,7 @@ func TestAProgramStandsIsElectedRenewedAndRevoked(t *testing.T) {
 	k := stand(t, r)
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 100})
 	wantLines(t, k, "candidate")
-	r.Lead(10, pay, 3, 1000)
+	r.Lead(10, pay, 3, 1000, nil)
 	wantLines(t, k, "elected 3 until 1000")
 	for _, until := range []election.Instant{1050, 1100, 1200} { // the first is not worth a line
 		r.Prolong(pay, 3, until)
@@ -108,32 +108,32 @@ func TestAProgramStandsIsElectedRenewedAndRevoked(t *testing.T) {
 	withdrawn(r, 3, 1250, election.ReasonResigned)
 	wantLines(t, k, "revoked 3 until 1250 (resigned)")
 	wantInputs(t, r)
-	if err := r.Receipt(k.ID(), 3, "", anybody); err != nil {
+	if err := r.Receipt(k.ID(), pay, 3, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, stopped(3))
-	r.Lead(2000, pay, 5, 3000)
+	r.Lead(2000, pay, 5, 3000, nil)
 	wantLines(t, k, "elected 5 until 3000")
 }
 
 func TestWithManyElectionsFewerRenewalsAreTold(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000)
-	r.Lead(0, pay, 2, 1000)
+	r.Lead(0, pay, 1, 1000, nil)
+	r.Lead(0, pay, 2, 1000, nil)
 	wantLines(t, k, "candidate, elected 1 until 1000, elected 2 until 1000")
 	for i := range many {
 		name := election.Name(fmt.Sprint("e", i))
 		if _, err := r.Stand(0, Request{Election: name}); err != nil {
 			t.Fatal(err)
 		}
-		r.Lead(0, name, 1, 1000)
+		r.Lead(0, name, 1, 1000, nil)
 	}
 	r.Prolong(pay, 2, 1299)
 	wantLines(t, k, "")
 	r.Prolong(pay, 2, 1300)
 	wantLines(t, k, "renewed 2 until 1300")
-	r.Withdraw(election.Withdrawal{Election: "e0", Term: 1, StopBy: 1000, Reason: election.ReasonResigned}, false)
+	r.Withdraw(election.Withdrawal{Election: "e0", Term: 1, StopBy: 1000, Reason: election.ReasonResigned}, nil)
 	r.Prolong(pay, 2, 1400)
 	wantLines(t, k, "renewed 2 until 1400")
 }
@@ -141,12 +141,12 @@ func TestWithManyElectionsFewerRenewalsAreTold(t *testing.T) {
 func TestARenewalThatWasNotReadGivesWayAndNothingElseDoes(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000)
+	r.Lead(0, pay, 1, 1000, nil)
 	for until := election.Instant(2000); until < 9000; until += 1000 {
 		r.Prolong(pay, 1, until)
 	}
 	withdrawn(r, 1, 9000, election.ReasonResigned)
-	r.Lead(9100, pay, 2, 9500)
+	r.Lead(9100, pay, 2, 9500, nil)
 	wantLines(t, k, "candidate, elected 1 until 1000, revoked 1 until 9000 (resigned), elected 2 until 9500")
 }
 
@@ -154,7 +154,7 @@ func TestAReaderWithTooMuchWaitingIsGivenUp(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
 	for term := election.Term(1); term <= maxWaiting; term++ {
-		r.Lead(0, pay, term, 1000)
+		r.Lead(0, pay, term, 1000, nil)
 		withdrawn(r, term, 1000, election.ReasonResigned)
 	}
 	lines, more := k.Take()
@@ -171,7 +171,7 @@ func TestTheBestOfAHostActsAndTheOthersWaitTheirTurn(t *testing.T) {
 	wantInputs(t, r)
 	best := stand(t, r, 200)
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 200})
-	r.Lead(0, pay, 1, 1000)
+	r.Lead(0, pay, 1, 1000, nil)
 	wantLines(t, best, "candidate, elected 1 until 1000")
 	wantLines(t, first, "candidate")
 	r.End(best.ID())
@@ -180,7 +180,7 @@ func TestTheBestOfAHostActsAndTheOthersWaitTheirTurn(t *testing.T) {
 	wantInputs(t, r) // best has not stopped
 	r.Gone(best.ID())
 	wantInputs(t, r, stopped(1))
-	r.Lead(500, pay, 2, 1500)
+	r.Lead(500, pay, 2, 1500, nil)
 	wantLines(t, first, "elected 2 until 1500")
 	wantLines(t, second, "candidate")
 	wantLines(t, best, "end")
@@ -192,7 +192,7 @@ func TestAnElectionWonForNobodyIsGivenBack(t *testing.T) {
 	r.Take()
 	r.End(k.ID())
 	wantInputs(t, r, election.Withdraw{Election: pay})
-	r.Lead(0, pay, 1, 1000) // it was won at that moment
+	r.Lead(0, pay, 1, 1000, nil) // it was won at that moment
 	wantInputs(t, r, election.Withdraw{Election: pay})
 	withdrawn(r, 1, 1000, election.ReasonWithdrawn)
 	wantInputs(t, r, stopped(1))
@@ -203,21 +203,21 @@ func TestAnElectionWonForNobodyIsGivenBack(t *testing.T) {
 
 func TestTheHostIsTheLowestAmongEquals(t *testing.T) {
 	r := newRegistry(true)
-	r.Lead(0, election.Default, 1, 1000)
+	r.Lead(0, election.Default, 1, 1000, nil)
 	k, err := r.Stand(0, Request{Election: election.Default})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantLines(t, k, "candidate")
-	r.Withdraw(election.Withdrawal{Election: election.Default, Term: 1, StopBy: 1000}, false)
-	r.Lead(0, election.Default, 2, 2000)
+	r.Withdraw(election.Withdrawal{Election: election.Default, Term: 1, StopBy: 1000}, nil)
+	r.Lead(0, election.Default, 2, 2000, nil)
 	wantLines(t, k, "elected 2 until 2000")
 }
 
 func TestAStrictlyHigherPriorityOfTheHostTakesOverAfterTheDelay(t *testing.T) {
 	r := newRegistry(false)
 	low := stand(t, r)
-	r.Lead(0, pay, 1, election.Instant(time.Hour))
+	r.Lead(0, pay, 1, election.Instant(time.Hour), nil)
 	high := stand(t, r, 101)
 	gone := stand(t, r, 300)
 	r.End(gone.ID())
@@ -233,18 +233,18 @@ func TestAStrictlyHigherPriorityOfTheHostTakesOverAfterTheDelay(t *testing.T) {
 	wantInputs(t, r)
 	withdrawn(r, 1, election.Instant(time.Hour), election.ReasonWithdrawn)
 	wantLines(t, low, "candidate, elected 1 until 3600000000000, revoked 1 until 3600000000000 (preempted by a higher priority)")
-	if err := r.Receipt(low.ID(), 1, "", anybody); err != nil {
+	if err := r.Receipt(low.ID(), pay, 1, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, stopped(1))
-	r.Lead(0, pay, 2, election.Instant(time.Hour))
+	r.Lead(0, pay, 2, election.Instant(time.Hour), nil)
 	wantLines(t, high, "candidate, elected 2 until 3600000000000")
 }
 
 func TestARivalThatEndsTakesNothingOver(t *testing.T) {
 	r := newRegistry(false)
 	stand(t, r)
-	r.Lead(0, pay, 1, 1000)
+	r.Lead(0, pay, 1, 1000, nil)
 	high := stand(t, r, 101)
 	r.Take()
 	r.End(high.ID())
@@ -259,7 +259,7 @@ func TestPriorityZeroNeverLeads(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r, 0)
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 0})
-	r.Lead(0, pay, 1, 1000)
+	r.Lead(0, pay, 1, 1000, nil)
 	wantInputs(t, r, election.Withdraw{Election: pay})
 	wantLines(t, k, "candidate")
 }
@@ -288,7 +288,7 @@ func TestCandidaciesAreBounded(t *testing.T) {
 func TestCloseTellsEverybodyThatTheAgentStops(t *testing.T) {
 	r := newRegistry(false)
 	waiting, acting := stand(t, r, 1), stand(t, r)
-	r.Lead(0, pay, 2, 500)
+	r.Lead(0, pay, 2, 500, nil)
 	read(acting)
 	r.Close("the agent stops")
 	wantLines(t, waiting, "candidate, revoked (the agent stops), end")
@@ -302,7 +302,7 @@ func TestCloseTellsEverybodyThatTheAgentStops(t *testing.T) {
 func TestCandidaciesAreListedWithWhatTheyLead(t *testing.T) {
 	r := newRegistry(true)
 	k := stand(t, r)
-	r.Lead(0, pay, 2, 500)
+	r.Lead(0, pay, 2, 500, nil)
 	list := r.List()
 	if len(list) != 1 || list[0].Campaign != k.ID() || list[0].Term != 2 || list[0].UID != 7 || list[0].Priority != 100 {
 		t.Errorf("%+v", list)
@@ -313,8 +313,8 @@ func TestCandidaciesAreListedWithWhatTheyLead(t *testing.T) {
 func TestAProgramIsToldWhatItsLeadershipRestsOn(t *testing.T) {
 	r := New(Config{Priority: 100, NewID: func() string { return "k" }, Authority: api.AuthorityView})
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000)
-	r.Rise(pay, 2, 2000)
+	r.Lead(0, pay, 1, 1000, nil)
+	r.Rise(pay, 2, 2000, nil)
 	lines, _ := k.Take()
 	if len(lines) != 3 || lines[0].Authority != "" || lines[1].Authority != api.AuthorityView || lines[2].Authority != api.AuthorityView {
 		t.Errorf("%+v", lines)

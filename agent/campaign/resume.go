@@ -13,7 +13,7 @@ import (
 // elector does not lead on in it.
 type Past struct {
 	election.Authority
-	Program record.Program
+	Program, Companion record.Program
 }
 
 // Resumption is a program that an earlier life elected, and that takes its candidacy up again
@@ -47,8 +47,13 @@ func (r *Registry) restore(p Past) {
 		return // programs that did not act become candidates again by themselves
 	}
 	c := r.race(p.Election)
+	c.deed.program = p.Companion
+	if p.Companion.Told > p.Companion.Stopped && p.Until != election.Never {
+		c.deed.term, c.deed.until = p.Companion.Told, p.Until
+		r.beside.unattended[c] = struct{}{}
+	}
 	r.led++
-	c.term, c.until, c.why = p.Term, p.Until, p.Ending.Reason
+	c.term, c.until, c.lease, c.why = p.Term, p.Until, p.Until, p.Ending.Reason
 	c.asked, c.priority = p.Priority > 0, p.Priority
 	if acts {
 		c.acting = r.expect(p)

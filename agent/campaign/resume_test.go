@@ -48,7 +48,7 @@ func TestAProgramResumesInItsTermAndGoesOn(t *testing.T) {
 	if all := r.List(); len(all) != 1 || all[0].Campaign != "k1" || all[0].Term != 4 {
 		t.Errorf("listed are %+v", all)
 	}
-	r.Lead(0, pay, 4, 1000) // it is announced again
+	r.Lead(0, pay, 4, 1000, nil) // it is announced again
 	r.Prolong(pay, 4, 1500)
 	k, err := r.Resume(900, back())
 	if err != nil {
@@ -70,14 +70,14 @@ func TestAProgramResumesInItsTermAndGoesOn(t *testing.T) {
 	withdrawn(r, 4, 2000, election.ReasonResigned)
 	wantLines(t, k, "revoked 4 until 2000 (resigned)")
 	wantInputs(t, r)
-	if err := r.Receipt("k1", 4, "", anybody); err != nil {
+	if err := r.Receipt("k1", pay, 4, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, stopped(4))
 	if last := (*recorded)[len(*recorded)-1]; last.Stopped != 4 {
 		t.Errorf("on record is %+v", last)
 	}
-	r.Lead(3000, pay, 6, 4000)
+	r.Lead(3000, pay, 6, 4000, nil)
 	wantLines(t, k, "elected 6 until 4000")
 }
 
@@ -92,7 +92,7 @@ func TestWhatIsRecordedOfAProgram(t *testing.T) {
 	if _, err := r.Stand(0, Request{Election: pay, MaxPriority: &most, UID: 7, PID: 300, Program: identity}); err != nil {
 		t.Fatal(err)
 	}
-	r.Lead(0, pay, 4, 1000)
+	r.Lead(0, pay, 4, 1000, nil)
 	if recorded != want {
 		t.Errorf("recorded %+v, want %+v", recorded, want)
 	}
@@ -115,8 +115,8 @@ func TestWhoMayNotResume(t *testing.T) {
 		"a term never told":       {code: api.CodeNotResumable, change: func(q *Resumption) { q.Term = 5 }},
 		"no term":                 {code: api.CodeNotResumable, change: func(q *Resumption) { q.Term = 0 }},
 		"at the deadline":         {code: api.CodeNotResumable, now: 1000},
-		"after its receipt":       {code: api.CodeNotResumable, before: func(r *Registry) { _ = r.Receipt("k1", 4, "", anybody) }},
-		"after one without term":  {code: api.CodeNotResumable, before: func(r *Registry) { _ = r.Receipt("k1", 0, "", anybody) }},
+		"after its receipt":       {code: api.CodeNotResumable, before: func(r *Registry) { _ = r.Receipt("k1", pay, 4, "", anybody) }},
+		"after one without term":  {code: api.CodeNotResumable, before: func(r *Registry) { _ = r.Receipt("k1", pay, 0, "", anybody) }},
 		"twice":                   {code: api.CodeNotResumable, before: func(r *Registry) { _, _ = r.Resume(0, back()) }},
 		"after it had closed it":  {code: api.CodeNotResumable, before: func(r *Registry) { _, _ = r.Resume(0, back()); r.End("k1") }},
 		"after the proof":         {code: api.CodeNotFound, before: func(r *Registry) { r.Dead("k1") }},
@@ -182,7 +182,7 @@ func TestAProgramThatDoesNotResumeIsDoneByItsDeadline(t *testing.T) {
 	}
 	withdrawn(r, 4, 2000, election.ReasonWithdrawn)
 	wantInputs(t, r, stopped(4)) // nobody acts
-	r.Lead(1100, pay, 5, 2100)
+	r.Lead(1100, pay, 5, 2100, nil)
 	wantLines(t, other, "candidate, elected 5 until 2100")
 	if s := r.Stats(); s.Released["deadline"] != 1 || s.Candidacies != 1 {
 		t.Errorf("counted %+v", s)
@@ -204,7 +204,7 @@ func TestAProgramThatDiedWithTheAgentIsFollowedAtOnce(t *testing.T) {
 func TestAReceiptFromAProgramThatDoesNotResumeCounts(t *testing.T) {
 	r, _ := next(theActor())
 	r.Take()
-	if err := r.Receipt("k1", 4, "", func(uid uint32) bool { return uid == 7 }); err != nil {
+	if err := r.Receipt("k1", pay, 4, "", func(uid uint32) bool { return uid == 7 }); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Withdraw{Election: pay})
@@ -221,7 +221,7 @@ func TestATermWithAReceiptIsGivenBackByTheNextLife(t *testing.T) {
 	_, err := r.Resume(0, back())
 	refusal(t, err, api.CodeNotFound)
 	k := stand(t, r)
-	r.Lead(0, pay, 4, 1000)
+	r.Lead(0, pay, 4, 1000, nil)
 	wantLines(t, k, "candidate")
 	withdrawn(r, 4, 1000, election.ReasonWithdrawn)
 	if inputs := r.Take(); !slices.Contains(inputs, election.Input(stopped(4))) {
@@ -241,7 +241,7 @@ func TestAHandOverGoesOnWithTheNextLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLines(t, k, "revoked 4 until 1000 (transferred)")
-	if err := r.Receipt("k1", 4, "", anybody); err != nil {
+	if err := r.Receipt("k1", pay, 4, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 100}, stopped(4))
@@ -256,7 +256,7 @@ func TestAHandOverGoesOnWithTheNextLife(t *testing.T) {
 // It rose, and the program was not notified before the agent died.
 func TestATermThatRoseIsToldWhenTheProgramResumes(t *testing.T) {
 	r, recorded := next(theActor(), func(p *Past) { p.Term = 6 })
-	r.Rise(pay, 7, 1200) // this life took a higher one
+	r.Rise(pay, 7, 1200, nil) // this life took a higher one
 	if len(*recorded) != 0 {
 		t.Errorf("on record came %+v, which nobody was sent", *recorded)
 	}

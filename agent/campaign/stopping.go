@@ -10,42 +10,50 @@ import (
 )
 
 // wait is a term that this host steps down from. The term is released once the program and the
-// hook have stopped; the elector itself releases it when the deadline has passed.
+// companion have stopped; the elector itself releases it when the deadline has passed.
 type wait struct {
 	election election.Name
 	term     election.Term
 	stopBy   election.Instant
 	why      election.Reason
-	hook     bool       // the hook's run has not ended yet
-	by       *Candidacy // the candidacy whose program has not stopped yet; nil: none acts, or it has
-	over     bool       // the elector has the receipt
+	change   *api.Change // what watches show of the end
+	beside   bool        // the companion has not stopped yet
+	by       *Candidacy  // the candidacy whose program has not stopped yet; nil: none acts, or it has
+	over     bool        // the elector has the receipt
 }
 
-// Withdraw notifies the program that acts of the end of a leadership, and waits until the
-// program has stopped. With hook, it also waits until the hook's run has ended.
-func (r *Registry) Withdraw(w election.Withdrawal, hook bool) {
-	wt := &wait{election: w.Election, term: w.Term, stopBy: w.StopBy, hook: hook}
+// Withdraw notifies what acts of the end of a leadership, and waits until the program and the
+// companion have stopped. change is what watches show.
+func (r *Registry) Withdraw(w election.Withdrawal, change *api.Change) {
+	wt := &wait{election: w.Election, term: w.Term, stopBy: w.StopBy, why: w.Reason, change: change}
 	r.waits = append(r.waits, wt)
-	if c := r.races[w.Election]; c != nil && c.term != 0 && c.term <= w.Term {
-		r.revoke(c, w, wt)
+	c := r.races[w.Election]
+	if c != nil && c.why != "" {
+		wt.why = c.why
+	}
+	if c != nil && c.deed.term != 0 {
+		c.deed.wait, wt.beside = wt, true
+		if c.deed.by != nil {
+			c.revokeCompanion()
+		}
+	}
+	if c != nil && c.term != 0 && c.term <= w.Term {
+		r.revoke(c, wt)
 	}
 	r.conclude(wt)
 }
 
 // revoke notifies the program that acts of the end of the leadership.
-func (r *Registry) revoke(c *race, w election.Withdrawal, wt *wait) {
-	k, why := c.acting, w.Reason
-	if c.why != "" {
-		why = c.why
-	}
-	c.term, c.acting, c.until, c.why, c.given, wt.why = 0, nil, 0, "", "", why
+func (r *Registry) revoke(c *race, wt *wait) {
+	k := c.acting
+	c.term, c.acting, c.until, c.lease, c.why, c.given, c.change = 0, nil, 0, 0, "", "", nil
 	r.led--
 	delete(r.rivals, c)
 	if k != nil && !k.host {
 		r.stats.revoked.Add(1)
-		k.say(api.CampaignEvent{Type: api.CampaignRevoked, Term: uint64(w.Term),
-			StopByBoottimeNS: int64(w.StopBy), Reason: string(why)})
-		k.newest = max(k.newest, w.Term) // a term that rose and ended in one step is new to the program
+		k.say(api.CampaignEvent{Type: api.CampaignRevoked, Term: uint64(wt.term),
+			StopByBoottimeNS: int64(wt.stopBy), Reason: string(wt.why)})
+		k.newest = max(k.newest, wt.term) // a term that rose and ended in one step is new to the program
 		wt.by, k.wait = k, wt
 		if k.leaves {
 			r.remove(k)
@@ -58,22 +66,9 @@ func (r *Registry) revoke(c *race, w election.Withdrawal, wt *wait) {
 	r.tidy(c)
 }
 
-// HookDone records that the hook's run for the end of a leadership has ended. If no term waits
-// for it, the elector still gets the receipt, and ignores it if it is late.
-func (r *Registry) HookDone(name election.Name, term election.Term) {
-	for _, w := range r.waits {
-		if w.election == name && w.term == term {
-			w.hook = false
-			r.conclude(w)
-			return
-		}
-	}
-	r.inputs = append(r.inputs, election.Stopped{Election: name, Term: term})
-}
-
-// conclude gives the elector the receipt once program and hook have stopped.
+// conclude gives the elector the receipt once program and companion have stopped.
 func (r *Registry) conclude(w *wait) {
-	if w.hook || w.by != nil || w.over {
+	if w.beside || w.by != nil || w.over {
 		return
 	}
 	w.over = true
@@ -93,6 +88,10 @@ func (r *Registry) expire(now election.Instant) {
 			k.wait, k.absent = nil, false
 			k.unanswered++
 			r.forget(k)
+		}
+		if c := r.races[w.election]; c != nil && c.deed.wait == w {
+			w.over = true // the elector releases the term itself
+			r.endDeed(c, byDeadline)
 		}
 		return true
 	})
@@ -127,14 +126,14 @@ func (r *Registry) stopped(k *Candidacy, how release) {
 }
 
 // Receipt records a program's report that it has stopped acting under a term; 0: the oldest
-// term without a receipt. A program that reports this unasked ends its leadership and its
+// term without a receipt. A companion names the election. A program that reports this unasked ends its leadership and its
 // candidacy; why is its reason, if it gives one. authorized reports whether the caller may do this for a program of that user.
 //
 // A receipt without a term never ends a term that the program may not know of. It counts first
 // for a term whose deadline passed without a receipt. If it was not asked for, it may repeat a
 // receipt for an earlier leadership: the program is then notified of the end of its term, and
 // does not count as stopped yet.
-func (r *Registry) Receipt(id string, term election.Term, why election.Reason, authorized func(uid uint32) bool) error {
+func (r *Registry) Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) error {
 	k := r.byID[id]
 	if k == nil {
 		return &api.ErrorDetail{Code: api.CodeNotFound, Message: "no campaign on this host has this ID; it may have ended"}
@@ -142,6 +141,10 @@ func (r *Registry) Receipt(id string, term election.Term, why election.Reason, a
 	if !authorized(k.request.UID) {
 		return &api.ErrorDetail{Code: api.CodeForbidden, Message: fmt.Sprintf(
 			"this campaign belongs to user %d: only that user, root and the agent's user may send its receipt", k.request.UID)}
+	}
+	if k.companion != nil {
+		r.companionStopped(k, name, term, why)
+		return nil
 	}
 	if term > k.newest {
 		return &api.ErrorDetail{Code: api.CodeBadRequest, Message: fmt.Sprintf(
@@ -166,4 +169,12 @@ func (r *Registry) Receipt(id string, term election.Term, why election.Reason, a
 		r.dismiss(c, cmp.Or(why, ReasonStopped))
 	}
 	return nil // else it is late, or nothing was led: no term waits for it
+}
+
+// Given returns why the program that leads gives up the lead, if it has said that.
+func (r *Registry) Given(name election.Name) election.Reason {
+	if c := r.races[name]; c != nil {
+		return c.given
+	}
+	return ""
 }

@@ -11,7 +11,7 @@ func TestAnEndedCandidacyIsReleasedByReceiptProofOrDeadline(t *testing.T) {
 	for how, want := range map[string]bool{"receipt": true, "proof": true, "deadline": false} {
 		r := newRegistry(false)
 		k := stand(t, r)
-		r.Lead(0, pay, 4, 1000)
+		r.Lead(0, pay, 4, 1000, nil)
 		r.Take()
 		r.End(k.ID())
 		wantInputs(t, r, election.Withdraw{Election: pay})
@@ -24,7 +24,7 @@ func TestAnEndedCandidacyIsReleasedByReceiptProofOrDeadline(t *testing.T) {
 		}
 		switch how {
 		case "receipt":
-			if err := r.Receipt(k.ID(), 0, "", anybody); err != nil {
+			if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil {
 				t.Fatal(err)
 			}
 		case "proof":
@@ -43,66 +43,43 @@ func TestAnEndedCandidacyIsReleasedByReceiptProofOrDeadline(t *testing.T) {
 		if len(r.byID)+len(r.races)+len(r.waits) != 0 || r.WakeAt() != election.Never {
 			t.Errorf("%s: left behind: %d candidacies, %d races, %d waits", how, len(r.byID), len(r.races), len(r.waits))
 		}
-		refusal(t, r.Receipt(k.ID(), 0, "", anybody), api.CodeNotFound)
+		refusal(t, r.Receipt(k.ID(), pay, 0, "", anybody), api.CodeNotFound)
 	}
 }
 
 func TestAProofCountsOnlyOnceTheCandidacyHasEnded(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000)
+	r.Lead(0, pay, 1, 1000, nil)
 	withdrawn(r, 1, 1000, election.ReasonResigned)
 	r.Take()
 	r.Gone(k.ID())
 	wantInputs(t, r)
 }
 
-func TestTheHookAndTheProgramMustBothHaveStopped(t *testing.T) {
-	for _, hookFirst := range []bool{true, false} {
-		r := newRegistry(false)
-		k := stand(t, r)
-		r.Lead(0, pay, 1, 1000)
-		r.Take()
-		r.Withdraw(election.Withdrawal{Election: pay, Term: 1, StopBy: 1000}, true)
-		steps := []func(){
-			func() { r.HookDone(pay, 1) },
-			func() { _ = r.Receipt(k.ID(), 1, "", anybody) },
-		}
-		if !hookFirst {
-			steps[0], steps[1] = steps[1], steps[0]
-		}
-		steps[0]()
-		wantInputs(t, r)
-		steps[1]()
-		wantInputs(t, r, stopped(1))
-		r.HookDone(pay, 1)
-		wantInputs(t, r, stopped(1)) // it may know nothing of the wait
-	}
-}
-
 func TestWithNobodyActingTheReceiptIsGivenAtOnce(t *testing.T) {
 	r := newRegistry(true)
 	wantInputs(t, r, election.Campaign{Election: election.Default, Priority: 100})
-	r.Lead(0, election.Default, 1, 1000)
-	r.Withdraw(election.Withdrawal{Election: election.Default, Term: 1, StopBy: 1000}, false)
+	r.Lead(0, election.Default, 1, 1000, nil)
+	r.Withdraw(election.Withdrawal{Election: election.Default, Term: 1, StopBy: 1000}, nil)
 	wantInputs(t, r, election.Stopped{Election: election.Default, Term: 1})
 }
 
 func TestAHigherTermOfTheSameLeaderIsToldAsARenewal(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000)
+	r.Lead(0, pay, 1, 1000, nil)
 	read(k)
-	r.Rise(pay, 4, 1001)
+	r.Rise(pay, 4, 1001, nil)
 	wantLines(t, k, "renewed 4 until 1001")
 	r.Take()
 	withdrawn(r, 4, 1001, election.ReasonResigned)
 	wantLines(t, k, "revoked 4 until 1001 (resigned)")
-	if err := r.Receipt(k.ID(), 1, "", anybody); err != nil { // of the former term
+	if err := r.Receipt(k.ID(), pay, 1, "", anybody); err != nil { // of the former term
 		t.Fatal(err)
 	}
 	wantInputs(t, r)
-	if err := r.Receipt(k.ID(), 4, "", anybody); err != nil {
+	if err := r.Receipt(k.ID(), pay, 4, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, stopped(4))
@@ -111,9 +88,9 @@ func TestAHigherTermOfTheSameLeaderIsToldAsARenewal(t *testing.T) {
 func TestAReceiptUnaskedEndsTheTermAndTheCandidacy(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000)
+	r.Lead(0, pay, 1, 1000, nil)
 	r.Take()
-	if err := r.Receipt(k.ID(), 0, "", anybody); err != nil {
+	if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Withdraw{Election: pay})
@@ -132,33 +109,33 @@ func TestAReceiptUnaskedEndsTheTermAndTheCandidacy(t *testing.T) {
 func TestALateReceiptDoesNotCountForTheNextTerm(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000)
+	r.Lead(0, pay, 1, 1000, nil)
 	withdrawn(r, 1, 1000, election.ReasonResigned)
 	r.Advance(1000)
-	r.Lead(1000, pay, 2, 2000)
+	r.Lead(1000, pay, 2, 2000, nil)
 	r.Take()
 	for _, term := range []election.Term{0, 1} {
-		if err := r.Receipt(k.ID(), term, "", anybody); err != nil {
+		if err := r.Receipt(k.ID(), pay, term, "", anybody); err != nil {
 			t.Fatal(err)
 		}
 		wantInputs(t, r)
 	}
-	if err := r.Receipt(k.ID(), 0, "", anybody); err != nil { // the second one
+	if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil { // the second one
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Withdraw{Election: pay})
-	refusal(t, r.Receipt(k.ID(), 9, "", anybody), api.CodeBadRequest)
+	refusal(t, r.Receipt(k.ID(), pay, 9, "", anybody), api.CodeBadRequest)
 }
 
 func TestOnlyTheProgramsUserMayGiveItsReceipt(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000)
+	r.Lead(0, pay, 1, 1000, nil)
 	withdrawn(r, 1, 1000, election.ReasonResigned)
 	r.Take()
-	refusal(t, r.Receipt(k.ID(), 1, "", func(uid uint32) bool { return uid == 8 }), api.CodeForbidden)
+	refusal(t, r.Receipt(k.ID(), pay, 1, "", func(uid uint32) bool { return uid == 8 }), api.CodeForbidden)
 	wantInputs(t, r)
-	if err := r.Receipt(k.ID(), 1, "", func(uid uint32) bool { return uid == 7 }); err != nil {
+	if err := r.Receipt(k.ID(), pay, 1, "", func(uid uint32) bool { return uid == 7 }); err != nil {
 		t.Error(err)
 	}
 }
@@ -168,22 +145,22 @@ func TestOnlyTheProgramsUserMayGiveItsReceipt(t *testing.T) {
 func TestAReceiptThatComesTwiceDoesNotCountForTheNextTerm(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000)
+	r.Lead(0, pay, 1, 1000, nil)
 	withdrawn(r, 1, 1000, election.ReasonResigned)
 	for range 2 {
-		if err := r.Receipt(k.ID(), 0, "", anybody); err != nil {
+		if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.Lead(500, pay, 2, 2000)
+	r.Lead(500, pay, 2, 2000, nil)
 	r.Take()
-	if err := r.Receipt(k.ID(), 0, "", anybody); err != nil { // the copy
+	if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil { // the copy
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Withdraw{Election: pay})
 	withdrawn(r, 2, 2000, election.ReasonWithdrawn)
 	wantInputs(t, r) // nobody said that it has stopped
-	if err := r.Receipt(k.ID(), 2, "", anybody); err != nil {
+	if err := r.Receipt(k.ID(), pay, 2, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, stopped(2))
@@ -194,10 +171,10 @@ func TestAReceiptThatComesTwiceDoesNotCountForTheNextTerm(t *testing.T) {
 func TestAReceiptForATermHeardOfByItsEndIsTaken(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 3, 1000)
+	r.Lead(0, pay, 3, 1000, nil)
 	r.Take()
 	withdrawn(r, 4, 1000, election.ReasonPreempted)
-	if err := r.Receipt(k.ID(), 4, "", anybody); err != nil {
+	if err := r.Receipt(k.ID(), pay, 4, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Stopped{Election: pay, Term: 4})

@@ -5,7 +5,9 @@ import "github.com/doyen-election/doyen/election"
 // Actors is what acts under this agent's term in one election.
 type Actors struct {
 	Program Program `cbor:"1,keyasint,omitzero"` // zero: none
-	Hook    Hook    `cbor:"2,keyasint,omitzero"`
+	// Companion is what was sent a term last, to act beside the program; zero: none. Its sockets and
+	// priority are not recorded: its end proves nothing, and it is not a candidate.
+	Companion Program `cbor:"2,keyasint,omitzero"`
 }
 
 // MaxSockets is how many sockets of one program are recorded.
@@ -23,10 +25,4 @@ type Program struct {
 	Priority int                `cbor:"8,keyasint,omitempty"`
 	Told     election.Term      `cbor:"9,keyasint,omitempty"`  // the newest term of which it was notified
 	Stopped  election.Term      `cbor:"10,keyasint,omitempty"` // the newest term under which it is known to act no more: by receipt, proof or deadline
-}
-
-// Hook is what is known of the hook's runs for "leading".
-type Hook struct {
-	Term     election.Term `cbor:"1,keyasint,omitempty"` // of the newest run
-	Finished bool          `cbor:"2,keyasint,omitempty"`
 }

@@ -59,7 +59,7 @@ var (
 		Ending: election.Ending{Reason: election.ReasonTransferred, To: "peer-b", StopBy: 77}}
 	defaults = election.Authority{Election: "default", Highest: 4, Term: 3, Until: election.Never, Priority: 5}
 	acting   = Actors{Program: Program{Campaign: "ABC", UID: 1, PID: 2, Started: 3, Space: 10, Sockets: [MaxSockets]uint64{4, 5}, More: true, Priority: 6, Told: 7, Stopped: 8},
-		Hook: Hook{Term: 9, Finished: true}}
+		Companion: Program{Campaign: "DEF", UID: 11, PID: 12, Started: 13, Space: 10, Told: 9, Stopped: 8}}
 	places = []Voter{{"peer-a", netip.MustParseAddrPort("10.0.0.1:7946"), netip.MustParseAddrPort("[fd00::1]:1")}, {Peer: "peer-b"}}
 )
 
@@ -140,7 +140,7 @@ func TestTheRecordIsWhatWasWritten(t *testing.T) {
 			}
 			for name := range want {
 				if rng.IntN(50) == 0 {
-					acts[name] = Actors{Hook: Hook{Term: election.Term(rng.Uint64())}}
+					acts[name] = Actors{Companion: Program{Told: election.Term(rng.Uint64())}}
 					if err := r.WriteActors(name, acts[name]); err != nil {
 						t.Fatal(err)
 					}

@@ -12,10 +12,10 @@ import (
 
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
-	"github.com/doyen-election/doyen/agent/health"
 	"github.com/doyen-election/doyen/agent/proof"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/health"
 )
 
 const maxMeta = 256 // bytes
@@ -35,7 +35,9 @@ type Campaigns interface {
 	// Receipt is a program's report that it has stopped acting under the term; 0: under the
 	// oldest term without a receipt. why is its reason, if it was not asked to stop. authorized reports whether the caller may report this for
 	// that user's programs.
-	Receipt(id string, term election.Term, why election.Reason, authorized func(uid uint32) bool) error
+	Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) error
+	// Report is what a companion reports of itself.
+	Report(id string, c api.Companion, authorized func(uid uint32) bool) error
 	// Campaigns describes the programs that are candidates.
 	Campaigns() []api.Campaign
 }
@@ -80,9 +82,16 @@ type candidacies struct {
 
 // campaign accepts a program's candidacy, and makes the connection its stream.
 func (h *candidacies) campaign(w http.ResponseWriter, r *http.Request) {
-	name, ok := name(w, r)
 	var request api.CampaignRequest
-	if !ok || !body(w, r, &request) {
+	if !body(w, r, &request) {
+		return
+	}
+	if request.Role == api.RoleCompanion {
+		h.join(w, r, request)
+		return
+	}
+	name, ok := name(w, r)
+	if !ok {
 		return
 	}
 	if problem := implausible(request); problem != "" {
@@ -195,6 +204,12 @@ func implausible(r api.CampaignRequest) string {
 		return fmt.Sprintf(`"meta" has %d bytes, at most %d are allowed`, len(r.Meta), maxMeta)
 	case !utf8.ValidString(r.Meta):
 		return `"meta" is not UTF-8 text`
+	case r.Role != "" && r.Role != api.RoleCandidate && r.Role != api.RoleCompanion:
+		return fmt.Sprintf(`"role" is %q; it must be %q or %q`, health.Line(r.Role), api.RoleCandidate, api.RoleCompanion)
+	case r.Companion != nil && r.Role != api.RoleCompanion:
+		return fmt.Sprintf(`"companion" goes with the role %q`, api.RoleCompanion)
+	case r.Role == api.RoleCompanion && (r.Priority != nil || r.Proof != nil):
+		return `a companion is never a candidate, and its end proves nothing: "priority" and "proof" are not for it`
 	case r.Priority != nil && (*r.Priority < 0 || *r.Priority > campaign.MaxPriority):
 		return fmt.Sprintf(`"priority" is %d; it must be between 0 and %d`, *r.Priority, campaign.MaxPriority)
 	}
@@ -246,7 +261,7 @@ func (h *candidacies) stopped(w http.ResponseWriter, r *http.Request) {
 	}
 	p, _ := caller(r)
 	began := h.Clock()
-	err := h.Campaigns.Receipt(r.PathValue("id"), election.Term(request.Term), election.Reason(health.Line(request.Reason)), func(uid uint32) bool {
+	err := h.Campaigns.Receipt(r.PathValue("id"), election.Name(request.Election), election.Term(request.Term), election.Reason(health.Line(request.Reason)), func(uid uint32) bool {
 		return p.UID == uid || h.Access.Own(p.UID)
 	})
 	if err != nil {

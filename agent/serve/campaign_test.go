@@ -62,10 +62,10 @@ func (h *hall) End(id string) (election.Instant, bool) {
 
 func (h *hall) Gone(id string) { h.said <- "gone " + id }
 
-func (h *hall) Receipt(id string, term election.Term, why election.Reason, authorized func(uint32) bool) error {
+func (h *hall) Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uint32) bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.registry.Receipt(id, term, why, authorized)
+	return h.registry.Receipt(id, name, term, why, authorized)
 }
 
 func (h *hall) Campaigns() []api.Campaign {
@@ -177,7 +177,7 @@ func TestACampaignIsItsConnection(t *testing.T) {
 	if first.Type != "candidate" || first.Campaign != "k1" || first.Election != "payments" {
 		t.Errorf("first line %+v", first)
 	}
-	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 3, 1000) })
+	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 3, 1000, nil) })
 	if e := line(t, lines); e.Type != "elected" || e.Term != 3 || e.ValidUntilBoottimeNS != 1000 {
 		t.Errorf("got %+v", e)
 	}
@@ -185,7 +185,7 @@ func TestACampaignIsItsConnection(t *testing.T) {
 		t.Errorf("listed as %+v", list)
 	}
 	h.with(func(r *campaign.Registry) {
-		r.Withdraw(election.Withdrawal{Election: "payments", Term: 3, StopBy: 2000, Reason: election.ReasonResigned}, false)
+		r.Withdraw(election.Withdrawal{Election: "payments", Term: 3, StopBy: 2000, Reason: election.ReasonResigned}, nil)
 	})
 	if e := line(t, lines); e.Type != "revoked" || e.StopByBoottimeNS != 2000 || e.Reason != "resigned" {
 		t.Errorf("got %+v", e)
@@ -208,8 +208,8 @@ func TestAProgramThatOnlyClosesIsNotGone(t *testing.T) {
 	h := hosts(t)
 	conn, lines, _ := h.stand(t)
 	h.with(func(r *campaign.Registry) {
-		r.Lead(0, "payments", 3, 1000)
-		r.Withdraw(election.Withdrawal{Election: "payments", Term: 3, StopBy: election.Instant(50 * time.Millisecond)}, false)
+		r.Lead(0, "payments", 3, 1000, nil)
+		r.Withdraw(election.Withdrawal{Election: "payments", Term: 3, StopBy: election.Instant(50 * time.Millisecond)}, nil)
 	})
 	line(t, lines)
 	conn.Close()
@@ -234,7 +234,7 @@ func TestALineThatNobodyReadsEndsTheCandidacyAndSaysWhy(t *testing.T) {
 		for until := election.Instant(1); ; until++ {
 			h.with(func(r *campaign.Registry) {
 				if until == 1 {
-					r.Lead(0, "payments", 1, until)
+					r.Lead(0, "payments", 1, until, nil)
 				}
 				r.Prolong("payments", 1, until)
 			})
@@ -273,7 +273,7 @@ func TestAProgramThatLeadsAndDoesNotLookIsGivenUp(t *testing.T) {
 	}
 	h := hosts(t, func(s *Server) { s.candidacies.attention = 50 * time.Millisecond })
 	_, lines, _ := h.stand(t)
-	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 1, 1) })
+	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 1, 1, nil) })
 	renewals := time.NewTicker(5 * time.Millisecond)
 	defer renewals.Stop()
 	for until := election.Instant(2); ; until++ {
@@ -302,7 +302,7 @@ func TestALineThatFindsNoRoomWaitsNoLongerThanALineMayBeUnread(t *testing.T) {
 	}
 	h := hosts(t, func(s *Server) { s.candidacies.patience, s.candidacies.attention = time.Hour, 300*time.Millisecond })
 	h.stand(t)
-	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 1, 1) })
+	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 1, 1, nil) })
 	limit := time.Now().Add(patience)
 	for until := election.Instant(2); len(h.said) == 0 && time.Now().Before(limit); until++ {
 		h.with(func(r *campaign.Registry) {

@@ -32,9 +32,11 @@ func (closed) Stand(campaign.Request) (*campaign.Candidacy, error) {
 func (closed) Resume(campaign.Resumption) (*campaign.Candidacy, error) {
 	return nil, &api.ErrorDetail{Code: api.CodeNotFound, Message: "no"}
 }
-func (closed) End(string) (election.Instant, bool) { return 0, false }
-func (closed) Gone(string)                         {}
-func (closed) Receipt(string, election.Term, election.Reason, func(uint32) bool) error {
+func (closed) End(string) (election.Instant, bool)                   { return 0, false }
+func (closed) Gone(string)                                           {}
+func (closed) Report(string, api.Companion, func(uint32) bool) error { return &api.ErrorDetail{} }
+
+func (closed) Receipt(string, election.Name, election.Term, election.Reason, func(uint32) bool) error {
 	return &api.ErrorDetail{Code: api.CodeNotFound, Message: "no such candidacy"}
 }
 func (closed) Campaigns() []api.Campaign { return []api.Campaign{} }

@@ -24,7 +24,7 @@ func reborn(t *testing.T, change func(*record.Program)) *hall {
 		Record: func(_ election.Name, p record.Program) { program = p }}
 	h.registry = campaign.New(settings)
 	conn, lines, _ := h.stand(t)
-	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 3, 1000) })
+	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 3, 1000, nil) })
 	line(t, lines)
 	if program.Started == 0 || program.Sockets[0] == 0 {
 		t.Fatalf("on record is %+v", program)

@@ -64,6 +64,17 @@ func (s *Server) postOf(right access.Right, h http.HandlerFunc) methods {
 	}}
 }
 
+// orEvery handles with in what names an election, and with every what names all of them.
+func orEvery(in, every methods) methods {
+	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
+		if r.PathValue("name") == api.EveryElection {
+			every.ServeHTTP(w, r)
+			return
+		}
+		in.ServeHTTP(w, r)
+	}}
+}
+
 // postOwn handles a change by any user that the kernel vouches for. The handler itself checks
 // to which user the candidacy belongs.
 func (s *Server) postOwn(h http.HandlerFunc) methods {
@@ -159,10 +170,11 @@ func (s *Server) socketRoutes() *http.ServeMux {
 	mux.Handle("/v1/elections/{name}/resign", s.postOf(access.HandOver, s.resign))
 	mux.Handle("/v1/elections/{name}/transfer", s.postOf(access.HandOver, s.transfer))
 	mux.Handle("/v1/elections/{name}/drill", methods{http.MethodGet: s.drills, http.MethodPost: s.drill})
-	mux.Handle("/v1/elections/{name}/campaign", s.postOf(access.Campaign, s.candidacies.campaign))
+	mux.Handle("/v1/elections/{name}/campaign", orEvery(s.postOf(access.Campaign, s.candidacies.campaign), s.postOwn(s.candidacies.campaign)))
 	mux.Handle("/v1/campaigns", get(s.candidacies.campaigns))
 	mux.Handle("/v1/campaigns/{id}/resume", s.postOwn(s.candidacies.resume))
 	mux.Handle("/v1/campaigns/{id}/stopped", s.postOwn(s.candidacies.stopped))
+	mux.Handle("/v1/campaigns/{id}/companion", s.postOwn(s.candidacies.report))
 	mux.Handle("/v1/voters", s.getAndPost(s.voters, s.changeVoters))
 	mux.Handle("/v1/settings", s.getAndPost(s.settings, s.changeSettings))
 	mux.Handle("/v1/elections/{name}/allow", s.post(s.allow))

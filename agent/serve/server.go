@@ -102,6 +102,8 @@ type Config struct {
 	// Hosts are the host names that requests to the TCP listener may use, besides IP addresses
 	// and localhost.
 	Hosts []string
+	// ActUser may be a companion besides root and the agent's user; nil: nobody else may.
+	ActUser *uint32
 	// HTTPAPI has the TCP listener answer GET /v1/… too.
 	HTTPAPI bool
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/agent"
-	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/internal/act/hook"
 	"github.com/doyen-election/doyen/internal/keeper"
 )
 
@@ -25,9 +25,7 @@ func agentCommand() command {
 		&cli.BoolFlag{Name: "check-config", Usage: "validate the configuration, print it as a configuration file, start nothing", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "reset-genesis", Usage: "drop a first roster that is still pending; a committed one is kept", DisableDefaultText: true},
 	}
-	for _, s := range agent.Settings() {
-		flags = append(flags, flagOf(s))
-	}
+	flags = append(flags, settingFlags()...)
 	return command{
 		name:  "agent",
 		usage: "run the agent of this host",
@@ -39,6 +37,13 @@ func agentCommand() command {
 		flags: flags,
 		run:   runAgent,
 	}
+}
+
+func settingFlags() (flags []cli.Flag) {
+	for _, s := range agent.Settings() {
+		flags = append(flags, flagOf(s))
+	}
+	return flags
 }
 
 func runAgent(i *invocation) error {
@@ -69,7 +74,7 @@ func runAgent(i *invocation) error {
 	}
 	i.catches() // not before: a keeper would not know of a signal that this program caught
 	defer outliveReaders()()
-	config.GuardHooks = true // see main
+	config.ActArgs = actArgs(i.arranged)
 	config.Life = i.life
 	config.Hangups = hangups
 	config.Reread = func() (agent.Config, error) {
@@ -135,7 +140,7 @@ func checkConfig(i *invocation) error {
 	if err != nil {
 		return found.blame(err)
 	}
-	config.CheckRecord(i.stderr)
+	config.CheckHere(i.stderr)
 	return printConfig(i, config)
 }
 

@@ -25,6 +25,8 @@ type shell struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
 
+	arranged []string // the command line, as the parser gets it
+
 	process bool         // the process is this command's alone: it may become another program
 	life    *keeper.Life // nil: it has no keeper
 	// catch has the signals that ask for an end caught from then on, and these too; nil: nobody
@@ -102,7 +104,7 @@ func helpCommand() *cli.Command {
 // commands lists every subcommand.
 func commands() []command {
 	return []command{
-		agentCommand(),
+		agentCommand(), actCommand(),
 		leaderCommand(), isLeaderCommand(),
 		statusCommand(), membersCommand(), electionsCommand(), campaignsCommand(), watchCommand(), historyCommand(), planCommand(), drillCommand(), doctorCommand(), debugCommand(),
 		runCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), reloadCommand(), restartCommand(), votersCommand(), settingsCommand(), allowCommand(), logLevelCommand(),

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/doyen-election/doyen/agent"
-	"github.com/doyen-election/doyen/agent/health"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/health"
 )
 
 // electionsKey is the part of a configuration file with the settings of single elections,

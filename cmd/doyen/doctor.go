@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/agent"
-	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/internal/act/hook"
 	"github.com/doyen-election/doyen/internal/doctor"
 )
 

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/internal/act/hook"
 	"github.com/doyen-election/doyen/internal/alarm"
 	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/internal/runner"
@@ -28,8 +28,6 @@ func main() {
 			os.Exit(runner.Guard(os.Args[2:]))
 		case hook.GuardWord:
 			os.Exit(hook.Guard())
-		case hook.EndWord:
-			os.Exit(hook.End(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 		}
 	}
 	life := keeper.Attach()
@@ -78,6 +76,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func (s *shell) run(ctx context.Context, args []string, stdin io.Reader) int {
 	app := newApp(s, stdin)
 	arranged, err := arrange(app, args)
+	s.arranged = arranged
 	if err == nil {
 		err = app.RunContext(ctx, arranged)
 	}

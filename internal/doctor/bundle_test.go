@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent"
-	"github.com/doyen-election/doyen/agent/health"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/act/health"
 )
 
 // ready closes a channel once an agent is.

@@ -14,19 +14,18 @@ import (
 )
 
 // bury ends a lineage that has no next life: first its record, so that no life goes on from it
-// (K6), then its lease pages, then what its hooks have set up. Pages and hooks end also where the
-// record is missing, or can't be read or destroyed. Another process that uses the data directory
-// may act, and so nothing is ended then.
+// (K6), then its lease pages. The pages end also where the record is missing, or can't be read or
+// destroyed. Another process that uses the data directory may lead, and so nothing is ended then.
+// What hooks have set up is undone by the process that runs them.
 func bury(known Known) error {
 	lock, err := hold(known.Lock)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return errors.New("another process uses the data directory: hooks and lease pages are left to it")
+		return errors.New("another process uses the data directory: lease pages are left to it")
 	}
 	if err == nil {
 		defer unix.Close(lock)
 	}
-	past, err := destroy(known)
-	return errors.Join(err, wipe(known.Pages), endHooks(known, past))
+	return errors.Join(destroy(known), wipe(known.Pages))
 }
 
 // hold takes the lock of the data directory until its descriptor is closed. A directory that can't
@@ -42,16 +41,15 @@ func hold(path string) (int, error) {
 	return fd, err
 }
 
-// destroy destroys the record, and returns what it had; nil: it is not known.
-func destroy(known Known) (*record.Past, error) {
+// destroy destroys the record.
+func destroy(known Known) error {
 	if known.Record == "" {
-		return nil, nil
+		return nil
 	}
-	past, err := record.End(record.Config{Path: known.Record, Peer: election.PeerID(known.Peer)})
-	if err != nil {
-		return past, fmt.Errorf("destroy record: %w", err)
+	if _, err := record.End(record.Config{Path: known.Record, Peer: election.PeerID(known.Peer)}); err != nil {
+		return fmt.Errorf("destroy record: %w", err)
 	}
-	return past, nil
+	return nil
 }
 
 // wipe ends the lease pages of a directory.

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,19 +15,15 @@ import (
 	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
-// dead returns what an agent left whose hook had run with `leading`, for default and for pay. Its
-// hooks write what they see into the file.
-func dead(t *testing.T) (known Known, seen string) {
+// dead returns what an agent left that led.
+func dead(t *testing.T) Known {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "doyen") // a record is in memory
 	if err != nil {
 		t.Skipf("a record needs a tmpfs at /dev/shm, which CI has: %v", err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	seen = filepath.Join(dir, "seen")
-	known = Known{Record: filepath.Join(dir, "a.record"), Lock: filepath.Join(dir, "lock"), Pages: filepath.Join(dir, "pages"), Peer: "peer-a"}
-	hook := `echo "$DOYEN_EVENT $DOYEN_ELECTION $DOYEN_TERM $(ls ` + known.Record + ` 2>/dev/null)" >>` + seen
-	known.Hooks = map[election.Name]string{election.Default: hook, everyOther: hook}
+	known := Known{Record: filepath.Join(dir, "a.record"), Lock: filepath.Join(dir, "lock"), Pages: filepath.Join(dir, "pages"), Peer: "peer-a"}
 	r, _, err := record.Open(record.Config{Path: known.Record, Peer: "peer-a", Run: 7, Born: 1, Lease: time.Minute})
 	if r == nil || err != nil {
 		t.Fatal(err)
@@ -38,9 +33,8 @@ func dead(t *testing.T) (known Known, seen string) {
 	for _, name := range []election.Name{election.Default, "pay", "other"} {
 		rows = append(rows, election.Authority{Election: name, Highest: 3, Term: 3, Until: election.Instant(until), Priority: 100})
 	}
-	ran := record.Actors{Hook: record.Hook{Term: 3, Finished: true}}
 	for _, err := range []error{
-		r.Write(&election.LifeRecord{Rows: rows}), r.WriteActors(election.Default, ran), r.WriteActors("pay", ran),
+		r.Write(&election.LifeRecord{Rows: rows}),
 		r.Close(), os.Mkdir(known.Pages, 0o750), os.WriteFile(known.Lock, nil, 0o600),
 	} {
 		if err != nil {
@@ -54,34 +48,26 @@ func dead(t *testing.T) (known Known, seen string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return known, seen
+	return known
 }
 
-func buried(t *testing.T, known Known, seen string) (hooks string, pages int, err error) {
-	t.Helper()
+func buried(known Known) (pages int, err error) {
 	err = bury(known)
-	text, _ := os.ReadFile(seen) // there is none where no hook ran
 	left, _ := os.ReadDir(known.Pages)
-	return string(text), len(left), err
+	return len(left), err
 }
 
-// The record is destroyed before a hook runs: no life goes on after it (K6).
 func TestK6ALineageIsEndedByItsRecordFirst(t *testing.T) {
-	known, seen := dead(t)
-	hooks, pages, err := buried(t, known, seen)
-	if err != nil || pages != 0 {
+	known := dead(t)
+	if pages, err := buried(known); err != nil || pages != 0 {
 		t.Errorf("%v, %d pages are left", err, pages)
-	}
-	if hooks != "none default 3 \nnone pay 3 \n" && hooks != "none pay 3 \nnone default 3 \n" {
-		t.Errorf("hooks saw %q", hooks)
 	}
 	if _, err := os.Lstat(known.Record); err == nil {
 		t.Error("there still is a record")
 	}
 }
 
-// Then the hooks are run that an agent runs when it starts.
-func TestHooksAndPagesEndWithoutARecordToo(t *testing.T) {
+func TestPagesEndWithoutARecordToo(t *testing.T) {
 	for what, spoil := range map[string]func(*Known) error{
 		"none was kept":          func(k *Known) error { k.Record = ""; return nil },
 		"it is gone":             func(k *Known) error { return os.Remove(k.Record) },
@@ -90,13 +76,12 @@ func TestHooksAndPagesEndWithoutARecordToo(t *testing.T) {
 		"no lock is left either": func(k *Known) error { k.Record = ""; return os.Remove(k.Lock) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			known, seen := dead(t)
+			known := dead(t)
 			if err := spoil(&known); err != nil {
 				t.Fatal(err)
 			}
-			hooks, pages, _ := buried(t, known, seen)
-			if !strings.HasPrefix(hooks, "none default 0 ") || strings.Count(hooks, "\n") != 1 || pages != 0 {
-				t.Errorf("hooks saw %q, %d pages are left", hooks, pages)
+			if pages, _ := buried(known); pages != 0 {
+				t.Errorf("%d pages are left", pages)
 			}
 			if _, err := os.Lstat(known.Record); known.Record != "" && err == nil {
 				t.Error("there still is a record")
@@ -107,7 +92,7 @@ func TestHooksAndPagesEndWithoutARecordToo(t *testing.T) {
 
 // Somebody has started the agent by hand meanwhile, and it may lead.
 func TestNothingOfAnotherProcessIsEnded(t *testing.T) {
-	known, seen := dead(t)
+	known := dead(t)
 	other, err := os.Open(known.Lock)
 	if err != nil {
 		t.Fatal(err)
@@ -116,8 +101,8 @@ func TestNothingOfAnotherProcessIsEnded(t *testing.T) {
 	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		t.Fatal(err)
 	}
-	if hooks, pages, err := buried(t, known, seen); err == nil || hooks != "" || pages != 1 {
-		t.Errorf("%v, hooks saw %q, %d pages are left", err, hooks, pages)
+	if pages, err := buried(known); err == nil || pages != 1 {
+		t.Errorf("%v, %d pages are left", err, pages)
 	}
 	if _, err := os.Stat(known.Record); err != nil {
 		t.Error(err)
@@ -125,21 +110,14 @@ func TestNothingOfAnotherProcessIsEnded(t *testing.T) {
 }
 
 func TestWhatALifeTellsComesBack(t *testing.T) {
-	k := Known{Record: "/r", Lock: "/l", Pages: "/p", Peer: "12D3", Hooks: map[election.Name]string{election.Default: "a b", everyOther: "c", "pay": "d\ne", "x": ""}}
-	var p page
-	p.tell(k.text())
-	if got := knownFrom(p.told()); !reflect.DeepEqual(got, k) {
-		t.Errorf("%+v came back as %+v", k, got)
+	for _, k := range []Known{{Record: "/r", Lock: "/l", Pages: "/p", Peer: "12D3", Act: []string{"doyen", "act", "--config", "a b\nc"}}, {Pages: "/p", Peer: "12D3", Act: []string{}}} {
+		var p page
+		p.tell(k.text())
+		if got := knownFrom(p.told()); !reflect.DeepEqual(got, k) {
+			t.Errorf("%+v came back as %+v", k, got)
+		}
 	}
-	if k.hook("x") != "" || k.hook("other") != "c" || (Known{Hooks: map[election.Name]string{everyOther: "c"}}).hook(election.Default) != "" {
-		t.Error("an election has another one's command")
-	}
-	k.Hooks["y"] = strings.Repeat("x", maxText)
-	p.tell(k.text())
-	if got := knownFrom(p.told()); got.Peer != k.Peer || got.Lock != "/l" || len(got.Hooks) != 0 {
-		t.Errorf("hooks without room: %+v", got)
-	}
-	if got := knownFrom("/r\x00/p\x0012D3\x00default\x00a b"); got.Lock != "" || got.hook(election.Default) != "a b" {
+	if got := knownFrom("/r\x00/p\x0012D3\x00default\x00a b"); got.Peer != "12D3" || got.Lock != "" || len(got.Act) != 0 {
 		t.Errorf("of a life of 0.3.0: %+v", got)
 	}
 	if got := knownFrom("torn"); got.Peer != "" {

@@ -57,6 +57,7 @@ type keeper struct {
 	forced  bool           // and another one, for an end at once
 	known   Known          // of the last life that told it
 	burial  chan struct{}
+	act     act
 	code    int // the exit code, once the life and the burial have ended; -1: the keeper goes on
 }
 
@@ -114,8 +115,8 @@ func newKeeper(program string, args []string) (*keeper, error) {
 func (k *keeper) run() (code int) {
 	k.step(alarm.Now())
 	spare()
-	for k.pid != 0 || k.burial != nil || k.code < 0 && !k.asked {
-		k.alarm.Set(min(k.startAt, k.watch.due, k.feedAt))
+	for k.pid != 0 || k.burial != nil || k.act.pid != 0 || k.code < 0 && !k.asked {
+		k.alarm.Set(min(k.startAt, k.watch.due, k.feedAt, k.actWake(alarm.Now())))
 		select {
 		case s := <-k.ends:
 			k.end(s, alarm.Now())
@@ -127,8 +128,8 @@ func (k *keeper) run() (code int) {
 			k.burial = nil
 		}
 		k.step(alarm.Now())
-		if k.forced && k.pid == 0 {
-			break // even if hooks still run
+		if k.forced && k.pid == 0 && k.act.pid == 0 {
+			break // whatever a disk that hangs delays
 		}
 	}
 	return max(0, k.code)
@@ -186,6 +187,7 @@ func (k *keeper) step(now int64) {
 		k.start(now)
 	}
 	k.feed(now)
+	k.stepAct(now)
 	if k.pid == 0 {
 		return
 	}

@@ -18,24 +18,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/internal/alarm"
 )
 
-// This executable is the keeper, by the init of the package, the life, and what runs hooks.
+// This executable is the keeper, by the init of the package, and the life.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "life":
 			os.Exit(life(os.Args[2:]))
-		case hook.GuardWord:
-			os.Exit(hook.Guard())
-		case hook.EndWord:
-			os.Exit(hook.End(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 		}
-	}
-	if endWord != hook.EndWord {
-		panic("keeper and hook use different words")
 	}
 	os.Exit(m.Run())
 }

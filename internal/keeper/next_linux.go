@@ -63,10 +63,9 @@ func (k *keeper) environment() []string {
 }
 
 // reap takes the exit codes of the children that have ended. A process without a parent
-// becomes a child of PID 1, which this process may be. While a burial runs hooks, their ends
-// are left to it.
+// becomes a child of PID 1, which this process may be.
 func (k *keeper) reap(now int64) {
-	for k.burial == nil {
+	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
 		if err == syscall.EINTR {
@@ -75,8 +74,11 @@ func (k *keeper) reap(now int64) {
 		if pid <= 0 || err != nil {
 			return
 		}
-		if pid == k.pid {
+		switch {
+		case pid == k.pid:
 			k.ended(now, status)
+		case pid == k.act.pid:
+			k.actEnded(now, status)
 		}
 	}
 }
@@ -136,7 +138,6 @@ func (k *keeper) bury() {
 		return
 	}
 	known, done := k.known, make(chan struct{})
-	known.log = k.log
 	k.known, k.burial = Known{}, done
 	go func() {
 		defer close(done)

@@ -5,8 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
-
-	"github.com/doyen-election/doyen/election"
 )
 
 // pageSize is the size of the memory that keeper and life share, whatever the system's page is.
@@ -94,37 +92,17 @@ type Known struct {
 	Lock   string // path of the data directory's lock; empty: the life does not tell it
 	Pages  string // directory of the lease pages
 	Peer   string // the agent's peer ID; empty: nothing is known
-	// Hooks are the commands of elections, that of everyOther for those without a command here.
-	// It is empty if the page has no room for all.
-	Hooks map[election.Name]string
-
-	log string // format and level of the keeper's log
+	// Act are the arguments, from the program's name on, of the process that runs hooks and checks;
+	// empty: none is needed.
+	Act []string
 }
 
-// everyOther stands for all elections without a command here, except the default election.
-const everyOther = "*"
-
-// hook returns the command of an election; empty: none is known.
-func (k Known) hook(name election.Name) string {
-	if own, ok := k.Hooks[name]; ok || name == election.Default {
-		return own
-	}
-	return k.Hooks[everyOther]
-}
-
-// text returns it as a page has it: texts with a zero byte between them. The last one, after the
-// pairs of hooks, is the lock, which a keeper of 0.3.0 does not read.
+// text returns it as a page has it: texts with a zero byte between them. The last one has the lock
+// and the arguments, with another byte between them: a keeper of 0.3.0, which knows neither, takes
+// texts in pairs from the fourth on.
 func (k Known) text() string {
-	short, lock := k.Record+"\x00"+k.Pages+"\x00"+k.Peer, "\x00"+k.Lock
-	var long strings.Builder
-	long.WriteString(short)
-	for name, command := range k.Hooks {
-		long.WriteString("\x00" + string(name) + "\x00" + command)
-	}
-	if long.Len()+len(lock) <= maxText {
-		return long.String() + lock
-	}
-	return short + lock
+	last := strings.Join(append([]string{k.Lock}, k.Act...), "\x01")
+	return strings.Join([]string{k.Record, k.Pages, k.Peer, last}, "\x00")
 }
 
 // knownFrom reads what text has returned.
@@ -133,13 +111,10 @@ func knownFrom(s string) Known {
 	if len(all) < 3 {
 		return Known{}
 	}
-	k := Known{Record: all[0], Pages: all[1], Peer: all[2], Hooks: map[election.Name]string{}}
-	of := all[3:]
-	for ; len(of) >= 2; of = of[2:] {
-		k.Hooks[election.Name(of[0])] = of[1]
-	}
-	if len(of) == 1 {
-		k.Lock = of[0]
+	k := Known{Record: all[0], Pages: all[1], Peer: all[2]}
+	if len(all) == 4 {
+		last := strings.Split(all[3], "\x01")
+		k.Lock, k.Act = last[0], last[1:]
 	}
 	return k
 }

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/agent/health"
+	"github.com/doyen-election/doyen/internal/act/health"
 )
 
 // lastOutput bounds the wait for the output of a check that has ended: what it left behind may

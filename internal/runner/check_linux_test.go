@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/health"
+	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/runner"
 )
 

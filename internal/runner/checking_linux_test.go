@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/health"
+	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/alarm"
 )
 

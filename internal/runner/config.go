@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/health"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/act/health"
 )
 
 // When to start the command again, if it ended by itself while this host leads.

@@ -20,10 +20,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/health"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/client/clienttest"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/alarm"
 	"github.com/doyen-election/doyen/internal/runner"
 	"github.com/doyen-election/doyen/testbed/hiccup"

@@ -17,8 +17,8 @@ import (
 
 type hooked struct{ name, host, election string }
 
-// hookCommand: hook NAME HOST ELECTION. The agent's hook acts from when it learns that its host
-// leads, until the agent ends it.
+// hookCommand: hook NAME HOST ELECTION. The host's hook acts from when its host leads, until doyen
+// act, which the agent's keeper starts, ends it.
 func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) != 3 {
 		return "", errors.New("want a name, a host and an election")
@@ -41,6 +41,7 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	w.hooks = append(w.hooks, &hooked{name: name, host: hosts[0], election: of})
 	w.settings[hosts[0]] = append(w.settings[hosts[0]], func(c *agent.Config) {
 		dir := filepath.Dir(c.Socket)
+		c.Keeper = true // it starts what runs the hook
 		act := strings.Join(append([]string{w.o.Actor}, actor.Command(lab.StampsIn(dir, name))...), " ")
 		command := fmt.Sprintf(`[ "$DOYEN_EVENT" != leading ] || exec %s > %s`, act, saidIn(dir, name))
 		if of == string(election.Default) {

@@ -88,5 +88,5 @@ func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	if l := w.log(a, x.Election); l != nil {
 		l.extend(a, x.Term, x.StopBy)
 	}
-	a.registry.Withdraw(x, false)
+	a.registry.Withdraw(x, nil)
 }

@@ -92,9 +92,9 @@ func (a *agent) lead(local election.Instant, x election.Announcement) {
 	switch {
 	case c == nil || c.Term != x.Term || a.w.log(a, x.Election) == nil:
 	case x.Event == election.NewTerm:
-		a.registry.Rise(x.Election, x.Term, c.ValidUntil)
+		a.registry.Rise(x.Election, x.Term, c.ValidUntil, nil)
 	default:
-		a.registry.Lead(local, x.Election, x.Term, c.ValidUntil)
+		a.registry.Lead(local, x.Election, x.Term, c.ValidUntil, nil)
 	}
 }
 
@@ -185,7 +185,7 @@ func (a *agent) read(e int, line api.CampaignEvent) {
 		a.w.tell(l, &now)
 	case api.CampaignRevoked:
 		if chance(a.rng, a.w.plan.heeds) {
-			a.stopSoon(l, p, func() { _ = a.registry.Receipt(p.k.ID(), now.term, "", anybody) })
+			a.stopSoon(l, p, func() { _ = a.registry.Receipt(p.k.ID(), p.k.Election(), now.term, "", anybody) })
 		}
 	}
 }

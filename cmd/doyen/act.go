@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/act"
+	"github.com/doyen-election/doyen/internal/logger"
+)
+
+func actCommand() command {
+	return command{
+		name:  "act",
+		usage: "run this host's hooks and checks beside its agent",
+		description: "Takes the same configuration as `doyen agent`, of which it uses hooks, checks and the socket, and reads\n" +
+			"it again when the agent does. The agent's keeper starts it where the configuration names a hook or a\n" +
+			"check; with --act=false, or without a keeper, it is a separate service. While it is not connected, the\n" +
+			"host is not a candidate in elections with a hook or a check.\n\n" +
+			"Exit codes: 0 stopped by SIGTERM or SIGINT, after the hook has run with none where this host led, 64 usage,\n" +
+			"78 bad configuration, nothing to run, or another one acts for this agent.",
+		flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below, the agent's own [$DOYEN_CONFIG]"},
+		}, settingFlags()...),
+		run: runAct,
+	}
+}
+
+// actArgs are the arguments of the process that acts beside an agent with those.
+func actArgs(agents []string) []string {
+	if len(agents) < 2 {
+		return nil
+	}
+	args := slices.Clone(agents)
+	args[1] = "act"
+	return slices.DeleteFunc(args, func(a string) bool { return strings.HasPrefix(strings.TrimLeft(a, "-"), "reset-genesis") })
+}
+
+func runAct(i *invocation) error {
+	_, config, err := configured(i)
+	if err != nil {
+		return err
+	}
+	read := func() (act.Work, error) {
+		_, again, err := configured(i)
+		return work(again), err
+	}
+	if !work(config).Any() {
+		return &agent.ConfigError{Flag: "on-change", Problem: "nothing to run: the configuration names no hook and no check",
+			Hint: "name one, by on-change, check or elections.NAME.on-change; then the agent's keeper starts doyen act by itself"}
+	}
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	i.catches()
+	defer outliveReaders()()
+	c := client.New(config.Socket)
+	defer c.Close()
+	err = act.Run(i.Context.Context, act.Config{Client: c, Work: work(config), Reread: read, Hangups: hangups,
+		Logger: logger.New(config.LogFormat, logger.Level(config.LogLevel), i.stderr).With("part", "act")})
+	if refused, ok := errors.AsType[*client.APIError](err); ok {
+		hint := "run it as root, as the agent's user, or as that of act-user"
+		if refused.Code == api.CodeInUse {
+			hint = "the agent's keeper starts doyen act: set act: false in the agent's configuration where it is a separate service"
+		}
+		return &failure{code: exitConfig, what: "act", err: err, hint: hint}
+	}
+	if err != nil {
+		return fmt.Errorf("act: %w", err)
+	}
+	return nil
+}
+
+// work is what a configuration has run.
+func work(c agent.Config) act.Work {
+	hooks := c.Hooks()
+	hooks.Guarded = true // see main
+	return act.Work{Hooks: hooks, Checks: c.Checks(), Failures: c.HookFailures}
+}

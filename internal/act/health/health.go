@@ -1,0 +1,333 @@
+// Package health runs an operator's checks, and decides by them whether this host may be a
+// candidate, in all elections or in single ones.
+//
+// A check is a command line of the shell. It fails if its status is not 0, or if it has not ended
+// in time: then it is killed with its process group. Fall failures in a row make the host
+// unhealthy, Rise successes healthy again. Before its first outcome a host is unhealthy, unless
+// the caller assumes otherwise: one success is enough then.
+//
+// It guarantees that at most one run of each check is under way, and that none of them delays its
+// caller: each check has its own goroutine. A run that SIGKILL does not end (a disk that hangs)
+// counts as failed too. It does not guarantee that processes which a check put into another
+// process group end with it.
+package health
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/hook"
+)
+
+// Check is one check; zero values stand for the defaults.
+type Check struct {
+	Command        string // empty: there is none
+	Every, Timeout time.Duration
+	Fall, Rise     int
+}
+
+// The defaults of a Check, and its bounds.
+const (
+	DefaultEvery   = 2 * time.Second // also of Timeout
+	DefaultFall    = 3
+	DefaultRise    = 2
+	Shortest       = 10 * time.Millisecond
+	Longest        = time.Hour
+	MostFallOrRise = 1000
+)
+
+// Resolved fills in the defaults.
+func (c Check) Resolved() Check {
+	c.Every, c.Timeout = cmp.Or(c.Every, DefaultEvery), cmp.Or(c.Timeout, DefaultEvery)
+	c.Fall, c.Rise = cmp.Or(c.Fall, DefaultFall), cmp.Or(c.Rise, DefaultRise)
+	return c
+}
+
+// Host names the check of the host as a whole, which counts for every election.
+const Host election.Name = ""
+
+// unknown is why a host is unhealthy before the first outcome.
+const unknown = "no check has succeeded yet"
+
+// Unknown returns the verdicts before the first outcome: why each check keeps this host from being
+// a candidate.
+func Unknown(checks map[election.Name]Check) map[election.Name]string {
+	unhealthy := map[election.Name]string{}
+	for name := range checks {
+		unhealthy[name] = unknown
+	}
+	return unhealthy
+}
+
+// Judge turns outcomes into a verdict.
+type Judge struct {
+	fall, rise int
+	healthy    bool
+	row        int // outcomes in a row against the verdict
+	heard      bool
+}
+
+// Judge returns a judge whose verdict before the first outcome is healthy.
+func (c Check) Judge(healthy bool) Judge {
+	c = c.Resolved()
+	return Judge{fall: c.Fall, rise: c.Rise, healthy: healthy}
+}
+
+// Healthy is the verdict.
+func (j *Judge) Healthy() bool { return j.healthy }
+
+// Add takes an outcome, and reports whether the verdict has changed, or is the first.
+func (j *Judge) Add(ok bool) bool {
+	first := !j.heard && !j.healthy
+	j.heard = true
+	if ok == j.healthy {
+		j.row = 0
+		return first
+	}
+	need := j.fall
+	if ok {
+		need = j.rise
+	}
+	if j.row++; !first && j.row < need {
+		return false
+	}
+	j.healthy, j.row = ok, 0
+	return true
+}
+
+// Checks are the checks that run. Its methods may be called from any goroutine.
+type Checks struct {
+	report func(name election.Name, current func() bool, unhealthy string)
+	logger *slog.Logger
+	ctx    context.Context
+
+	mu      sync.Mutex
+	running map[election.Name]*check
+	ended   sync.WaitGroup
+}
+
+// check is one check that runs.
+type check struct {
+	Check
+	Judge
+	name   election.Name
+	cancel context.CancelFunc
+	run    func(context.Context) string
+	hung   chan string // the outcome of the run under way; nil: there is none
+}
+
+// New returns checks that run until ctx ends. report is called with each verdict, unhealthy being
+// why the host may not be a candidate, empty if it may; current reports whether the verdict still
+// counts.
+func New(ctx context.Context, report func(name election.Name, current func() bool, unhealthy string), logger *slog.Logger) *Checks {
+	return &Checks{report: report, logger: logger, ctx: ctx, running: map[election.Name]*check{}}
+}
+
+// Set replaces the checks. A check that has changed keeps its verdict, and a new one starts with
+// that of healthy. The caller forgets the verdicts of the checks that were removed, which Set
+// returns.
+func (h *Checks) Set(checks map[election.Name]Check, healthy func(election.Name) bool) (removed []election.Name) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() != nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.running)) {
+		if _, kept := checks[name]; !kept {
+			h.running[name].cancel()
+			delete(h.running, name)
+			removed = append(removed, name)
+		}
+	}
+	for name, c := range checks {
+		c = c.Resolved()
+		k := &check{Check: c, name: name, Judge: c.Judge(healthy(name))}
+		k.run = k.once
+		if was := h.running[name]; was != nil {
+			if was.Check == c {
+				continue
+			}
+			was.cancel()
+		}
+		var ctx context.Context
+		ctx, k.cancel = context.WithCancel(h.ctx)
+		h.running[name] = k
+		h.ended.Go(func() { h.run(ctx, k) })
+	}
+	return removed
+}
+
+// Wait returns once all checks have ended, after ctx has.
+func (h *Checks) Wait() {
+	<-h.ctx.Done()
+	h.mu.Lock() // a Set under way is the last that starts a check
+	clear(h.running)
+	h.mu.Unlock()
+	h.ended.Wait()
+}
+
+func (h *Checks) current(k *check) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.running[k.name] == k
+}
+
+func (h *Checks) run(ctx context.Context, k *check) {
+	tick := time.NewTicker(k.Every)
+	defer tick.Stop()
+	for {
+		why := k.outcome(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if k.Add(why == "") {
+			if why != "" {
+				why = Failed + why
+			}
+			h.log(ctx, k, why)
+			h.report(k.name, func() bool { return h.current(k) }, why)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (h *Checks) log(ctx context.Context, k *check, why string) {
+	logger, level := h.logger, slog.LevelInfo
+	if k.name != Host {
+		logger = logger.With("election", k.name)
+	}
+	if why != "" {
+		level = slog.LevelWarn
+	}
+	logger.Log(ctx, level, "the verdict of a check has changed", "unhealthy", why)
+}
+
+// Failed is what the reason of a verdict begins with.
+const Failed = "check failed: "
+
+// dying is how long a run may take to end once it was killed.
+const dying = 2 * time.Second
+
+// outcome runs the check, and returns why it failed; empty: it did not. A run that has not ended
+// although it was killed has failed, and fails again at each call until it ends.
+func (k *check) outcome(ctx context.Context) string {
+	if k.hung == nil {
+		k.hung = make(chan string, 1)
+		go func(to chan<- string) { to <- k.run(ctx) }(k.hung)
+	}
+	timer := time.NewTimer(k.Timeout + dying)
+	defer timer.Stop()
+	ended := ctx.Done()
+	for {
+		select {
+		case why := <-k.hung:
+			k.hung = nil
+			return why
+		case <-ended:
+			ended = nil
+			timer.Reset(dying)
+		case <-timer.C:
+			return fmt.Sprintf("it did not end within %s, nor when it was killed", k.Timeout)
+		}
+	}
+}
+
+// once runs the check, and returns why it failed; empty: it did not.
+func (k *check) once(ctx context.Context) string {
+	if err := hook.CheckAsRoot(k.Command); err != nil {
+		return err.Error()
+	}
+	limit, cancel := context.WithTimeout(ctx, k.Timeout)
+	defer cancel()
+	cmd := exec.CommandContext(limit, "/bin/sh", "-c", k.Command)
+	if k.name != Host {
+		cmd.Env = append(os.Environ(), "DOYEN_ELECTION="+string(k.name))
+	}
+	cmd.SysProcAttr = hook.Attributes()
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second // what it left behind may hold its output open
+	var out LastLine
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	switch {
+	case limit.Err() != nil:
+		return k.Late(&out)
+	case err == nil, errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success():
+		return ""
+	}
+	return cmp.Or(out.Text(), err.Error())
+}
+
+// Late is why a check failed that was killed at its timeout.
+func (c Check) Late(out *LastLine) string {
+	return strings.TrimSuffix(fmt.Sprintf("it did not end within %s: %s", c.Resolved().Timeout, out.Text()), ": ")
+}
+
+// maxLine bounds the line of a check that is shown, in bytes.
+const maxLine = 200
+
+// LastLine keeps the last line that is not blank. Any goroutine may use it.
+type LastLine struct {
+	mu         sync.Mutex
+	last, open []byte
+}
+
+func (l *LastLine) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for rest := p; ; {
+		line, after, ended := bytes.Cut(rest, []byte("\n"))
+		l.open = append(l.open, line[:min(len(line), max(0, 4*maxLine-len(l.open)))]...)
+		if !ended {
+			return len(p), nil
+		}
+		if len(bytes.TrimSpace(l.open)) > 0 {
+			l.last = bytes.Clone(l.open)
+		}
+		l.open, rest = l.open[:0], after
+	}
+}
+
+// Text returns the line as it is shown, empty if there is none.
+func (l *LastLine) Text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := l.last
+	if len(bytes.TrimSpace(l.open)) > 0 {
+		line = l.open
+	}
+	return Line(string(line))
+}
+
+// Line returns what people see of a line of another program: printable, and not too long.
+func Line(line string) string {
+	text := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(line, "?"))
+	text = strings.TrimSpace(text)
+	for len(text) > maxLine {
+		text = strings.ToValidUTF8(text[:maxLine], "")
+	}
+	return text
+}

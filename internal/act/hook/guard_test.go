@@ -1,0 +1,241 @@
+package hook_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/hook"
+	"github.com/doyen-election/doyen/internal/boottime"
+)
+
+// child, if set in the environment, makes this test binary an agent's stand-in:
+// it runs the command it names as a leader's hook, until it is killed. Its lease
+// is renewed whenever the hook asks for it, if childLease says how long it is,
+// and its limit is childLimit.
+const (
+	child      = "DOYEN_TEST_HOOK"
+	childLease = "DOYEN_TEST_LEASE"
+	childLimit = "DOYEN_TEST_LIMIT"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == hook.GuardWord {
+		os.Exit(hook.Guard())
+	}
+	if command := os.Getenv(child); command != "" {
+		playAnAgent(command)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func playAnAgent(command string) {
+	limit, err := time.ParseDuration(os.Getenv(childLimit))
+	if err != nil {
+		panic(err)
+	}
+	event := hook.Event{Election: "default", Event: election.Leading, Term: 1, Done: func() { fmt.Println("ended") }}
+	if lease, err := time.ParseDuration(os.Getenv(childLease)); err == nil {
+		event.Until = func() election.Instant {
+			fmt.Println("renewed")
+			return boottime.Now().Add(lease)
+		}
+	}
+	r := hook.Start(hook.Commands{Default: command, Limit: limit, Guarded: true}, slog.New(slog.NewTextHandler(os.Stdout, nil)))
+	r.Enqueue(event)
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
+}
+
+// acting is a stand-in whose hook runs, and has children, all of which hold a
+// pipe open as long as one of them lives.
+type acting struct {
+	t       *testing.T
+	agent   *exec.Cmd
+	renewed *bufio.Scanner
+	pipe    *os.File
+}
+
+func startActing(t *testing.T, env ...string) acting {
+	t.Helper()
+	dir := t.TempDir()
+	alive, never := filepath.Join(dir, "alive"), filepath.Join(dir, "never")
+	mkfifo(t, alive)
+	mkfifo(t, never)
+	a := acting{t: t, agent: exec.Command(os.Args[0])}
+	a.agent.Env = append(os.Environ(), child+"=exec 3> "+alive+"; echo x >&3; (cat "+never+") & cat "+never)
+	a.agent.Env = append(a.agent.Env, env...)
+	if _, err := a.agent.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := a.agent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.renewed = bufio.NewScanner(out)
+	if err := a.agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = a.agent.Process.Kill()
+		_ = a.agent.Wait()
+	})
+	if a.pipe, err = os.Open(alive); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.pipe.Close() })
+	if _, err := a.pipe.Read(make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (a acting) signal(s syscall.Signal) {
+	a.t.Helper()
+	if err := a.agent.Process.Signal(s); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// ended waits until nothing of the run is left.
+func (a acting) ended() {
+	a.t.Helper()
+	end := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, a.pipe)
+		end <- err
+	}()
+	select {
+	case err := <-end:
+		if err != nil {
+			a.t.Error(err)
+		}
+	case <-time.After(patience):
+		a.t.Error("it acts on")
+	}
+}
+
+// Another agent leads soon; nothing must go on acting for the one that died.
+func TestAKilledAgentLeavesNoRunBehind(t *testing.T) {
+	a := startActing(t, childLimit+"=1h")
+	a.signal(syscall.SIGKILL)
+	a.ended()
+}
+
+// The agent is stopped without its knowledge: it can end nothing. As long as it
+// was not, it prolonged the run with its lease.
+func TestAFrozenAgentsRunEndsWithItsLease(t *testing.T) {
+	a := startActing(t, childLimit+"=1h", childLease+"=1s")
+	for range 20 { // four times a lease, so it has gone on for several
+		if !a.renewed.Scan() || a.renewed.Text() == "ended" {
+			t.Fatal("the run has ended, though its lease was renewed")
+		}
+	}
+	a.goesOn()
+	a.signal(syscall.SIGSTOP)
+	a.ended()
+}
+
+// goesOn demands that the run has not ended yet.
+func (a acting) goesOn() {
+	a.t.Helper()
+	fds := []unix.PollFd{{Fd: int32(a.pipe.Fd()), Events: unix.POLLIN}}
+	if _, err := unix.Poll(fds, 0); err != nil || fds[0].Revents&unix.POLLHUP != 0 {
+		a.t.Errorf("the run has ended, though its lease was renewed: %v", err)
+	}
+}
+
+func TestAFrozenAgentsRunIsLimited(t *testing.T) {
+	a := startActing(t, childLimit+"=2s")
+	a.signal(syscall.SIGSTOP)
+	a.ended()
+}
+
+// Something kills the guard, such as the kernel for memory, and then the agent is
+// killed or frozen: another guard knows of the run under way.
+func TestAGuardThatEndsIsReplacedForTheRunUnderWay(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs Linux's /proc, to find the guard's process; CI runs it")
+	}
+	for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		a := startActing(t, childLimit+"=1h", childLease+"=2s")
+		if err := syscall.Kill(a.guard(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		for a.renewed.Scan() && !strings.Contains(a.renewed.Text(), "hook's guard has ended") {
+		}
+		for range 8 { // two leases
+			a.renewed.Scan()
+		}
+		a.goesOn()
+		a.signal(s)
+		a.ended()
+	}
+}
+
+// guard finds the guard of the stand-in.
+func (a acting) guard() int {
+	a.t.Helper()
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", a.agent.Process.Pid))
+	for _, list := range lists {
+		children, _ := os.ReadFile(list)
+		for _, child := range strings.Fields(string(children)) {
+			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
+			if strings.Contains(string(line), hook.GuardWord) {
+				pid, _ := strconv.Atoi(child)
+				return pid
+			}
+		}
+	}
+	a.t.Fatal("the agent has no guard")
+	return 0
+}
+
+// The guard kills a run of a leadership that goes on: nobody else would have the
+// command told of that.
+func TestALeadershipThatGoesOnIsToldAgainAfterItsRunWasKilledByTheGuard(t *testing.T) {
+	alive, never := filepath.Join(t.TempDir(), "alive"), filepath.Join(t.TempDir(), "never")
+	mkfifo(t, alive)
+	mkfifo(t, never)
+	r, l := start(t, "exec 4> "+alive+"; echo $DOYEN_EVENT $DOYEN_TERM >&4; cat "+never, time.Hour)
+	var renewed atomic.Bool
+	first := boottime.Now().Add(3 * time.Second) // it has begun by then
+	r.Enqueue(hook.Event{Election: "default", Event: election.Leading, Term: 7,
+		Stands: func() bool { return true },
+		Until: func() election.Instant {
+			if renewed.Load() {
+				return boottime.Now().Add(time.Hour)
+			}
+			return first
+		}})
+	if text, err := os.ReadFile(alive); string(text) != "leading 7\n" { // until it is dead
+		t.Fatalf("the first run says %q, %v", text, err)
+	}
+	pipe, err := os.OpenFile(alive, os.O_RDWR, 0) // waits for nobody
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	_ = pipe.SetReadDeadline(time.Now().Add(patience))
+	renewed.Store(true)
+	if text, err := bufio.NewReader(pipe).ReadString('\n'); text != "leading 7\n" {
+		t.Errorf("the second run says %q, %v", text, err)
+	}
+	if !strings.Contains(l.String(), "hook killed by its guard") {
+		t.Errorf("the log says %s", l)
+	}
+}

@@ -1,0 +1,352 @@
+// Package hook runs an operator's command at every change of leadership.
+//
+// It guarantees order, one run at a time for each election, a bounded queue and bounded runs:
+// a command that takes too long is killed with its whole process group. An event that is
+// outdated before its turn is skipped. Of each election the newest event waits, and before it
+// the end of a leadership, which is never skipped. The ends of this agent's own leaderships
+// run first, then their starts, then the rest. Elections without their own command share a few
+// places. So the other elections don't wait for them, however many there are.
+//
+// A command that was run because this agent leads is killed as soon as that leadership ends,
+// so that the run for the end need not wait. A guard is a separate process. If this process is
+// frozen, the guard kills such a command by the end of the lease, and every run at its limit;
+// if this process dies, it kills all at once. As root, the package refuses commands that
+// others could have written, see Check.
+//
+// It does not guarantee that processes which a command left elsewhere (a service it started, a
+// process in another group) stop. Nor does it guarantee that the run for the end of a
+// leadership has finished before another agent leads, but it logs when a run is too late. Runs
+// are not guarded between the end of a guard and the start of the next one, see keepGuard.
+package hook
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
+)
+
+// Why a run was killed.
+var (
+	errTooLong = errors.New("it took too long")
+	errOver    = errors.New("its event is outdated")
+	errStopped = errors.New("the agent stops")
+)
+
+// Commands are what is run: an election's own command if it has one, else Default for
+// election.Default and Others for the rest.
+type Commands struct {
+	Default string // empty: none
+	Of      map[election.Name]string
+	Others  string // of elections that are not in Of; empty: none
+	// Limit bounds each run.
+	Limit time.Duration
+	// Guarded has runs guarded. Then the main function of this program must call Guard when its
+	// first argument is GuardWord.
+	Guarded bool
+	// Ran, if not nil, is called before a command is started because this agent leads, and again
+	// when that run has ended and is not repeated. Several goroutines may call it at once.
+	Ran func(name election.Name, term election.Term, finished bool)
+}
+
+// Any reports whether there is a command at all.
+func (c Commands) Any() bool { return c.Default != "" || c.Others != "" || len(c.Of) > 0 }
+
+// For returns the command of an election; empty: it has none.
+func (c Commands) For(name election.Name) string {
+	if own, ok := c.Of[name]; ok {
+		return own
+	}
+	if name == election.Default {
+		return c.Default
+	}
+	return c.Others
+}
+
+// Elections returns the elections that have a command, api.EveryElection for those that are not
+// named.
+func (c Commands) Elections() []election.Name {
+	names := slices.Sorted(maps.Keys(c.Of))
+	if c.Default != "" && c.Of[election.Default] == "" {
+		names = append(names, election.Default)
+	}
+	if c.Others != "" {
+		names = append(names, api.EveryElection)
+	}
+	return names
+}
+
+// named reports whether the configuration names the election.
+func (c Commands) named(name election.Name) bool {
+	_, ok := c.Of[name]
+	return ok || name == election.Default
+}
+
+// Limit bounds one run of an agent's hook.
+const Limit = 10 * time.Second
+
+// Event is one change for which the command is run.
+type Event struct {
+	Election election.Name
+	Event    election.Event // leading, following or none
+	Leader   string         // name; empty: there is none
+	Term     election.Term
+	// Change is what the command reads, as JSON, from its standard input.
+	Change api.Change
+	// Stands, if not nil, is called just before the run and reports whether the event is still
+	// true. If it is not, the run is skipped.
+	Stands func() bool
+	// Until, if not nil, returns the present deadline of the run, and is called several times
+	// during the run. The guard ends a run at its deadline.
+	Until func() election.Instant
+	// StopIn, if not 0, is the time from now after which the leadership that this event ends has
+	// certainly expired: another agent may lead from then on.
+	StopIn time.Duration
+	// Result, if not nil, is called when the command has run for this event, with nil if it
+	// succeeded.
+	Result func(error)
+	// Done, if not nil, is called once: after the command has run for this event or a later one
+	// of the election, or has failed, or was given up.
+	Done func()
+}
+
+// Runner runs the commands. Its methods may be called from any goroutine.
+type Runner struct {
+	commands atomic.Pointer[Commands] // replaced, never changed
+	check    func(command string) error
+	clock    func() election.Instant
+	logger   *slog.Logger
+	ctx      context.Context // of all runs
+	cancel   context.CancelCauseFunc
+	ended    chan struct{}
+
+	mu      sync.Mutex
+	waiting []Event // at most two of each election, see supersede
+	running map[election.Name]*task
+	shared  int // how many running tasks are of elections without their own hook setting, which share a few places
+	closed  bool
+	guard   *guard // nil: there is none
+	keys    uint64 // how many keys were given to runs
+}
+
+// task is an event in progress, with what kills its run.
+type task struct {
+	event  Event
+	key    uint64 // by which the guard knows the run
+	ctx    context.Context
+	kill   context.CancelCauseFunc
+	cancel context.CancelFunc
+	shares bool
+	limit  election.Instant // when the run must end, whatever Until returns
+	until  election.Instant // the deadline last sent to the guard
+	group  int              // the run's process group until its first process is reaped; then 0
+	killed bool             // by the guard
+	again  bool             // the run is to be repeated
+}
+
+// Start starts a runner of `sh -c COMMAND`.
+func Start(commands Commands, logger *slog.Logger) *Runner {
+	r := &Runner{check: CheckAsRoot, clock: boottime.Now, logger: logger,
+		ended: make(chan struct{}), running: map[election.Name]*task{}}
+	r.commands.Store(&commands)
+	r.ctx, r.cancel = context.WithCancelCause(context.Background())
+	if commands.Guarded {
+		r.guard = r.newGuard()
+		go r.keepGuard(r.guard)
+	}
+	return r
+}
+
+func (r *Runner) newGuard() *guard {
+	g, err := startGuard()
+	if err != nil {
+		r.logger.Warn("hook is not guarded: if this agent is killed or frozen, nothing ends a run under way; starting its guard is tried again", "err", err)
+		return nil
+	}
+	return g
+}
+
+// keepGuard starts another guard whenever one has ended, until the runner has ended. It reports the
+// runs in progress to the new guard. If guards end soon, it pauses before the next one.
+func (r *Runner) keepGuard(g *guard) {
+	pause := time.Duration(0)
+	for {
+		began := time.Now()
+		if g != nil {
+			<-g.ended
+		}
+		if time.Since(began) > longestPause {
+			pause = 0
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-r.ended:
+			timer.Stop()
+		}
+		if r.finished() {
+			return
+		}
+		pause = min(max(time.Second, 2*pause), longestPause)
+		if g = r.newGuard(); g != nil && !r.guardBy(g) {
+			return
+		}
+	}
+}
+
+// longestPause bounds how long a runner waits before it starts another guard.
+const longestPause = 10 * time.Second
+
+// finished reports whether the runner has ended. The runner's guard ends just before.
+func (r *Runner) finished() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hasEnded()
+}
+
+// hasEnded is finished for callers that hold the lock.
+func (r *Runner) hasEnded() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// guardBy has another guard take over, and returns false if the runner has ended.
+func (r *Runner) guardBy(g *guard) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hasEnded() {
+		g.close()
+		return false
+	}
+	// The former guard's socket is left to the garbage collector: a run that is being started may
+	// still use it.
+	r.guard = g
+	runs := 0
+	for _, t := range r.running {
+		if t.group > 0 {
+			g.adopt(t.key, t.group, t.until)
+			runs++
+		}
+	}
+	r.logger.Warn("hook's guard has ended: another one was started, runs in between were not guarded", "runs", runs)
+	return true
+}
+
+// Covers reports whether a change of the election runs a command. A nil runner covers no election.
+func (r *Runner) Covers(name election.Name) bool {
+	return r.Command(name) != ""
+}
+
+// Command returns what is run for an election; empty: nothing. A nil runner runs nothing.
+func (r *Runner) Command(name election.Name) string {
+	if r == nil {
+		return ""
+	}
+	return r.commands.Load().For(name)
+}
+
+// Commands returns what the runner runs at present.
+func (r *Runner) Commands() Commands { return *r.commands.Load() }
+
+// Configure replaces the commands of elections. Runs in progress go on.
+func (r *Runner) Configure(c Commands) {
+	next := *r.commands.Load()
+	next.Default, next.Of, next.Others = c.Default, c.Of, c.Others
+	r.commands.Store(&next)
+}
+
+// Named returns the elections that have their own command, sorted.
+func (r *Runner) Named() []election.Name {
+	if r == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(r.commands.Load().Of))
+}
+
+// Enqueue accepts an event of an election that is covered; it never blocks.
+func (r *Runner) Enqueue(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		if e.Done != nil {
+			go e.Done()
+		}
+		return
+	}
+	r.supersede(&e)
+	r.makeRoom()
+	r.watchOverrun(&e)
+	r.waiting = append(r.waiting, e)
+	if t := r.running[e.Election]; t != nil && t.event.Event == election.Leading && e.Event != election.Leading {
+		t.kill(errOver)
+	}
+	r.dispatch()
+}
+
+// supersede skips the waiting events of the election that the new event outdates. A new event
+// outdates any event that reports a leader. An event that reports that nobody leads is
+// outdated only by another such event: it may be the end of a leadership, at which the command
+// stops something. The Done of a skipped event is called with the new event's.
+func (r *Runner) supersede(e *Event) {
+	r.waiting = slices.DeleteFunc(r.waiting, func(old Event) bool {
+		if old.Election != e.Election || old.Event == election.NoLeader && e.Event != election.NoLeader {
+			return false
+		}
+		r.logger.Info("hook skipped: its event is outdated", "election", old.Election, "event", old.Event, "term", old.Term)
+		e.Done = both(old.Done, e.Done)
+		return true
+	})
+}
+
+// watchOverrun logs once if the run for the end of a leadership has not finished when another
+// agent may lead.
+func (r *Runner) watchOverrun(e *Event) {
+	if e.StopIn == 0 {
+		return
+	}
+	logger := r.logger.With("election", e.Election, "event", e.Event, "term", e.Term)
+	timer := time.AfterFunc(e.StopIn, func() {
+		logger.Warn("hook is late: it has not finished ending a leadership whose lease has expired; another agent may lead by now")
+	})
+	e.Done = both(func() { timer.Stop() }, e.Done)
+}
+
+func both(a, b func()) func() {
+	if a == nil || b == nil {
+		if a == nil {
+			return b
+		}
+		return a
+	}
+	return func() { a(); b() }
+}
+
+// Close has the waiting events run until ctx ends, then kills the runs.
+func (r *Runner) Close(ctx context.Context) {
+	r.mu.Lock()
+	r.closed = true
+	busy := len(r.running) > 0 || len(r.waiting) > 0
+	r.dispatch()
+	r.mu.Unlock()
+	if busy {
+		r.logger.Info("waiting for the hook to finish")
+	}
+	select {
+	case <-r.ended:
+	case <-ctx.Done():
+	}
+	r.cancel(errStopped)
+	<-r.ended
+}

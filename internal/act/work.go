@@ -1,0 +1,111 @@
+package act
+
+import (
+	"cmp"
+	"context"
+	"maps"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/hook"
+)
+
+// reload reads the work again. A hook that was removed while this host leads runs once more, at the
+// end of that leadership: it has to undo what it has set up.
+func (a *actor) reload() {
+	next, err := a.Reread()
+	if err != nil {
+		a.Logger.Error("the configuration was read again and is wrong: nothing was changed", "err", err)
+		return
+	}
+	former := a.hooks.Commands()
+	a.Work = next
+	a.hooks.Configure(a.kept(next.Hooks))
+	a.setChecks()
+	for name, last := range a.announced {
+		if command := a.hooks.Command(name); command == "" || command == former.For(name) || last.change.Type == "" {
+			continue
+		}
+		last.change.Reason = "the configuration was read again"
+		if last.event == election.Leading {
+			if _, led := a.led[name]; led {
+				a.run(name, last.change)
+			}
+			continue
+		}
+		delete(a.announced, name)
+		a.announce(name, last.change)
+	}
+	a.dirty = true
+}
+
+// kept returns the commands, and of those that were removed the ones that have yet to run.
+func (a *actor) kept(c hook.Commands) hook.Commands {
+	former := a.hooks.Commands()
+	c.Of = maps.Clone(c.Of)
+	if c.Of == nil {
+		c.Of = map[election.Name]string{}
+	}
+	for name := range a.led {
+		if command := former.For(name); c.For(name) == "" && command != "" {
+			c.Of[name] = command
+		}
+	}
+	return c
+}
+
+// setChecks runs the checks of the configuration.
+func (a *actor) setChecks() {
+	healthy := func(name election.Name) bool { return a.verdicts[nameOf(name)].Able }
+	for _, name := range a.checks.Set(a.Work.Checks, healthy) {
+		delete(a.verdicts, nameOf(name))
+	}
+	for name := range a.Work.Checks {
+		if _, known := a.verdicts[nameOf(name)]; !known {
+			a.verdicts[nameOf(name)] = api.Check{}
+		}
+	}
+	a.dirty = true
+}
+
+// nameOf is the name of a check, as the agent is sent it.
+func nameOf(name election.Name) string { return cmp.Or(string(name), api.EveryElection) }
+
+// judged takes the verdict of a check: why this host may not lead; empty: it may.
+func (a *actor) judged(name election.Name, current func() bool, unhealthy string) {
+	a.call(func() {
+		if current() {
+			a.verdicts[nameOf(name)] = api.Check{Able: unhealthy == "", Reason: unhealthy}
+			a.dirty = true
+		}
+	})
+}
+
+// reports is what the agent has to know.
+func (a *actor) reports() api.Companion {
+	c := api.Companion{Checks: maps.Clone(a.verdicts), Failed: maps.Clone(a.failed)}
+	for _, name := range a.Work.Hooks.Elections() {
+		c.Elections = append(c.Elections, string(name))
+	}
+	return c
+}
+
+// report notifies the agent of what has changed. One report is under way at a time.
+func (a *actor) report() {
+	if !a.dirty || a.candidacy == nil || a.reporting {
+		return
+	}
+	a.dirty, a.reporting = false, true
+	k, reports := a.candidacy, a.reports()
+	go func() {
+		ctx, cancel := context.WithTimeout(a.ctx, callTimeout)
+		defer cancel()
+		err := k.Report(ctx, reports)
+		a.call(func() {
+			a.reporting = false
+			if err != nil && k == a.candidacy {
+				a.Logger.Warn("the agent did not take a report", "err", err)
+			}
+		})
+	}()
+}

@@ -1,0 +1,90 @@
+package keeper
+
+import (
+	"syscall"
+	"time"
+)
+
+// act is the second child: the process that runs hooks and checks beside the life. It outlives a
+// life, so that what it runs goes on, and it ends last: it undoes what it has set up.
+type act struct {
+	args    []string // empty: there is nothing to run
+	pid     int      // 0: it does not run
+	born    int64
+	startAt int64 // when it is started next
+	short   int   // how many in a row ended soon
+	ending  bool  // it was asked to end
+}
+
+// actAgain is the wait before it is started again after it ended by its own decision, such as where
+// another one acts for this agent.
+const actAgain = 5 * time.Second
+
+// stepAct starts the second child where the life says that it is needed, and has it end once no life
+// follows. If a reload has left it nothing to run, it goes on: what it has set up for a leadership
+// that goes on is still to be undone.
+func (k *keeper) stepAct(now int64) {
+	a := &k.act
+	if k.pid != 0 && k.page.state.Load() != starting {
+		a.args = knownFrom(k.page.told()).Act
+	}
+	over := k.pid == 0 && (k.code >= 0 || k.asked)
+	switch {
+	case a.pid != 0 && over && !a.ending:
+		a.ending = true
+		_ = syscall.Kill(a.pid, syscall.SIGTERM)
+	case a.pid == 0 && !over && !k.asked && len(a.args) > 0 && now >= a.startAt:
+		k.startAct(now)
+	}
+	if k.forced && a.pid != 0 {
+		_ = syscall.Kill(a.pid, syscall.SIGKILL)
+	}
+}
+
+func (k *keeper) startAct(now int64) {
+	a := &k.act
+	pid, err := syscall.ForkExec(k.program, a.args, &syscall.ProcAttr{
+		Env: k.environment(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		k.logger.Error("doyen act can't be started: hooks and checks don't run", "program", k.program, "err", err)
+		a.startAt = now + int64(actAgain)
+		return
+	}
+	a.pid, a.born, a.ending, a.startAt = pid, now, false, never
+}
+
+// actEnded handles the end of the second child.
+func (k *keeper) actEnded(now int64, status syscall.WaitStatus) {
+	a := &k.act
+	lasted, asked := time.Duration(now-a.born), a.ending
+	a.pid, a.ending = 0, false
+	if a.short++; lasted >= shortLife {
+		a.short = 0
+	}
+	wait := time.Duration(0)
+	switch {
+	case asked:
+		a.startAt = now
+		return
+	case status.Exited():
+		wait = actAgain
+	case a.short >= failures:
+		wait = min(maxBackOff, backOff<<min(a.short-failures, 10))
+	}
+	a.startAt = now + int64(wait)
+	k.logger.Warn("doyen act has ended, starting it again", "after", lasted.Round(time.Millisecond), "in", wait, "why", describe(status, false, false))
+}
+
+// actWake is when stepAct has something to do. A life that starts says soon whether it needs a second
+// child, and without one its host may not be a candidate.
+func (k *keeper) actWake(now int64) int64 {
+	switch {
+	case k.pid == 0 || k.act.pid != 0 || k.asked:
+	case len(k.act.args) > 0:
+		return k.act.startAt
+	case k.page.state.Load() == starting && now-k.born < int64(holdLimit):
+		return now + 2*int64(holdEvery)
+	}
+	return never
+}
