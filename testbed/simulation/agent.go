@@ -62,12 +62,14 @@ type agent struct {
 	spin      spin
 	rng       *rand.Rand // for what its host does by chance
 
-	registry       *campaign.Registry               // which programs are candidates, and what waits before a release
-	queue          []election.Input                 // what the registry has for the elector
-	turning        bool                             // turn is at work
-	priority       int                              // of candidacies that state none
-	recordedActors map[election.Name]record.Program // the part of its record that the registry writes
-	programs       []process                        // by election of the plan
+	registry       *campaign.Registry              // which programs are candidates, and what waits before a release
+	queue          []election.Input                // what the registry has for the elector
+	turning        bool                            // turn is at work
+	priority       int                             // of candidacies that state none
+	recordedActors map[election.Name]record.Actors // the part of its record that the registry writes
+	programs       []process                       // by election of the plan
+	companion      companion
+	runs           []run // of the companion, by election of the plan
 }
 
 // doom is a crash in the middle of a step. steps is how many other steps come first, and done
@@ -105,7 +107,10 @@ func (w *world) newAgent(id, number int) *agent {
 		s.stands, s.priority = s.candidate, s.usual
 		a.stand = append(a.stand, s)
 	}
-	a.programs = make([]process, len(w.plan.elections))
+	a.programs, a.runs = make([]process, len(w.plan.elections)), make([]run, len(w.plan.elections))
+	for range w.plan.elections {
+		a.companion.acts = append(a.companion.acts, w.plan.companions && a.rng.IntN(4) != 0)
+	}
 	a.rng = rand.New(rand.NewPCG(w.options.Seed, 0x6c696665+uint64(number)<<32+w.options.Shrunk.Variation<<40))
 	state := election.State{Peer: a.peer}
 	if w.plan.prepared && number < w.plan.voters {
@@ -201,6 +206,7 @@ func (w *world) start(a *agent) {
 	w.advertise(a)
 	a.goOn()
 	w.step(a, election.Tick{})
+	a.accompany()
 	for _, b := range w.agents {
 		w.dial(a, b, w.around(w.redial()))
 	}
@@ -225,6 +231,7 @@ func (w *world) stop(a *agent, loud bool) {
 	for e := range a.programs {
 		a.programs[e].k = nil
 	}
+	a.companion.k = nil
 	for _, b := range w.agents {
 		if b != a {
 			w.conns[a.id][b.id].ends[w.side(a, b)].told = false

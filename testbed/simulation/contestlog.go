@@ -8,16 +8,17 @@ import (
 
 // contestLog is what the checkers know of one election: everything, in true time.
 type contestLog struct {
-	index   int
-	name    election.Name
-	last    election.Term // of the newest leadership
-	highest election.Term // the highest in which any agent led
-	holder  election.Holder
-	owners  map[election.Term]election.Holder
-	ends    map[leased]leaseEnd
-	grants  map[vote]election.Holder
-	told    map[election.Term]int // by term: the number of the program that was notified that it leads
-	actors  []actor
+	index      int
+	name       election.Name
+	last       election.Term // of the newest leadership
+	highest    election.Term // the highest in which any agent led
+	holder     election.Holder
+	owners     map[election.Term]election.Holder
+	ends       map[leased]leaseEnd
+	grants     map[vote]election.Holder
+	told       map[election.Term]int // by term: the number of the program that was notified that it leads
+	toldBeside map[election.Term]int // the same of companions
+	actors     []actor
 }
 
 // leased names a lease. A term may have two holders after an older copy of a disk was restored.
@@ -43,10 +44,11 @@ type actorKind uint8
 
 const (
 	program actorKind = iota // a program acts, until the deadline of which it was notified
+	beside                   // what a companion has set up is there
 	claimer                  // an agent's status shows that it leads
 )
 
-func (k actorKind) String() string { return [...]string{"a program", "an agent"}[k] }
+func (k actorKind) String() string { return [...]string{"a program", "a companion", "an agent"}[k] }
 
 // actor is an agent or a program that leads until its deadline on its host's clock. It does so
 // whether the agent is alive, paused or dead.
@@ -58,13 +60,13 @@ type actor struct {
 	term    election.Term
 	until   election.Instant
 	stopped bool
-	number  int // of the program
+	number  int // of the program or companion
 	bar     int // its bar in the history
 }
 
 func newContestLog(index int, name election.Name) *contestLog {
 	return &contestLog{index: index, name: name, owners: map[election.Term]election.Holder{}, ends: map[leased]leaseEnd{},
-		grants: map[vote]election.Holder{}, told: map[election.Term]int{}}
+		grants: map[vote]election.Holder{}, told: map[election.Term]int{}, toldBeside: map[election.Term]int{}}
 }
 
 // acting reports whether the actor leads at the true time t.

@@ -31,6 +31,7 @@ func (w *world) cutPower(r *rand.Rand) {
 		a.disk.powerCut(w, a)
 		w.loseRecord(a)
 		a.clock.reboot(w.Now, base)
+		a.companion.number, a.companion.k = 0, nil
 		w.later(lasts, func() { w.start(a) })
 	}
 	if chance(r, 0.5) || !a.alive {

@@ -161,6 +161,7 @@ func (w *world) healAgent(a *agent) {
 	for e := range a.stand {
 		w.standAgain(a, e)
 	}
+	a.accompany()
 	if a.draining {
 		w.setDrain(a, false)
 	}

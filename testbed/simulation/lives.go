@@ -26,9 +26,10 @@ const (
 // drawLives decides whether agents keep a record. It changes nothing else that a seed draws.
 func (p *plan) drawLives(seed uint64) {
 	p.lives = rand.New(rand.NewPCG(seed, 0x6c69766573)).IntN(2) == 0
+	p.companions = rand.New(rand.NewPCG(seed, 0x636f6d70616e)).IntN(2) == 0
 	p.revised = p.quorum && rand.New(rand.NewPCG(seed, 0x726576697365)).IntN(2) == 0
 	for i, f := range faultKinds() {
-		if f.lives && !p.lives {
+		if f.lives && !p.lives || f.companions && !p.companions {
 			p.intervals[i] = 0
 		}
 	}
@@ -59,7 +60,7 @@ func (w *world) beginLife(a *agent, run election.RunID, born int64) *election.Pa
 	}
 	w.endStatusClaims(a, w.logsOf(a)) // the lease pages are wiped
 	clear(a.deadlines)
-	a.boot, a.joinedAt, a.recordedActors = election.LineageID(run), born, map[election.Name]record.Program{}
+	a.boot, a.joinedAt, a.recordedActors = election.LineageID(run), born, map[election.Name]record.Actors{}
 	if w.plan.lives {
 		a.past = &election.Past{Lineage: election.Lineage{ID: a.boot, Life: 1, JoinedAt: born, Lease: a.settings.timing.Lease}}
 	}
@@ -84,7 +85,7 @@ func (w *world) loseRecord(a *agent) {
 	switch {
 	case a.past == nil || a.alive:
 	case w.options.careless == forgetsRows:
-		a.past, a.recordedActors = &election.Past{Lineage: a.past.Lineage}, map[election.Name]record.Program{}
+		a.past, a.recordedActors = &election.Past{Lineage: a.past.Lineage}, map[election.Name]record.Actors{}
 	default:
 		w.note(a, "its RECORD is lost")
 		a.past = nil

@@ -11,16 +11,17 @@ import (
 
 // plan is what one seed decides before the run begins.
 type plan struct {
-	voters    int
-	observers int
-	elections []election.Name
-	quorum    bool
-	varied    bool // an agent's settings change from life to life
-	prepared  bool // the roster exists from the start; if not, the voters form it
-	lives     bool // agents keep a record for their next life
-	revised   bool // the roster's settings and rights change
-	early     bool // disks are lost while the voters form the roster
-	algorithm elector.Algorithm
+	voters     int
+	observers  int
+	elections  []election.Name
+	quorum     bool
+	varied     bool // an agent's settings change from life to life
+	prepared   bool // the roster exists from the start; if not, the voters form it
+	lives      bool // agents keep a record for their next life
+	companions bool // hosts have something that acts beside what leads
+	revised    bool // the roster's settings and rights change
+	early      bool // disks are lost while the voters form the roster
+	algorithm  elector.Algorithm
 	settings
 
 	loss, repeat, reorder float64 // shares of messages, always; in bursts there are more

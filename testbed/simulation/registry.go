@@ -24,21 +24,28 @@ type process struct {
 // setUp makes the registry of an agent's new process. It goes on from what is on record.
 func (a *agent) setUp(past *election.Past) {
 	c := campaign.Config{Priority: a.priority, Step: a.w.plan.timing.Heartbeat / 2, StepOfMany: a.w.plan.timing.Heartbeat,
-		NewID:  func() string { a.w.programs++; return fmt.Sprintf("c%d", a.w.programs) },
-		Record: func(name election.Name, p record.Program) { a.onRecord(name, p) }}
+		NewID: func() string { a.w.programs++; return fmt.Sprintf("c%d", a.w.programs) },
+		Record: func(name election.Name, p record.Program) {
+			a.onRecord(name, func(row *record.Actors) { row.Program = p })
+		},
+		RecordCompanion: func(name election.Name, p record.Program) {
+			a.onRecord(name, func(row *record.Actors) { row.Companion = p })
+		}}
 	if past != nil {
 		for _, row := range past.Rows {
-			if row.Election != election.RosterElection {
-				c.Past = append(c.Past, campaign.Past{Authority: row, Program: a.recordedActors[row.Election]})
+			if on := a.recordedActors[row.Election]; row.Election != election.RosterElection {
+				c.Past = append(c.Past, campaign.Past{Authority: row, Program: on.Program, Companion: on.Companion})
 			}
 		}
 	}
 	a.registry, a.queue, a.turning = campaign.New(c), nil, false
 }
 
-func (a *agent) onRecord(name election.Name, p record.Program) {
+func (a *agent) onRecord(name election.Name, change func(*record.Actors)) {
 	if a.past != nil && (!a.dying || a.w.options.careless != recordsLate) {
-		a.recordedActors[name] = p
+		row := a.recordedActors[name]
+		change(&row)
+		a.recordedActors[name] = row
 	}
 }
 
@@ -151,7 +158,7 @@ func (a *agent) stopSoon(l *contestLog, p process, report func()) {
 	})
 }
 
-// hear has the host's programs read what they were sent.
+// hear has the host's programs and its companion read what they were sent.
 func (a *agent) hear() {
 	for e := range a.programs {
 		if k := a.programs[e].k; k != nil {
@@ -159,6 +166,12 @@ func (a *agent) hear() {
 			for _, line := range lines {
 				a.read(e, line)
 			}
+		}
+	}
+	if k := a.companion.k; k != nil {
+		lines, _ := k.Take()
+		for _, line := range lines {
+			a.readBeside(line)
 		}
 	}
 }
@@ -175,14 +188,14 @@ func (a *agent) read(e int, line api.CampaignEvent) {
 			a.w.fail("K4d", "%s lets a program act in term %d of %s while the one of term %d acts on", a.peer, now.term, l.name, x.term)
 		}
 		a.w.acts(l, now)
-		a.w.tell(l, &now)
+		a.w.tell(l, l.told, &now)
 		a.w.startAdding(a, l, now.holder)
 	case api.CampaignRenewed:
 		if acts && x.number == p.number {
 			now.until = max(now.until, x.until)
 		}
 		a.w.acts(l, now)
-		a.w.tell(l, &now)
+		a.w.tell(l, l.told, &now)
 	case api.CampaignRevoked:
 		if chance(a.rng, a.w.plan.heeds) {
 			a.stopSoon(l, p, func() { _ = a.registry.Receipt(p.k.ID(), p.k.Election(), now.term, "", anybody) })
@@ -193,14 +206,14 @@ func (a *agent) read(e int, line api.CampaignEvent) {
 func anybody(uint32) bool { return true }
 
 // tell records that a program was notified of a term, and checks that no other one was (K4d).
-func (w *world) tell(l *contestLog, x *actor) {
+func (w *world) tell(l *contestLog, told map[election.Term]int, x *actor) {
 	if !w.plan.lives || !w.plan.quorum {
 		return
 	}
-	if other, known := l.told[x.term]; known && other != x.number {
-		w.fail("K4d", "two programs of %s were notified of term %d of %s", x.host.peer, x.term, l.name)
+	if other, known := told[x.term]; known && other != x.number {
+		w.fail("K4d", "two of %s were notified of term %d of %s", x.host.peer, x.term, l.name)
 	}
-	l.told[x.term] = x.number
+	told[x.term] = x.number
 }
 
 // goOn has each program of the host resume after a while, or have ended meanwhile, or never come

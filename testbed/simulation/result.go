@@ -53,6 +53,7 @@ type Stats struct {
 	Lives       int            // lives that began with the record of the one before
 	Carried     int            // leaderships that such a life found on record and led on
 	Resumed     int            // programs that resumed under such a life
+	Companions  int            // runs of companions that set something up
 	Counted     int            // operations on the counter that tokens guard
 	Refused     int            // operations that the counter refused for an old token
 	Terms       int            // terms used up, in all elections
@@ -100,9 +101,9 @@ func (s Stats) String() string {
 	fmt.Fprintf(&b, "elections held %d, votes asked for %d times, leaderships won %d (%d began beside a predecessor cut off or paused)\n"+
 		"terms %d (%d overtaken by their own holder), rosters changed %d, writes cut short %d, taken back by a power cut %d, given away by a stuck disk %d, by a late agent %d\n"+
 		"elections that come and go led %d times, forgotten %d times; worlds left without a majority %d; agents barred %d (%d met their former cluster), data directories used twice %d\n"+
-		"lives started with a record %d: %d leaderships carried on, %d programs resumed\n"+
+		"lives started with a record %d: %d leaderships carried on, %d programs resumed; runs of companions %d\n"+
 		"operations on the guarded counter %d, refused for an old token %d\nfaults %d:",
-		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.TakenBack, s.Stuck, s.Late, s.Short, s.Forgotten, s.Unpromised, s.Barred, s.Former, s.Taken, s.Lives, s.Carried, s.Resumed, s.Counted, s.Refused, s.Injected())
+		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.TakenBack, s.Stuck, s.Late, s.Short, s.Forgotten, s.Unpromised, s.Barred, s.Former, s.Taken, s.Lives, s.Carried, s.Resumed, s.Companions, s.Counted, s.Refused, s.Injected())
 	sep := ""
 	for _, k := range slices.Sorted(maps.Keys(s.Faults)) {
 		fmt.Fprintf(&b, "%s %s %d", sep, k, s.Faults[k])

@@ -12,10 +12,11 @@ import (
 
 // fault is one kind of trouble. Each seed draws which kinds happen, and how often.
 type fault struct {
-	name    string
-	changes change
-	lives   bool // only in worlds where agents keep a record
-	strike  func(*world, *rand.Rand)
+	name       string
+	changes    change
+	lives      bool // only in worlds where agents keep a record
+	companions bool // only in worlds with companions
+	strike     func(*world, *rand.Rand)
 }
 
 // change is a set of ways in which a kind of fault, or a seed, changes the voters.
@@ -65,6 +66,8 @@ func faultKinds() []fault {
 		{name: "death", lives: true, strike: (*world).perish},
 		{name: "upgrade", lives: true, strike: (*world).upgrade},
 		{name: "hang", lives: true, strike: (*world).hang},
+		{name: "companion's death", companions: true, strike: (*world).killCompanion},
+		{name: "reloaded hooks", companions: true, strike: (*world).reloadHooks},
 	}
 }
 
