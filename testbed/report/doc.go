@@ -8,6 +8,5 @@
 //
 // The package draws what a recording or a bench report says, and judges nothing. Where there is
 // too much to draw, leaders and faults stay, and of these the newest; an overlap is never left
-// out. A recording of real agents has no single messages, only their counts. Messages are drawn
-// from simulated runs.
+// out. A recording has no single messages, only their counts.
 package report

@@ -30,8 +30,7 @@ type Page struct {
 	Facts     []string // a line each, under the title
 	Recording *observe.Recording
 	Bench     *bench.Report
-	Before    *bench.Report       // to compare Bench with
-	Diagrams  []spacetime.Diagram // messages of simulated runs
+	Before    *bench.Report // to compare Bench with
 }
 
 func Write(w io.Writer, p Page) error {
@@ -72,7 +71,6 @@ type view struct {
 	Charts    []drawn
 	Figures   []bench.Row
 	Compared  string // Bench and Before, as a table
-	Diagrams  []diagram
 }
 
 // card is one number in the head of the page.
@@ -109,8 +107,7 @@ func (p Page) view() (view, error) {
 			v.Compared = p.Bench.Table(p.Before)
 		}
 	}
-	v.Diagrams, err = drawings(p.Diagrams)
-	return v, err
+	return v, nil
 }
 
 func drawings(all []spacetime.Diagram) (done []diagram, err error) {
