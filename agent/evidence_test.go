@@ -35,7 +35,7 @@ func TestTheHistorySaysWhatWasKnownOfALostLeader(t *testing.T) {
 			return out
 		}
 		r.start(t)
-		r.views <- membership.View{Members: []membership.Member{{Member: election.Member{Peer: "b", Name: "bee"}, Status: membership.Suspect}}}
+		r.views <- membership.View{Members: []membership.Member{{Member: election.Member{Peer: "b", Name: "bee"}, Status: membership.Alive}}}
 		<-time.After(300 * time.Millisecond)
 		r.hear(transport.Connected{Peer: "b"})
 		r.hear(transport.Message{Peer: "b"})
@@ -53,7 +53,7 @@ func TestTheHistorySaysWhatWasKnownOfALostLeader(t *testing.T) {
 			t.Fatalf("the history is %+v", got)
 		}
 		const want = "bee led in term 4, last heard 150ms earlier, its lease had 850ms left, " +
-			"its connection had closed 50ms earlier, gossip: suspect; 2 of 3 voters can be reached, 2 needed"
+			"its connection had closed 50ms earlier, gossip: alive; 2 of 3 voters can be reached, 2 needed"
 		if silent := time.Duration(got[1].BoottimeNS - got[1].HeardBoottimeNS); silent != 150*time.Millisecond {
 			t.Errorf("the leader was last heard %s before", silent)
 		}

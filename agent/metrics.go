@@ -171,7 +171,7 @@ func (r *reader) cluster(gauge func(*prometheus.Desc, float64, ...string)) {
 	gauge(r.desc.voters, float64(q.Voters))
 	gauge(r.desc.reachable, float64(q.Reachable))
 	gauge(r.desc.peers, float64(len(p.Connected)))
-	count := map[membership.Status]int{membership.Alive: 0, membership.Suspect: 0, membership.Dead: 0, membership.Left: 0}
+	count := map[membership.Status]int{membership.Alive: 0, "suspect": 0, membership.Dead: 0, membership.Left: 0}
 	for _, members := range [][]membership.Member{p.View.Members, p.View.Departed} {
 		for _, m := range members {
 			count[m.Status]++

@@ -50,7 +50,6 @@ func (p *presence) update(now election.Instant, v *membership.View, heard map[el
 	members := make([]present, 0, len(v.Members))
 	for _, m := range v.Members {
 		names[m.Name] = true
-		m.Suspected = m.Status == membership.Suspect
 		members = append(members, present{Member: m})
 	}
 	dead := map[election.PeerID]election.Instant{}

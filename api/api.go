@@ -106,7 +106,7 @@ type Member struct {
 // The statuses of a member.
 const (
 	StatusAlive   = "alive"
-	StatusSuspect = "suspect"
+	StatusSuspect = "suspect" // no longer sent
 	StatusDead    = "dead"
 	StatusLeft    = "left"
 )

@@ -13,7 +13,7 @@ const (
 	askTimes  = 5
 	// patientFor is how long a node that answers nothing must be listed as live until it
 	// counts as there: others hear it. If it were a recording, they would have missed it.
-	patientFor = 30 * time.Second
+	patientFor = 2 * time.Minute
 )
 
 // asker finds out whether nodes that are listed as live are there. It asks each by its
@@ -72,7 +72,7 @@ func (a *asker) ask(doubted []Member, live map[string]bool, now time.Time) {
 			q = &question{since: now}
 			a.nodes[node] = q
 		}
-		q.answered = q.answered || m.Status == Alive && now.Sub(q.since) >= patientFor
+		q.answered = q.answered || now.Sub(q.since) >= patientFor
 		if q.busy || q.answered || a.busy >= maxAsking {
 			continue
 		}

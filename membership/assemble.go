@@ -95,7 +95,7 @@ func (a *assembler) split(seen []sighting) (live, gone []Member) {
 		}
 		m = m.cloned()
 		m.GossipAddr, m.Status = s.addr, s.status
-		if s.status == Alive || s.status == Suspect {
+		if s.status == Alive {
 			live = append(live, m)
 		} else {
 			gone = append(gone, m)

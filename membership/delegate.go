@@ -2,7 +2,9 @@ package membership
 
 import (
 	"bytes"
+	"cmp"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,14 +25,26 @@ type delegate struct {
 
 	mu     sync.Mutex
 	opened map[string]opened
-	pings  map[string]ping // the last one answered, by node
+	pings  map[string]ping     // the last one answered, by node
+	nodes  map[string]sighting // what memberlist lists, by node
+	leaves map[string]bool     // nodes that announced that they leave
+	kept   time.Duration       // for how long memberlist lists a dead node
+}
+
+// sighting is a node as memberlist lists it. Memberlist has no call for that: Members mixes
+// alive with suspect, omits the dead, and returns pointers into what memberlist changes.
+type sighting struct {
+	node   string
+	addr   netip.AddrPort
+	meta   []byte
+	status Status
+	since  time.Time
 }
 
 // ping is the last probe that a node answered.
 type ping struct {
 	rtt      time.Duration
-	at       time.Time // of the answer, else when the node came into the list
-	answered time.Time // zero: no answer yet
+	answered time.Time
 }
 
 // opened is the outcome of verifying a node's advertisement. It is kept because the same
@@ -48,7 +62,7 @@ func newDelegate(n *notary, self string) *delegate {
 	return &delegate{
 		notary: n, self: self,
 		poke: make(chan struct{}, 1), forged: make(chan hint, 16),
-		opened: map[string]opened{}, pings: map[string]ping{},
+		opened: map[string]opened{}, pings: map[string]ping{}, nodes: map[string]sighting{}, leaves: map[string]bool{},
 	}
 }
 
@@ -105,9 +119,50 @@ func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	return nil
 }
 
-func (d *delegate) NotifyJoin(*memberlist.Node)   { d.live.Add(1); d.changed() }
-func (d *delegate) NotifyLeave(*memberlist.Node)  { d.live.Add(-1); d.changed() }
-func (d *delegate) NotifyUpdate(*memberlist.Node) { d.changed() }
+func (d *delegate) NotifyJoin(n *memberlist.Node)   { d.live.Add(1); d.saw(n, Alive) }
+func (d *delegate) NotifyLeave(n *memberlist.Node)  { d.live.Add(-1); d.saw(n, Dead) }
+func (d *delegate) NotifyUpdate(n *memberlist.Node) { d.saw(n, Alive) }
+
+// saw keeps how memberlist lists a node from now on.
+func (d *delegate) saw(n *memberlist.Node, status Status) {
+	d.mu.Lock()
+	if d.nodes[n.Name].status != Alive { // it comes back
+		delete(d.leaves, n.Name)
+	}
+	if status == Dead && d.leaves[n.Name] {
+		status = Left
+	}
+	d.nodes[n.Name] = sighting{node: n.Name, addr: nodeAddr(n), meta: bytes.Clone(n.Meta), status: status, since: time.Now()}
+	d.mu.Unlock()
+	d.changed()
+}
+
+// left takes an announcement of a node that leaves, before memberlist gets it. Memberlist does
+// not say whether a node left or died.
+func (d *delegate) left(node string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, listed := d.nodes[node]; listed {
+		d.leaves[node] = true
+	}
+}
+
+// seen returns all nodes that memberlist lists, dead ones included for a while.
+func (d *delegate) seen(now time.Time) []sighting {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]sighting, 0, len(d.nodes))
+	for node, s := range d.nodes {
+		if s.status != Alive && now.Sub(s.since) > d.kept {
+			delete(d.nodes, node)
+			delete(d.leaves, node)
+			continue
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b sighting) int { return cmp.Compare(a.node, b.node) })
+	return all
+}
 
 // NodeMeta returns this agent's advertisement. Memberlist would panic if it were longer than
 // the limit; notary.seal has made sure that it is not.
@@ -123,17 +178,7 @@ func (d *delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, _ [
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, ok := d.pings[n.Name]; ok || len(d.pings) < maxMembers {
-		now := time.Now()
-		d.pings[n.Name] = ping{rtt: rtt, at: now, answered: now}
-	}
-}
-
-// expect has the silence of a newly listed node count from now on.
-func (d *delegate) expect(node string, now time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, ok := d.pings[node]; !ok && len(d.pings) < maxMembers {
-		d.pings[node] = ping{at: now}
+		d.pings[n.Name] = ping{rtt: rtt, answered: time.Now()}
 	}
 }
 
@@ -150,20 +195,6 @@ func (d *delegate) answeredSince(node string, at time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.pings[node].answered.After(at)
-}
-
-// longestSilent returns the last answer of the node whose last answer is the longest ago;
-// now if there is no node.
-func (d *delegate) longestSilent(now time.Time) time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	first := now
-	for _, p := range d.pings {
-		if p.at.Before(first) {
-			first = p.at
-		}
-	}
-	return first
 }
 
 // forget drops what is kept of nodes that memberlist no longer lists.

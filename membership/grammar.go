@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+
+	"github.com/hashicorp/memberlist"
 )
 
 // A message of memberlist is a byte for its kind, and a map of field names to numbers,
@@ -70,7 +72,7 @@ func (c *cursor) next(n int) ([]byte, error) {
 
 // checkPacket reports why memberlist should not get this packet. Its label and encryption
 // are already removed.
-func checkPacket(b []byte) error {
+func checkPacket(b []byte, left func(node string)) error {
 	if len(b) >= 5 && b[0] == sayCRC {
 		if crc32.ChecksumIEEE(b[5:]) != binary.BigEndian.Uint32(b[1:5]) {
 			return errors.New("its checksum does not match")
@@ -81,7 +83,7 @@ func checkPacket(b []byte) error {
 		return errShort
 	}
 	if b[0] != sayCompound {
-		return checkPart(b)
+		return checkPart(b, left)
 	}
 	c := cursor(b[1:])
 	count, err := c.next(1)
@@ -97,7 +99,7 @@ func checkPacket(b []byte) error {
 		if err != nil {
 			return err
 		}
-		if err := checkPart(part); err != nil {
+		if err := checkPart(part, left); err != nil {
 			return err
 		}
 	}
@@ -105,7 +107,7 @@ func checkPacket(b []byte) error {
 }
 
 // checkPart looks at one message of a packet.
-func checkPart(b []byte) error {
+func checkPart(b []byte, left func(node string)) error {
 	if len(b) == 0 {
 		return errShort
 	}
@@ -122,20 +124,26 @@ func checkPart(b []byte) error {
 	if b[0] == sayAlive && !f.versions {
 		return errVersions
 	}
-	return f.incarnation(b[0] == saySuspect || b[0] == sayDead)
+	if err := f.incarnation(b[0] == saySuspect || b[0] == sayDead); err != nil {
+		return err
+	}
+	if b[0] == sayDead && f.node == f.from {
+		left(f.node)
+	}
+	return nil
 }
 
 // checkStream reads one message of a stream, and reports why memberlist should not get it.
 // Label and encryption are already removed. An answer is a message on a stream that this
 // agent opened.
-func checkStream(s source, answer bool) error {
+func checkStream(s source, answer bool, left func(node string)) error {
 	kind, err := s.next(1)
 	if err != nil {
 		return err
 	}
 	switch k := kind[0]; {
 	case k == sayState:
-		return checkState(s)
+		return checkState(s, left)
 	case k == sayPing && !answer, (k == sayAck || k == sayError) && answer:
 		_, err := readFields(s)
 		return err
@@ -145,7 +153,7 @@ func checkStream(s source, answer bool) error {
 }
 
 // checkState reads an exchange: a header, and as many nodes as it announces.
-func checkState(s source) error {
+func checkState(s source, left func(node string)) error {
 	head, err := readFields(s)
 	if err != nil {
 		return err
@@ -164,15 +172,19 @@ func checkState(s source) error {
 		if err := f.incarnation(f.state != 0); err != nil { // 0 is alive
 			return err
 		}
+		if memberlist.NodeStateType(f.state) == memberlist.StateLeft {
+			left(f.name)
+		}
 	}
 	return nil
 }
 
-// fields are the numbers of a map that must be bounded, and whether the map gives the
-// versions of this release.
+// fields are the numbers of a map that must be bounded, whether the map gives the versions of
+// this release, and whom it is about.
 type fields struct {
 	nodes, userState, state, incarnations uint64
 	versions                              bool
+	name, node, from                      string // of a node in an exchange; of a node that is gone, and who says so
 }
 
 func (f fields) incarnation(accuses bool) error {
@@ -217,6 +229,12 @@ func readFields(s source) (fields, error) {
 			f.incarnations = number
 		case "Vsn":
 			f.versions = string(text) == versions
+		case "Name":
+			f.name = string(text)
+		case "Node":
+			f.node = string(text)
+		case "From":
+			f.from = string(text)
 		}
 	}
 	return f, nil

@@ -18,6 +18,7 @@ import (
 // panic. Without a cluster key only the form is checked.
 type guard struct {
 	label string
+	left  func(node string)             // takes nodes that announce, with the key, that they leave
 	keys  atomic.Pointer[[]cipher.AEAD] // nil: no encryption
 }
 
@@ -116,7 +117,7 @@ func (g *guard) packet(b, scratch []byte) *fault {
 		}
 		rest = plain
 	}
-	if err := checkPacket(rest); err != nil {
+	if err := checkPacket(rest, g.left); err != nil {
 		return &fault{faultMessage, err.Error()}
 	}
 	return nil
@@ -165,7 +166,7 @@ func (g *guard) message(in *intake, answer bool) ([]byte, *fault) {
 	case kind == sayError && answer:
 		return nil, in.refusal()
 	}
-	if err := checkStream(in, answer); err != nil {
+	if err := checkStream(in, answer, g.left); err != nil {
 		return nil, in.fault(err)
 	}
 	return in.buffer, nil
@@ -192,7 +193,7 @@ func (g *guard) sealed(in *intake, answer bool) ([]byte, *fault) {
 		return nil, &fault{kind: faultKey}
 	}
 	c := cursor(plain)
-	if err := checkStream(&c, answer); err != nil {
+	if err := checkStream(&c, answer, g.left); err != nil {
 		return nil, &fault{faultMessage, err.Error()}
 	}
 	return in.buffer[:start+5+int(length)], nil

@@ -124,7 +124,7 @@ func deadly() map[string][]byte {
 // does a message of the encryption that trusts a byte of the sender's.
 func TestTheGuardLetsNothingDeadlyThrough(t *testing.T) {
 	const name = "test"
-	g := &guard{label: name}
+	g := &guard{label: name, left: func(string) {}}
 	key := testConfig(1).Key
 	if err := g.setKeys([][]byte{key}); err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package membership
 
 import (
 	"errors"
-	"log/slog"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -22,8 +21,6 @@ type loop struct {
 	last     View                    // last published
 	lastRTT  time.Time               // when round trips were last published
 	stale    bool                    // something changed since the last reading
-	done     time.Time               // when the last reading ended
-	members  int                     // how many it found
 	readAt   time.Time               // no change causes a reading before then
 	pollAt   time.Time               // when the list is read even without a change
 	searchAt time.Time               // when the joiner wants to look again
@@ -35,11 +32,7 @@ const (
 	// readRest keeps readings of a list that changes below a fifth of the time.
 	readRest    = 4
 	readRestMin = 2 * time.Millisecond
-	// pollMembers is how many members the list may have before it is polled less often
-	// than once in each probe interval. With more members a reading costs more, and a
-	// suspicion lasts longer.
-	pollMembers = 10
-	// calmPolls is how many probe intervals pass between readings when all is well.
+	// calmPolls is how many probe intervals pass between readings when nothing changes.
 	calmPolls = 5
 )
 
@@ -88,7 +81,7 @@ func (l *loop) run() {
 		if l.m.isLeaving() {
 			continue // to memberlist this agent is gone already: no view would hold it
 		}
-		if l.stale && !now.Before(l.readAt) || !now.Before(l.pollAt) || !now.Before(l.suspectAt(now)) {
+		if l.stale && !now.Before(l.readAt) || !now.Before(l.pollAt) {
 			l.read(now)
 		}
 		l.searchAt = l.joiner.start(l.m.ctx, now, l.listed)
@@ -106,26 +99,17 @@ func (l *loop) wake(now time.Time) time.Time {
 	if l.searchAt.Before(at) {
 		at = l.searchAt
 	}
-	if suspect := l.suspectAt(now); suspect.Before(at) {
-		at = suspect
-	}
 	return later(at, now)
 }
 
 // read reads memberlist's list and publishes the view that results.
 func (l *loop) read(now time.Time) {
-	seen, err := l.m.mirror.read()
-	done := time.Now()
-	rest := max(readRestMin, readRest*done.Sub(now))
-	l.readAt = done.Add(rest)
-	l.done, l.members = done, len(seen)
-	l.pollAt = done.Add(max(calmPolls*l.m.timing.probeInterval, rest))
-	if err != nil {
-		if l.m.ctx.Err() == nil {
-			l.m.tap.log.Log(l.m.ctx, slog.LevelDebug, "keep the last view", "err", err)
-		}
-		return
-	}
+	seen := l.m.del.seen(now)
+	defer func() { // also of what the reading takes
+		done := time.Now()
+		l.readAt = done.Add(max(readRestMin, readRest*done.Sub(now)))
+		l.pollAt = done.Add(calmPolls * l.m.timing.probeInterval)
+	}()
 	l.stale = false
 	l.listed = map[netip.AddrPort]bool{}
 	nodes, live := map[string]bool{}, map[string]bool{}
@@ -135,11 +119,8 @@ func (l *loop) read(now time.Time) {
 			seen[i].status = Left
 		}
 		nodes[s.node] = true
-		if s.status == Alive || s.status == Suspect {
+		if s.status == Alive {
 			l.listed[s.addr], live[s.node] = true, true
-			if !l.m.wire.isSelf(s.addr) {
-				l.m.del.expect(s.node, now)
-			}
 		}
 	}
 	l.m.del.forget(func(node string) bool { return nodes[node] })
@@ -163,17 +144,6 @@ func (l *loop) read(now time.Time) {
 		l.joiner.hurry(now)
 	}
 	l.publish(view, now)
-}
-
-// suspectAt is when to check for suspected members, since memberlist has no event for that: a
-// round of probes visits each member once.
-func (l *loop) suspectAt(now time.Time) time.Time {
-	probe := l.m.timing.probeInterval
-	due := l.m.del.longestSilent(now).Add(time.Duration(l.members) * probe)
-	if l.members > pollMembers {
-		probe = min(probe*time.Duration(l.members)/pollMembers, calmPolls*probe)
-	}
-	return later(due, l.done.Add(probe))
 }
 
 // publish puts the view into its slot if it shows something new.

@@ -20,9 +20,8 @@ type Settings struct {
 type Status string
 
 const (
-	Alive   Status = "alive"
-	Suspect Status = "suspect" // it did not answer, and may still show that it is alive
-	Dead    Status = "dead"    // it did not show that in time
+	Alive Status = "alive"
+	Dead  Status = "dead" // it did not answer, and did not show in time that it is alive
 	// Left is a member that left, or that was shut out: it has not answered since a cluster
 	// key was removed, so nothing shows that it has the new one.
 	Left Status = "left"
@@ -44,7 +43,7 @@ type Member struct {
 // View is an immutable snapshot of the cluster as this agent sees it. Receivers
 // must not change what it points to.
 type View struct {
-	// Members are the alive and suspect members, sorted by peer ID. Each peer has one
+	// Members are the live members, sorted by peer ID. Each peer has one
 	// entry, this agent included.
 	Members []Member
 	// Departed are the members that last died or left, sorted by peer ID: at most 64,
@@ -59,7 +58,6 @@ func (v View) Election() election.View {
 	members := make([]election.Member, len(v.Members))
 	for i, m := range v.Members {
 		members[i] = m.Member
-		members[i].Suspected = m.Status == Suspect
 	}
 	return election.View{Members: members}
 }

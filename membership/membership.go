@@ -26,7 +26,6 @@ type Membership struct {
 	del    *delegate
 	wire   *wire
 	list   *memberlist.Memberlist
-	mirror *mirror
 	keys   *keyring
 
 	views  chan View // one slot, newest only
@@ -85,7 +84,8 @@ func New(cfg Config) (*Membership, error) {
 // open binds, signs the first advertisement and starts memberlist.
 func (m *Membership) open() error {
 	logger := log.New(m.tap, "", 0)
-	g := &guard{label: m.cfg.Cluster}
+	m.del = newDelegate(m.notary, gossipName(m.cfg.Self.Member))
+	g := &guard{label: m.cfg.Cluster, left: m.del.left}
 	keys, err := newKeyring(g, m.cfg.Key, m.cfg.OtherKeys)
 	if err != nil {
 		return err
@@ -112,17 +112,14 @@ func (m *Membership) start(logger *log.Logger) error {
 	if err != nil {
 		return err
 	}
-	m.del = newDelegate(m.notary, gossipName(m.self.Member))
 	m.del.meta.Store(&meta)
 	cfg := m.listConfig(logger)
+	m.del.kept = cfg.GossipToTheDeadTime
 	m.del.slow = newSuspicion(cfg, time.Now())
 	if m.list, err = memberlist.Create(cfg); err != nil {
 		return fmt.Errorf("start memberlist: %w", err)
 	}
 	m.del.slow.list.Store(m.list)
-	if m.mirror, err = newMirror(m.wire, cfg); err != nil {
-		return errors.Join(err, m.list.Shutdown())
-	}
 	return nil
 }
 
@@ -275,7 +272,7 @@ func (m *Membership) Close() error {
 		<-leaving // memberlist panics if it is shut down while it leaves
 	}
 	m.cancel()
-	err := errors.Join(m.list.Shutdown(), m.mirror.close())
+	err := m.list.Shutdown()
 	m.running.Wait()
 	if err != nil {
 		return fmt.Errorf("close membership: %w", err)

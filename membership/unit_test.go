@@ -200,7 +200,7 @@ func TestSameNodesGiveTheSameViewInAnyOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 1)
-		seen = append(seen, sighting{gossipName(cfg.Self.Member), addr, meta, []Status{Alive, Suspect, Dead, Left}[i%4]})
+		seen = append(seen, sighting{node: gossipName(cfg.Self.Member), addr: addr, meta: meta, status: []Status{Alive, Alive, Dead, Left}[i%4]})
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
 	var first View
@@ -267,36 +267,6 @@ func TestMemberlistsLinesAreLogged(t *testing.T) {
 	}
 	for range 2 * logQueue { // nobody drains: must not block
 		_, _ = tap.Write([]byte("[WARN] memberlist: " + strings.Repeat("long", 1000)))
-	}
-}
-
-func BenchmarkReadState(b *testing.B) {
-	for _, size := range []int{3, 50} {
-		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			m, err := New(testConfig(1))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer func() { _ = m.Close() }()
-			for i := range size - 1 {
-				o, err := New(testConfig(uint64(i + 2)))
-				if err != nil {
-					b.Fatal(err)
-				}
-				_, _ = o.list.Join([]string{m.Addr().String()})
-				defer func() { _ = o.Close() }()
-			}
-			other, err := newMirror(m.wire, m.listConfig(nil))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer func() { _ = other.close() }()
-			for b.Loop() {
-				if _, err := other.read(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
 

@@ -226,22 +226,6 @@ func (w *wire) dialer(timeout time.Duration) net.Dialer {
 	return d
 }
 
-// loop returns a stream that leads back to the memberlist of this wire, without a socket in
-// between.
-func (w *wire) loop() (net.Conn, error) {
-	near, far := net.Pipe()
-	n, err := w.track(near, nil)
-	if err != nil {
-		return nil, err
-	}
-	f, err := w.track(far, nil)
-	if err != nil {
-		return nil, err
-	}
-	w.hand(f)
-	return n, nil
-}
-
 // isSelf reports whether the address is this agent's own gossip port.
 func (w *wire) isSelf(a netip.AddrPort) bool {
 	if a == w.advertise {

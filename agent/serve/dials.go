@@ -55,7 +55,7 @@ func (o others) dials(ctx context.Context, to election.PeerID) []api.Dial {
 // pingAll tries the way to each other agent over UDP: the caller can dial TCP itself.
 func (o others) pingAll() []api.Dial {
 	others := slices.DeleteFunc(slices.Clone(o.Picture().View.Members), func(m membership.Member) bool {
-		return m.Peer == o.Self.Peer || m.Status != membership.Alive && m.Status != membership.Suspect
+		return m.Peer == o.Self.Peer || m.Status != membership.Alive
 	})
 	all := make([]api.Dial, len(others))
 	var pinging sync.WaitGroup

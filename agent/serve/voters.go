@@ -146,7 +146,7 @@ func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api
 // liveNamed returns the live agent that has the name but not the given identity.
 func (p *Picture) liveNamed(name string, not election.PeerID) (election.PeerID, bool) {
 	for _, m := range p.View.Members {
-		if m.Name == name && m.Peer != not && (m.Status == membership.Alive || m.Status == membership.Suspect) {
+		if m.Name == name && m.Peer != not && m.Status == membership.Alive {
 			return m.Peer, true
 		}
 	}
