@@ -1,9 +1,6 @@
 package agent
 
 import (
-	"errors"
-	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,7 +9,6 @@ import (
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 )
 
 // former is what an earlier life left of payments, which it led in term 4.
@@ -22,18 +18,6 @@ func former(a record.Actors) *record.Past {
 			{Election: pay, Highest: 4, Term: 4, Until: election.Instant(lease), Priority: 100}}}},
 		Actors: map[election.Name]record.Actors{pay: a},
 	}
-}
-
-// reborn is a rig whose core leads on.
-func reborn(t *testing.T, past *record.Past) *rig {
-	t.Helper()
-	r := newRig(t, nil)
-	r.status.Quorum.Enabled = true
-	r.status.Contests = []*elector.ContestStatus{{Election: pay, State: elector.Leading, Leader: r.loop.self, Term: 4, ValidUntil: election.Instant(lease)}}
-	r.loop.past = past
-	r.loop.campaigns = campaign.New(campaign.Config{Priority: 100, NewID: newCampaignID, Step: lease / 10, Past: ledBefore(past, true)})
-	r.loop.publish(r.loop.clock())
-	return r
 }
 
 // What is on record of a program is there before it can read the line.
@@ -59,14 +43,4 @@ func TestTheActorsAreOnRecordBeforeTheProgramIsTold(t *testing.T) {
 			t.Errorf("told %q", got)
 		}
 	})
-}
-
-// readFile returns what a hook wrote, if it did.
-func readFile(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
-	return string(text)
 }

@@ -181,7 +181,7 @@ func TestALogThatIsWrittenAnewSaysTheSame(t *testing.T) {
 		t.Errorf("up to %d bytes, now %d, kept %t", longest, r.end, r.Kept())
 	}
 	die(t, r)
-	r, past := begin(t, c)
+	_, past := begin(t, c)
 	if len(past.Rows) != 1002 || past.Rows[1000].Until != l.Rows[999].Until || !reflect.DeepEqual(past.Actors, map[election.Name]Actors{"payments": acting}) || !reflect.DeepEqual(past.Voters, places) {
 		t.Errorf("%d rows, %+v", len(past.Rows), past.Actors)
 	}

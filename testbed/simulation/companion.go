@@ -14,7 +14,6 @@ import (
 // when the companion dies. It is judged like a program: it acts until the last deadline that its
 // companion was sent, unless a run for the end of the leadership has undone it before.
 
-// companion is the process of a host that acts beside its programs.
 type companion struct {
 	number int // of the process; 0: it does not run
 	acts   []bool
@@ -31,7 +30,6 @@ type run struct {
 	leads bool  // it was not asked to stop since
 }
 
-// elections are those in which the companion acts, as its configuration says.
 func (a *agent) besides() (names []string) {
 	for e, acts := range a.companion.acts {
 		if acts {
@@ -41,8 +39,7 @@ func (a *agent) besides() (names []string) {
 	return names
 }
 
-// accompany starts the host's companion, if it has something to do and does not run, and connects
-// it to the agent.
+// accompany starts the host's companion, if it has something to do, and connects it to the agent.
 func (a *agent) accompany() {
 	c := &a.companion
 	switch {
@@ -60,8 +57,7 @@ func (a *agent) accompany() {
 	a.call(a.join)
 }
 
-// join connects the companion. It goes on with what it was sent before, unless its deadline has
-// passed.
+// join connects the companion. It goes on with what it was sent, unless its deadline has passed.
 func (a *agent) join() {
 	c, names := &a.companion, a.besides()
 	if c.number == 0 || c.k != nil && c.life == a.life || len(names) == 0 {
@@ -82,8 +78,7 @@ func (a *agent) join() {
 	c.k, c.life = k, a.life
 }
 
-// cleanUp has a companion that starts undo what the one before has left, unless it is sent
-// something meanwhile.
+// cleanUp has a new companion undo what the one before has left, unless it is sent something.
 func (a *agent) cleanUp() {
 	for e := range a.runs {
 		turn := a.runs[e].turn
@@ -91,7 +86,6 @@ func (a *agent) cleanUp() {
 	}
 }
 
-// inRun does something later, unless the run was ended by then.
 func (a *agent) inRun(e, turn int, after time.Duration, do func(*run)) {
 	number, epoch := a.companion.number, a.clock.epoch
 	a.w.after(after, func() {
@@ -156,7 +150,6 @@ func (r *run) sets() {
 	}
 }
 
-// undo has a run for the end of a leadership undo what there is.
 func (r *run) undo() {
 	if r.log == nil {
 		return
@@ -185,8 +178,7 @@ func (a *agent) endCompanion() {
 	}
 }
 
-// killCompanion kills the companion, at times together with its agent. Its keeper starts it again
-// a little later.
+// killCompanion kills the companion, at times with its agent. Its keeper starts it again.
 func (w *world) killCompanion(r *rand.Rand) {
 	a, together, lasts, lost := w.victim(r), chance(r, 0.5), w.lasts(r), chance(r, 0.1)
 	down := pick(r, 0, around(r, w.plan.timing.Heartbeat/4), lasts)
