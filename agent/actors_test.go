@@ -11,15 +11,6 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// former is what an earlier life left of payments, which it led in term 4.
-func former(a record.Actors) *record.Past {
-	return &record.Past{
-		Past: election.Past{LifeRecord: election.LifeRecord{Rows: []election.Authority{
-			{Election: pay, Highest: 4, Term: 4, Until: election.Instant(lease), Priority: 100}}}},
-		Actors: map[election.Name]record.Actors{pay: a},
-	}
-}
-
 // What is on record of a program is there before it can read the line.
 func TestTheActorsAreOnRecordBeforeTheProgramIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
