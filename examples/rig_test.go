@@ -108,8 +108,8 @@ func start(t *testing.T, settings func(name string) string, under ...string) *tr
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		m := &member{name: name, dir: dir, socket: filepath.Join(dir, "s"), log: &logbook{}}
 		m.client = client.New(m.socket)
-		config := fmt.Sprintf("name: %s\ndata-dir: %s/data\nsocket: %s\ngossip-port: %d\npeer-port: %d\njoin: [\"127.0.0.1:%d\"]\nvoters: [a, b, c]\nkeeper: false\n%s",
-			name, dir, m.socket, ports[2*i], ports[2*i+1], ports[0], settings(name))
+		config := fmt.Sprintf("name: %s\ndata-dir: %s/data\nsocket: %s\ngossip-port: %d\npeer-port: %d\njoin: [\"127.0.0.1:%d\"]\nvoters: [a, b, c]\nkeeper: %t\n%s",
+			name, dir, m.socket, ports[2*i], ports[2*i+1], ports[0], strings.Contains(settings(name), "on-change"), settings(name)) // a keeper runs hooks
 		file := filepath.Join(dir, "agent.yaml")
 		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 			t.Fatal(err)

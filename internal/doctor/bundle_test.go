@@ -46,9 +46,9 @@ func TestABundleHasNoKeyAndNoSecretInIt(t *testing.T) {
 	c := agent.Default()
 	c.Name, c.DataDir, c.Socket, c.LogLevel = "a", filepath.Join(dir, "data"), filepath.Join(dir, "s"), "debug"
 	c.GossipPort, c.PeerPort, c.KeyFile = 0, 0, filepath.Join(dir, "key")
-	c.OnChange = "TOKEN='hidden1 hidden4' false --password hidden2 " + text // it fails, and the log has a line of it
+	c.OnChange = "false --password hidden2 " + text
 	c.Elections = map[string]agent.ElectionConfig{"payments": {OnChange: "true hidden3", Check: health.Check{Command: "true hidden5"}}}
-	c.HostCheck.Command = "true hidden6"
+	c.HostCheck.Command = "TOKEN='hidden1 hidden4' true hidden6"
 	if err := os.WriteFile(c.KeyFile, []byte(text+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
