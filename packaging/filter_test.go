@@ -120,7 +120,7 @@ func TestTheAgentNeedsNoMoreSystemCallsThanTheUnitAllows(t *testing.T) {
 	if out, _ := filtered(dir, "/bin/nice", "-n", "1", "true"); !strings.Contains(out, "not permitted") { // which nice only reports
 		t.Errorf("the filter does not filter: %s", out)
 	}
-	for _, of := range []string{"agent", "agent/hook"} {
+	for _, of := range []string{"agent", "internal/act/hook"} {
 		binary := filepath.Join(dir, filepath.Base(of)+".test")
 		build := exec.Command("go", "test", "-c", "-o", binary, "./"+of)
 		build.Dir = ".."
