@@ -123,7 +123,7 @@ func (l *loop) introduce(names []string, why string) {
 		}
 		c, _ := l.contest(name)
 		if leader, led := c.LeaderAt(l.clock()); !led {
-			l.campaigns.Companions().Change(name, l.nobody(name, c.Term, why))
+			l.campaigns.Companions().Change(name, l.nobody(name, 0, why))
 		} else if leader != l.self {
 			l.campaigns.Companions().Change(name, api.Change{Time: time.Now().UTC(), Type: api.ChangeLeader, Election: string(name), Term: uint64(c.Term), Reason: why,
 				Leader: picture.Leader(leader.Peer), BoottimeNS: int64(l.clock())})
