@@ -20,23 +20,23 @@ var limits = []struct {
 	code, comments int      // lines
 }{
 	// What is installed, with the client that programs use.
-	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 41755, 5873},
+	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 41663, 5853},
 	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 7514, 1254},
-	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 23918, 2397},
+	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 23912, 2397},
 }
 
 // methods are how many a receiver may have, without those of tests: a type that does
 // everything can't be read in parts. These limits only fall too.
 var methods = map[string]int{
 	"elector.Elector":          138,
-	"agent/serve.Server":       110,
+	"agent/serve.Server":       69,
 	"contest.Contest":          113,
 	"testbed/simulation.world": 217,
 }
 
 const (
 	mostMethods = 60    // of any other receiver
-	docsWords   = 60377 // README.md, docs and the folders in it
+	docsWords   = 59987 // README.md, docs and the folders in it
 )
 
 // In lines: what fits in a head. A test may be longer than a function, for its

@@ -3,7 +3,7 @@
 //
 // It is the agent's companion: a client of its socket that is sent who leads, and until when, and
 // gives its receipt once what it has run for a leadership has ended and the hook has run with
-// `none`. The agent itself starts no process.
+// `none`. So the process that elects runs no command of an operator.
 //
 // It guarantees that a run for a leadership is killed before the lease can expire, by this process
 // or by its guard, whichever of them, of the agent and of its keeper is frozen or dead; that the

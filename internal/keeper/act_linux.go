@@ -1,6 +1,8 @@
 package keeper
 
 import (
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -43,8 +45,11 @@ func (k *keeper) stepAct(now int64) {
 
 func (k *keeper) startAct(now int64) {
 	a := &k.act
+	env := slices.DeleteFunc(k.environment(), func(v string) bool { // those are the life's alone
+		return strings.HasPrefix(v, pageVariable+"=") || strings.HasPrefix(v, notifyVariable+"=")
+	})
 	pid, err := syscall.ForkExec(k.program, a.args, &syscall.ProcAttr{
-		Env: k.environment(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+		Env: env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		k.logger.Error("doyen act can't be started: hooks and checks don't run", "program", k.program, "err", err)
