@@ -22,7 +22,7 @@ const Former = "0.2.0"
 const formerCommit = "c24296a77e249583b7efd5877b8af75ccf1a7d67"
 
 // formerLacks are the settings that the release does not know.
-var formerLacks = []string{"keeper", "record-dir", "agent-check", "check", "http-api",
+var formerLacks = []string{"keeper", "act", "act-user", "hook-failures", "record-dir", "agent-check", "check", "http-api",
 	"socket-mode", "socket-group", "read-socket", "read-socket-mode", "read-socket-group"}
 
 // FindFormer returns the root of the source tree, or an error if it lacks that release.
