@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/doyen-election/doyen/agent"
@@ -77,8 +78,21 @@ func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 	}
 }
 
-// actBeside runs what acts beside the agent, and returns what ends that.
-func actBeside(c agent.Config, out io.Writer) (end func()) {
+// actBeside runs what acts beside the agent, and returns what ends that. It reads what the agent has
+// read last.
+func actBeside(c *agent.Config, out io.Writer) (end func()) {
+	var newest atomic.Pointer[agent.Config]
+	first := *c
+	newest.Store(&first)
+	if reread := c.Reread; reread != nil {
+		c.Reread = func() (agent.Config, error) {
+			again, err := reread()
+			if err == nil {
+				newest.Store(&again)
+			}
+			return again, err
+		}
+	}
 	work := func(c agent.Config) beside.Work {
 		return beside.Work{Hooks: c.Hooks(), Checks: c.Checks(), Failures: c.HookFailures}
 	}
@@ -86,11 +100,8 @@ func actBeside(c agent.Config, out io.Writer) (end func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = beside.Run(ctx, beside.Config{Client: doyen.New(c.Socket), Work: work(c), Logger: slog.New(slog.NewTextHandler(out, nil)),
-			Reread: func() (beside.Work, error) {
-				again, err := c.Reread()
-				return work(again), err
-			}})
+		_ = beside.Run(ctx, beside.Config{Client: doyen.New(c.Socket), Work: work(first), Logger: slog.New(slog.NewTextHandler(out, nil)),
+			Reread: func() (beside.Work, error) { return work(*newest.Load()), nil }})
 	}()
 	return func() {
 		cancel()

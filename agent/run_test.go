@@ -89,7 +89,7 @@ func start(t *testing.T, c agent.Config) (*http.Client, *stderr, func() error) {
 	out, ended := newStderr(" ready: "), make(chan error, 1)
 	besides := func() {}
 	if c.Acts() || c.Reread != nil {
-		besides = actBeside(c, out)
+		besides = actBeside(&c, out)
 	}
 	go func() { ended <- agent.Run(ctx, c, out) }()
 	stop := sync.OnceValue(func() error {
