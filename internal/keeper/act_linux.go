@@ -90,6 +90,8 @@ func (k *keeper) actWake(now int64) int64 {
 		return k.act.startAt
 	case k.page.state.Load() == starting && now-k.born < int64(holdLimit):
 		return now + 2*int64(holdEvery)
+	default:
+		return now + int64(tickEvery) // a reload may have brought the first hook
 	}
 	return never
 }
