@@ -69,8 +69,7 @@ func (k *keeper) actEnded(now int64, status syscall.WaitStatus) {
 	}
 	wait := time.Duration(0)
 	switch {
-	case asked:
-		a.startAt = now
+	case asked: // no life follows
 		return
 	case status.Exited():
 		wait = actAgain
@@ -86,12 +85,11 @@ func (k *keeper) actEnded(now int64, status syscall.WaitStatus) {
 func (k *keeper) actWake(now int64) int64 {
 	switch {
 	case k.pid == 0 || k.act.pid != 0 || k.asked:
+		return never
 	case len(k.act.args) > 0:
 		return k.act.startAt
 	case k.page.state.Load() == starting && now-k.born < int64(holdLimit):
 		return now + 2*int64(holdEvery)
-	default:
-		return now + int64(tickEvery) // a reload may have brought the first hook
 	}
-	return never
+	return now + int64(tickEvery) // a reload may have brought the first hook
 }
