@@ -21,7 +21,7 @@ type CampaignRequest struct {
 }
 
 // The roles of a campaign. A companion is never a candidate: it acts beside what leads on this
-// host, whoever that is, and the term is released only once it has stopped too.
+// host, and the term is released only once it has stopped too.
 const (
 	RoleCandidate = "candidate"
 	RoleCompanion = "companion"

@@ -19,7 +19,7 @@
 //
 // The file begins with "doyenrec" and the format in 4 bytes; numbers are little endian. Items follow.
 // Each is its length, its CRC-32C, the CRC-32C of these 8 bytes (4 bytes each), and a CBOR map of
-// what has changed (log.go). The first one has all that is known. At 1 MiB the log is written anew
+// what has changed (log.go). The first one has all that is known. At 1 MiB the log is rewritten
 // into another file, which is complete and locked when it takes the name; then the old one is
 // emptied. Format 1, of 0.3.0, was a mapped file.
 package record

@@ -76,7 +76,7 @@ func inFullTmpfs(dir string) error {
 	return errors.Join(fill(compactAt), full(dir))
 }
 
-// full goes on with a record beside which there is no memory: it can't be written anew, only become
+// full goes on with a record beside which there is no memory: it can't be rewritten, only become
 // longer, and then it ends.
 func full(dir string) error {
 	r, _, err := Open(config(dir, 8))

@@ -45,7 +45,7 @@ type Record struct {
 	file  *os.File // holds the lock; nil: closed
 	ended bool
 	end   int64 // of the file
-	limit int64 // beyond it the log is written anew
+	limit int64 // beyond it the log is rewritten
 	state state
 	names []election.Name // room for those of an item
 }
@@ -188,7 +188,7 @@ func encode(to []byte, it *item) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// compactAt is how large a log may become before it is written anew, unless what it says needs more.
+// compactAt is how large a log may become before it is rewritten, unless what it says needs more.
 const compactAt = 1 << 20
 
 // compact writes what the record says into a new file, and puts that in the place of the old one. If

@@ -161,7 +161,7 @@ func TestTheRecordIsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// The log is written anew again and again, and stays as long as it may be.
+// The log is rewritten again and again, and stays as long as it may be.
 func TestALogThatIsWrittenAnewSaysTheSame(t *testing.T) {
 	c := config(inTmpfs(t), 7)
 	r, _ := begin(t, c)
@@ -228,7 +228,7 @@ func TestOnlyWhatWasProlongedIs(t *testing.T) {
 	}
 }
 
-// A life that waits for the lock of a log that is then written anew waits for the new one (K2).
+// A life that waits for the lock of a log that is then rewritten waits for the new one (K2).
 func TestK2ALogThatIsWrittenAnewStaysLocked(t *testing.T) {
 	c := config(inTmpfs(t), 7)
 	r, _ := begin(t, c)

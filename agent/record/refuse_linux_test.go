@@ -321,7 +321,7 @@ func TestElectionsHaveNoBound(t *testing.T) {
 	if err := r.Write(l); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 20 { // the log is written anew
+	for i := range 20 { // the log is rewritten
 		l.Rows[i].Highest++
 		if err := r.Write(l); err != nil {
 			t.Fatal(err)
