@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.W
 		Writer:      stdout,
 		ErrWriter:   stderr,
 		HideVersion: true,
-		Commands:    []*cli.Command{upCommand(stdin), runScriptsCommand(), benchCommand(), reportCommand(), soakCommand(), simulateCommand(), mutantsCommand()},
+		Commands:    []*cli.Command{upCommand(stdin), runScriptsCommand(), benchCommand(), soakCommand(), simulateCommand(), mutantsCommand()},
 		// Only run returns the exit code: nothing else may end the process.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,

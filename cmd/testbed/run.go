@@ -29,7 +29,6 @@ func runScriptsCommand() *cli.Command {
 			"Exit codes: 0 every script passed, 1 one failed, 64 usage.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "binary", Usage: "`PATH` of the doyen to run (default: it is built)"},
-			&cli.StringFlag{Name: "record", Usage: "write what was seen, as JSON, to this `FILE`"},
 			&cli.StringFlag{Name: "report", Usage: "write what was seen, as a page to look at, to this `FILE`"},
 			&cli.IntFlag{Name: "rounds", Usage: "play each script this `NUMBER` of times", Value: 1},
 			&cli.BoolFlag{Name: "long", Usage: "let scripts last as long as their names promise"},
@@ -51,8 +50,8 @@ func runScripts(c *cli.Context) (err error) {
 		return usage("name scripts, such as testbed/scenarios/*.txtar", "no script is given")
 	case rounds < 1 || rounds > maxRunRounds:
 		return usage("`testbed run --help` lists the flags", "--rounds: %d is not between 1 and %d", rounds, maxRunRounds)
-	case !one && (c.IsSet("record") || c.IsSet("report")):
-		return usage("play one script, once", "--record and --report are for one run")
+	case !one && c.IsSet("report"):
+		return usage("play one script, once", "--report is for one run")
 	}
 	o, clean, err := scenarioOptions(c)
 	if err != nil {
@@ -92,7 +91,7 @@ func playAll(c *cli.Context, o scenario.Options, files []string, rounds int) err
 			if !r.Passed {
 				failed++
 			}
-			if err := keep(c, report.Page{Title: r.Name, Recording: r.Recording}); err != nil {
+			if err := draw(c, report.Page{Title: r.Name, Recording: r.Recording}); err != nil {
 				return err
 			}
 		}
@@ -150,18 +149,12 @@ func productBinary(c *cli.Context) (hosts.Binary, func() error, error) {
 	return hosts.Binary{Path: path}, dir.Close, nil
 }
 
-func keep(c *cli.Context, p report.Page) error {
-	if p.Recording == nil {
+// draw writes the page that --report asks for.
+func draw(c *cli.Context, p report.Page) error {
+	file := c.String("report")
+	if p.Recording == nil || file == "" {
 		return nil
 	}
-	if file := c.String("record"); file != "" {
-		if err := p.Recording.Write(file); err != nil {
-			return err
-		}
-		fmt.Fprintln(c.App.ErrWriter, "recorded in", file)
-	}
-	if file := c.String("report"); file != "" {
-		return showReport(c, file, p)
-	}
-	return nil
+	fmt.Fprintf(c.App.ErrWriter, "drawn in %s\n", file)
+	return report.WriteFile(file, p)
 }

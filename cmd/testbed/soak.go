@@ -26,10 +26,8 @@ func soakCommand() *cli.Command {
 			&cli.IntFlag{Name: "hosts", Usage: fmt.Sprintf("`NUMBER` of them, 3 to %d", hosts.MaxAgents), Value: 5},
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that the faults follow from", DefaultText: "random"},
 			&cli.BoolFlag{Name: "loopback", Usage: "no namespaces, and no faults of the network"},
-			&cli.StringFlag{Name: "record", Usage: "write what was seen to this `FILE`"},
-			&cli.StringFlag{Name: "report", Usage: "write it as a page to this `FILE`"},
+			&cli.StringFlag{Name: "report", Usage: "write what was seen, as a page, to this `FILE`"},
 			&cli.StringFlag{Name: "keep", Usage: "`FOLDER` for the logs, if something is violated", DefaultText: "a new one in the system's temporary one"},
-			&cli.BoolFlag{Name: "open", Usage: "say where the page is, and show it in a browser if there is a display"},
 		}, clusterFlags()...),
 		Action: runSoak,
 	}
@@ -53,7 +51,7 @@ func runSoak(c *cli.Context) error {
 	}
 	result, err := soak.Run(c.Context, o)
 	fmt.Fprint(c.App.Writer, result.Summary())
-	if showErr := keep(c, report.Page{Title: "Soak", Facts: result.Facts(), Recording: result.Recording}); err == nil {
+	if showErr := draw(c, report.Page{Title: "Soak", Facts: result.Facts(), Recording: result.Recording}); err == nil {
 		err = showErr
 	}
 	if err == nil && result.Violation != nil {

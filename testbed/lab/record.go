@@ -16,8 +16,8 @@ func (l *Lab) Record(name string) *observe.Recording {
 	now := boottime.Now()
 	c := l.Cluster.Hosts()[0].Config()
 	r := &observe.Recording{
-		Format: observe.RecordingFormat, Scenario: name, Algorithm: c.Algorithm, Profile: c.Profile, Quorum: c.Quorum,
-		Network: "loopback", Heartbeat: int64(c.Heartbeat), Lease: int64(c.Lease), Wall: l.wall, From: l.began, To: now,
+		Scenario: name, Algorithm: c.Algorithm, Profile: c.Profile, Quorum: c.Quorum,
+		Network: "loopback", Wall: l.wall, From: l.began, To: now,
 	}
 	if l.c.Net == hosts.Namespaces {
 		r.Network = "namespaces"

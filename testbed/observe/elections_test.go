@@ -1,7 +1,6 @@
 package observe_test
 
 import (
-	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
@@ -172,30 +171,5 @@ func TestAPauseIsTheLongestTimeInWhichNobodyActed(t *testing.T) {
 		if got, at := observe.Pause(c.spans, 10, 100); got != c.want || at != c.at {
 			t.Errorf("%s: paused for %d at %d, want %d at %d", what, got, at, c.want, c.at)
 		}
-	}
-}
-
-func TestARecordingIsReadAsItWasWritten(t *testing.T) {
-	r := observe.Recording{Format: observe.RecordingFormat, Scenario: "s", Quorum: true, From: 1, To: 9,
-		Hosts:  []observe.HostRecord{{Name: "a", Spans: []observe.StateSpan{{State: api.StateLeading, Term: 3, From: 1, To: 9}}}},
-		Faults: []observe.Fault{{What: "cut", Where: []string{"a"}, Peers: []string{"b"}, From: 2, To: 3}},
-	}
-	path := filepath.Join(t.TempDir(), "r.json")
-	if err := r.Write(path); err != nil {
-		t.Fatal(err)
-	}
-	got, err := observe.ReadRecording(path)
-	if err != nil || !reflect.DeepEqual(*got, r) {
-		t.Errorf("%+v, %v; want %+v", got, err, r)
-	}
-	r.Format++
-	if err := r.Write(path); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := observe.ReadRecording(path); err == nil {
-		t.Error("a recording of another format was read")
-	}
-	if _, err := observe.ReadRecording(path + "x"); err == nil {
-		t.Error("a file that is not there was read")
 	}
 }

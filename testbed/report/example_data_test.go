@@ -21,8 +21,8 @@ func example() *observe.Recording {
 		return observe.StateSpan{Election: "default", State: state, Leader: leader, Term: term, From: at(from), To: at(to)}
 	}
 	return &observe.Recording{
-		Format: observe.RecordingFormat, Scenario: "leader-cut-off <silently>", Algorithm: "bully", Profile: "lan", Quorum: true, Network: "namespaces",
-		Heartbeat: int64(200 * ms), Lease: int64(1200 * ms), Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Scenario: "leader-cut-off <silently>", Algorithm: "bully", Profile: "lan", Quorum: true, Network: "namespaces",
+		Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		From: start, To: at(9000 * ms),
 		Hosts: []observe.HostRecord{
 			{Name: "alpha", Voter: true, Spans: []observe.StateSpan{
@@ -53,11 +53,6 @@ func example() *observe.Recording {
 			{Election: "default", Before: "beta", After: "alpha", Term: 3, At: at(6200 * ms), Gap: int64(-50 * ms), Cause: "cut", Took: int64(1200 * ms)},
 		},
 		Overlaps: []observe.OverlapSpan{{Election: "default", By: "agents", First: "beta", Second: "alpha", From: at(6200 * ms), To: at(6250 * ms)}},
-		Messages: []observe.MessageSample{
-			{Host: "beta", At: at(1900 * ms), Step: 4, Sent: map[string]uint64{"Heartbeat": 10, "VoteRequest": 1}},
-			{Host: "beta", At: at(3200 * ms), Step: 5, Sent: map[string]uint64{"Heartbeat": 15, "VoteRequest": 5}},
-			{Host: "alpha", At: at(3200 * ms), Step: 5, Sent: map[string]uint64{"Heartbeat": 99}},
-		},
-		Failed: "script:9: expect overlap 0: beta and alpha both led for 50 ms\nlogs: <kept>",
+		Failed:   "script:9: expect overlap 0: beta and alpha both led for 50 ms\nlogs: <kept>",
 	}
 }

@@ -1,6 +1,16 @@
+// Package report draws what the testbed saw in one run as a page: who led when on which host,
+// the faults, how long takeovers took, and what a script's steps saw.
+//
+// The page is one HTML file. It needs nothing from the network and runs no script. It is
+// readable in light and dark, on paper and without colour: shapes and words say the same. Every
+// text in it is escaped. Equal input gives an equal page.
+//
+// The package draws what a recording says, and judges nothing. Where there is too much to draw,
+// leaders and faults stay, and of these the newest; no overlap is omitted.
 package report
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -11,7 +21,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/testbed/bench"
 	"github.com/doyen-election/doyen/testbed/observe"
 	"github.com/doyen-election/doyen/testbed/spacetime"
 )
@@ -20,17 +29,16 @@ import (
 var files embed.FS
 
 const (
-	maxDrawn = 4 // elections of a recording that are drawn
-	maxZooms = 6 // takeovers that are drawn enlarged
+	maxDrawn = 4   // elections of a recording that are drawn
+	maxZooms = 6   // takeovers that are drawn enlarged
+	maxRows  = 200 // of a table, so that a page about hours of faults can still be read
 )
 
-// Page is what a report shows. Each part may be missing.
+// Page is what a report shows.
 type Page struct {
 	Title     string
 	Facts     []string // a line each, under the title
 	Recording *observe.Recording
-	Bench     *bench.Report
-	Before    *bench.Report // to compare Bench with
 }
 
 func Write(w io.Writer, p Page) error {
@@ -38,8 +46,8 @@ func Write(w io.Writer, p Page) error {
 	if err != nil {
 		return err
 	}
-	t, err := template.New("page.html").Funcs(template.FuncMap{"orElse": orElse, "since": election.Instant.Sub,
-		"seconds": func(d any) string { return seconds(time.Duration(reflect.ValueOf(d).Int())) }}).ParseFS(files, "page.html")
+	t, err := template.New("page.html").Funcs(template.FuncMap{"orElse": func(word, name string) string { return cmp.Or(name, word) },
+		"since": election.Instant.Sub, "seconds": func(d any) string { return seconds(time.Duration(reflect.ValueOf(d).Int())) }}).ParseFS(files, "page.html")
 	if err != nil {
 		return fmt.Errorf("read the report's template: %w", err)
 	}
@@ -60,23 +68,17 @@ func WriteFile(path string, p Page) error {
 type view struct {
 	Page
 	Style     template.CSS
-	Outcome   string // passed or failed, of a recording
+	Outcome   string // passed or failed
 	Cards     []card
 	Elections []diagram
 	Omitted   int // elections that are not drawn
 	Zooms     []diagram
 	Takeovers []observe.Takeover
 	Steps     []observe.Step
-	Counts    *countTable
-	Charts    []drawn
-	Figures   []bench.Row
-	Compared  string // Bench and Before, as a table
 }
 
 // card is one number in the head of the page.
 type card struct{ Number, What, Class string }
-
-type drawn struct{ SVG template.HTML }
 
 type diagram struct {
 	spacetime.Diagram
@@ -84,7 +86,11 @@ type diagram struct {
 }
 
 func (p Page) view() (view, error) {
-	v := view{Page: p}
+	r := p.Recording
+	v := view{Page: p, Outcome: "passed", Cards: cards(r), Takeovers: first(r.Takeovers), Steps: first(r.Steps)}
+	if r.Failed != "" {
+		v.Outcome = "failed"
+	}
 	own, err := files.ReadFile("style.css")
 	if err != nil {
 		return view{}, fmt.Errorf("read the report's style: %w", err)
@@ -93,21 +99,22 @@ func (p Page) view() (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v.Style = template.CSS(variables()+"\n"+string(own)) + lanes
-	if p.Recording != nil {
-		if err := v.record(p.Recording); err != nil {
-			return view{}, err
+	v.Style = template.CSS(own) + lanes
+	names := elections(r)
+	v.Omitted = max(0, len(names)-maxDrawn)
+	var whole, near []spacetime.Diagram
+	for _, name := range names[:len(names)-v.Omitted] {
+		whole = append(whole, drawElection(r, name, r.From, r.To))
+	}
+	for _, t := range r.Takeovers {
+		if t.Took > 0 && len(near) < maxZooms {
+			near = append(near, zoom(r, t))
 		}
 	}
-	if p.Bench != nil {
-		if err := v.measure(*p.Bench); err != nil {
-			return view{}, err
-		}
-		if p.Before != nil {
-			v.Compared = p.Bench.Table(p.Before)
-		}
+	if v.Elections, err = drawings(whole); err == nil {
+		v.Zooms, err = drawings(near)
 	}
-	return v, nil
+	return v, err
 }
 
 func drawings(all []spacetime.Diagram) (done []diagram, err error) {
@@ -121,54 +128,33 @@ func drawings(all []spacetime.Diagram) (done []diagram, err error) {
 	return done, nil
 }
 
-// record adds what a recording tells to the view.
-func (v *view) record(r *observe.Recording) (err error) {
-	names := elections(r)
-	v.Omitted = max(0, len(names)-maxDrawn)
-	var whole, near []spacetime.Diagram
-	for _, name := range names[:len(names)-v.Omitted] {
-		whole = append(whole, drawElection(r, name, r.From, r.To))
-	}
-	for _, t := range r.Takeovers {
-		if t.Took > 0 && len(near) < maxZooms {
-			near = append(near, zoom(r, t))
-		}
-	}
-	if v.Elections, err = drawings(whole); err != nil {
-		return err
-	}
-	if v.Zooms, err = drawings(near); err != nil {
-		return err
-	}
-	v.Outcome = "passed"
-	if r.Failed != "" {
-		v.Outcome = "failed"
-	}
-	v.Cards, v.Takeovers, v.Steps, v.Counts = cards(r), first(r.Takeovers), first(r.Steps), countMessages(r)
-	return v.chart(takeoverCharts(r))
-}
-
 // zoom draws one takeover enlarged.
 func zoom(r *observe.Recording, t observe.Takeover) spacetime.Diagram {
 	fault := t.At - election.Instant(t.Took)
 	around := max(election.Instant(t.Took)/8, 2_000_000)
 	z := drawElection(r, t.Election, max(r.From, fault-around), min(r.To, t.At+2*around))
-	z.Title = fmt.Sprintf("%s: %s → %s, %s after %s", t.Election, orElse("nobody", t.Before), t.After, seconds(time.Duration(t.Took)), t.Cause)
+	z.Title = fmt.Sprintf("%s: %s → %s, %s after %s", t.Election, cmp.Or(t.Before, "nobody"), t.After, seconds(time.Duration(t.Took)), t.Cause)
 	return z
 }
 
-func (v *view) chart(all []chart) error {
-	for _, c := range all {
-		svg, err := c.draw()
-		if err != nil {
-			return err
-		}
-		v.Charts = append(v.Charts, drawn{embedded(svg, c.title)})
+// cards returns the numbers that a reader wants to see first.
+func cards(r *observe.Recording) []card {
+	longest := int64(0)
+	for _, t := range r.Takeovers {
+		longest = max(longest, t.Gap)
 	}
-	return nil
+	overlap := card{fmt.Sprint(len(r.Overlaps)), "overlaps of leaders", "good"}
+	if len(r.Overlaps) > 0 {
+		overlap.Class = "bad"
+	}
+	return []card{
+		{fmt.Sprint(len(r.Hosts)), "hosts, " + cmp.Or(r.Network, "network unknown"), ""},
+		{fmt.Sprint(len(r.Faults)), "faults", ""},
+		{fmt.Sprint(len(r.Takeovers)), "leaderships", ""},
+		{seconds(time.Duration(longest)), "longest from the end of a lease to the next leader", ""},
+		overlap,
+	}
 }
 
-func (v *view) measure(r bench.Report) error {
-	v.Figures = r.Rows(nil)
-	return v.chart(charts(r))
-}
+// first returns the first maxRows rows of a table.
+func first[T any](rows []T) []T { return rows[:min(len(rows), maxRows)] }

@@ -17,8 +17,6 @@ import (
 const (
 	usualWithin = 10 * time.Second
 	maxWithin   = time.Hour
-	// fewHosts is up to how many hosts reading all counters disturbs nothing.
-	fewHosts = 9
 )
 
 // expectCommand: expect CONDITION [of ELECTION] [within TIME], counted from the last thing that
@@ -107,9 +105,6 @@ func (w *world) choice(ts *testscript.TestScript, args []string, choose func(lea
 	from := boottime.Now()
 	if _, err := w.await(c, from, within); err != nil {
 		return "", err
-	}
-	if len(w.lab.Cluster.Hosts()) <= fewHosts {
-		_, _ = w.sample() // for the recording: the costs of the election that has ended here
 	}
 	of, _ := option(words, "of")
 	var taken, chosen []string

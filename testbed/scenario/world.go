@@ -45,7 +45,6 @@ type world struct {
 	counters  map[string]float64
 	afflicted map[string]map[string]bool // by host: the faults that ail it
 	steps     []observe.Step
-	samples   []observe.MessageSample
 	failure   string
 	former    hosts.Binary // of the previous release, once it is built
 	excuse    string       // the machine's pauses that leave a failure undecided
@@ -58,6 +57,8 @@ const (
 	closeLimit = 3 * time.Second // how long agents may take to end by themselves
 	maxHosts   = 64
 	pollBase   = 50 * time.Millisecond
+	// fewHosts is how many agents can hand over to each other one by one within closeLimit.
+	fewHosts = 9
 	// recent is how many of the newest lines of what was seen a failure shows.
 	recent = 24
 	// deliverySlack is how late a report may arrive here after an agent has stamped it.

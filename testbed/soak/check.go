@@ -113,6 +113,5 @@ func (s *soak) keep() error {
 	for _, o := range s.register.History() {
 		fmt.Fprintf(&history, "%+v\n", o)
 	}
-	return errors.Join(s.lab.KeepLogs(s.o.Keep), os.WriteFile(filepath.Join(s.o.Keep, "history.txt"), []byte(history.String()), 0o644),
-		s.result.Recording.Write(filepath.Join(s.o.Keep, "recording.json")))
+	return errors.Join(s.lab.KeepLogs(s.o.Keep), os.WriteFile(filepath.Join(s.o.Keep, "history.txt"), []byte(history.String()), 0o644))
 }

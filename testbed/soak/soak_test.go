@@ -175,9 +175,8 @@ func TestTheLogsOfAViolationAreKept(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(kept, "beta.log")); err != nil || string(text) != "what beta wrote\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	r, err := observe.ReadRecording(filepath.Join(kept, "recording.json"))
-	if err != nil || !strings.Contains(r.Failed, "two led") || len(r.Hosts) != 3 {
-		t.Errorf("%+v, %v", r, err)
+	if r := s.result.Recording; !strings.Contains(r.Failed, "two led") || len(r.Hosts) != 3 {
+		t.Errorf("%+v", r)
 	}
 }
 
