@@ -57,6 +57,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/internal/leasepage"
 	"github.com/doyen-election/doyen/internal/logger"
 	"github.com/doyen-election/doyen/membership"
@@ -74,7 +75,7 @@ var ErrRestart = errors.New("asked to restart")
 // what the agent leads, and returns nil. An error that only an operator can repair is a
 // *ConfigError; Run returns it before the agent has started. The log, and the line that the
 // agent is ready, go to stderr.
-func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
+func Run(ctx context.Context, cfg Config, around Process, stderr io.Writer) error {
 	cfg, err := cfg.Resolve()
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	a := &agent{cfg: cfg, access: policy, files: openFiles(), leaving: make(chan struct{}), restarts: make(chan struct{})}
+	a := &agent{cfg: cfg, around: around, access: policy, files: openFiles(), leaving: make(chan struct{}), restarts: make(chan struct{})}
 	a.level.configure(cfg.LogLevel)
 	a.logger = logger.New(cfg.LogFormat, &a.level, io.MultiWriter(&a.lines, stderr))
 	a.settings.Store(&cfg)
@@ -101,9 +102,26 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 	return a.run(ctx, stderr)
 }
 
+// Process is what an agent has of the process that it runs in. The zero value is that of another
+// program, which neither reloads nor restarts it.
+type Process struct {
+	// Life is this life's side of the keeper; nil: there is no keeper.
+	Life *keeper.Life
+	// ActArgs are the arguments, from the program's name on, of the process that runs hooks and checks.
+	// The keeper starts it; empty: nobody does.
+	ActArgs []string
+	// Program is the file that the next life is started from; empty: Restart is refused.
+	Program string
+	// Reread returns the configuration as it is now, resolved and valid; nil: a reload is refused.
+	// Each element of Hangups asks for a reload.
+	Reread  func() (Config, error)
+	Hangups <-chan os.Signal
+}
+
 // agent is everything one agent runs.
 type agent struct {
-	cfg       Config                 // as at the start
+	cfg       Config // as at the start
+	around    Process
 	settings  atomic.Pointer[Config] // as after the last reload; replaced, never changed
 	reloads   sync.Mutex             // one at a time
 	stopTCP   func()                 // ends the TCP listener; nil: there is none; guarded by reloads
@@ -156,7 +174,7 @@ func (a *agent) start() error {
 	}
 	a.suspends = boottime.NewSuspends() // before the record is judged, and anything is counted
 	a.openRecord()
-	a.cfg.Life.Tells(a.known())
+	a.around.Life.Tells(a.known())
 	a.pages = pages.Open(leasepage.Dir(a.cfg.Socket), a.lineage.ID, ledOn(a.past))
 	hub := watch.NewHub(uint64(time.Now().UnixMilli()))
 	if a.past != nil {
@@ -275,7 +293,7 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 			Step: a.cfg.step(false), StepOfMany: a.cfg.step(true), NewID: newCampaignID, Authority: a.authority(),
 			Past: ledBefore(a.past, a.cfg.Quorum), Record: actors.program, RecordCompanion: actors.companion, Needs: a.cfg.needs(),
 		}),
-		clock: boottime.Now, suspended: a.suspends.Seen, life: a.cfg.Life, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
+		clock: boottime.Now, suspended: a.suspends.Seen, life: a.around.Life, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
 		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(), drained: a.store.DrainedSince, expected: a.cfg.expected(),
 	})
 	return nil
@@ -291,7 +309,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	return serve.New(serve.Config{
 		Other: a.loop.desk,
 		Name:  a.cfg.Name, Version: Version, Cluster: a.cfg.Cluster, Algorithm: a.cfg.Algorithm,
-		Self: a.loop.self, Run: a.runID, Life: a.lineage.Life, Keeper: a.cfg.Life != nil, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
+		Self: a.loop.self, Run: a.runID, Life: a.lineage.Life, Keeper: a.around.Life != nil, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
 		Keyring: a.keys,
 		History: a.loop.history.List, Enter: a.loop.history.Add, Heartbeat: a.cfg.Heartbeat,
 		Preemption: a.preemption, Campaigns: a.loop,

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +23,6 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/hook"
-	"github.com/doyen-election/doyen/internal/keeper"
 )
 
 // Config is how one agent runs. Start from Default, change what differs, and give it to Run,
@@ -78,20 +78,8 @@ type Config struct {
 	LogLevel   string // debug, info, warn or error
 	LogFormat  string // text or json
 
-	// Keeper has a keeper start the next life (see package keeper). The caller of Run starts the
-	// keeper, and sets Life to this life's side of it; nil: there is no keeper.
+	// Keeper has a keeper start the next life (see package keeper), which the program does.
 	Keeper bool
-	Life   *keeper.Life
-	// ActArgs are the arguments, from the program's name on, of the process that runs hooks and checks.
-	// The keeper starts it; empty: nobody does.
-	ActArgs []string
-	// Program is the file that the next life is started from; empty: Restart is refused.
-	Program string
-
-	// Reread returns the configuration as it is now, resolved and valid; nil: a reload is refused.
-	// Each element of Hangups asks for a reload.
-	Reread  func() (Config, error) `json:"-"` // an encoded Config has neither
-	Hangups <-chan os.Signal       `json:"-"`
 }
 
 // EveryOther is the name for all elections that Config.Elections does not name.
@@ -159,7 +147,7 @@ func Default() Config {
 		Profile:      "lan",
 		LogLevel:     "info",
 		LogFormat:    "text",
-		Keeper:       keeper.Available, Act: true,
+		Keeper:       runtime.GOOS == "linux", Act: true,
 	}
 }
 

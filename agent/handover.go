@@ -45,7 +45,7 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	fmt.Fprintf(stderr, "doyen: agent %s ready: socket %s, peers %s, gossip %s\n",
 		a.cfg.Name, a.cfg.Socket, a.transport.Addr(), a.membership.Addr())
 	a.notify(daemon.SdNotifyReady + "\nSTATUS=ready")
-	a.cfg.Life.Runs(a.cfg.Heartbeat, a.cfg.Lease)
+	a.around.Life.Runs(a.cfg.Heartbeat, a.cfg.Lease)
 	footprint.Limit()
 	running.Go(func() { footprint.WhenCalm(loopCtx, a.trim) })
 	select {
@@ -66,7 +66,7 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	case restarts:
 		a.logger.Info("restarting; what this agent leads is handed over first", "why", a.handFirst)
 	default:
-		a.cfg.Life.Stops()
+		a.around.Life.Stops()
 		a.notify(daemon.SdNotifyStopping + "\nSTATUS=handing over")
 	}
 	a.handOver()

@@ -80,12 +80,11 @@ func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 
 // actBeside runs what acts beside the agent, and returns what ends that. It reads what the agent has
 // read last.
-func actBeside(c *agent.Config, out io.Writer) (end func()) {
+func actBeside(first agent.Config, around *agent.Process, out io.Writer) (end func()) {
 	var newest atomic.Pointer[agent.Config]
-	first := *c
 	newest.Store(&first)
-	if reread := c.Reread; reread != nil {
-		c.Reread = func() (agent.Config, error) {
+	if reread := around.Reread; reread != nil {
+		around.Reread = func() (agent.Config, error) {
 			again, err := reread()
 			if err == nil {
 				newest.Store(&again)
@@ -100,7 +99,7 @@ func actBeside(c *agent.Config, out io.Writer) (end func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = beside.Run(ctx, beside.Config{Client: doyen.New(c.Socket), Work: work(first), Logger: slog.New(slog.NewTextHandler(out, nil)),
+		_ = beside.Run(ctx, beside.Config{Client: doyen.New(first.Socket), Work: work(first), Logger: slog.New(slog.NewTextHandler(out, nil)),
 			Reread: func() (beside.Work, error) { return work(*newest.Load()), nil }})
 	}()
 	return func() {

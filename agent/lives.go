@@ -179,7 +179,7 @@ func (l *loop) recordVoters() {
 func (a *agent) known() keeper.Known {
 	k := keeper.Known{Lock: store.LockOf(a.cfg.DataDir), Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer())}
 	if cfg := a.settings.Load(); cfg.Act && cfg.Acts() {
-		k.Act = a.cfg.ActArgs
+		k.Act = a.around.ActArgs
 	}
 	if a.record != nil {
 		k.Record = record.Path(a.cfg.RecordDir, a.cfg.Socket, a.cfg.Name)

@@ -35,7 +35,7 @@ func (c commands) Reload() api.Reload {
 func (a *agent) obeyHangups(ctx context.Context) {
 	for {
 		select {
-		case <-a.cfg.Hangups:
+		case <-a.around.Hangups:
 			commands{a.loop, a}.Reload()
 		case <-ctx.Done():
 			return
@@ -45,12 +45,12 @@ func (a *agent) obeyHangups(ctx context.Context) {
 
 func (a *agent) reload() (outcome api.Reload, err error) {
 	outcome = api.Reload{Applied: []string{}, NeedsRestart: []string{}}
-	if a.cfg.Reread == nil {
+	if a.around.Reread == nil {
 		return outcome, errors.New("this agent is part of another program")
 	}
 	a.reloads.Lock()
 	defer a.reloads.Unlock()
-	next, err := a.cfg.Reread()
+	next, err := a.around.Reread()
 	if err != nil {
 		return outcome, err
 	}
@@ -75,7 +75,7 @@ func (a *agent) reload() (outcome api.Reload, err error) {
 		live = append(live, "key-file")
 	}
 	a.settings.Store(&applied)
-	a.cfg.Life.Tells(a.known())
+	a.around.Life.Tells(a.known())
 	outcome.Applied, outcome.NeedsRestart = append(outcome.Applied, live...), append(outcome.NeedsRestart, rest...)
 	return outcome, nil
 }

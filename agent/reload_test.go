@@ -39,15 +39,14 @@ func newReloading(t *testing.T, change func(*agent.Config)) *reloading {
 	c := lone(t)
 	change(&c)
 	r.c = c
-	c.Reread = func() (agent.Config, error) {
+	reread := func() (agent.Config, error) {
 		defer r.reread.Add(1)
 		if r.wrong != nil {
 			return agent.Config{}, r.wrong
 		}
 		return r.c.Resolve()
 	}
-	c.Hangups = r.hup
-	r.client, r.out, _ = start(t, c)
+	r.client, r.out, _ = start(t, c, agent.Process{Reread: reread, Hangups: r.hup})
 	return r
 }
 

@@ -67,7 +67,7 @@ func (a *agent) tryNext(ctx context.Context, limit time.Duration) (handsOver str
 		return "", errors.New("this agent is stopping; start it again once it has stopped")
 	default:
 	}
-	if a.cfg.Program == "" {
+	if a.around.Program == "" {
 		return "", errors.New("this agent is part of another program, which has to restart it")
 	}
 	next, format, err := a.nextConfig(ctx, limit)
@@ -76,7 +76,7 @@ func (a *agent) tryNext(ctx context.Context, limit time.Duration) (handsOver str
 	}
 	for _, s := range Settings() {
 		now, then := fmt.Sprint(deref(s.JSON(&a.cfg))), fmt.Sprint(deref(s.JSON(&next)))
-		kept := s.Name == "keeper" && a.cfg.Life != nil // it starts the next process, and goes on
+		kept := s.Name == "keeper" && a.around.Life != nil // it starts the next process, and goes on
 		switch {
 		case !kept && !slices.Contains(lasting, s.Name) || now == then:
 		case (s.Name == "lease" || s.Name == "algorithm") && a.roster.Load().Follows():
@@ -95,7 +95,7 @@ func (a *agent) tryNext(ctx context.Context, limit time.Duration) (handsOver str
 	case !a.record.Kept():
 		return noRecordNow, nil
 	case format != record.Format:
-		return a.cfg.Program + " has another format of the record", nil
+		return a.around.Program + " has another format of the record", nil
 	}
 	return "", nil
 }
@@ -130,7 +130,7 @@ func (a *agent) nextConfig(ctx context.Context, limit time.Duration) (next Confi
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	program := a.cfg.Program
+	program := a.around.Program
 	var said, complaint tried
 	try := exec.CommandContext(ctx, program, append(os.Args[1:len(os.Args):len(os.Args)], "--check-config", "--output", "json")...)
 	try.Args[0], try.Stdout, try.Stderr = os.Args[0], &said, &complaint

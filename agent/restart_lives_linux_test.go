@@ -19,8 +19,8 @@ import (
 func TestARestartTellsNoProgramThatItIsOver(t *testing.T) {
 	c := lone(t)
 	c.RecordDir, c.Candidate = inMemory(t), false
-	c.Program = programFile(t, "", "cat <<'END'\n"+checked(t, c, record.Format)+"\nEND")
-	client, _, stop := start(t, c)
+	program := programFile(t, "", "cat <<'END'\n"+checked(t, c, record.Format)+"\nEND")
+	client, _, stop := start(t, c, agent.Process{Program: program})
 	response, err := client.Post("http://d/v1/elections/payments/campaign", "application/json", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -77,8 +77,8 @@ func TestARestartHandsOverWhereTheNextLifeCanNotGoOn(t *testing.T) {
 			}
 			next := c
 			next.Lease = cmp.Or(handsOver.lease, c.Lease)
-			c.Program = programFile(t, "", "cat <<'END'\n"+checked(t, next, handsOver.format)+"\nEND")
-			client, _, stop := start(t, c)
+			program := programFile(t, "", "cat <<'END'\n"+checked(t, next, handsOver.format)+"\nEND")
+			client, _, stop := start(t, c, agent.Process{Program: program})
 			response, err := client.Post("http://d/v1/elections/payments/campaign", "application/json", nil)
 			if err != nil {
 				t.Fatal(err)

@@ -68,8 +68,8 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := lone(t)
-	c.Program = filepath.Join(t.TempDir(), "doyen")
-	client, out, stop := start(t, c)
+	program := filepath.Join(t.TempDir(), "doyen")
+	client, out, stop := start(t, c, agent.Process{Program: program})
 	prints := func(change func(*agent.Config)) string {
 		next := c
 		change(&next)
@@ -93,7 +93,7 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 		"http is taken":        {prints(func(c *agent.Config) { c.HTTP = busy.Addr().String() }), "--http: " + busy.Addr().String() + " is in use"},
 		"foreign address":      {prints(func(c *agent.Config) { c.Bind, c.Advertise = "192.0.2.1", "192.0.2.1" }), "192.0.2.1 is not an address of this host"},
 	} {
-		programFile(t, c.Program, refused.program)
+		programFile(t, program, refused.program)
 		outcome := restart(t, client)
 		if outcome.Done || !strings.Contains(outcome.Message, refused.want) {
 			t.Errorf("%s: %+v, want %q", name, outcome, refused.want)
@@ -102,7 +102,7 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 			t.Errorf("%s: the log has no word of it:\n%s", name, out)
 		}
 	}
-	if err := os.Remove(c.Program); err != nil {
+	if err := os.Remove(program); err != nil {
 		t.Fatal(err)
 	}
 	if outcome := restart(t, client); outcome.Done || !strings.Contains(outcome.Message, "can't be started") {
@@ -120,11 +120,11 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 func TestARestartKeepsItsKeeper(t *testing.T) {
 	t.Setenv("DOYEN_KEEPER_PAGE", "-1") // one that does not read what this agent writes
 	c := lone(t)
-	c.Keeper, c.Life = true, keeper.Attach()
+	c.Keeper = true
 	without := c
 	without.Keeper = false
-	c.Program = programFile(t, "", "cat <<'END'\n"+checked(t, without, record.Format)+"\nEND")
-	client, _, stop := start(t, c)
+	program := programFile(t, "", "cat <<'END'\n"+checked(t, without, record.Format)+"\nEND")
+	client, _, stop := start(t, c, agent.Process{Program: program, Life: keeper.Attach()})
 	if outcome := restart(t, client); outcome.Done || !strings.Contains(outcome.Message, `--keeper has changed from "true" to "false"`) {
 		t.Errorf("%+v", outcome)
 	}
@@ -139,12 +139,11 @@ func TestARestartAfterAReloadFindsItsOwnAddress(t *testing.T) {
 	c := lone(t)
 	next := c
 	next.HTTP = fmt.Sprintf("127.0.0.1:%d", loopbacks.FreePorts(t, 1)[0])
-	c.Reread = func() (agent.Config, error) { return next, nil }
 	c.RecordDir = filepath.Join(t.TempDir(), "missing", "too") // so that this process hands over
 	next.RecordDir = c.RecordDir
 	text := strings.Replace(checked(t, next, record.Format), `"check":""`, `"check":{"command":"true"}`, 1) // a check of the host
-	c.Program = programFile(t, "", "cat <<'END'\n"+text+"\nEND")
-	client, _, _ := start(t, c)
+	program := programFile(t, "", "cat <<'END'\n"+text+"\nEND")
+	client, _, _ := start(t, c, agent.Process{Program: program, Reread: func() (agent.Config, error) { return next, nil }})
 	response, err := client.Post("http://d/v1/reload", "application/json", nil)
 	if err != nil || response.StatusCode != http.StatusOK {
 		t.Fatal(response, err)
@@ -190,8 +189,8 @@ func TestOnlyAnExpectedStartLeavesWordOfItsFailure(t *testing.T) {
 	if why := agent.NextFailed(c.Socket); why != "" {
 		t.Errorf("%q", why)
 	}
-	c.Program = programFile(t, "", "cat <<'END'\n"+checked(t, c, record.Format)+"\nEND")
-	client, _, stop := start(t, c)
+	program := programFile(t, "", "cat <<'END'\n"+checked(t, c, record.Format)+"\nEND")
+	client, _, stop := start(t, c, agent.Process{Program: program})
 	if outcome := restart(t, client); !outcome.Done {
 		t.Fatalf("%+v", outcome)
 	}

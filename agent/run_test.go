@@ -83,15 +83,16 @@ func lone(t *testing.T) agent.Config {
 
 // start runs an agent until the returned function is called, which returns
 // what Run returned.
-func start(t *testing.T, c agent.Config) (*http.Client, *stderr, func() error) {
+func start(t *testing.T, c agent.Config, around ...agent.Process) (*http.Client, *stderr, func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	out, ended := newStderr(" ready: "), make(chan error, 1)
 	besides := func() {}
-	if c.Acts() || c.Reread != nil {
-		besides = actBeside(&c, out)
+	p := append(around, agent.Process{})[0]
+	if c.Acts() || p.Reread != nil {
+		besides = actBeside(c, &p, out)
 	}
-	go func() { ended <- agent.Run(ctx, c, out) }()
+	go func() { ended <- agent.Run(ctx, c, p, out) }()
 	stop := sync.OnceValue(func() error {
 		cancel()
 		defer besides()
@@ -269,7 +270,7 @@ func TestWhatIsInUseStopsTheStartByName(t *testing.T) {
 	for _, c := range cases {
 		cfg := lone(t)
 		c.change(&cfg)
-		err := agent.Run(t.Context(), cfg, io.Discard)
+		err := agent.Run(t.Context(), cfg, agent.Process{}, io.Discard)
 		var bad *agent.ConfigError
 		if !errors.As(err, &bad) || bad.Flag != c.flag || !strings.Contains(bad.Problem, c.says) {
 			t.Errorf("%s: got %v, want --%s: …%s…", c.name, err, c.flag, c.says)
@@ -316,7 +317,7 @@ func TestADamagedStateStopsTheStart(t *testing.T) {
 	if err := os.Truncate(path, 30); err != nil {
 		t.Fatal(err)
 	}
-	err := agent.Run(t.Context(), c, io.Discard)
+	err := agent.Run(t.Context(), c, agent.Process{}, io.Discard)
 	var bad *agent.ConfigError
 	if !errors.As(err, &bad) || bad.Flag != "data-dir" || !strings.Contains(bad.Problem, "cut short") {
 		t.Errorf("got %v", err)

@@ -61,7 +61,7 @@ func TestAGroupThatCannotGetTheSocketIsAMistake(t *testing.T) {
 	if len(wrong) != 1 || !strings.HasPrefix(wrong[0].Error(), "--socket-group: "+filepath.Dir(c.Socket)+" can't be entered by the group 4001") {
 		t.Errorf("%v", wrong)
 	}
-	if err := agent.Run(t.Context(), c, newStderr("")); err == nil || err.Error() != wrong[0].Error() {
+	if err := agent.Run(t.Context(), c, agent.Process{}, newStderr("")); err == nil || err.Error() != wrong[0].Error() {
 		t.Errorf("the start says %v", err)
 	}
 }

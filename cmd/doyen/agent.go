@@ -61,29 +61,26 @@ func runAgent(i *invocation) error {
 	if err != nil {
 		return err
 	}
+	around := agent.Process{Life: i.life, ActArgs: actArgs(i.arranged), Hangups: hangups, Reread: func() (agent.Config, error) {
+		_, again, err := configured(i)
+		return again, err
+	}}
 	if i.process {
-		if config.Program, err = keeper.Program(os.Args[0]); err != nil {
+		if around.Program, err = keeper.Program(os.Args[0]); err != nil {
 			return err
 		}
 		if config.Keeper && i.life == nil {
 			signal.Ignore(syscall.SIGHUP) // so does the keeper then, until it can pass it on
-			err = keeper.Become(config.Program, os.Args, config.LogFormat, config.LogLevel)
+			err = keeper.Become(around.Program, os.Args, config.LogFormat, config.LogLevel)
 			signal.Notify(hangups, syscall.SIGHUP)
 			fmt.Fprintf(i.stderr, "doyen: running without a keeper: %v\n", err)
 		}
 	}
 	i.catches() // not before: a keeper would not know of a signal that this program caught
 	defer outliveReaders()()
-	config.ActArgs = actArgs(i.arranged)
-	config.Life = i.life
-	config.Hangups = hangups
-	config.Reread = func() (agent.Config, error) {
-		_, again, err := configured(i)
-		return again, err
-	}
-	switch err := agent.Run(i.Context.Context, config, i.stderr); {
+	switch err := agent.Run(i.Context.Context, config, around, i.stderr); {
 	case errors.Is(err, agent.ErrRestart):
-		err := i.restart(config.Program)
+		err := i.restart(around.Program)
 		if err != nil {
 			agent.LeaveWord(config.Socket, err)
 		}

@@ -54,7 +54,7 @@ func TestABundleHasNoKeyAndNoSecretInIt(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	stderr, ended := &ready{seen: make(chan struct{})}, make(chan error, 1)
-	go func() { ended <- agent.Run(ctx, c, stderr) }()
+	go func() { ended <- agent.Run(ctx, c, agent.Process{}, stderr) }()
 	select {
 	case <-stderr.seen:
 	case err := <-ended:

@@ -98,7 +98,7 @@ func runAgent(ctx context.Context, path string, stderr io.Writer) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	return agent.Run(ctx, c, stderr)
+	return agent.Run(ctx, c, agent.Process{}, stderr)
 }
 
 // dieWithParent ends this process when the testbed is gone, on systems where the kernel does

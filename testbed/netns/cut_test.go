@@ -42,7 +42,7 @@ func runAgent(text string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := agent.Run(ctx, cfg, os.Stderr); err != nil {
+	if err := agent.Run(ctx, cfg, agent.Process{}, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
