@@ -75,7 +75,7 @@ func (a *agent) tryNext(ctx context.Context, limit time.Duration) (handsOver str
 		return "", err
 	}
 	for _, s := range Settings() {
-		now, then := fmt.Sprint(deref(s.JSON(&a.cfg))), fmt.Sprint(deref(s.JSON(&next)))
+		now, then := fmt.Sprint(s.JSON(&a.cfg)), fmt.Sprint(s.JSON(&next))
 		kept := s.Name == "keeper" && a.around.Life != nil // it starts the next process, and goes on
 		switch {
 		case !kept && !slices.Contains(lasting, s.Name) || now == then:
@@ -109,19 +109,6 @@ func otherwise(setting string) string {
 		return "or, since it has to be the same on all agents, stop all, change it, start all"
 	}
 	return "or stop the agent, which hands over, and start it again"
-}
-
-// deref returns what a pointer to a text, a number or a truth points to.
-func deref(v any) any {
-	switch v := v.(type) {
-	case *string:
-		return *v
-	case *bool:
-		return *v
-	case *int:
-		return *v
-	}
-	return v
 }
 
 // nextConfig has the program file say with which settings it would run, and which format of the

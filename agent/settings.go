@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,7 +166,7 @@ func (s Setting) JSON(c *Config) any {
 	case *[]string:
 		return append([]string{}, *v...)
 	default:
-		return v
+		return reflect.ValueOf(v).Elem().Interface()
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/agent/serve/socket"
 )
 
 var socketModes = []string{"0600", "0660", "0666"}
@@ -30,9 +31,9 @@ func (c Config) Sockets() []Socket {
 }
 
 // Sharing looks up who may connect. Its error is a *ConfigError.
-func (s Socket) Sharing() (serve.Sharing, error) {
+func (s Socket) Sharing() (socket.Sharing, error) {
 	mode, _ := strconv.ParseUint(s.mode, 8, 9) // one of socketModes
-	to := serve.Sharing{Mode: fs.FileMode(mode), Group: -1}
+	to := socket.Sharing{Mode: fs.FileMode(mode), Group: -1}
 	if s.group == "" {
 		return to, nil
 	}
@@ -104,12 +105,12 @@ func (c Config) listenSockets() (all sockets, err error) {
 		if err != nil {
 			return nil, errors.Join(err, all.Close())
 		}
-		l, err := serve.Listen(s.Path)
+		l, err := socket.Listen(s.Path)
 		if err != nil {
 			return nil, errors.Join(startError(s.Flag, err), all.Close())
 		}
 		all = append(all, l)
-		if err := serve.Share(s.Path, to); err != nil {
+		if err := socket.Share(s.Path, to); err != nil {
 			return nil, errors.Join(startError(s.Flag+"-group", err), all.Close())
 		}
 	}
@@ -129,7 +130,7 @@ func (a *agent) tryReadSocket(next Config) error {
 	if next.ReadSocket == "" || next.ReadSocket == a.cfg.ReadSocket {
 		return nil
 	}
-	l, err := serve.Listen(next.ReadSocket)
+	l, err := socket.Listen(next.ReadSocket)
 	if err != nil {
 		return startError("read-socket", err)
 	}

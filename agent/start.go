@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/agent/serve/socket"
 	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/membership"
@@ -21,7 +21,7 @@ func startError(flag string, err error) error {
 	if bad, ok := errors.AsType[*store.Error](err); ok {
 		return &ConfigError{Flag: flag, Problem: bad.Path + " " + bad.Problem, Hint: bad.Hint}
 	}
-	if bad, ok := errors.AsType[*serve.SocketError](err); ok {
+	if bad, ok := errors.AsType[*socket.Error](err); ok {
 		return &ConfigError{Flag: flag, Problem: bad.Path + " " + bad.Problem, Hint: bad.Hint}
 	}
 	return err

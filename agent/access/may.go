@@ -53,7 +53,7 @@ func (p *Policy) May(w Who, right Right, election string) error {
 		also = p.replaced(right, election)
 	}
 	return fmt.Errorf("user %s may not %s: it lacks the right %q, which %s have; an administrator can give it with `%s` in the agent's configuration file%s",
-		userName(w.UID), what, right, p.holders(right, election), key, also)
+		UserName(w.UID), what, right, p.holders(right, election), key, also)
 }
 
 // replaced names the users who would lose the right if an operator made the setting that May
@@ -149,7 +149,7 @@ func (p *Policy) in(w Who, list ids) bool {
 func (p *Policy) holders(right Right, election string) string {
 	names := []string{"root"}
 	if p.owner.UID != 0 {
-		names = append(names, "the agent's user "+userName(p.owner.UID))
+		names = append(names, "the agent's user "+UserName(p.owner.UID))
 	}
 	lists := []ids{p.admin}
 	switch right {
@@ -161,7 +161,7 @@ func (p *Policy) holders(right Right, election string) string {
 	const most = 16 // the rest is in the configuration
 	for _, l := range lists {
 		for _, u := range l.users {
-			names = append(names, "user "+userName(u))
+			names = append(names, "user "+UserName(u))
 		}
 		for _, g := range l.groups {
 			names = append(names, "members of group "+groupName(g))
@@ -184,7 +184,8 @@ func systemGroups(uid uint32) ([]string, error) {
 	return u.GroupIds()
 }
 
-func userName(uid uint32) string {
+// UserName returns the name of a user, or the number if it has none.
+func UserName(uid uint32) string {
 	id := strconv.FormatUint(uint64(uid), 10)
 	if u, err := user.LookupId(id); err == nil {
 		return u.Username

@@ -15,7 +15,7 @@ func (p *Policy) String() string {
 	var b strings.Builder
 	own := "root"
 	if p.owner.UID != 0 {
-		own += " and " + userName(p.owner.UID)
+		own += " and " + UserName(p.owner.UID)
 	}
 	fmt.Fprintf(&b, "access: # %s may do everything\n", own)
 	fmt.Fprintf(&b, "  admin: %s\n", p.admin)
@@ -36,7 +36,7 @@ func (l ids) empty() bool { return len(l.users)+len(l.groups) == 0 }
 func (l ids) String() string {
 	var names []string
 	for _, u := range l.users {
-		names = append(names, userName(u))
+		names = append(names, UserName(u))
 	}
 	for _, g := range l.groups {
 		names = append(names, groupName(g))

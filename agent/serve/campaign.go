@@ -13,6 +13,7 @@ import (
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/agent/proof"
+	"github.com/doyen-election/doyen/agent/serve/socket"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/health"
@@ -111,7 +112,7 @@ func (h *candidacies) campaign(w http.ResponseWriter, r *http.Request) {
 			h.attend(t, on)
 		}
 		t.k, err = h.Campaigns.Stand(campaign.Request{
-			Election: name, Priority: request.Priority, MaxPriority: ceiling, Meta: request.Meta, UID: p.UID, Own: h.own(p.UID), PID: p.pid,
+			Election: name, Priority: request.Priority, MaxPriority: ceiling, Meta: request.Meta, UID: p.UID, Own: h.own(p.UID), PID: p.PID,
 			Program: proof.Identify(on.conn, int64(on.accepted), t.process != nil),
 		})
 		return err
@@ -119,8 +120,8 @@ func (h *candidacies) campaign(w http.ResponseWriter, r *http.Request) {
 }
 
 // inOtherTime reports whether a program reads another clock than the agent. If so, it answers.
-func (h *candidacies) inOtherTime(w http.ResponseWriter, p peer) bool {
-	if !h.otherTime(p.pid) {
+func (h *candidacies) inOtherTime(w http.ResponseWriter, p socket.Peer) bool {
+	if !h.otherTime(p.PID) {
 		return false
 	}
 	badRequest(w, "this program is in another time namespace than the agent: "+
@@ -218,7 +219,7 @@ func implausible(r api.CampaignRequest) string {
 
 // ceiling returns the highest priority that the program may have; nil: any. If the program
 // asks for more, ceiling answers and returns false.
-func (h *candidacies) ceiling(w http.ResponseWriter, p peer, name election.Name, asked *int) (*int, bool) {
+func (h *candidacies) ceiling(w http.ResponseWriter, p socket.Peer, name election.Name, asked *int) (*int, bool) {
 	highest, bounded := h.Access.MaxPriority(p.Who, string(name))
 	if !bounded {
 		return nil, true
@@ -226,7 +227,7 @@ func (h *candidacies) ceiling(w http.ResponseWriter, p peer, name election.Name,
 	if asked != nil && *asked > highest {
 		fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: fmt.Sprintf(
 			"priority %d is above %d, the highest that user %s may have in %s: ask for less, or ask an administrator to raise `%s` in the agent's configuration file",
-			*asked, highest, userName(p.UID), name, h.Access.PriorityKey(string(name)))})
+			*asked, highest, access.UserName(p.UID), name, h.Access.PriorityKey(string(name)))})
 		return nil, false
 	}
 	return &highest, true

@@ -20,6 +20,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/serve/socket"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -91,7 +92,7 @@ func hosts(t *testing.T, change ...func(*Server)) *hall {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	h.path = filepath.Join(dir, "run", "s")
-	l, err := Listen(h.path)
+	l, err := socket.Listen(h.path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
@@ -40,7 +41,7 @@ func (s *Server) asker(r *http.Request) *api.Caller {
 		return callerOf(f.caller, s.Picture().name(f.from))
 	}
 	if k, ok := caller(r); ok {
-		return &api.Caller{UID: k.UID, User: userName(k.UID), PID: k.pid, Command: processName(k.pid), Host: s.Name}
+		return &api.Caller{UID: k.UID, User: access.UserName(k.UID), PID: k.PID, Command: processName(k.PID), Host: s.Name}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/agent/proof"
 	"github.com/doyen-election/doyen/api"
@@ -34,14 +35,14 @@ func (h *candidacies) join(w http.ResponseWriter, r *http.Request, request api.C
 	p, _ := caller(r)
 	if !h.Access.Own(p.UID) && (h.ActUser == nil || p.UID != *h.ActUser) {
 		fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: fmt.Sprintf(
-			"user %s may not be a companion: only root, the agent's user and that of `act-user` in the agent's configuration may", userName(p.UID))})
+			"user %s may not be a companion: only root, the agent's user and that of `act-user` in the agent's configuration may", access.UserName(p.UID))})
 		return
 	}
 	if h.inOtherTime(w, p) {
 		return
 	}
 	h.carry(w, r, func(t *stream, on link) (err error) {
-		t.k, err = h.Campaigns.Stand(campaign.Request{Meta: request.Meta, UID: p.UID, Own: true, PID: p.pid,
+		t.k, err = h.Campaigns.Stand(campaign.Request{Meta: request.Meta, UID: p.UID, Own: true, PID: p.PID,
 			Program: proof.Identify(on.conn, int64(on.accepted), false), Companion: c})
 		return err
 	})

@@ -7,16 +7,21 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/doyen-election/doyen/agent/serve/socket"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/membership"
 )
 
 // dialBack is the query of GET /v1/agents that has each other agent try the ports of this one.
-const dialBack = "dial=back"
+const (
+	dialBack    = "dial=back"
+	dialTimeout = time.Second // for all of them
+)
 
 // dials tries the ports of another agent, at the addresses that gossip has. So an agent that asks
 // for it learns whether its firewall lets others in, and can have nobody else dialled.
@@ -44,7 +49,7 @@ func (o others) dials(ctx context.Context, to election.PeerID) []api.Dial {
 			case ctx.Err() != nil:
 				all[i].Error = "no answer within " + dialTimeout.String()
 			default:
-				all[i].Error = cause(err)
+				all[i].Error = socket.Cause(err)
 			}
 		})
 	}
@@ -71,7 +76,7 @@ func (o others) ping(to membership.Member) api.Dial {
 	if o.Pings == nil {
 		d.Error = "this agent can't try it"
 	} else if err := o.Pings(to); err != nil {
-		d.Error = cause(err)
+		d.Error = socket.Cause(err)
 	}
 	return d
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/forward"
 	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
@@ -220,7 +221,7 @@ func callerWords(r *http.Request) string {
 	if !ok {
 		return ""
 	}
-	return clip(fmt.Sprintf("user %s (uid %d, pid %d, %s", userName(p.UID), p.UID, p.pid, processName(p.pid))) + ")"
+	return clip(fmt.Sprintf("user %s (uid %d, pid %d, %s", access.UserName(p.UID), p.UID, p.PID, processName(p.PID))) + ")"
 }
 
 // callerOf reads the words of callerWords. They are another agent's, and nothing is granted for

@@ -4,6 +4,7 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/internal/door"
@@ -90,7 +91,7 @@ func (h watching) begin(uid uint32, favoured bool) *api.ErrorDetail {
 	case nil:
 		return nil
 	case door.ErrShare:
-		return &api.ErrorDetail{Code: api.CodeBusy, Message: "user " + userName(uid) + " has as many watches of this agent as one user may: end some of them"}
+		return &api.ErrorDetail{Code: api.CodeBusy, Message: "user " + access.UserName(uid) + " has as many watches of this agent as one user may: end some of them"}
 	}
 	return &api.ErrorDetail{Code: api.CodeBusy, Message: "this agent has as many watches as it serves: end some of them"}
 }

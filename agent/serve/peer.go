@@ -3,21 +3,13 @@ package serve
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
-	"os/user"
-	"strconv"
 
 	"github.com/doyen-election/doyen/agent/access"
+	"github.com/doyen-election/doyen/agent/serve/socket"
 	"github.com/doyen-election/doyen/api"
 )
-
-// peer is who is at the other end of a Unix socket, as the kernel reports.
-type peer struct {
-	access.Who
-	pid int32 // 0: the system does not report it
-}
 
 type peerKey struct{}
 
@@ -29,30 +21,9 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// peerOf asks the kernel who is at the other end.
-func peerOf(c net.Conn) (peer, error) {
-	unix, ok := c.(*net.UnixConn)
-	if !ok {
-		return peer{}, errors.New("identify the process at the other end: not a Unix socket")
-	}
-	raw, err := unix.SyscallConn()
-	if err != nil {
-		return peer{}, fmt.Errorf("identify the process at the other end: %w", err)
-	}
-	var p peer
-	var asked error
-	if err := raw.Control(func(fd uintptr) { p, asked = credentials(int(fd)) }); err != nil {
-		return peer{}, fmt.Errorf("identify the process at the other end: %w", err)
-	}
-	if asked != nil {
-		return peer{}, fmt.Errorf("identify the process at the other end: %w", asked)
-	}
-	return p, nil
-}
-
 // caller is the process that sent a request; false if the kernel does not name it.
-func caller(r *http.Request) (peer, bool) {
-	p, ok := r.Context().Value(peerKey{}).(peer)
+func caller(r *http.Request) (socket.Peer, bool) {
+	p, ok := r.Context().Value(peerKey{}).(socket.Peer)
 	return p, ok
 }
 
@@ -71,12 +42,4 @@ func (c *Config) may(w http.ResponseWriter, r *http.Request, right access.Right,
 		fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: err.Error()})
 	}
 	return err == nil
-}
-
-func userName(uid uint32) string {
-	id := strconv.FormatUint(uint64(uid), 10)
-	if u, err := user.LookupId(id); err == nil {
-		return u.Username
-	}
-	return id
 }

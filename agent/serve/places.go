@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/serve/socket"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/internal/door"
 )
@@ -56,7 +57,7 @@ func (p *places) Accept() (net.Conn, error) {
 // admit finds a place for a connection, or refuses it and returns nil.
 func (p *places) admit(c net.Conn) *placed {
 	k := &placed{Conn: c, places: p}
-	if who, err := peerOf(c); err == nil {
+	if who, err := socket.PeerOf(c); err == nil {
 		k.peer, k.vouched = who, true
 	}
 	k.origin = p.origin(k)
@@ -146,7 +147,7 @@ type placed struct {
 	net.Conn
 	places  *places
 	origin  origin
-	peer    peer
+	peer    socket.Peer
 	vouched bool // the kernel names the peer
 
 	// Guarded by places.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/door"
@@ -38,7 +39,7 @@ func (q *questions) ask(now election.Instant, uid uint32, favoured bool, n int) 
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if own := q.of.Left(now, uid); !favoured && own < float64(n) {
-		who := "user " + userName(uid)
+		who := "user " + access.UserName(uid)
 		if uid == overTCP {
 			who = "the callers of --http together"
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/agent/serve/socket"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -111,7 +112,7 @@ func stand(t testing.TB, change ...func(*serve.Config)) *agent {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	a.path = filepath.Join(dir, "run", "s")
-	l, err := serve.Listen(a.path)
+	l, err := socket.Listen(a.path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +127,7 @@ func stand(t testing.TB, change ...func(*serve.Config)) *agent {
 	}
 	s := serve.New(c)
 	s.Socket(l)
-	reading, err := serve.Listen(a.path + "-read")
+	reading, err := socket.Listen(a.path + "-read")
 	if err != nil {
 		t.Fatal(err)
 	}

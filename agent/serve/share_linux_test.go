@@ -11,6 +11,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/agent/serve/socket"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
@@ -79,15 +80,15 @@ func TestASocketIsSharedWithAGroup(t *testing.T) {
 	for name, c := range map[string]struct {
 		dir    os.FileMode // as it was made before; 0: the agent makes it
 		group  int         // of that directory
-		to     serve.Sharing
+		to     socket.Sharing
 		passes map[uint32]bool
 	}{
-		"a directory of its own":      {0, 0, serve.Sharing{Mode: 0o660, Group: 4001}, map[uint32]bool{4001: true, 4002: false}},
-		"a directory for its group":   {0o750, 0, serve.Sharing{Mode: 0o660, Group: 4001}, map[uint32]bool{4001: true, 4002: false}},
-		"with another mode":           {0o750, 0, serve.Sharing{Mode: 0o600, Group: 4001}, map[uint32]bool{4001: false}},
-		"for everybody":               {0o755, 0, serve.Sharing{Mode: 0o666, Group: -1}, map[uint32]bool{4001: true, 4002: true}},
-		"in a directory for everyone": {0o755, 0, serve.Sharing{Mode: 0o660, Group: 4001}, map[uint32]bool{4001: true, 4002: false}},
-		"by the directory's group":    {0o750 | os.ModeSetgid, 4001, serve.Sharing{Mode: 0o660, Group: -1}, map[uint32]bool{4001: true, 4002: false}},
+		"a directory of its own":      {0, 0, socket.Sharing{Mode: 0o660, Group: 4001}, map[uint32]bool{4001: true, 4002: false}},
+		"a directory for its group":   {0o750, 0, socket.Sharing{Mode: 0o660, Group: 4001}, map[uint32]bool{4001: true, 4002: false}},
+		"with another mode":           {0o750, 0, socket.Sharing{Mode: 0o600, Group: 4001}, map[uint32]bool{4001: false}},
+		"for everybody":               {0o755, 0, socket.Sharing{Mode: 0o666, Group: -1}, map[uint32]bool{4001: true, 4002: true}},
+		"in a directory for everyone": {0o755, 0, socket.Sharing{Mode: 0o660, Group: 4001}, map[uint32]bool{4001: true, 4002: false}},
+		"by the directory's group":    {0o750 | os.ModeSetgid, 4001, socket.Sharing{Mode: 0o660, Group: -1}, map[uint32]bool{4001: true, 4002: false}},
 	} {
 		path := filepath.Join(base, strings.ReplaceAll(name, " ", "-"), "s")
 		if dir := filepath.Dir(path); c.dir != 0 {
@@ -95,11 +96,11 @@ func TestASocketIsSharedWithAGroup(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		l, err := serve.Listen(path)
+		l, err := socket.Listen(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := serve.Share(path, c.to); err != nil {
+		if err := socket.Share(path, c.to); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		for group, want := range c.passes {
@@ -116,7 +117,7 @@ func TestASocketIsSharedWithAGroup(t *testing.T) {
 }
 
 func TestASocketIsNotSharedWhereThatWouldBeNoUse(t *testing.T) {
-	to := serve.Sharing{Mode: 0o660, Group: 4001}
+	to := socket.Sharing{Mode: 0o660, Group: 4001}
 	for mode, says := range map[os.FileMode]string{
 		0o700: "can't be entered by the group 4001 (its mode is 0700, its group 0); run: chgrp 4001 ",
 		0o770: "can't be entered by the group 4001 (its mode is 0770", // the group could put its own socket there

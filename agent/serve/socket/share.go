@@ -1,4 +1,4 @@
-package serve
+package socket
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ type Sharing struct {
 }
 
 // Share gives a socket of Listen to those who may connect to it. They can then enter its directory
-// too. Errors are of type *SocketError.
+// too. Errors are of type *Error.
 func Share(path string, to Sharing) error {
 	if err := to.Possible(path); err != nil {
 		return err
@@ -38,7 +38,7 @@ func Share(path string, to Sharing) error {
 		}
 	}
 	if err := os.Chmod(path, to.Mode); err != nil {
-		return &SocketError{path, "can't get its mode: " + cause(err), "choose another path"}
+		return &Error{path, "can't get its mode: " + Cause(err), "choose another path"}
 	}
 	return nil
 }
@@ -55,13 +55,13 @@ func (to Sharing) Possible(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return mayGive(path, to.Group)
 	case err != nil:
-		return &SocketError{dir, "can't be used: " + cause(err), "choose another path"}
+		return &Error{dir, "can't be used: " + Cause(err), "choose another path"}
 	case enters(info, to.Group) && info.Mode()&fs.ModeSetgid != 0 && groupOf(info) == to.Group:
 		return nil // what is made there has the group by itself
 	case enters(info, to.Group):
 		return mayGive(path, to.Group)
 	case !own(info) || info.Mode().Perm()&0o030 != 0o010:
-		return &SocketError{dir, fmt.Sprintf("can't be entered by the group %d (its mode is %04o, its group %d)", to.Group, info.Mode().Perm(), groupOf(info)),
+		return &Error{dir, fmt.Sprintf("can't be entered by the group %d (its mode is %04o, its group %d)", to.Group, info.Mode().Perm(), groupOf(info)),
 			fmt.Sprintf("run: chgrp %d %s && chmod 2750 %s; or choose another path", to.Group, dir, dir)}
 	}
 	return mayGive(dir, to.Group)
@@ -79,7 +79,7 @@ func mayGive(path string, group int) error {
 }
 
 func notGiven(path string, group int, err error) error {
-	return &SocketError{path, fmt.Sprintf("can't be given to the group %d: %s", group, cause(err)),
+	return &Error{path, fmt.Sprintf("can't be given to the group %d: %s", group, Cause(err)),
 		"make the agent's user a member of the group, and let a unit of systemd have SystemCallFilter=@chown; or make the directory with that group and mode 2750"}
 }
 

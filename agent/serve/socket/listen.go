@@ -1,4 +1,9 @@
-package serve
+// Package socket makes the Unix sockets that programs of this host connect to, and asks the kernel
+// who has connected.
+//
+// It guarantees that a socket replaces only an old socket, where no other user could replace it. It
+// does not decide what a peer may do (package access), nor how many may connect.
+package socket
 
 import (
 	"errors"
@@ -11,21 +16,23 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/agent/access"
 )
 
-// SocketError is why the agent can't listen on a socket, and what to do.
-type SocketError struct {
+// Error is why the agent can't listen on a socket, and what to do.
+type Error struct {
 	Path    string
 	Problem string
 	Hint    string
 }
 
-func (e *SocketError) Error() string { return e.Path + ": " + e.Problem + "; " + e.Hint }
+func (e *Error) Error() string { return e.Path + ": " + e.Problem + "; " + e.Hint }
 
 const dialTimeout = time.Second
 
 // Listen listens on a Unix socket that the agent's user and group may connect to. It replaces a
-// socket on which nobody listens. Anything else at the path stays, and causes a *SocketError.
+// socket on which nobody listens. Anything else at the path stays, and causes a *Error.
 func Listen(path string) (net.Listener, error) {
 	if err := socketDir(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -35,10 +42,10 @@ func Listen(path string) (net.Listener, error) {
 	}
 	l, err := net.Listen("unix", path)
 	if errors.Is(err, unix.EADDRINUSE) {
-		return nil, &SocketError{path, "another process has just taken it", "start again"}
+		return nil, &Error{path, "another process has just taken it", "start again"}
 	}
 	if err != nil {
-		return nil, &SocketError{path, "can't be listened on: " + cause(err), "choose another path with --socket"}
+		return nil, &Error{path, "can't be listened on: " + Cause(err), "choose another path with --socket"}
 	}
 	if err := os.Chmod(path, 0o660); err != nil {
 		return nil, errors.Join(fmt.Errorf("protect socket: %w", err), l.Close())
@@ -51,14 +58,14 @@ func Listen(path string) (net.Listener, error) {
 func socketDir(dir string) error {
 	err := makeDir(dir, 0o750)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return &SocketError{dir, "can't be created: " + cause(err), "choose another path with --socket"}
+		return &Error{dir, "can't be created: " + Cause(err), "choose another path with --socket"}
 	}
 	info, err := os.Stat(dir)
 	switch {
 	case err != nil:
-		return &SocketError{dir, "can't be used: " + cause(err), "choose another path with --socket"}
+		return &Error{dir, "can't be used: " + Cause(err), "choose another path with --socket"}
 	case !info.IsDir():
-		return &SocketError{dir, "is not a directory", "choose another path with --socket"}
+		return &Error{dir, "is not a directory", "choose another path with --socket"}
 	}
 	return trusted(dir, os.Geteuid())
 }
@@ -87,11 +94,11 @@ func trusted(dir string, uid int) error {
 	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} { // a link, and the directory that it leads to
 		info, err := look(dir)
 		if err != nil {
-			return &SocketError{dir, "can't be used: " + cause(err), "choose another path with --socket"}
+			return &Error{dir, "can't be used: " + Cause(err), "choose another path with --socket"}
 		}
 		owner, ok := info.Sys().(*syscall.Stat_t)
 		if ok && owner.Uid != 0 && owner.Uid != uint32(uid) {
-			return &SocketError{dir, "belongs to another user, " + userName(owner.Uid) + ", who could answer in this agent's place",
+			return &Error{dir, "belongs to another user, " + access.UserName(owner.Uid) + ", who could answer in this agent's place",
 				"choose another path with --socket, or set XDG_RUNTIME_DIR"}
 		}
 	}
@@ -105,35 +112,35 @@ func clearSocket(path string) error {
 		return nil
 	}
 	if err != nil {
-		return &SocketError{path, "can't be examined: " + cause(err), "choose another path with --socket"}
+		return &Error{path, "can't be examined: " + Cause(err), "choose another path with --socket"}
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return &SocketError{path, "exists and is not a socket; nothing was changed", "move it away or choose another path with --socket"}
+		return &Error{path, "exists and is not a socket; nothing was changed", "move it away or choose another path with --socket"}
 	}
 	conn, err := net.DialTimeout("unix", path, dialTimeout)
 	if err == nil {
 		owner := describe(conn)
 		conn.Close()
-		return &SocketError{path, "is in use by " + owner, "stop it or choose another path with --socket"}
+		return &Error{path, "is in use by " + owner, "stop it or choose another path with --socket"}
 	}
 	if !errors.Is(err, unix.ECONNREFUSED) {
-		return &SocketError{path, "may be in use: " + cause(err), "stop the process that listens there or choose another path with --socket"}
+		return &Error{path, "may be in use: " + Cause(err), "stop the process that listens there or choose another path with --socket"}
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &SocketError{path, "is an old socket and can't be removed: " + cause(err), "remove it"}
+		return &Error{path, "is an old socket and can't be removed: " + Cause(err), "remove it"}
 	}
 	return nil
 }
 
 func describe(conn net.Conn) string {
-	if p, err := peerOf(conn); err == nil && p.pid > 0 {
-		return fmt.Sprintf("another process (pid %d)", p.pid)
+	if p, err := PeerOf(conn); err == nil && p.PID > 0 {
+		return fmt.Sprintf("another process (pid %d)", p.PID)
 	}
 	return "another process"
 }
 
-// cause returns the system's error, without paths and addresses.
-func cause(err error) string {
+// Cause returns the system's error, without paths and addresses.
+func Cause(err error) string {
 	var errno unix.Errno
 	if errors.As(err, &errno) {
 		return errno.Error()

@@ -1,7 +1,6 @@
-package serve
+package socket
 
 import (
-	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -56,12 +55,12 @@ func TestTheKernelTellsTheGroupsOfThePeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	c, err := newPlaces(l, 1, 1, 0, func(*placed) origin { return origin{} }).Accept()
+	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	got, _ := withPeer(context.Background(), c).Value(peerKey{}).(peer)
+	got, _ := PeerOf(c)
 	var groups []int
 	for _, g := range got.Groups {
 		groups = append(groups, int(g))
@@ -71,7 +70,8 @@ func TestTheKernelTellsTheGroupsOfThePeer(t *testing.T) {
 	if !got.AllGroups || !slices.Equal(groups, want) {
 		t.Errorf("groups %v (all: %t), want %v", groups, got.AllGroups, want)
 	}
-	if _, tcp := net.Pipe(); withPeer(context.Background(), tcp).Value(peerKey{}) != nil {
-		t.Error("a connection that is no socket has a peer")
+	_, pipe := net.Pipe()
+	if _, err := PeerOf(pipe); err == nil {
+		t.Error("a connection that is not a socket has a peer")
 	}
 }

@@ -1,13 +1,13 @@
-package serve
+package socket
 
 import "golang.org/x/sys/unix"
 
-func credentials(fd int) (peer, error) {
+func credentials(fd int) (Peer, error) {
 	c, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {
-		return peer{}, err
+		return Peer{}, err
 	}
-	var p peer
+	var p Peer
 	p.UID, p.Groups = c.Uid, c.Groups[:min(max(int(c.Ngroups), 0), len(c.Groups))]
 	if len(p.Groups) > 0 {
 		p.GID = p.Groups[0]

@@ -1,4 +1,4 @@
-package serve
+package socket
 
 import (
 	"unsafe"
@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func credentials(fd int) (peer, error) {
+func credentials(fd int) (Peer, error) {
 	c, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
-		return peer{}, err
+		return Peer{}, err
 	}
-	p := peer{pid: c.Pid}
+	p := Peer{PID: c.Pid}
 	p.UID, p.GID = c.Uid, c.Gid
 	p.Groups, p.AllGroups = peerGroups(fd)
 	return p, nil

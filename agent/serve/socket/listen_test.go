@@ -1,7 +1,6 @@
-package serve
+package socket
 
 import (
-	"context"
 	"errors"
 	"net"
 	"os"
@@ -24,14 +23,14 @@ func TestThePeerIsWhomTheKernelSays(t *testing.T) {
 			_, _ = c.Read(make([]byte, 1))
 		}
 	}()
-	c, err := newPlaces(l, 1, 1, 0, func(*placed) origin { return origin{} }).Accept()
+	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	got, ok := withPeer(context.Background(), c).Value(peerKey{}).(peer)
-	if !ok || got.UID != uint32(os.Geteuid()) || got.GID != uint32(os.Getegid()) {
-		t.Errorf("peer %+v, %v", got, ok)
+	got, err := PeerOf(c)
+	if err != nil || got.UID != uint32(os.Geteuid()) || got.GID != uint32(os.Getegid()) {
+		t.Errorf("peer %+v, %v", got, err)
 	}
 }
 
@@ -42,7 +41,7 @@ func TestWhatIsAtTheSocketsPathDecides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var refused *SocketError
+	var refused *Error
 	if _, err := Listen(path); !errors.As(err, &refused) || !strings.Contains(err.Error(), "in use by another process (pid ") {
 		t.Errorf("a live one: %v", err)
 	}
@@ -95,7 +94,7 @@ func TestADirectoryOfAnotherUserIsNoPlaceForTheSocket(t *testing.T) {
 		if err := trusted(path, 0); err != nil {
 			t.Errorf("as root: %v", err)
 		}
-		var refused *SocketError
+		var refused *Error
 		if err := trusted(path, uid+1); !errors.As(err, &refused) || !strings.Contains(err.Error(), "belongs to another user") {
 			t.Errorf("another user's: %v", err)
 		}
