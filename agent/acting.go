@@ -3,44 +3,17 @@ package agent
 import (
 	"fmt"
 	"maps"
-	"os"
-	"os/user"
 	"slices"
-	"strconv"
 
 	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/health"
-	"github.com/doyen-election/doyen/internal/act/hook"
 )
 
-// Hooks are the commands to run, by election.
-func (c Config) Hooks() hook.Commands {
-	commands := hook.Commands{Default: c.OnChange, Of: map[election.Name]string{}, Others: c.Elections[EveryOther].OnChange,
-		Limit: hook.Limit}
-	for name, e := range c.Elections {
-		if name != EveryOther && e.OnChange != "" {
-			commands.Of[election.Name(name)] = e.OnChange
-		}
-	}
-	return commands
-}
-
-// Checks are the health checks, by election.
-func (c Config) Checks() map[election.Name]health.Check {
-	checks := map[election.Name]health.Check{health.Host: c.HostCheck, election.Default: {Command: c.Check}}
-	for name, e := range c.Elections {
-		if e.Check.Command != "" {
-			checks[election.Name(name)] = e.Check
-		}
-	}
-	maps.DeleteFunc(checks, func(_ election.Name, k health.Check) bool { return k.Command == "" })
-	return checks
-}
-
 // needs is for what this host needs a companion.
-func (c Config) needs() campaign.Needs {
+func needs(c settings.Config) campaign.Needs {
 	hooks := c.Hooks()
 	n := campaign.Needs{Hooked: func(name election.Name) bool { return hooks.For(name) != "" }, Named: hooks.Elections()}
 	for name := range c.Checks() {
@@ -52,42 +25,6 @@ func (c Config) needs() campaign.Needs {
 	slices.Sort(n.Checked)
 	n.Named = append(n.Named, n.Checked...)
 	return n
-}
-
-// actUser returns the user of ActUser; nil: it is empty.
-func (c Config) actUser() (*uint32, error) {
-	if c.ActUser == "" {
-		return nil, nil
-	}
-	number, err := strconv.ParseUint(c.ActUser, 10, 32)
-	if err != nil {
-		found, err := user.Lookup(c.ActUser)
-		if err != nil {
-			return nil, err
-		}
-		if number, err = strconv.ParseUint(found.Uid, 10, 32); err != nil {
-			return nil, err
-		}
-	}
-	uid := uint32(number)
-	return &uid, nil
-}
-
-// Acts reports whether doyen act has something to do.
-func (c Config) Acts() bool { return c.Hooks().Any() || len(c.Checks()) > 0 }
-
-// shellLines are warnings about what root runs and nobody can check: what a line of the shell runs
-// depends on more than the files that it names.
-func (c Config) shellLines() (all []string) {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	for _, h := range c.hookLines() {
-		if hook.ShellLine(h.line) {
-			all = append(all, fmt.Sprintf("%s is a line of the shell, which root runs; from 0.5.0 on that is refused: give the absolute path of a program and its arguments, such as a script with this line", h.flag))
-		}
-	}
-	return all
 }
 
 // given is why a program has given up the lead of the election in which one ended last.

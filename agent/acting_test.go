@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/act/health"
@@ -27,7 +27,7 @@ func TestACheckDecidesWhoMayLead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := newReloading(t, func(c *agent.Config) {
+	r := newReloading(t, func(c *settings.Config) {
 		c.HostCheck = quick
 		c.OnChange = `grep -o '"type":"[a-z_]*"\|"reason":"[^"]*"' | tr '\n' ' ' >> ` + log
 	})
@@ -59,20 +59,20 @@ func TestACheckDecidesWhoMayLead(t *testing.T) {
 	// A check that a reload brings costs no lead until it has failed as often as it may.
 	slow := quick
 	slow.Fall, slow.Every = 1000, time.Second
-	r.c.Elections = map[string]agent.ElectionConfig{"default": {Check: slow}}
+	r.c.Elections = map[string]settings.ElectionConfig{"default": {Check: slow}}
 	r.want("elections", "")
 	if e := answerOf[api.Election](r, "/v1/elections/default"); !e.IsLeader || e.Term != term {
 		t.Errorf("the lead was lost: %+v", e)
 	}
-	r.c.Elections = map[string]agent.ElectionConfig{"default": {Check: quick}}
+	r.c.Elections = map[string]settings.ElectionConfig{"default": {Check: quick}}
 	r.want("elections", "")
 	untilAnswer(r, "/v1/elections/default", func(e api.Election) bool { return !e.IsLeader })
 }
 
 // A check that hangs delays neither the lead of others nor the end of the agent.
 func TestAHungCheckDelaysNothing(t *testing.T) {
-	r := newReloading(t, func(c *agent.Config) {
-		c.Elections = map[string]agent.ElectionConfig{"payments": {Check: health.Check{Command: "sleep 1000", Every: health.Shortest, Timeout: health.Longest}}}
+	r := newReloading(t, func(c *settings.Config) {
+		c.Elections = map[string]settings.ElectionConfig{"payments": {Check: health.Check{Command: "sleep 1000", Every: health.Shortest, Timeout: health.Longest}}}
 	})
 	term := untilAnswer(r, "/v1/elections/default", isLed).Term
 	r.c.Elections = nil
@@ -84,7 +84,7 @@ func TestAHungCheckDelaysNothing(t *testing.T) {
 
 // A program that gives up the lead may say why, and this host shows it.
 func TestWhyAProgramGivesUpTheLeadIsShown(t *testing.T) {
-	r := newReloading(t, func(c *agent.Config) { c.Candidate = false })
+	r := newReloading(t, func(c *settings.Config) { c.Candidate = false })
 	k, err := client.New(r.c.Socket).Stand(t.Context(), "payments", api.CampaignRequest{})
 	if err != nil {
 		t.Fatal(err)

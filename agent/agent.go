@@ -51,6 +51,7 @@ import (
 	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
@@ -73,9 +74,9 @@ var ErrRestart = errors.New("asked to restart")
 
 // Run runs an agent until ctx is cancelled or the agent is asked to leave. It then hands over
 // what the agent leads, and returns nil. An error that only an operator can repair is a
-// *ConfigError; Run returns it before the agent has started. The log, and the line that the
+// *settings.Error; Run returns it before the agent has started. The log, and the line that the
 // agent is ready, go to stderr.
-func Run(ctx context.Context, cfg Config, around Process, stderr io.Writer) error {
+func Run(ctx context.Context, cfg settings.Config, around Process, stderr io.Writer) error {
 	cfg, err := cfg.Resolve()
 	if err != nil {
 		return err
@@ -91,7 +92,7 @@ func Run(ctx context.Context, cfg Config, around Process, stderr io.Writer) erro
 	a.level.configure(cfg.LogLevel)
 	a.logger = logger.New(cfg.LogFormat, &a.level, io.MultiWriter(&a.lines, stderr))
 	a.settings.Store(&cfg)
-	for _, line := range cfg.shellLines() {
+	for _, line := range cfg.ShellLines() {
 		a.logger.Warn(line)
 	}
 	if err := a.start(); err != nil {
@@ -114,17 +115,17 @@ type Process struct {
 	Program string
 	// Reread returns the configuration as it is now, resolved and valid; nil: a reload is refused.
 	// Each element of Hangups asks for a reload.
-	Reread  func() (Config, error)
+	Reread  func() (settings.Config, error)
 	Hangups <-chan os.Signal
 }
 
 // agent is everything one agent runs.
 type agent struct {
-	cfg       Config // as at the start
+	cfg       settings.Config // as at the start
 	around    Process
-	settings  atomic.Pointer[Config] // as after the last reload; replaced, never changed
-	reloads   sync.Mutex             // one at a time
-	stopTCP   func()                 // ends the TCP listener; nil: there is none; guarded by reloads
+	settings  atomic.Pointer[settings.Config] // as after the last reload; replaced, never changed
+	reloads   sync.Mutex                      // one at a time
+	stopTCP   func()                          // ends the TCP listener; nil: there is none; guarded by reloads
 	level     logLevel
 	lines     logger.Ring // the newest of the log, for bug reports
 	access    *access.Policy
@@ -147,7 +148,7 @@ type agent struct {
 	store      *store.Store
 	transport  *transport.Transport
 	membership *membership.Membership
-	keys       *keyring
+	keys       *settings.Keyring
 	pages      *pages.Keeper
 	metrics    *metrics
 	loop       *loop
@@ -161,14 +162,14 @@ func (a *agent) start() error {
 	a.runID = newRun()
 	s, state, err := store.Open(store.Config{Dir: a.cfg.DataDir, Name: a.cfg.Name, PeerID: transport.PeerIDOf})
 	if err != nil {
-		return startError("data-dir", err)
+		return settings.StartError("data-dir", err)
 	}
 	a.store = s
 	a.roster.Store(state.Roster)
 	if state, err = a.resetGenesis(state); err != nil {
 		return err
 	}
-	sockets, err := a.cfg.listenSockets()
+	sockets, err := listenSockets(a.cfg)
 	if err != nil {
 		return err
 	}
@@ -204,8 +205,8 @@ func (a *agent) start() error {
 // connect starts the transport and then membership, since gossip announces the port that the
 // transport got.
 func (a *agent) connect() (err error) {
-	bind, _ := parseAddr(a.cfg.Bind) // validated
-	advertise, _ := parseAddr(a.cfg.Advertise)
+	bind, _ := settings.ParseAddr(a.cfg.Bind) // validated
+	advertise, _ := settings.ParseAddr(a.cfg.Advertise)
 	a.transport, err = transport.New(transport.Config{
 		Key:    a.store.Key(),
 		Listen: netip.AddrPortFrom(bind, uint16(a.cfg.PeerPort)),
@@ -218,9 +219,9 @@ func (a *agent) connect() (err error) {
 		Logger:  a.logger.With("part", "transport"),
 	})
 	if err != nil {
-		return portError("peer-port", a.cfg.Bind, a.cfg.PeerPort, err)
+		return settings.PortError("peer-port", a.cfg.Bind, a.cfg.PeerPort, err)
 	}
-	keys, err := gossipKeys(a.cfg, a.logger)
+	keys, err := settings.GossipKeys(a.cfg, a.logger)
 	if err != nil {
 		return err
 	}
@@ -234,7 +235,7 @@ func (a *agent) connect() (err error) {
 		Bind: bind, Port: a.cfg.GossipPort, Advertise: advertise,
 		Self:        a.self(netip.AddrPortFrom(advertise, a.transport.Addr().Port())),
 		Join:        a.seeds(a.cfg.Join),
-		DefaultPort: DefaultGossipPort,
+		DefaultPort: settings.DefaultGossipPort,
 		Pace:        membership.Pace(a.cfg.Profile),
 		PeerIDOf:    transport.PeerIDOf,
 		Judge:       a.judge,
@@ -242,7 +243,7 @@ func (a *agent) connect() (err error) {
 		Logger:      a.logger.With("part", "membership"),
 	})
 	if err != nil {
-		return portError("gossip-port", a.cfg.Bind, a.cfg.GossipPort, err)
+		return settings.PortError("gossip-port", a.cfg.Bind, a.cfg.GossipPort, err)
 	}
 	return nil
 }
@@ -290,22 +291,22 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 		campaigns: campaign.New(campaign.Config{
 			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
 			MaxCandidacies: serve.Bound(campaign.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
-			Step: a.cfg.step(false), StepOfMany: a.cfg.step(true), NewID: newCampaignID, Authority: a.authority(),
-			Past: ledBefore(a.past, a.cfg.Quorum), Record: actors.program, RecordCompanion: actors.companion, Needs: a.cfg.needs(),
+			Step: a.cfg.Step(false), StepOfMany: a.cfg.Step(true), NewID: newCampaignID, Authority: a.authority(),
+			Past: ledBefore(a.past, a.cfg.Quorum), Record: actors.program, RecordCompanion: actors.companion, Needs: needs(a.cfg),
 		}),
 		clock: boottime.Now, suspended: a.suspends.Seen, life: a.around.Life, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
-		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(), drained: a.store.DrainedSince, expected: a.cfg.expected(),
+		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(), drained: a.store.DrainedSince, expected: a.cfg.Expected(),
 	})
 	return nil
 }
 
 func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	a.metrics.watch(a.cfg, a.loop, a.transport)
-	a.keys = &keyring{path: a.cfg.KeyFile, gossip: a.membership, logger: a.logger.With("part", "keys")}
+	a.keys = settings.NewKeyring(a.cfg.KeyFile, a.membership, a.logger.With("part", "keys"))
 	a.loop.desk = forward.New(a.transport.Send, func(ctx context.Context, from election.PeerID, c election.Call) election.CallAnswer {
 		return a.server.Forwarded(ctx, from, c)
 	})
-	actUser, _ := a.cfg.actUser() // validated
+	actUser, _ := a.cfg.ActUID() // validated
 	return serve.New(serve.Config{
 		Other: a.loop.desk,
 		Name:  a.cfg.Name, Version: Version, Cluster: a.cfg.Cluster, Algorithm: a.cfg.Algorithm,
@@ -317,7 +318,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 		KeepDrain: a.store.SetDrained,
 		Pings:     a.membership.Ping,
 		LogLevel:  a.level.during, Debug: map[string]func() []byte{"log": a.lines.Text, "configuration": a.configuration},
-		Access: a.access, ActUser: actUser, Files: a.files, Hosts: a.cfg.hosts(), HTTPAPI: a.cfg.HTTPAPI,
+		Access: a.access, ActUser: actUser, Files: a.files, Hosts: a.cfg.Hosts(), HTTPAPI: a.cfg.HTTPAPI,
 	})
 }
 
@@ -341,3 +342,6 @@ func random() uint64 {
 	_, _ = rand.Read(b[:]) // never fails
 	return binary.NativeEndian.Uint64(b[:])
 }
+
+// configuration is what this agent runs with, for bug reports.
+func (a *agent) configuration() []byte { return a.settings.Load().WithoutSecrets() }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 )
 
 // await waits until what an agent has written satisfies.
@@ -44,7 +44,7 @@ func warned(log string) []string {
 	return all
 }
 
-func withKey(t *testing.T, c *agent.Config, fill byte) {
+func withKey(t *testing.T, c *settings.Config, fill byte) {
 	t.Helper()
 	c.KeyFile = filepath.Join(filepath.Dir(c.DataDir), "key")
 	text := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(string(fill), 32)))
@@ -58,15 +58,15 @@ func withKey(t *testing.T, c *agent.Config, fill byte) {
 func TestAgentsThatDoNotAgreeSayWhyOnBothSidesOnce(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(*testing.T, *agent.Config)
+		change func(*testing.T, *settings.Config)
 		want   string // in the warnings of both
 	}{
-		{"algorithm", func(_ *testing.T, c *agent.Config) { c.Algorithm = "ring" }, "--algorithm"},
-		{"quorum", func(_ *testing.T, c *agent.Config) { c.Quorum = false }, "--quorum"},
-		{"lease", func(_ *testing.T, c *agent.Config) { c.Lease = 1600 * time.Millisecond }, "--lease"},
-		{"cluster", func(_ *testing.T, c *agent.Config) { c.Cluster = "other" }, "cluster"},
-		{"key", func(t *testing.T, c *agent.Config) { withKey(t, c, 'b') }, "key"},
-		{"name", func(_ *testing.T, c *agent.Config) { c.Name = "a" }, "name"},
+		{"algorithm", func(_ *testing.T, c *settings.Config) { c.Algorithm = "ring" }, "--algorithm"},
+		{"quorum", func(_ *testing.T, c *settings.Config) { c.Quorum = false }, "--quorum"},
+		{"lease", func(_ *testing.T, c *settings.Config) { c.Lease = 1600 * time.Millisecond }, "--lease"},
+		{"cluster", func(_ *testing.T, c *settings.Config) { c.Cluster = "other" }, "cluster"},
+		{"key", func(t *testing.T, c *settings.Config) { withKey(t, c, 'b') }, "key"},
+		{"name", func(_ *testing.T, c *settings.Config) { c.Name = "a" }, "name"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/membership"
@@ -29,7 +30,7 @@ func TestAnAgentThatStopsStaysUntilOthersLeadWhatItLed(t *testing.T) {
 				r.views <- membership.View{}
 				stopped := make(chan time.Time, 1)
 				began := time.Now()
-				a := &agent{cfg: Config{Heartbeat: 200 * time.Millisecond, Lease: lease}, loop: r.loop, logger: r.loop.logger}
+				a := &agent{cfg: settings.Config{Heartbeat: 200 * time.Millisecond, Lease: lease}, loop: r.loop, logger: r.loop.logger}
 				go func() {
 					a.release()
 					stopped <- time.Now()
@@ -55,7 +56,7 @@ func TestAnAgentThatStopsWaitsForNobodyWhereNobodyElseCouldLead(t *testing.T) {
 		r.start(t)
 		r.views <- membership.View{}
 		began := time.Now()
-		a := &agent{cfg: Config{Heartbeat: 200 * time.Millisecond, Lease: lease}, loop: r.loop, logger: r.loop.logger}
+		a := &agent{cfg: settings.Config{Heartbeat: 200 * time.Millisecond, Lease: lease}, loop: r.loop, logger: r.loop.logger}
 		a.release()
 		if took := time.Since(began); took != 0 {
 			t.Errorf("it stayed for %s", took)
@@ -74,7 +75,7 @@ func TestAHandOverHasTheTimeOfTheLeaseInUse(t *testing.T) {
 			r.start(t)
 			r.views <- membership.View{}
 			began := time.Now()
-			a := &agent{cfg: Config{Heartbeat: 200 * time.Millisecond, Lease: lease}, loop: r.loop, logger: r.loop.logger}
+			a := &agent{cfg: settings.Config{Heartbeat: 200 * time.Millisecond, Lease: lease}, loop: r.loop, logger: r.loop.logger}
 			a.release()
 			if took, want := time.Since(began), max(lease, agreed)+handOverSlack; took != want {
 				t.Errorf("with an agreed lease of %s it waits for %s, want %s", agreed, took, want)

@@ -3,7 +3,6 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -13,42 +12,18 @@ import (
 	"testing"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	doyen "github.com/doyen-election/doyen/client"
 	beside "github.com/doyen-election/doyen/internal/act"
 )
-
-func TestAHookThatOthersCanWriteStopsTheStartOfRoot(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root, which CI is: only root's hooks are checked")
-	}
-	path := filepath.Join(t.TempDir(), "hook")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	for flag, change := range map[string]func(*agent.Config){
-		"on-change": func(c *agent.Config) { c.OnChange = path + " all" },
-		"elections.payments.on-change": func(c *agent.Config) {
-			c.Elections = map[string]agent.ElectionConfig{"payments": {OnChange: "exec " + path}}
-		},
-	} {
-		_, err := resolved(t, change)
-		bad, ok := errors.AsType[*agent.ConfigError](err)
-		if !ok || bad.Flag != flag || !strings.Contains(bad.Problem, "chmod go-w") {
-			t.Errorf("%s: %v", flag, err)
-		}
-	}
-}
 
 // From the start to the stop, each election's own command reads what happened.
 func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 	c := lone(t)
 	trail := filepath.Join(t.TempDir(), "trail")
 	c.OnChange = "cat >> " + trail + ".all"
-	c.Elections = map[string]agent.ElectionConfig{"default": {OnChange: "cat >> " + trail}, "payments": {OnChange: "cat >> " + trail + ".payments"}}
+	c.Elections = map[string]settings.ElectionConfig{"default": {OnChange: "cat >> " + trail}, "payments": {OnChange: "cat >> " + trail + ".payments"}}
 	client, _, stop := start(t, c)
 	follow(t, client, leads)
 	if err := stop(); err != nil {
@@ -80,11 +55,11 @@ func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 
 // actBeside runs what acts beside the agent, and returns what ends that. It reads what the agent has
 // read last.
-func actBeside(first agent.Config, around *agent.Process, out io.Writer) (end func()) {
-	var newest atomic.Pointer[agent.Config]
+func actBeside(first settings.Config, around *agent.Process, out io.Writer) (end func()) {
+	var newest atomic.Pointer[settings.Config]
 	newest.Store(&first)
 	if reread := around.Reread; reread != nil {
-		around.Reread = func() (agent.Config, error) {
+		around.Reread = func() (settings.Config, error) {
 			again, err := reread()
 			if err == nil {
 				newest.Store(&again)
@@ -92,7 +67,7 @@ func actBeside(first agent.Config, around *agent.Process, out io.Writer) (end fu
 			return again, err
 		}
 	}
-	work := func(c agent.Config) beside.Work {
+	work := func(c settings.Config) beside.Work {
 		return beside.Work{Hooks: c.Hooks(), Checks: c.Checks(), Failures: c.HookFailures}
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -49,20 +47,6 @@ func (a *agent) openRecord() {
 	}
 	if a.past != nil {
 		a.logger.Info("going on as the agent that ran before", "lineage", a.lineage.ID, "life", a.lineage.Life, "leads", len(ledOn(a.past)))
-	}
-}
-
-// CheckHere writes warnings: if no record can be kept in the directory that was given for it, and
-// about hooks and checks that root should not run.
-func (c Config) CheckHere(w io.Writer) {
-	for _, line := range c.shellLines() {
-		fmt.Fprintf(w, "doyen: warning: %s\n", line)
-	}
-	if c.RecordDir == "" {
-		return
-	}
-	if err := record.Check(c.RecordDir); err != nil {
-		fmt.Fprintf(w, "doyen: warning: %v\n", err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
@@ -52,7 +53,7 @@ func (m *metrics) handler() http.Handler {
 }
 
 // watch adds the metrics that are read from the running parts.
-func (m *metrics) watch(cfg Config, l *loop, t *transport.Transport) {
+func (m *metrics) watch(cfg settings.Config, l *loop, t *transport.Transport) {
 	m.of.MustRegister(&reader{loop: l, transport: t, cfg: cfg, desc: newDescs()})
 }
 
@@ -113,7 +114,7 @@ func newDescs() descs {
 type reader struct {
 	loop      *loop
 	transport *transport.Transport
-	cfg       Config
+	cfg       settings.Config
 	desc      descs
 }
 

@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/internal/boottime"
 )
@@ -142,7 +142,7 @@ type program struct {
 	path  string
 }
 
-func play(t *testing.T, c agent.Config, env ...string) *program {
+func play(t *testing.T, c settings.Config, env ...string) *program {
 	t.Helper()
 	p := &program{lines: make(chan string, 100), path: filepath.Join(t.TempDir(), "stamps")}
 	p.cmd = exec.Command(os.Args[0])
@@ -218,7 +218,7 @@ func (p *program) between(t *testing.T, from, to int64) (n int) {
 
 // running is an agent that runs, and how to reach it.
 type running struct {
-	config agent.Config
+	config settings.Config
 	client *http.Client
 	out    *stderr
 	stop   func() error

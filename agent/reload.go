@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/membership"
@@ -61,7 +62,7 @@ func (a *agent) reload() (outcome api.Reload, err error) {
 		next.KeyFile = now.KeyFile
 	}
 	applied := *now // settings that need a restart stay different until then
-	for _, s := range Settings() {
+	for _, s := range settings.All() {
 		if s.Live {
 			reflect.ValueOf(s.Field(&applied)).Elem().Set(reflect.ValueOf(s.Field(&next)).Elem())
 		}
@@ -82,8 +83,8 @@ func (a *agent) reload() (outcome api.Reload, err error) {
 
 // differences returns the settings in which two configurations differ: those that a reload can
 // apply, and those that need a restart.
-func differences(now, next Config) (live, rest []string) {
-	for _, s := range Settings() {
+func differences(now, next settings.Config) (live, rest []string) {
+	for _, s := range settings.All() {
 		was, is := reflect.ValueOf(s.Field(&now)).Elem(), reflect.ValueOf(s.Field(&next)).Elem()
 		switch list := was.Kind() == reflect.Slice && was.Len() == 0 && is.Len() == 0; {
 		case list, reflect.DeepEqual(was.Interface(), is.Interface()):
@@ -111,11 +112,11 @@ func without(names []string, name string) []string {
 
 // apply changes what runs. What can fail comes first, and is taken back if something else fails.
 // It reports whether the cluster keys have changed.
-func (a *agent) apply(now, next Config) (rekeyed bool, err error) {
+func (a *agent) apply(now, next settings.Config) (rekeyed bool, err error) {
 	var keys [][]byte
 	if next.KeyFile != "" {
-		var bad *ConfigError
-		if keys, bad = ReadKeys(next.KeyFile); bad != nil {
+		var bad *settings.Error
+		if keys, bad = settings.ReadKeys(next.KeyFile); bad != nil {
 			return false, bad
 		}
 	}
@@ -149,11 +150,11 @@ func (a *agent) apply(now, next Config) (rekeyed bool, err error) {
 }
 
 // reconfigure gives the settings to what the loop owns, and has doyen act read its own.
-func (l *loop) reconfigure(at election.Instant, c Config) {
-	l.campaigns.Configure(at, campaign.Settings{Priority: c.Priority, Host: c.Candidate, Preempt: c.Preempt, PreemptDelay: c.PreemptDelay, Needs: c.needs()})
+func (l *loop) reconfigure(at election.Instant, c settings.Config) {
+	l.campaigns.Configure(at, campaign.Settings{Priority: c.Priority, Host: c.Candidate, Preempt: c.Preempt, PreemptDelay: c.PreemptDelay, Needs: needs(c)})
 	l.campaigns.Companions().Reloaded()
 	l.queue = append(l.queue, election.Configure{Preempt: c.Preempt, PreemptDelay: c.PreemptDelay})
-	l.expected = c.expected()
+	l.expected = c.Expected()
 	l.drainQueue()
 	l.publish(at)
 }
@@ -171,7 +172,7 @@ func (a *agent) listenTCP(addr string) error {
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return httpError(addr, err)
+		return settings.HTTPError(addr, err)
 	}
 	a.stopTCP = a.server.TCP(l)
 	return nil
@@ -184,7 +185,7 @@ func (a *agent) listenChecks() error {
 	}
 	l, err := net.Listen("tcp", a.cfg.AgentCheck)
 	if err != nil {
-		return configError("agent-check", "choose another address", "%v", err)
+		return settings.Errorf("agent-check", "choose another address", "%v", err)
 	}
 	a.server.AgentCheck(l)
 	return nil

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
@@ -26,23 +27,23 @@ import (
 type reloading struct {
 	reread atomic.Int64 // how often the configuration was read again
 	t      *testing.T
-	c      agent.Config // as it is read next
-	wrong  error        // why it can't be read
+	c      settings.Config // as it is read next
+	wrong  error           // why it can't be read
 	client *http.Client
 	out    *stderr
 	hup    chan os.Signal
 }
 
-func newReloading(t *testing.T, change func(*agent.Config)) *reloading {
+func newReloading(t *testing.T, change func(*settings.Config)) *reloading {
 	t.Helper()
 	r := &reloading{t: t, hup: make(chan os.Signal)}
 	c := lone(t)
 	change(&c)
 	r.c = c
-	reread := func() (agent.Config, error) {
+	reread := func() (settings.Config, error) {
 		defer r.reread.Add(1)
 		if r.wrong != nil {
-			return agent.Config{}, r.wrong
+			return settings.Config{}, r.wrong
 		}
 		return r.c.Resolve()
 	}
@@ -104,7 +105,7 @@ func isLed(e api.Election) bool { return e.IsLeader }
 
 // Each setting that a reload applies counts at once, and the lead is not lost by any of them.
 func TestAReloadAppliesWhatItCanAndNamesTheRest(t *testing.T) {
-	r := newReloading(t, func(*agent.Config) {})
+	r := newReloading(t, func(*settings.Config) {})
 	term := untilAnswer(r, "/v1/elections/default", isLed).Term
 	r.want("", "")
 	r.c.Priority, r.c.Preempt, r.c.PreemptDelay = 7, false, 9*time.Second
@@ -132,7 +133,7 @@ func TestAWrongConfigurationChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	r := newReloading(t, func(*agent.Config) {})
+	r := newReloading(t, func(*settings.Config) {})
 	r.wrong = errors.New("agent.yaml:3: no such key")
 	r.c.Priority = 3
 	if o := r.reload(); o.Done || !strings.Contains(o.Message, "agent.yaml:3") {
@@ -168,7 +169,7 @@ func TestAReloadMovesTheListener(t *testing.T) {
 	}
 	ports := loopbacks.FreePorts(t, 2)
 	first, second := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
-	r := newReloading(t, func(c *agent.Config) { c.HTTP = first })
+	r := newReloading(t, func(c *settings.Config) { c.HTTP = first })
 	announced := func(at string) {
 		t.Helper()
 		untilAnswer(r, "/v1/members", func(m api.Members) bool { return m.Members[0].HTTPAddr == at })
@@ -197,7 +198,7 @@ func TestAReloadMovesTheListener(t *testing.T) {
 func TestAReloadLeavesTheAgentCheckWhereItIs(t *testing.T) {
 	ports := loopbacks.FreePorts(t, 2)
 	first, second := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
-	r := newReloading(t, func(c *agent.Config) { c.AgentCheck = first })
+	r := newReloading(t, func(c *settings.Config) { c.AgentCheck = first })
 	untilAnswer(r, "/v1/elections/default", isLed)
 	for _, to := range []string{second, ""} {
 		r.c.AgentCheck = to
@@ -230,7 +231,7 @@ func TestAReloadReadsTheKeysAgain(t *testing.T) {
 		}
 	}
 	write(one)
-	r := newReloading(t, func(c *agent.Config) { c.KeyFile = path })
+	r := newReloading(t, func(c *settings.Config) { c.KeyFile = path })
 	r.want("", "")
 	write(two + one)
 	r.want("key-file", "")
@@ -264,12 +265,12 @@ func TestAReloadChangesHooks(t *testing.T) {
 			}
 		}
 	}
-	r := newReloading(t, func(*agent.Config) {})
+	r := newReloading(t, func(*settings.Config) {})
 	untilAnswer(r, "/v1/elections/default", isLed)
 	r.c.OnChange = hook("one")
 	r.want("on-change", "")
 	wrote(r, "one default leading")
-	r.c.Elections = map[string]agent.ElectionConfig{"default": {OnChange: hook("two")}}
+	r.c.Elections = map[string]settings.ElectionConfig{"default": {OnChange: hook("two")}}
 	r.want("elections", "")
 	wrote(r, "one default leading", "two default leading")
 	r.c.OnChange, r.c.Elections = "", nil // what it has set up is undone all the same

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/agent/settings"
 )
 
 const (
@@ -74,7 +75,7 @@ func (a *agent) tryNext(ctx context.Context, limit time.Duration) (handsOver str
 	if err != nil {
 		return "", err
 	}
-	for _, s := range Settings() {
+	for _, s := range settings.All() {
 		now, then := fmt.Sprint(s.JSON(&a.cfg)), fmt.Sprint(s.JSON(&next))
 		kept := s.Name == "keeper" && a.around.Life != nil // it starts the next process, and goes on
 		switch {
@@ -113,7 +114,7 @@ func otherwise(setting string) string {
 
 // nextConfig has the program file say with which settings it would run, and which format of the
 // record it has; 0: it has none.
-func (a *agent) nextConfig(ctx context.Context, limit time.Duration) (next Config, format int, err error) {
+func (a *agent) nextConfig(ctx context.Context, limit time.Duration) (next settings.Config, format int, err error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -135,9 +136,9 @@ func (a *agent) nextConfig(ctx context.Context, limit time.Duration) (next Confi
 	values := map[string]json.RawMessage{}
 	err = json.Unmarshal(said.Bytes(), &values)
 	delete(values, "check") // that of the host is not a text, and is nothing to compare
-	for _, s := range Settings() {
+	for _, s := range settings.All() {
 		if value, known := values[s.Name]; known && err == nil {
-			err = s.setJSON(&next, value)
+			err = s.SetJSON(&next, value)
 		}
 	}
 	if value, known := values[RecordFormatKey]; known && err == nil {
@@ -151,14 +152,14 @@ func (a *agent) nextConfig(ctx context.Context, limit time.Duration) (next Confi
 
 // tryPorts reports whether the next life could listen where this one does not: its own places
 // this life can't try.
-func (a *agent) tryPorts(next Config) error {
+func (a *agent) tryPorts(next settings.Config) error {
 	own := []int{int(a.transport.Addr().Port()), int(a.membership.Addr().Port())}
 	for _, p := range next.Ports() { // its program has validated them
 		same := p.Flag == "http" && p.Address == a.settings.Load().HTTP || p.Flag == "agent-check" && p.Address == a.cfg.AgentCheck
 		if same { // a reload may have changed it
 			continue
 		}
-		if err := p.Try(); err != nil && !(InUse(err) && slices.Contains(own, p.number)) {
+		if err := p.Try(); err != nil && !(settings.InUse(err) && slices.Contains(own, p.Number)) {
 			return err
 		}
 	}

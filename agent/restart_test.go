@@ -15,19 +15,20 @@ import (
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
 // checked is what `doyen agent --check-config -o json` prints for a configuration.
-func checked(t *testing.T, c agent.Config, format int) string {
+func checked(t *testing.T, c settings.Config, format int) string {
 	t.Helper()
 	c, err := c.Resolve()
 	if err != nil {
 		t.Fatal(err)
 	}
 	values := map[string]any{agent.RecordFormatKey: format}
-	for _, s := range agent.Settings() {
+	for _, s := range settings.All() {
 		values[s.Name] = s.JSON(&c)
 	}
 	text, err := json.Marshal(values)
@@ -70,7 +71,7 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 	c := lone(t)
 	program := filepath.Join(t.TempDir(), "doyen")
 	client, out, stop := start(t, c, agent.Process{Program: program})
-	prints := func(change func(*agent.Config)) string {
+	prints := func(change func(*settings.Config)) string {
 		next := c
 		change(&next)
 		return "cat <<'END'\n" + checked(t, next, record.Format) + "\nEND"
@@ -80,18 +81,18 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 		"another JSON":         {"echo '{}'", "is not Doyen"},
 		"a bad configuration":  {"echo 'doyen: --lease: bad' >&2; exit 78", "can't start with this configuration (exit status 78): --lease: bad"},
 		"one that dies":        {"kill -9 $$", "can't be started (signal: killed)"},
-		"name":                 {prints(func(c *agent.Config) { c.Name = "b" }), `--name has changed from "a" to "b"`},
-		"cluster":              {prints(func(c *agent.Config) { c.Cluster = "other" }), "--cluster has changed"},
-		"data directory":       {prints(func(c *agent.Config) { c.DataDir = "/elsewhere" }), "--data-dir has changed"},
-		"socket":               {prints(func(c *agent.Config) { c.Socket = "/elsewhere" }), "--socket has changed"},
-		"record directory":     {prints(func(c *agent.Config) { c.RecordDir = "/elsewhere" }), "--record-dir has changed"},
-		"quorum":               {prints(func(c *agent.Config) { c.Quorum = false }), "stop all, change it, start all"},
-		"algorithm":            {prints(func(c *agent.Config) { c.Algorithm = "ring" }), "--algorithm has changed"},
-		"lease":                {prints(func(c *agent.Config) { c.Lease = 7 * time.Second }), `--lease has changed from "3s" to "7s"`},
-		"gossip port is taken": {prints(func(c *agent.Config) { c.GossipPort = taken }), "--gossip-port: 127.0.0.1 port " + text + " is in use"},
-		"peer port is taken":   {prints(func(c *agent.Config) { c.PeerPort = taken }), "--peer-port: 127.0.0.1 port " + text + " is in use"},
-		"http is taken":        {prints(func(c *agent.Config) { c.HTTP = busy.Addr().String() }), "--http: " + busy.Addr().String() + " is in use"},
-		"foreign address":      {prints(func(c *agent.Config) { c.Bind, c.Advertise = "192.0.2.1", "192.0.2.1" }), "192.0.2.1 is not an address of this host"},
+		"name":                 {prints(func(c *settings.Config) { c.Name = "b" }), `--name has changed from "a" to "b"`},
+		"cluster":              {prints(func(c *settings.Config) { c.Cluster = "other" }), "--cluster has changed"},
+		"data directory":       {prints(func(c *settings.Config) { c.DataDir = "/elsewhere" }), "--data-dir has changed"},
+		"socket":               {prints(func(c *settings.Config) { c.Socket = "/elsewhere" }), "--socket has changed"},
+		"record directory":     {prints(func(c *settings.Config) { c.RecordDir = "/elsewhere" }), "--record-dir has changed"},
+		"quorum":               {prints(func(c *settings.Config) { c.Quorum = false }), "stop all, change it, start all"},
+		"algorithm":            {prints(func(c *settings.Config) { c.Algorithm = "ring" }), "--algorithm has changed"},
+		"lease":                {prints(func(c *settings.Config) { c.Lease = 7 * time.Second }), `--lease has changed from "3s" to "7s"`},
+		"gossip port is taken": {prints(func(c *settings.Config) { c.GossipPort = taken }), "--gossip-port: 127.0.0.1 port " + text + " is in use"},
+		"peer port is taken":   {prints(func(c *settings.Config) { c.PeerPort = taken }), "--peer-port: 127.0.0.1 port " + text + " is in use"},
+		"http is taken":        {prints(func(c *settings.Config) { c.HTTP = busy.Addr().String() }), "--http: " + busy.Addr().String() + " is in use"},
+		"foreign address":      {prints(func(c *settings.Config) { c.Bind, c.Advertise = "192.0.2.1", "192.0.2.1" }), "192.0.2.1 is not an address of this host"},
 	} {
 		programFile(t, program, refused.program)
 		outcome := restart(t, client)
@@ -143,7 +144,7 @@ func TestARestartAfterAReloadFindsItsOwnAddress(t *testing.T) {
 	next.RecordDir = c.RecordDir
 	text := strings.Replace(checked(t, next, record.Format), `"check":""`, `"check":{"command":"true"}`, 1) // a check of the host
 	program := programFile(t, "", "cat <<'END'\n"+text+"\nEND")
-	client, _, _ := start(t, c, agent.Process{Program: program, Reread: func() (agent.Config, error) { return next, nil }})
+	client, _, _ := start(t, c, agent.Process{Program: program, Reread: func() (settings.Config, error) { return next, nil }})
 	response, err := client.Post("http://d/v1/reload", "application/json", nil)
 	if err != nil || response.StatusCode != http.StatusOK {
 		t.Fatal(response, err)

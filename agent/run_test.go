@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 )
 
@@ -67,14 +68,14 @@ func (s *stderr) wait(t *testing.T, text string) {
 }
 
 // lone is the configuration of an agent that no other meets.
-func lone(t *testing.T) agent.Config {
+func lone(t *testing.T) settings.Config {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "doyen") // t.TempDir can be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	c := agent.Default()
+	c := settings.Default()
 	c.Name, c.Profile, c.Lease = "a", "lan", 3*time.Second // no lead must be lost because the machine is busy
 	c.DataDir, c.Socket = filepath.Join(dir, "data"), filepath.Join(dir, "run", "s")
 	c.GossipPort, c.PeerPort = 0, 0
@@ -83,7 +84,7 @@ func lone(t *testing.T) agent.Config {
 
 // start runs an agent until the returned function is called, which returns
 // what Run returned.
-func start(t *testing.T, c agent.Config, around ...agent.Process) (*http.Client, *stderr, func() error) {
+func start(t *testing.T, c settings.Config, around ...agent.Process) (*http.Client, *stderr, func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	out, ended := newStderr(" ready: "), make(chan error, 1)
@@ -253,25 +254,26 @@ func TestWhatIsInUseStopsTheStartByName(t *testing.T) {
 	}
 	cases := []struct {
 		name   string
-		change func(*agent.Config)
+		change func(*settings.Config)
 		flag   string
 		says   string
 	}{
-		{"data dir", func(c *agent.Config) { c.DataDir = first.DataDir }, "data-dir", "in use by agent a (pid "},
-		{"socket", func(c *agent.Config) { c.Socket = first.Socket }, "socket", "in use by"},
-		{"no socket", func(c *agent.Config) { c.Socket = dead.Socket }, "socket", "not a socket"},
-		{"peer port", func(c *agent.Config) { c.PeerPort = peers }, "peer-port", "in use"},
-		{"gossip port", func(c *agent.Config) { c.GossipPort = gossip }, "gossip-port", "in use"},
-		{"read-only listener", func(c *agent.Config) { c.HTTP = net.JoinHostPort("127.0.0.1", strconv.Itoa(peers)) }, "http", "in use"},
-		{"bind", func(c *agent.Config) {
-			c.Bind, c.Advertise, c.KeyFile, c.Voters = "192.0.2.1", "192.0.2.1", key(t), []string{"a"}
+		{"data dir", func(c *settings.Config) { c.DataDir = first.DataDir }, "data-dir", "in use by agent a (pid "},
+		{"socket", func(c *settings.Config) { c.Socket = first.Socket }, "socket", "in use by"},
+		{"no socket", func(c *settings.Config) { c.Socket = dead.Socket }, "socket", "not a socket"},
+		{"peer port", func(c *settings.Config) { c.PeerPort = peers }, "peer-port", "in use"},
+		{"gossip port", func(c *settings.Config) { c.GossipPort = gossip }, "gossip-port", "in use"},
+		{"read-only listener", func(c *settings.Config) { c.HTTP = net.JoinHostPort("127.0.0.1", strconv.Itoa(peers)) }, "http", "in use"},
+		{"bind", func(c *settings.Config) {
+			c.Bind, c.Advertise, c.Voters = "192.0.2.1", "192.0.2.1", []string{"a"}
+			withKey(t, c, 'a')
 		}, "bind", "not an address of this host"},
 	}
 	for _, c := range cases {
 		cfg := lone(t)
 		c.change(&cfg)
 		err := agent.Run(t.Context(), cfg, agent.Process{}, io.Discard)
-		var bad *agent.ConfigError
+		var bad *settings.Error
 		if !errors.As(err, &bad) || bad.Flag != c.flag || !strings.Contains(bad.Problem, c.says) {
 			t.Errorf("%s: got %v, want --%s: …%s…", c.name, err, c.flag, c.says)
 		}
@@ -282,15 +284,6 @@ func TestWhatIsInUseStopsTheStartByName(t *testing.T) {
 	if _, body := get(t, client, "/livez"); body != "ok\n" {
 		t.Errorf("the first agent suffered: %q", body)
 	}
-}
-
-func key(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(path, []byte("bVb2DkIvTQxMPYcdEhWxVQvQ4PMa0jNfC7kS3uJrWQk="), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // ports reads the ready line.
@@ -318,7 +311,7 @@ func TestADamagedStateStopsTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := agent.Run(t.Context(), c, agent.Process{}, io.Discard)
-	var bad *agent.ConfigError
+	var bad *settings.Error
 	if !errors.As(err, &bad) || bad.Flag != "data-dir" || !strings.Contains(bad.Problem, "cut short") {
 		t.Errorf("got %v", err)
 	}

@@ -2,91 +2,13 @@ package agent
 
 import (
 	"errors"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
-	"strconv"
 
-	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/agent/serve/socket"
+	"github.com/doyen-election/doyen/agent/settings"
+	"golang.org/x/sys/unix"
 )
-
-var socketModes = []string{"0600", "0660", "0666"}
-
-// Socket is a place where the agent listens for programs of its host.
-type Socket struct {
-	Flag, Path  string // the setting that names it
-	mode, group string
-}
-
-// Sockets are the agent's socket and, if there is one, that which only answers questions.
-func (c Config) Sockets() []Socket {
-	all := []Socket{{"socket", c.Socket, c.SocketMode, c.SocketGroup}}
-	if c.ReadSocket != "" {
-		all = append(all, Socket{"read-socket", c.ReadSocket, c.ReadSocketMode, c.ReadSocketGroup})
-	}
-	return all
-}
-
-// Sharing looks up who may connect. Its error is a *ConfigError.
-func (s Socket) Sharing() (socket.Sharing, error) {
-	mode, _ := strconv.ParseUint(s.mode, 8, 9) // one of socketModes
-	to := socket.Sharing{Mode: fs.FileMode(mode), Group: -1}
-	if s.group == "" {
-		return to, nil
-	}
-	gid, err := access.Group(s.Flag+"-group", s.group)
-	if bad, ok := errors.AsType[*access.Error](err); ok {
-		return to, &ConfigError{Flag: bad.Key, Problem: bad.Problem, Hint: bad.Hint}
-	}
-	to.Group = int(gid)
-	return to, err
-}
-
-// checkSockets looks up the groups. It refuses two sockets in one directory that not both groups
-// can enter.
-func checkSockets(c Config) *ConfigError {
-	if c.ReadSocket == "" && c.ReadSocketGroup != "" {
-		return configError("read-socket-group", "give --read-socket a path", "there is no --read-socket")
-	}
-	var groups []int
-	all := c.Sockets()
-	for _, s := range all {
-		to, err := s.Sharing()
-		if bad, ok := errors.AsType[*ConfigError](err); ok {
-			return bad
-		}
-		groups = append(groups, to.Group)
-	}
-	if len(all) == 1 {
-		return nil
-	}
-	if c.Socket == c.ReadSocket {
-		return configError("read-socket", "give each its own path", "%s is also the path of --socket", c.ReadSocket)
-	}
-	dir := filepath.Dir(c.Socket)
-	if info, err := os.Stat(dir); dir == filepath.Dir(c.ReadSocket) && groups[0] != groups[1] && (err != nil || info.Mode().Perm()&0o001 == 0) {
-		return configError("read-socket", "put it into another directory, such as /run/doyen-read",
-			"%s is also the directory of --socket, and only one group can enter it", dir)
-	}
-	return nil
-}
-
-// checkSharing refuses groups that this user can't give the sockets to.
-func checkSharing(c Config) *ConfigError {
-	for _, s := range c.Sockets() {
-		to, err := s.Sharing()
-		if err == nil {
-			err = startError(s.Flag+"-group", to.Possible(s.Path))
-		}
-		if bad, ok := errors.AsType[*ConfigError](err); ok {
-			return bad
-		}
-	}
-	return nil
-}
 
 // sockets are the listeners of Sockets, in their order.
 type sockets []net.Listener
@@ -98,8 +20,7 @@ func (all sockets) Close() (err error) {
 	return err
 }
 
-// listenSockets listens at all of Sockets.
-func (c Config) listenSockets() (all sockets, err error) {
+func listenSockets(c settings.Config) (all sockets, err error) {
 	for _, s := range c.Sockets() {
 		to, err := s.Sharing()
 		if err != nil {
@@ -107,18 +28,17 @@ func (c Config) listenSockets() (all sockets, err error) {
 		}
 		l, err := socket.Listen(s.Path)
 		if err != nil {
-			return nil, errors.Join(startError(s.Flag, err), all.Close())
+			return nil, errors.Join(settings.StartError(s.Flag, err), all.Close())
 		}
 		all = append(all, l)
 		if err := socket.Share(s.Path, to); err != nil {
-			return nil, errors.Join(startError(s.Flag+"-group", err), all.Close())
+			return nil, errors.Join(settings.StartError(s.Flag+"-group", err), all.Close())
 		}
 	}
 	return all, nil
 }
 
-// answer has the server answer.
-func (all sockets) answer(s *serve.Server, c Config) {
+func (all sockets) answer(s *serve.Server, c settings.Config) {
 	s.Socket(all[0])
 	if len(all) > 1 {
 		s.ReadSocket(all[1], c.Socket)
@@ -126,13 +46,31 @@ func (all sockets) answer(s *serve.Server, c Config) {
 }
 
 // tryReadSocket listens for a moment where the next life wants to, if this one does not.
-func (a *agent) tryReadSocket(next Config) error {
+func (a *agent) tryReadSocket(next settings.Config) error {
 	if next.ReadSocket == "" || next.ReadSocket == a.cfg.ReadSocket {
 		return nil
 	}
 	l, err := socket.Listen(next.ReadSocket)
 	if err != nil {
-		return startError("read-socket", err)
+		return settings.StartError("read-socket", err)
 	}
 	return l.Close()
 }
+
+// spareFiles is how many open files are reserved for everything but the socket API: state,
+// lease pages, hooks, gossip and the streams to other agents. A vote must not fail because
+// programs have used up all files.
+const spareFiles = 256
+
+// openFiles returns how many files the socket API may have open, 0 for any number. Go's
+// runtime has already raised the limit to what the system allows.
+func openFiles() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > 1<<20 {
+		return 0
+	}
+	return filesOf(int(limit.Cur))
+}
+
+// filesOf leaves a quarter to the streams between agents: a large cluster has many.
+func filesOf(limit int) int { return max((limit-spareFiles)*3/4, 1) }

@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -12,51 +11,16 @@ import (
 	"testing"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 )
-
-func TestWhoMayConnectIsValidated(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o750); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		change func(*agent.Config)
-		says   string
-	}{
-		{func(c *agent.Config) { c.SocketMode = "0640" }, `--socket-mode: unknown mode "0640"; use 0600, 0660 or 0666`},
-		{func(c *agent.Config) { c.SocketMode = "" }, `--socket-mode: unknown mode ""`},
-		{func(c *agent.Config) { c.ReadSocketMode = "660" }, `--read-socket-mode: unknown mode "660"`},
-		{func(c *agent.Config) { c.SocketGroup = "nosuch" }, `--socket-group: group "nosuch" does not exist on this host; create it`},
-		{func(c *agent.Config) { c.ReadSocket, c.ReadSocketGroup = dir+"/r", "nosuch" }, `--read-socket-group: group "nosuch"`},
-		{func(c *agent.Config) { c.ReadSocketGroup = "0" }, `--read-socket-group: there is no --read-socket`},
-		{func(c *agent.Config) { c.ReadSocket = c.Socket }, "is also the path of --socket"},
-		{func(c *agent.Config) { c.ReadSocket = dir + "/" + strings.Repeat("x", 108) }, "--read-socket: the path has"},
-		{func(c *agent.Config) { c.Socket, c.ReadSocket, c.ReadSocketGroup = dir+"/s", dir+"/r", "1" }, "only one group can enter it; put it into another directory"},
-		{func(c *agent.Config) { c.Socket, c.ReadSocket, c.SocketGroup = "/nosuch/s", "/nosuch/r", "1" }, "only one group can enter it"},
-		{func(c *agent.Config) {
-			c.Socket, c.ReadSocket, c.SocketGroup, c.ReadSocketGroup = dir+"/s", dir+"/r", "1", "1"
-		}, ""},
-		{func(c *agent.Config) { c.Socket, c.ReadSocket, c.ReadSocketGroup = "/run/s", "/run/r", "1" }, ""},
-	} {
-		_, err := resolved(t, c.change)
-		if _, bad := errors.AsType[*agent.ConfigError](err); bad != (c.says != "") || bad && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v, want %q", err, c.says)
-		}
-	}
-}
 
 // What the start would end with, --check-config says before.
 func TestAGroupThatCannotGetTheSocketIsAMistake(t *testing.T) {
-	c, err := resolved(t, func(c *agent.Config) {
-		c.Socket = filepath.Join(t.TempDir(), "d", "s")
-		if err := os.Mkdir(filepath.Dir(c.Socket), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		c.SocketGroup = "4001"
-	})
-	if err != nil {
+	c := lone(t)
+	if err := os.Mkdir(filepath.Dir(c.Socket), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	c.SocketGroup = "4001"
 	wrong := c.Mistakes()
 	if len(wrong) != 1 || !strings.HasPrefix(wrong[0].Error(), "--socket-group: "+filepath.Dir(c.Socket)+" can't be entered by the group 4001") {
 		t.Errorf("%v", wrong)
@@ -69,7 +33,7 @@ func TestAGroupThatCannotGetTheSocketIsAMistake(t *testing.T) {
 // A reload names what is about the sockets as needing a restart, and changes nothing of it.
 func TestTheReadSocketAnswersAndChangesAtARestart(t *testing.T) {
 	var path string
-	r := newReloading(t, func(c *agent.Config) {
+	r := newReloading(t, func(c *settings.Config) {
 		path = filepath.Join(filepath.Dir(c.Socket), "r")
 		c.ReadSocket, c.ReadSocketMode = path, "0600"
 	})

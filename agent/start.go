@@ -1,49 +1,16 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
-	"syscall"
 
-	"github.com/doyen-election/doyen/agent/serve/socket"
-	"github.com/doyen-election/doyen/agent/store"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
-
-// startError turns an error that an operator can repair into a *ConfigError.
-func startError(flag string, err error) error {
-	if bad, ok := errors.AsType[*store.Error](err); ok {
-		return &ConfigError{Flag: flag, Problem: bad.Path + " " + bad.Problem, Hint: bad.Hint}
-	}
-	if bad, ok := errors.AsType[*socket.Error](err); ok {
-		return &ConfigError{Flag: flag, Problem: bad.Path + " " + bad.Problem, Hint: bad.Hint}
-	}
-	return err
-}
-
-// portError turns an error about a port into a *ConfigError. The libraries do not always wrap
-// the system's error, so texts are compared too.
-func portError(flag, bind string, port int, err error) error {
-	at := fmt.Sprintf("%s port %d", bind, port)
-	said := func(errno syscall.Errno) bool {
-		return errors.Is(err, errno) || strings.Contains(err.Error(), errno.Error())
-	}
-	switch {
-	case said(syscall.EADDRINUSE), strings.Contains(err.Error(), "port is in use"):
-		return configError(flag, "stop the program that uses it (`ss -tulpn` shows which) or choose another one", "%s is in use", at)
-	case said(syscall.EADDRNOTAVAIL):
-		return configError("bind", "use an address that `ip addr` lists", "%s is not an address of this host", bind)
-	case said(syscall.EACCES):
-		return configError(flag, "use a port above 1023", "%s may not be used by this user", at)
-	}
-	return err
-}
 
 // resetGenesis drops a pending first roster if --reset-genesis was given. A committed first
 // roster can't be dropped.
@@ -52,7 +19,7 @@ func (a *agent) resetGenesis(s election.State) (election.State, error) {
 		return s, nil
 	}
 	if s.Roster != nil {
-		return s, configError("reset-genesis", "start without it", "the first roster is committed and can't be dropped")
+		return s, settings.Errorf("reset-genesis", "start without it", "the first roster is committed and can't be dropped")
 	}
 	if s.Pending == nil {
 		return s, nil
@@ -63,13 +30,6 @@ func (a *agent) resetGenesis(s election.State) (election.State, error) {
 	}
 	a.logger.Info("the pending first roster was dropped")
 	return s, nil
-}
-
-func httpError(address string, err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return configError("http", "choose another address", "%s is in use", address)
-	}
-	return configError("http", "choose another address", "%v", err)
 }
 
 // pageAddr is where other hosts find the status page: none if --http is off, named by a host

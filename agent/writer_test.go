@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/membership"
@@ -81,7 +82,7 @@ func TestV5EachStartIsAnotherBoot(t *testing.T) {
 
 func TestAgentsThatDisagreeOnWhatMattersAreRefused(t *testing.T) {
 	own := membership.Settings{Algorithm: "bully", Quorum: true, Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond}
-	a := &agent{cfg: Config{Name: "a", Algorithm: own.Algorithm, Quorum: own.Quorum, Heartbeat: own.Heartbeat, Lease: own.Lease}}
+	a := &agent{cfg: settings.Config{Name: "a", Algorithm: own.Algorithm, Quorum: own.Quorum, Heartbeat: own.Heartbeat, Lease: own.Lease}}
 	for name, edit := range map[string]func(*membership.Settings){
 		"algorithm": func(s *membership.Settings) { s.Algorithm = "ring" },
 		"quorum":    func(s *membership.Settings) { s.Quorum = false },

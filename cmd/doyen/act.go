@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/act"
@@ -55,7 +55,7 @@ func runAct(i *invocation) error {
 		return work(again), err
 	}
 	if !work(config).Any() {
-		return &agent.ConfigError{Flag: "on-change", Problem: "nothing to run: the configuration names no hook and no check",
+		return &settings.Error{Flag: "on-change", Problem: "nothing to run: the configuration names no hook and no check",
 			Hint: "name one, by on-change, check or elections.NAME.on-change; then the agent's keeper starts doyen act by itself"}
 	}
 	hangups := make(chan os.Signal, 1)
@@ -81,7 +81,7 @@ func runAct(i *invocation) error {
 }
 
 // work is what a configuration has run.
-func work(c agent.Config) act.Work {
+func work(c settings.Config) act.Work {
 	hooks := c.Hooks()
 	hooks.Guarded = true // see main
 	return act.Work{Hooks: hooks, Checks: c.Checks(), Failures: c.HookFailures}

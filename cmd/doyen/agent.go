@@ -15,6 +15,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/act/hook"
 	"github.com/doyen-election/doyen/internal/keeper"
 )
@@ -40,7 +41,7 @@ func agentCommand() command {
 }
 
 func settingFlags() (flags []cli.Flag) {
-	for _, s := range agent.Settings() {
+	for _, s := range settings.All() {
 		flags = append(flags, flagOf(s))
 	}
 	return flags
@@ -61,7 +62,7 @@ func runAgent(i *invocation) error {
 	if err != nil {
 		return err
 	}
-	around := agent.Process{Life: i.life, ActArgs: actArgs(i.arranged), Hangups: hangups, Reread: func() (agent.Config, error) {
+	around := agent.Process{Life: i.life, ActArgs: actArgs(i.arranged), Hangups: hangups, Reread: func() (settings.Config, error) {
 		_, again, err := configured(i)
 		return again, err
 	}}
@@ -106,17 +107,17 @@ func (s *shell) restart(program string) error {
 }
 
 // configured returns the configuration that the agent is to run with.
-func configured(i *invocation) (gathered, agent.Config, error) {
+func configured(i *invocation) (gathered, settings.Config, error) {
 	found, err := gather(i)
 	if err != nil {
-		return found, agent.Config{}, err
+		return found, settings.Config{}, err
 	}
 	config, err := found.config.Resolve()
 	if err == nil {
 		err = config.Validate()
 	}
 	if err != nil {
-		return found, agent.Config{}, found.blame(err)
+		return found, settings.Config{}, found.blame(err)
 	}
 	return found, config, nil
 }
@@ -145,7 +146,7 @@ func checkConfig(i *invocation) error {
 // another user. Mostly that is the user that the agent will run as: if the operator gave
 // the file to root, that agent could not start.
 func checkedAsRoot(err error) error {
-	bad, _ := errors.AsType[*agent.ConfigError](err)
+	bad, _ := errors.AsType[*settings.Error](err)
 	owned, ok := errors.AsType[*hook.OwnedError](err)
 	if !ok || bad == nil {
 		return err
@@ -155,7 +156,7 @@ func checkedAsRoot(err error) error {
 		name = u.Username
 		check = fmt.Sprintf(": `runuser -u %s -- doyen agent --check-config …`", name)
 	}
-	return &agent.ConfigError{Flag: bad.Flag,
+	return &settings.Error{Flag: bad.Flag,
 		Problem: strings.TrimSuffix(bad.Problem, ": chown root "+owned.Path),
 		Hint: fmt.Sprintf("this was checked as root; if the agent runs as user %s, check as that user%s; if it runs as root, chown root %s",
 			name, check, owned.Path)}
@@ -170,12 +171,12 @@ func outliveReaders() (undo func()) {
 	return func() { signal.Stop(pipes) }
 }
 
-func printConfig(i *invocation, config agent.Config) error {
+func printConfig(i *invocation, config settings.Config) error {
 	if !i.json {
 		return config.Fprint(i.stdout)
 	}
 	values := map[string]any{agent.RecordFormatKey: record.Format}
-	for _, s := range agent.Settings() {
+	for _, s := range settings.All() {
 		values[s.Name] = s.JSON(&config)
 	}
 	if config.HostCheck.Command != "" {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/runner"
 )
 
@@ -79,7 +79,7 @@ func completeFlag(f cli.Flag) completedFlag {
 		done.TakesValue = documented.TakesValue()
 		done.Usage = strings.ReplaceAll(documented.GetUsage(), "`", "")
 	}
-	for _, s := range agent.Settings() {
+	for _, s := range settings.All() {
 		if s.Name == done.Name {
 			done.Values = s.Choices
 		}

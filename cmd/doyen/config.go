@@ -6,13 +6,13 @@ import (
 	"os"
 	"slices"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 )
 
 // gathered is a configuration and where each of its values came from, so that an error
 // can point at the place to change.
 type gathered struct {
-	config agent.Config
+	config settings.Config
 	source map[string]string // by setting: "DOYEN_LEASE", "doyen.yaml:3: lease"
 	unread bool              // the file: nothing of it is in config
 	from   string            // the file, or what else was read
@@ -20,7 +20,7 @@ type gathered struct {
 
 // gather puts the configuration together. A flag comes before the environment, that before
 // the file, and that before the default. A variable that is set to nothing counts as unset.
-// A wrong flag is a usage error, anything else that is wrong a *agent.ConfigError.
+// A wrong flag is a usage error, anything else that is wrong a *settings.Error.
 func gather(i *invocation) (gathered, error) {
 	g, wrong := gatherAll(i)
 	if len(wrong) > 0 {
@@ -47,7 +47,7 @@ const packaged = "/etc/doyen/agent.yaml"
 // gatherHere is gatherAll for commands that examine the agent of this host. If they are given
 // nothing that describes an agent, it is the one that runs here, else the one of the packages.
 func gatherHere(i *invocation) (gathered, []error) {
-	given := i.IsSet("config") || i.getenv("DOYEN_CONFIG") != "" || slices.ContainsFunc(agent.Settings(), func(s agent.Setting) bool {
+	given := i.IsSet("config") || i.getenv("DOYEN_CONFIG") != "" || slices.ContainsFunc(settings.All(), func(s settings.Setting) bool {
 		return s.Name != "socket" && (i.IsSet(s.Name) || i.getenv(s.Env()) != "")
 	})
 	if given {
@@ -68,14 +68,14 @@ func gatherHere(i *invocation) (gathered, []error) {
 
 // gatherFrom puts the configuration together from a text, flags and the environment.
 func gatherFrom(i *invocation, from string, load func() ([]byte, error)) (g gathered, wrong []error) {
-	g = gathered{config: agent.Default(), source: map[string]string{}, from: from}
+	g = gathered{config: settings.Default(), source: map[string]string{}, from: from}
 	if load != nil {
 		wrong = g.readText(from, load)
 	}
 	if g.unread = len(wrong) > 0 && len(g.source) == 0; g.unread {
 		return g, wrong // what would follow from the defaults helps nobody
 	}
-	for _, s := range agent.Settings() {
+	for _, s := range settings.All() {
 		if err := g.override(i, s); err != nil {
 			wrong = append(wrong, err)
 		}
@@ -85,7 +85,7 @@ func gatherFrom(i *invocation, from string, load func() ([]byte, error)) (g gath
 }
 
 // override takes the setting from its flag, else from the environment.
-func (g *gathered) override(i *invocation, s agent.Setting) error {
+func (g *gathered) override(i *invocation, s settings.Setting) error {
 	if i.IsSet(s.Name) {
 		delete(g.source, s.Name)
 		if list, ok := s.Field(&g.config).(*[]string); ok {
@@ -103,7 +103,7 @@ func (g *gathered) override(i *invocation, s agent.Setting) error {
 	}
 	g.source[s.Name] = s.Env()
 	if err := s.Set(&g.config, text); err != nil {
-		return &agent.ConfigError{Problem: s.Env() + ": " + err.Error()}
+		return &settings.Error{Problem: s.Env() + ": " + err.Error()}
 	}
 	return nil
 }
@@ -111,12 +111,12 @@ func (g *gathered) override(i *invocation, s agent.Setting) error {
 // blame names the variable, or the line of the file, that a bad value came from: the error
 // names a flag, even if that was not given.
 func (g *gathered) blame(err error) error {
-	bad, ok := errors.AsType[*agent.ConfigError](err)
+	bad, ok := errors.AsType[*settings.Error](err)
 	if !ok {
 		return err
 	}
 	if source := g.source[bad.Flag]; source != "" {
-		return &agent.ConfigError{Problem: source + ": " + bad.Problem, Hint: bad.Hint, Cause: bad.Cause}
+		return &settings.Error{Problem: source + ": " + bad.Problem, Hint: bad.Hint, Cause: bad.Cause}
 	}
 	return bad
 }

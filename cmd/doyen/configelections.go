@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/health"
 )
@@ -35,18 +35,18 @@ func (g *gathered) readElections(path string, key, value *yaml.Node) error {
 	if value.Kind != yaml.MappingNode {
 		return badFile(path, value.Line, form, "%q names no elections", electionsKey)
 	}
-	g.config.Elections = map[string]agent.ElectionConfig{}
+	g.config.Elections = map[string]settings.ElectionConfig{}
 	for n := 0; n < len(value.Content); n += 2 {
-		name, settings := value.Content[n], value.Content[n+1]
+		name, own := value.Content[n], value.Content[n+1]
 		switch _, twice := g.config.Elections[name.Value]; {
-		case name.Kind != yaml.ScalarNode || !election.ValidName(name.Value) && name.Value != agent.EveryOther:
+		case name.Kind != yaml.ScalarNode || !election.ValidName(name.Value) && name.Value != settings.EveryOther:
 			return badFile(path, name.Line, "a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit", "%q is not a valid election name", name.Value)
 		case twice:
 			return badFile(path, name.Line, "keep one of them", "the election %q is given twice", name.Value)
-		case settings.Kind != yaml.MappingNode:
-			return badFile(path, settings.Line, form, "the election %q has no settings", name.Value)
+		case own.Kind != yaml.MappingNode:
+			return badFile(path, own.Line, form, "the election %q has no settings", name.Value)
 		}
-		one, err := g.readElection(path, name.Value, settings)
+		one, err := g.readElection(path, name.Value, own)
 		if err != nil {
 			return err
 		}
@@ -56,10 +56,10 @@ func (g *gathered) readElections(path string, key, value *yaml.Node) error {
 }
 
 // readElection reads the settings of one election.
-func (g *gathered) readElection(path, name string, settings *yaml.Node) (agent.ElectionConfig, error) {
-	var one agent.ElectionConfig
-	for n := 0; n < len(settings.Content); n += 2 {
-		key, value := settings.Content[n], settings.Content[n+1]
+func (g *gathered) readElection(path, name string, own *yaml.Node) (settings.ElectionConfig, error) {
+	var one settings.ElectionConfig
+	for n := 0; n < len(own.Content); n += 2 {
+		key, value := own.Content[n], own.Content[n+1]
 		full := electionsKey + "." + name + "." + key.Value
 		switch {
 		case !slices.Contains(electionKeys, key.Value):
@@ -87,8 +87,8 @@ func (g *gathered) readElection(path, name string, settings *yaml.Node) (agent.E
 		g.source[full] = fmt.Sprintf("%s:%d: %s", path, key.Line, full)
 		one.OnChange = value.Value
 	}
-	if len(settings.Content) == 0 {
-		return one, badFile(path, settings.Line, "write `on-change: CMD` or `expected: true`, or remove the election", "the election %q has no settings", name)
+	if len(own.Content) == 0 {
+		return one, badFile(path, own.Line, "write `on-change: CMD` or `expected: true`, or remove the election", "the election %q has no settings", name)
 	}
 	return one, nil
 }
@@ -174,7 +174,7 @@ func checkValue(k health.Check) map[string]any {
 }
 
 // electionValues is the settings of single elections, as they are written in JSON.
-func electionValues(c agent.Config) map[string]map[string]any {
+func electionValues(c settings.Config) map[string]map[string]any {
 	values := map[string]map[string]any{}
 	for name, e := range c.Elections {
 		values[name] = map[string]any{}

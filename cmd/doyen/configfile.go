@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 )
 
 // maxConfigFile bounds a configuration file, in bytes.
@@ -25,7 +25,7 @@ func badFile(path string, line int, hint, format string, args ...any) error {
 	if line > 0 {
 		where = fmt.Sprintf("%s:%d", path, line)
 	}
-	return &agent.ConfigError{Problem: where + ": " + fmt.Sprintf(format, args...), Hint: hint}
+	return &settings.Error{Problem: where + ": " + fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // readText reads the settings of a YAML text, and returns all that is wrong with it. An unknown
@@ -58,7 +58,7 @@ func (g *gathered) readSetting(path string, key, value *yaml.Node) error {
 		return section(path, key, value)
 	}
 	names := []string{electionsKey, accessKey}
-	for _, s := range agent.Settings() {
+	for _, s := range settings.All() {
 		if names = append(names, s.Name); s.Name != key.Value || key.Kind != yaml.ScalarNode {
 			continue
 		}
@@ -72,7 +72,7 @@ func (g *gathered) readSetting(path string, key, value *yaml.Node) error {
 			return err
 		}
 		if err := take(&g.config, s, value); err != nil {
-			return &agent.ConfigError{Problem: g.source[s.Name] + ": " + err.Error()}
+			return &settings.Error{Problem: g.source[s.Name] + ": " + err.Error()}
 		}
 		return nil
 	}
@@ -90,31 +90,31 @@ func unknownKeyHint(key string, names []string) string {
 // the reader waiting.
 func loadFile(path string) ([]byte, error) {
 	if strings.Contains(path, "://") {
-		return nil, &agent.ConfigError{Flag: "config", Problem: path + " is a URL", Hint: "only a file on this host can be read"}
+		return nil, &settings.Error{Flag: "config", Problem: path + " is a URL", Hint: "only a file on this host can be read"}
 	}
 	const hint = "name a YAML file, or omit --config and DOYEN_CONFIG"
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, &agent.ConfigError{Flag: "config", Problem: err.Error(), Hint: hint}
+		return nil, &settings.Error{Flag: "config", Problem: err.Error(), Hint: hint}
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &agent.ConfigError{Flag: "config", Problem: path + " is not a regular file", Hint: hint}
+		return nil, &settings.Error{Flag: "config", Problem: path + " is not a regular file", Hint: hint}
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return nil, &agent.ConfigError{Flag: "config", Problem: err.Error(), Hint: hint}
+		return nil, &settings.Error{Flag: "config", Problem: err.Error(), Hint: hint}
 	}
-	if err := agent.CheckFile("config", abs); err != nil {
+	if err := settings.CheckFile("config", abs); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, &agent.ConfigError{Flag: "config", Problem: err.Error(), Hint: "make it readable for the agent's user"}
+		return nil, &settings.Error{Flag: "config", Problem: err.Error(), Hint: "make it readable for the agent's user"}
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxConfigFile+1))
 	if err != nil {
-		return nil, &agent.ConfigError{Flag: "config", Problem: err.Error()}
+		return nil, &settings.Error{Flag: "config", Problem: err.Error()}
 	}
 	if len(text) > maxConfigFile {
 		return nil, badFile(path, 0, "is it the right file?", "longer than %d bytes", maxConfigFile)
@@ -147,7 +147,7 @@ func parseFile(path string, text []byte) (*yaml.Node, error) {
 }
 
 // take puts a YAML value into the configuration if it is of the setting's type.
-func take(c *agent.Config, s agent.Setting, value *yaml.Node) error {
+func take(c *settings.Config, s settings.Setting, value *yaml.Node) error {
 	field := s.Field(c)
 	if value.Kind == yaml.AliasNode {
 		return errors.New("aliases can't be used here; write the value out")
@@ -170,7 +170,7 @@ func take(c *agent.Config, s agent.Setting, value *yaml.Node) error {
 	}
 	wanted, advice := "!!str", "put it in quotes"
 	if s.Name == "http" { // YAML takes a port without a host for a number
-		advice = agent.HTTPHint
+		advice = settings.HTTPHint
 	}
 	switch field.(type) {
 	case *bool:

@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/act/hook"
 	"github.com/doyen-election/doyen/internal/doctor"
 )
@@ -19,7 +19,7 @@ func doctorCommand() command {
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent [$DOYEN_CONFIG]"},
 	}
-	for _, s := range agent.Settings() {
+	for _, s := range settings.All() {
 		flags = append(flags, flagOf(s))
 	}
 	return command{
@@ -68,13 +68,13 @@ func findings(i *invocation) ([]doctor.Finding, *doctor.Doctor, error) {
 			return nil, nil, err
 		}
 		m := doctor.Mistake{Problem: err.Error()}
-		if bad, ok := errors.AsType[*agent.ConfigError](err); ok {
+		if bad, ok := errors.AsType[*settings.Error](err); ok {
 			m.Flag = bad.Flag
 		}
 		if owned, ok := errors.AsType[*hook.OwnedError](err); ok {
 			m.Owner = owned.UID
 		}
-		if bad, ok := errors.AsType[*agent.ConfigError](checkedAsRoot(found.blame(err))); ok {
+		if bad, ok := errors.AsType[*settings.Error](checkedAsRoot(found.blame(err))); ok {
 			m.Problem, m.Hint = bad.Problem, bad.Hint
 		}
 		known = append(known, m)

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
@@ -91,7 +91,7 @@ func classify(err error) (code int, hint string) {
 	}
 	// The text of a configuration error says what to do already. It is one line, for the
 	// journal of a service.
-	if _, ok := errors.AsType[*agent.ConfigError](err); ok {
+	if _, ok := errors.AsType[*settings.Error](err); ok {
 		return exitConfig, ""
 	}
 	if errors.Is(err, context.Canceled) {

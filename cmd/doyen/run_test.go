@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/client"
 )
 
@@ -82,9 +82,9 @@ func TestReport(t *testing.T) {
 		{silentExit{2}, 2, ""},
 		{errors.New("plain"), 1, "doyen: plain\n"},
 		{usage("do this", "what %d", 7), 64, "doyen: what 7\nhint: do this\n"},
-		{&agent.ConfigError{Flag: "socket", Problem: "/s is in use", Hint: "stop the other agent"}, 78,
+		{&settings.Error{Flag: "socket", Problem: "/s is in use", Hint: "stop the other agent"}, 78,
 			"doyen: --socket: /s is in use; stop the other agent\n"},
-		{fmt.Errorf("run: %w", &agent.ConfigError{Problem: "x"}), 78, "doyen: run: x\n"},
+		{fmt.Errorf("run: %w", &settings.Error{Problem: "x"}), 78, "doyen: run: x\n"},
 		{fmt.Errorf("ask: %w", &client.UnreachableError{Reason: "gone", Hint: "start it"}), 3, "doyen: ask: gone\nhint: start it\n"},
 		{errors.New("evil\x1b[2J\nline"), 1, "doyen: evil?[2J?line\n"},
 	}
@@ -98,9 +98,9 @@ func TestReport(t *testing.T) {
 
 // An agent and the commands of one user must meet without being told where.
 func TestEverySettingHasItsOwnPlace(t *testing.T) {
-	var c agent.Config
+	var c settings.Config
 	seen := map[any]string{}
-	for _, s := range agent.Settings() {
+	for _, s := range settings.All() {
 		at := s.Field(&c)
 		if other := seen[at]; other != "" {
 			t.Errorf("--%s and --%s set the same field", s.Name, other)
@@ -151,9 +151,9 @@ func FuzzConfigFile(f *testing.F) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		g := gathered{config: agent.Default(), source: map[string]string{}}
+		g := gathered{config: settings.Default(), source: map[string]string{}}
 		for _, err := range g.readText(path, func() ([]byte, error) { return loadFile(path) }) {
-			if _, ok := errors.AsType[*agent.ConfigError](err); !ok {
+			if _, ok := errors.AsType[*settings.Error](err); !ok {
 				t.Fatalf("not a configuration error: %v", err)
 			}
 		}

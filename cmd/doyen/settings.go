@@ -6,13 +6,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 )
 
 // flagOf returns the flag of a setting. Except for truths and lists the flag takes text, which
-// agent.Setting parses: so the errors are the same wherever a value comes from.
-func flagOf(s agent.Setting) cli.Flag {
-	defaults := agent.Default()
+// settings.Setting parses: so the errors are the same wherever a value comes from.
+func flagOf(s settings.Setting) cli.Flag {
+	defaults := settings.Default()
 	switch v := s.Field(&defaults).(type) {
 	case *bool:
 		return &cli.BoolFlag{Name: s.Name, Usage: s.Help, Value: *v}

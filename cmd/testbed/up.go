@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
@@ -74,7 +74,7 @@ func up(c *cli.Context, stdin *os.File) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, clean()) }()
-	o.Hosts.Program, o.Hosts.Adjust = binary, func(_ int, a *agent.Config) { a.Keeper = keeper.Available }
+	o.Hosts.Program, o.Hosts.Adjust = binary, func(_ int, a *settings.Config) { a.Keeper = keeper.Available }
 	return live.Run(c.Context, o)
 }
 

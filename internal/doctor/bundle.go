@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
@@ -75,7 +75,7 @@ type Bundle struct {
 // Write writes what is known of a doctor's patient as a tar.gz. A part that fails is Missing.
 func (b *Bundle) Write(ctx context.Context, d *Doctor, to io.Writer) error {
 	if d == nil { // the configuration can't be read
-		d = New(agent.Default(), nil, "")
+		d = New(settings.Default(), nil, "")
 	}
 	c := client.New(d.config.Socket)
 	defer c.Close()

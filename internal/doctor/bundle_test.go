@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/act/health"
 )
@@ -43,11 +44,11 @@ func TestABundleHasNoKeyAndNoSecretInIt(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	key := bytes.Repeat([]byte("\xc3secret!"), 4)
 	text := base64.StdEncoding.EncodeToString(key)
-	c := agent.Default()
+	c := settings.Default()
 	c.Name, c.DataDir, c.Socket, c.LogLevel = "a", filepath.Join(dir, "data"), filepath.Join(dir, "s"), "debug"
 	c.GossipPort, c.PeerPort, c.KeyFile = 0, 0, filepath.Join(dir, "key")
 	c.OnChange = "false --password hidden2 " + text
-	c.Elections = map[string]agent.ElectionConfig{"payments": {OnChange: "true hidden3", Check: health.Check{Command: "true hidden5"}}}
+	c.Elections = map[string]settings.ElectionConfig{"payments": {OnChange: "true hidden3", Check: health.Check{Command: "true hidden5"}}}
 	c.HostCheck.Command = "TOKEN='hidden1 hidden4' true hidden6"
 	if err := os.WriteFile(c.KeyFile, []byte(text+"\n"), 0o600); err != nil {
 		t.Fatal(err)

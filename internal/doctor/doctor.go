@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
@@ -56,7 +56,7 @@ type Mistake struct {
 
 // Doctor examines one agent.
 type Doctor struct {
-	config   agent.Config
+	config   settings.Config
 	resolved bool // else the configuration has a mistake that keeps it from being complete
 	mistakes []Mistake
 	from     string // "as the running agent has it"; empty: from flags
@@ -77,7 +77,7 @@ type Doctor struct {
 
 // New returns a doctor of the agent that runs, or is to run, with the configuration. Its mistakes,
 // and where it is from, are known already.
-func New(c agent.Config, mistakes []Mistake, from string) *Doctor {
+func New(c settings.Config, mistakes []Mistake, from string) *Doctor {
 	began := time.Now()
 	d := &Doctor{mistakes: mistakes, from: from, root: "/", show: systemctl, journal: journal, tick: func() time.Duration { return time.Since(began) },
 		resolve: func(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -210,14 +210,14 @@ func (d *Doctor) checkPorts(context.Context) []Finding {
 	var all []Finding
 	for _, p := range d.config.Ports() {
 		err := p.Try()
-		bad, _ := errors.AsType[*agent.ConfigError](err)
-		ours := d.runs() && err != nil && agent.InUse(err) && (own[portOf(p.Address)] || p.Flag == "http" || p.Flag == "agent-check")
+		bad, _ := errors.AsType[*settings.Error](err)
+		ours := d.runs() && err != nil && settings.InUse(err) && (own[portOf(p.Address)] || p.Flag == "http" || p.Flag == "agent-check")
 		switch {
 		case err == nil && portOf(p.Address) == "0":
 			all = append(all, ok("ports", "--%s %s %s: any free port", p.Flag, p.Network, p.Address))
 		case err == nil:
 			all = append(all, ok("ports", "--%s %s %s is free", p.Flag, p.Network, p.Address))
-		case d.silent && agent.InUse(err):
+		case d.silent && settings.InUse(err):
 			all = append(all, ok("ports", "--%s %s %s is in use, most probably by the agent that does not answer", p.Flag, p.Network, p.Address))
 		case ours:
 			all = append(all, ok("ports", "--%s %s %s is in use by the agent of this host", p.Flag, p.Network, p.Address))

@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 )
 
 // patient is a doctor of an agent that would run in a directory of the test.
-func patient(t *testing.T, change ...func(*agent.Config)) *Doctor {
+func patient(t *testing.T, change ...func(*settings.Config)) *Doctor {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "doctor") // t.TempDir may be too long for a socket
 	if err != nil {
@@ -28,7 +28,7 @@ func patient(t *testing.T, change ...func(*agent.Config)) *Doctor {
 	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask is
 		t.Fatal(err)
 	}
-	c := agent.Default()
+	c := settings.Default()
 	c.Name, c.DataDir, c.Socket = "a", filepath.Join(dir, "data"), filepath.Join(dir, "s")
 	c.GossipPort, c.PeerPort = 0, 0
 	for _, f := range change {
@@ -87,7 +87,7 @@ func TestMistakesOfTheConfigurationAreFindings(t *testing.T) {
 func TestAPortInUseIsTheAgentsOrAMistake(t *testing.T) {
 	l := listen(t)
 	port := l.Addr().(*net.TCPAddr).Port
-	d := patient(t, func(c *agent.Config) { c.PeerPort = port })
+	d := patient(t, func(c *settings.Config) { c.PeerPort = port })
 	found := d.checkPorts(t.Context())
 	if len(found) != 3 || found[0].Result != OK || found[1].Result != OK {
 		t.Errorf("free ports: %+v", found)
@@ -103,7 +103,7 @@ func TestAPortInUseIsTheAgentsOrAMistake(t *testing.T) {
 }
 
 func TestTheNamesOfOtherAgentsAreLookedUp(t *testing.T) {
-	d := patient(t, func(c *agent.Config) { c.Join = []string{"b.example:7"} })
+	d := patient(t, func(c *settings.Config) { c.Join = []string{"b.example:7"} })
 	expect(t, d.checkNames(t.Context()), Error, "no name service")
 	var took time.Duration
 	d.tick = func() time.Duration { took *= 2; return took }
@@ -128,7 +128,7 @@ func TestTheNamesOfOtherAgentsAreLookedUp(t *testing.T) {
 
 func TestBeforeTheStartTheAgentsToJoinAreDialled(t *testing.T) {
 	there := listen(t).Addr().String()
-	d := patient(t, func(c *agent.Config) { c.Join = []string{there} })
+	d := patient(t, func(c *settings.Config) { c.Join = []string{there} })
 	expect(t, d.checkPeers(t.Context()), OK, "answers at TCP port")
 	d.config.Join = []string{closed(t)}
 	expect(t, d.checkPeers(t.Context()), Warning, "connection refused")
@@ -289,9 +289,9 @@ func TestOnlyTheAgentMayReadItsKey(t *testing.T) {
 	if err := os.Chmod(d.config.KeyFile, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.own.ID, d.agents = "A", []api.AgentReport{{Name: "a", ID: "A", Keys: agent.DescribeKeys([][]byte{make([]byte, 32)})}}
+	d.own.ID, d.agents = "A", []api.AgentReport{{Name: "a", ID: "A", Keys: settings.DescribeKeys([][]byte{make([]byte, 32)})}}
 	expect(t, d.checkKey(t.Context()), OK, "has 1")
-	d.agents[0].Keys = agent.DescribeKeys([][]byte{[]byte("another one")})
+	d.agents[0].Keys = settings.DescribeKeys([][]byte{[]byte("another one")})
 	expect(t, d.checkKey(t.Context()), Warning, "uses other keys")
 	d.mistakes = []Mistake{{Flag: "key-file", Problem: "agent.yaml:3: wrong", Hint: "correct it"}}
 	expect(t, d.checkKey(t.Context()), Error, "agent.yaml:3: wrong")

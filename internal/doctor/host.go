@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/elector"
 )
@@ -160,7 +160,7 @@ func (d *Doctor) checkSockets(context.Context) (all []Finding) {
 	return all
 }
 
-func (d *Doctor) checkSocket(s agent.Socket) Finding {
+func (d *Doctor) checkSocket(s settings.Socket) Finding {
 	path, dir := s.Path, existing(filepath.Dir(s.Path))
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -297,12 +297,12 @@ func (d *Doctor) checkKey(context.Context) []Finding {
 		return []Finding{{"key", bad.result(), "the cluster key can't be used", bad.Problem, bad.Hint}}
 	}
 	if path := d.config.KeyFile; path != "" {
-		keys, bad := agent.ReadKeys(path)
+		keys, bad := settings.ReadKeys(path)
 		if bad != nil {
 			return []Finding{{"key", Error, "the cluster key can't be used", bad.Problem, bad.Hint}}
 		}
 		i := slices.IndexFunc(d.agents, func(a api.AgentReport) bool { return a.ID == d.own.ID && a.Name == d.config.Name })
-		if i >= 0 && !sameKeys(agent.DescribeKeys(keys), d.agents[i].Keys) {
+		if i >= 0 && !sameKeys(settings.DescribeKeys(keys), d.agents[i].Keys) {
 			return []Finding{{"key", Warning, "the running agent uses other keys than " + path, "the file has changed since it was read, or is not the agent's",
 				"run `doyen reload`, or restore the file; `doyen keys list` shows which agent has which key"}}
 		}

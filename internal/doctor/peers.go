@@ -12,7 +12,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 )
 
@@ -106,7 +106,7 @@ func dialledBack(m api.Member, dials []api.Dial, do string) []Finding {
 // checkSeed dials an agent of --join, if it is another one that has not been joined. What can't be
 // resolved is reported already.
 func (d *Doctor) checkSeed(ctx context.Context, join string) []Finding {
-	host, port := hostOf(join), strconv.Itoa(agent.DefaultGossipPort)
+	host, port := hostOf(join), strconv.Itoa(settings.DefaultGossipPort)
 	if _, given, err := net.SplitHostPort(join); err == nil {
 		port = given
 	}

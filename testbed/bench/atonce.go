@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
@@ -31,7 +31,7 @@ func (b *bench) atOnce(ctx context.Context) error {
 	return b.repeat("StartAtOnce", b.rounds(1), func() (err error) {
 		c := b.config()
 		voters := c.Names()[:min(atOnceVoters, c.Agents)]
-		c.Adjust = func(_ int, a *agent.Config) { a.Voters = voters }
+		c.Adjust = func(_ int, a *settings.Config) { a.Voters = voters }
 		r, err := newRig(ctx, c, 0, b.rng)
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
@@ -70,7 +70,7 @@ func lives(what string, on Point, tenths int, end ending) func(*bench, context.C
 
 func (b *bench) keeping() hosts.Config {
 	c := b.config()
-	c.Adjust = func(_ int, a *agent.Config) { a.Keeper = true }
+	c.Adjust = func(_ int, a *settings.Config) { a.Keeper = true }
 	return c
 }
 

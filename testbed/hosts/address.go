@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"runtime"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 )
 
 type place struct {
@@ -33,7 +33,7 @@ func places(n int) ([]place, error) {
 		a, b := byte(1+rand.IntN(254)), byte(rand.IntN(255))
 		found := make([]place, n)
 		for i := range found {
-			found[i] = place{netip.AddrFrom4([4]byte{127, a, b, byte(1 + i)}), agent.DefaultGossipPort, agent.DefaultPeerPort}
+			found[i] = place{netip.AddrFrom4([4]byte{127, a, b, byte(1 + i)}), settings.DefaultGossipPort, settings.DefaultPeerPort}
 		}
 		if err = free(found); err == nil {
 			return found, nil

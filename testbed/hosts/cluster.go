@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
@@ -70,7 +70,7 @@ func (cluster *Cluster) layAll(c Config) (err error) {
 			return err
 		}
 		for i := range c.Agents {
-			where = append(where, place{cluster.network.Host(i).Addr, agent.DefaultGossipPort, agent.DefaultPeerPort})
+			where = append(where, place{cluster.network.Host(i).Addr, settings.DefaultGossipPort, settings.DefaultPeerPort})
 		}
 	} else if where, err = places(c.Agents); err != nil {
 		return err

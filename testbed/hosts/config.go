@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
@@ -58,7 +58,7 @@ type Config struct {
 	// whose own fsync costs nothing.
 	DiskFaults bool
 	// Adjust, if not nil, may change the configuration of the i-th agent.
-	Adjust func(i int, c *agent.Config)
+	Adjust func(i int, c *settings.Config)
 	// OnExit, if not nil, is called after each end of an agent's process. Each call is in
 	// another goroutine.
 	OnExit func(Exit)
@@ -97,8 +97,8 @@ func (c Config) Lease() time.Duration {
 }
 
 // common is what the configurations of all agents share.
-func (c Config) common() agent.Config {
-	config := agent.Default()
+func (c Config) common() settings.Config {
+	config := settings.Default()
 	config.Name, config.Cluster = "common", "testbed"
 	config.DataDir, config.Socket = "/data", "/socket" // each agent gets its own
 	config.Algorithm, config.Profile, config.Quorum = c.Algorithm, c.Profile, c.Quorum

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
 )
@@ -43,7 +43,7 @@ type Exit struct {
 // goroutines may call its methods at once.
 type Host struct {
 	name    string
-	config  agent.Config
+	config  settings.Config
 	dir     string
 	program Program
 	onExit  func(Exit)
@@ -81,7 +81,7 @@ func (p *process) ended() bool {
 // Name is the host's name. Its agent has the same name, unless Config.Adjust changed it.
 func (h *Host) Name() string { return h.name }
 
-func (h *Host) Config() agent.Config { return h.config }
+func (h *Host) Config() settings.Config { return h.config }
 
 // Log is the path of the file to which the agent's processes write stdout and stderr.
 func (h *Host) Log() string { return filepath.Join(h.dir, "log") }

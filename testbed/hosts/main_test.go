@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // program runs this binary as a stand-in for an agent.
 type program string
 
-func (p program) Command(agent.Config, string) (*exec.Cmd, error) {
+func (p program) Command(settings.Config, string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	return exec.Command(self, "stand-in", string(p)), err
 }

@@ -14,12 +14,13 @@ import (
 	"syscall"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 )
 
 type Program interface {
 	// Command returns a command that runs an agent, not yet started. The configuration is
 	// complete. The command may keep files in dir, which exists and is this agent's own.
-	Command(c agent.Config, dir string) (*exec.Cmd, error)
+	Command(c settings.Config, dir string) (*exec.Cmd, error)
 }
 
 // Binary is the product: the executable of cmd/doyen.
@@ -29,7 +30,7 @@ type Binary struct {
 }
 
 // Command runs `doyen agent` with a configuration file.
-func (b Binary) Command(c agent.Config, dir string) (*exec.Cmd, error) {
+func (b Binary) Command(c settings.Config, dir string) (*exec.Cmd, error) {
 	path := filepath.Join(dir, "config.yaml")
 	var text bytes.Buffer
 	if err := c.Fprint(&text); err != nil {
@@ -50,7 +51,7 @@ const selfArgument = "agent-of-testbed"
 
 // Command runs this executable with the hidden argument and the configuration
 // in a file.
-func (Self) Command(c agent.Config, dir string) (*exec.Cmd, error) {
+func (Self) Command(c settings.Config, dir string) (*exec.Cmd, error) {
 	executable, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this executable: %w", err)
@@ -88,15 +89,9 @@ func runAgent(ctx context.Context, path string, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
-	var c agent.Config
+	var c settings.Config
 	if err := json.Unmarshal(encoded, &c); err != nil {
 		return fmt.Errorf("decode the configuration %s: %w", path, err)
-	}
-	if c, err = c.Resolve(); err != nil {
-		return err
-	}
-	if err := c.Validate(); err != nil {
-		return err
 	}
 	return agent.Run(ctx, c, agent.Process{}, stderr)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
@@ -240,8 +240,8 @@ func (s *session) model() Model {
 	return m
 }
 
-func addressOf(c agent.Config) string {
-	if c.GossipPort == agent.DefaultGossipPort {
+func addressOf(c settings.Config) string {
+	if c.GossipPort == settings.DefaultGossipPort {
 		return c.Bind
 	}
 	return net.JoinHostPort(c.Bind, strconv.Itoa(c.GossipPort))

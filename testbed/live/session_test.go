@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
@@ -57,7 +57,7 @@ func TestARunShowsATakeoverAndEndsAgreed(t *testing.T) {
 	}
 	var out strings.Builder
 	o := options(&out)
-	o.Hosts.Program, o.Hosts.Adjust = hosts.Binary{Path: product}, func(_ int, a *agent.Config) { a.Keeper = keeper.Available }
+	o.Hosts.Program, o.Hosts.Adjust = hosts.Binary{Path: product}, func(_ int, a *settings.Config) { a.Keeper = keeper.Available }
 	if err := live.Run(t.Context(), o); err != nil {
 		t.Errorf("%v\n%s", err, &out)
 	}
@@ -115,7 +115,7 @@ func TestARunWithoutAMajorityAtItsEndFails(t *testing.T) {
 // failing starts agents that end at once.
 type failing struct{}
 
-func (failing) Command(agent.Config, string) (*exec.Cmd, error) {
+func (failing) Command(settings.Config, string) (*exec.Cmd, error) {
 	return exec.Command("sh", "-c", "echo the disk is full >&2; exit 78"), nil
 }
 

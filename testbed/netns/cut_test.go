@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/boottime"
@@ -35,7 +36,7 @@ var rounds = flag.Int("rounds", 3, "how often the leader is cut off")
 const configVariable = "DOYEN_NETNS_TEST_CONFIG"
 
 func runAgent(text string) int {
-	cfg := agent.Default()
+	cfg := settings.Default()
 	if err := json.Unmarshal([]byte(text), &cfg); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -61,7 +62,7 @@ type scene struct {
 	t       *testing.T
 	network *netns.Network
 	agents  []*observed
-	timing  agent.Config
+	timing  settings.Config
 	mu      sync.Mutex
 	changes []seen
 	led     *observe.Elections // who led when, by the same streams
@@ -90,13 +91,13 @@ func newScene(t *testing.T) *scene {
 	if err := os.WriteFile(keyFile, []byte(base64.StdEncoding.EncodeToString(key)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lan, err := agent.Default().Resolve()
+	lan, err := settings.Default().Resolve()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &scene{t: t, network: network, timing: lan, led: observe.NewElections(lan.Lease), moved: make(chan struct{})}
 	for i, name := range []string{"a", "b", "c"} {
-		cfg := agent.Default()
+		cfg := settings.Default()
 		cfg.Name, cfg.DataDir, cfg.Socket = name, filepath.Join(dir, name), filepath.Join(dir, name+".run", "s") // its lease pages lie beside it
 		cfg.Bind, cfg.KeyFile = network.Host(i).Addr.String(), keyFile
 		cfg.Voters = []string{"a", "b", "c"}
@@ -110,7 +111,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-func (s *scene) start(host *netns.Host, name string, cfg agent.Config) {
+func (s *scene) start(host *netns.Host, name string, cfg settings.Config) {
 	text, err := json.Marshal(cfg)
 	if err != nil {
 		s.t.Fatal(err)

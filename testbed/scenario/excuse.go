@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hiccup"
@@ -50,7 +50,7 @@ func (w *world) doubtful() election.Instant {
 }
 
 // agents is the configuration that all agents have in common.
-func (w *world) agents() agent.Config { return w.lab.Cluster.Hosts()[0].Config() }
+func (w *world) agents() settings.Config { return w.lab.Cluster.Hosts()[0].Config() }
 
 // brokenSoon waits until a leader that leads too long has met its successor, and then reports
 // whether a rule is broken.

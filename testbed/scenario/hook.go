@@ -9,7 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/actor"
 	"github.com/doyen-election/doyen/testbed/lab"
@@ -39,7 +39,7 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 		return "", errors.New("want one host: each has its own hook")
 	}
 	w.hooks = append(w.hooks, &hooked{name: name, host: hosts[0], election: of})
-	w.settings[hosts[0]] = append(w.settings[hosts[0]], func(c *agent.Config) {
+	w.settings[hosts[0]] = append(w.settings[hosts[0]], func(c *settings.Config) {
 		dir := filepath.Dir(c.Socket)
 		c.Keeper = true // it starts what runs the hook
 		act := strings.Join(append([]string{w.o.Actor}, actor.Command(lab.StampsIn(dir, name))...), " ")
@@ -49,9 +49,9 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 			return
 		}
 		if c.Elections == nil {
-			c.Elections = map[string]agent.ElectionConfig{}
+			c.Elections = map[string]settings.ElectionConfig{}
 		}
-		c.Elections[of] = agent.ElectionConfig{OnChange: command}
+		c.Elections[of] = settings.ElectionConfig{OnChange: command}
 	})
 	return "", nil
 }

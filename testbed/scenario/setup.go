@@ -10,12 +10,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
 // setting changes the configuration of an agent before its first start.
-type setting func(*agent.Config)
+type setting func(*settings.Config)
 
 // everybody is the key for the settings of all hosts.
 const everybody = "all"
@@ -99,9 +99,9 @@ func setCommand(w *world, ts *testscript.TestScript, args []string) (string, err
 var chosen = []string{"data-dir", "socket", "bind", "advertise", "gossip-port", "peer-port", "join"}
 
 // settingOf reads one setting, with its name in the agent's configuration file.
-func settingOf(key, value string, abs func(string) string) (func(*agent.Config), error) {
-	all := agent.Settings()
-	n := slices.IndexFunc(all, func(s agent.Setting) bool { return s.Name == key && !slices.Contains(chosen, key) })
+func settingOf(key, value string, abs func(string) string) (func(*settings.Config), error) {
+	all := settings.All()
+	n := slices.IndexFunc(all, func(s settings.Setting) bool { return s.Name == key && !slices.Contains(chosen, key) })
 	if n < 0 {
 		return nil, fmt.Errorf("%s=%s: the keys are those of the agent's configuration file, except %s", key, value, strings.Join(chosen, ", "))
 	}
@@ -111,8 +111,8 @@ func settingOf(key, value string, abs func(string) string) (func(*agent.Config),
 			return nil, fmt.Errorf("%s=%s: %w", key, value, err)
 		}
 	}
-	if err := all[n].Set(new(agent.Config), value); err != nil {
+	if err := all[n].Set(new(settings.Config), value); err != nil {
 		return nil, fmt.Errorf("%s=%s: %w", key, value, err)
 	}
-	return func(c *agent.Config) { _ = all[n].Set(c, value) }, nil
+	return func(c *settings.Config) { _ = all[n].Set(c, value) }, nil
 }

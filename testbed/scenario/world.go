@@ -12,7 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hiccup"
@@ -109,7 +109,7 @@ func (w *world) ready() error {
 		return nil
 	}
 	config := w.config
-	config.Adjust = func(i int, c *agent.Config) {
+	config.Adjust = func(i int, c *settings.Config) {
 		names := w.config.Names()
 		for _, s := range slices.Concat(w.settings[everybody], w.settings[names[i]]) {
 			s(c)

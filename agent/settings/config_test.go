@@ -1,4 +1,4 @@
-package agent_test
+package settings_test
 
 import (
 	"bytes"
@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 )
 
-func resolved(t *testing.T, change func(*agent.Config)) (agent.Config, error) {
+func resolved(t *testing.T, change func(*settings.Config)) (settings.Config, error) {
 	t.Helper()
-	c := agent.Default()
+	c := settings.Default()
 	c.Name = "a"
 	c.DataDir, c.Socket = t.TempDir(), "/run/doyen/doyen.sock"
 	change(&c)
@@ -29,7 +29,7 @@ func resolved(t *testing.T, change func(*agent.Config)) (agent.Config, error) {
 }
 
 func TestDefaultsAreAWorkingConfiguration(t *testing.T) {
-	c, err := resolved(t, func(*agent.Config) {})
+	c, err := resolved(t, func(*settings.Config) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,12 +47,12 @@ func TestProfilesSetTimingUnlessGiven(t *testing.T) {
 		"local": {50 * time.Millisecond, 300 * time.Millisecond},
 		"wan":   {time.Second, 6 * time.Second},
 	} {
-		c, err := resolved(t, func(c *agent.Config) { c.Profile = name })
+		c, err := resolved(t, func(c *settings.Config) { c.Profile = name })
 		if err != nil || c.Heartbeat != want[0] || c.Lease != want[1] {
 			t.Errorf("%s: %s and %s, %v; want %v", name, c.Heartbeat, c.Lease, err, want)
 		}
 	}
-	c, err := resolved(t, func(c *agent.Config) { c.Lease = 3 * time.Second })
+	c, err := resolved(t, func(c *settings.Config) { c.Lease = 3 * time.Second })
 	if err != nil || c.Heartbeat != 200*time.Millisecond || c.Lease != 3*time.Second {
 		t.Errorf("%s and %s, %v", c.Heartbeat, c.Lease, err)
 	}
@@ -65,7 +65,7 @@ func TestAnInterfaceMayBeGivenForItsAddress(t *testing.T) {
 	}
 	for _, i := range interfaces {
 		if i.Flags&net.FlagLoopback != 0 {
-			c, err := resolved(t, func(c *agent.Config) { c.Bind = i.Name; c.HTTP = "127.0.0.1" })
+			c, err := resolved(t, func(c *settings.Config) { c.Bind = i.Name; c.HTTP = "127.0.0.1" })
 			if err != nil || c.Bind != "127.0.0.1" || c.Advertise != "127.0.0.1" || c.HTTP != "127.0.0.1:7980" {
 				t.Errorf("%s: %+v, %v", i.Name, c, err)
 			}
@@ -75,12 +75,12 @@ func TestAnInterfaceMayBeGivenForItsAddress(t *testing.T) {
 }
 
 func TestAllMistakesAreFoundAtOnce(t *testing.T) {
-	c := agent.Default()
+	c := settings.Default()
 	c.Name, c.Bind, c.HTTP, c.Priority, c.OnChange = "A", "192.0.2.1", "x", -1, "/not/there"
 	c.DataDir = filepath.Join(key(t), "below-a-file")
 	var flags []string
 	for _, err := range c.Mistakes() {
-		bad, ok := errors.AsType[*agent.ConfigError](err)
+		bad, ok := errors.AsType[*settings.Error](err)
 		if !ok {
 			t.Fatal(err)
 		}
@@ -90,20 +90,20 @@ func TestAllMistakesAreFoundAtOnce(t *testing.T) {
 	if want := []string{"bind", "data-dir", "http", "key-file", "name", "on-change", "priority", "voters"}; !slices.Equal(flags, want) {
 		t.Errorf("found %v, want %v", flags, want)
 	}
-	if wrong := must(resolved(t, func(*agent.Config) {})).Mistakes(); len(wrong) > 0 {
+	if wrong := must(resolved(t, func(*settings.Config) {})).Mistakes(); len(wrong) > 0 {
 		t.Errorf("the default has %v", wrong)
 	}
 }
 
-func must(c agent.Config, _ error) agent.Config { return c }
+func must(c settings.Config, _ error) settings.Config { return c }
 
 func TestAMissingAddressIsWaitedFor(t *testing.T) {
-	for _, change := range []func(*agent.Config){
-		func(c *agent.Config) { c.Bind = "192.0.2.1" },
-		func(c *agent.Config) { c.Bind = "nosuch7" },
-		func(c *agent.Config) { c.HTTP = "192.0.2.1" },
+	for _, change := range []func(*settings.Config){
+		func(c *settings.Config) { c.Bind = "192.0.2.1" },
+		func(c *settings.Config) { c.Bind = "nosuch7" },
+		func(c *settings.Config) { c.HTTP = "192.0.2.1" },
 	} {
-		c := agent.Default()
+		c := settings.Default()
 		change(&c)
 		ctx, cancel := context.WithCancel(t.Context())
 		notices := 0
@@ -119,7 +119,7 @@ func TestAMissingAddressIsWaitedFor(t *testing.T) {
 		}
 	}
 	for _, bind := range []string{"127.0.0.1", "localhost", "10.0.0.300", "", "224.0.0.1"} {
-		c := agent.Default()
+		c := settings.Default()
 		c.Bind = bind
 		c.Await(t.Context(), func(text string) { t.Fatalf("%q: %s", bind, text) })
 	}
@@ -128,52 +128,52 @@ func TestAMissingAddressIsWaitedFor(t *testing.T) {
 func TestInconsistentValuesAreRefusedByFlag(t *testing.T) {
 	cases := []struct {
 		flag, says string
-		change     func(*agent.Config)
+		change     func(*settings.Config)
 	}{
-		{"name", "not a valid name", func(c *agent.Config) { c.Name = "A b" }},
-		{"cluster", "not a valid name", func(c *agent.Config) { c.Cluster = "" }},
-		{"voters", "not a valid name", func(c *agent.Config) { c.Voters = []string{"a", ""} }},
-		{"voters", "named twice", func(c *agent.Config) { c.Voters = []string{"a", "b", "a"} }},
-		{"voters", "not among b,c", func(c *agent.Config) { c.Voters = []string{"b", "c"} }},
-		{"voters", "at most", func(c *agent.Config) { c.Voters = many(40) }},
-		{"socket", "bytes", func(c *agent.Config) { c.Socket = "/" + strings.Repeat("x", 107) }},
-		{"bind", "not an IP address", func(c *agent.Config) { c.Bind = "localhost" }},
-		{"bind", "not an IP address", func(c *agent.Config) { c.Bind = "fe80::1%eth0" }},
-		{"bind", "not an IP address", func(c *agent.Config) { c.Bind = "224.0.0.1" }},
-		{"advertise", "of a host", func(c *agent.Config) { c.Advertise = "0.0.0.0" }},
-		{"advertise", "of a host", func(c *agent.Config) { c.Advertise = "somewhere" }},
-		{"advertise", "nobody could reach fd00::2: --bind is 0.0.0.0", func(c *agent.Config) { c.Bind, c.Advertise, c.KeyFile = "0.0.0.0", "fd00::2", "/k" }},
-		{"advertise", "nobody could reach 10.0.0.1: --bind is ::", func(c *agent.Config) { c.Bind, c.Advertise, c.KeyFile = "::", "10.0.0.1", "/k" }},
-		{"gossip-port", "not a port", func(c *agent.Config) { c.GossipPort = 65536 }},
-		{"peer-port", "not a port", func(c *agent.Config) { c.PeerPort = -1 }},
-		{"peer-port", "also the gossip port", func(c *agent.Config) { c.PeerPort = c.GossipPort }},
-		{"join", "not a port", func(c *agent.Config) { c.Join = []string{"b:0"} }},
-		{"join", "not a host", func(c *agent.Config) { c.Join = []string{"b b"} }},
-		{"join", "not a host", func(c *agent.Config) { c.Join = []string{""} }},
-		{"join", "not a host and a port", func(c *agent.Config) { c.Join = []string{"a:1:2"} }},
-		{"key-file", "is required", func(c *agent.Config) { c.Bind, c.Advertise = "0.0.0.0", "10.0.0.1" }},
-		{"voters", "is required when --bind is not loopback", func(c *agent.Config) {
+		{"name", "not a valid name", func(c *settings.Config) { c.Name = "A b" }},
+		{"cluster", "not a valid name", func(c *settings.Config) { c.Cluster = "" }},
+		{"voters", "not a valid name", func(c *settings.Config) { c.Voters = []string{"a", ""} }},
+		{"voters", "named twice", func(c *settings.Config) { c.Voters = []string{"a", "b", "a"} }},
+		{"voters", "not among b,c", func(c *settings.Config) { c.Voters = []string{"b", "c"} }},
+		{"voters", "at most", func(c *settings.Config) { c.Voters = many(40) }},
+		{"socket", "bytes", func(c *settings.Config) { c.Socket = "/" + strings.Repeat("x", 107) }},
+		{"bind", "not an IP address", func(c *settings.Config) { c.Bind = "localhost" }},
+		{"bind", "not an IP address", func(c *settings.Config) { c.Bind = "fe80::1%eth0" }},
+		{"bind", "not an IP address", func(c *settings.Config) { c.Bind = "224.0.0.1" }},
+		{"advertise", "of a host", func(c *settings.Config) { c.Advertise = "0.0.0.0" }},
+		{"advertise", "of a host", func(c *settings.Config) { c.Advertise = "somewhere" }},
+		{"advertise", "nobody could reach fd00::2: --bind is 0.0.0.0", func(c *settings.Config) { c.Bind, c.Advertise, c.KeyFile = "0.0.0.0", "fd00::2", "/k" }},
+		{"advertise", "nobody could reach 10.0.0.1: --bind is ::", func(c *settings.Config) { c.Bind, c.Advertise, c.KeyFile = "::", "10.0.0.1", "/k" }},
+		{"gossip-port", "not a port", func(c *settings.Config) { c.GossipPort = 65536 }},
+		{"peer-port", "not a port", func(c *settings.Config) { c.PeerPort = -1 }},
+		{"peer-port", "also the gossip port", func(c *settings.Config) { c.PeerPort = c.GossipPort }},
+		{"join", "not a port", func(c *settings.Config) { c.Join = []string{"b:0"} }},
+		{"join", "not a host", func(c *settings.Config) { c.Join = []string{"b b"} }},
+		{"join", "not a host", func(c *settings.Config) { c.Join = []string{""} }},
+		{"join", "not a host and a port", func(c *settings.Config) { c.Join = []string{"a:1:2"} }},
+		{"key-file", "is required", func(c *settings.Config) { c.Bind, c.Advertise = "0.0.0.0", "10.0.0.1" }},
+		{"voters", "is required when --bind is not loopback", func(c *settings.Config) {
 			c.Name, c.Bind, c.Advertise, c.KeyFile = "a", "10.0.0.1", "10.0.0.1", key(t)
 		}},
-		{"key-file", "no such file", func(c *agent.Config) { c.KeyFile = "/nowhere/at/all" }},
-		{"algorithm", "unknown", func(c *agent.Config) { c.Algorithm = "raft" }},
-		{"priority", "not between", func(c *agent.Config) { c.Priority = 1_000_001 }},
-		{"priority", "not between", func(c *agent.Config) { c.Priority = -1 }},
-		{"preempt-delay", "out of range", func(c *agent.Config) { c.PreemptDelay = -time.Second }},
-		{"profile", "unknown", func(c *agent.Config) { c.Profile = "moon" }},
-		{"heartbeat", "third of the lease", func(c *agent.Config) { c.Heartbeat = 400 * time.Millisecond }},
-		{"heartbeat", "below 5ms", func(c *agent.Config) { c.Heartbeat = time.Millisecond }},
-		{"lease", "not above 0", func(c *agent.Config) { c.Lease = -time.Second }},
-		{"heartbeat", "below 5ms", func(c *agent.Config) { c.Heartbeat = -time.Second }},
-		{"lease", "above", func(c *agent.Config) { c.Lease = time.Hour }},
-		{"http", "not an address", func(c *agent.Config) { c.HTTP = "8080" }},
-		{"http", "not a port", func(c *agent.Config) { c.HTTP = "localhost:http" }},
-		{"log-level", "unknown", func(c *agent.Config) { c.LogLevel = "loud" }},
-		{"log-format", "unknown", func(c *agent.Config) { c.LogFormat = "xml" }},
+		{"key-file", "no such file", func(c *settings.Config) { c.KeyFile = "/nowhere/at/all" }},
+		{"algorithm", "unknown", func(c *settings.Config) { c.Algorithm = "raft" }},
+		{"priority", "not between", func(c *settings.Config) { c.Priority = 1_000_001 }},
+		{"priority", "not between", func(c *settings.Config) { c.Priority = -1 }},
+		{"preempt-delay", "out of range", func(c *settings.Config) { c.PreemptDelay = -time.Second }},
+		{"profile", "unknown", func(c *settings.Config) { c.Profile = "moon" }},
+		{"heartbeat", "third of the lease", func(c *settings.Config) { c.Heartbeat = 400 * time.Millisecond }},
+		{"heartbeat", "below 5ms", func(c *settings.Config) { c.Heartbeat = time.Millisecond }},
+		{"lease", "not above 0", func(c *settings.Config) { c.Lease = -time.Second }},
+		{"heartbeat", "below 5ms", func(c *settings.Config) { c.Heartbeat = -time.Second }},
+		{"lease", "above", func(c *settings.Config) { c.Lease = time.Hour }},
+		{"http", "not an address", func(c *settings.Config) { c.HTTP = "8080" }},
+		{"http", "not a port", func(c *settings.Config) { c.HTTP = "localhost:http" }},
+		{"log-level", "unknown", func(c *settings.Config) { c.LogLevel = "loud" }},
+		{"log-format", "unknown", func(c *settings.Config) { c.LogFormat = "xml" }},
 	}
 	for _, c := range cases {
 		_, err := resolved(t, c.change)
-		var bad *agent.ConfigError
+		var bad *settings.Error
 		if !errors.As(err, &bad) || bad.Flag != c.flag || !strings.Contains(bad.Problem, c.says) {
 			t.Errorf("got %v, want --%s: …%s…", err, c.flag, c.says)
 			continue
@@ -193,7 +193,7 @@ func many(n int) []string {
 }
 
 func TestGoodJoinAddresses(t *testing.T) {
-	_, err := resolved(t, func(c *agent.Config) {
+	_, err := resolved(t, func(c *settings.Config) {
 		c.Join = []string{"b", "b.example.com:7946", "10.0.0.2", "10.0.0.2:1", "::1", "[::1]:7946"}
 	})
 	if err != nil {
@@ -224,7 +224,7 @@ func TestTheKeyFileMustBeAPrivateKeyOfAFittingLength(t *testing.T) {
 		if err := os.Chmod(path, c.mode); err != nil {
 			t.Fatal(err)
 		}
-		_, err := resolved(t, func(cfg *agent.Config) { cfg.KeyFile = path })
+		_, err := resolved(t, func(cfg *settings.Config) { cfg.KeyFile = path })
 		switch {
 		case c.says == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
@@ -232,7 +232,16 @@ func TestTheKeyFileMustBeAPrivateKeyOfAFittingLength(t *testing.T) {
 			t.Errorf("%s: got %v, want …%s…", c.name, err, c.says)
 		}
 	}
-	if _, err := resolved(t, func(cfg *agent.Config) { cfg.KeyFile = t.TempDir() }); err == nil {
+	if _, err := resolved(t, func(cfg *settings.Config) { cfg.KeyFile = t.TempDir() }); err == nil {
 		t.Error("a directory was taken for a key")
 	}
+}
+
+func key(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(path, []byte("bVb2DkIvTQxMPYcdEhWxVQvQ4PMa0jNfC7kS3uJrWQk="), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -1,4 +1,4 @@
-package agent
+package settings
 
 import (
 	"errors"
@@ -14,12 +14,12 @@ import (
 
 // Mistakes returns all that is wrong with a configuration that is not resolved yet: what
 // Resolve and Validate refuse, and what would end a start on this host and by this user. Each
-// is a *ConfigError.
+// is a *Error.
 func (c Config) Mistakes() []error {
 	var all []error
 	blamed := map[string]bool{}
 	add := func(err error) {
-		bad, ok := errors.AsType[*ConfigError](err)
+		bad, ok := errors.AsType[*Error](err)
 		switch {
 		case err == nil || ok && blamed[bad.Flag]:
 			return // the same mistake, found in another way
@@ -36,7 +36,7 @@ func (c Config) Mistakes() []error {
 			add(bad)
 		}
 	}
-	for _, check := range []func(Config) *ConfigError{checkHere, checkPrograms, checkWritable, checkSharing} {
+	for _, check := range []func(Config) *Error{checkHere, checkPrograms, checkWritable, checkSharing} {
 		if bad := check(c); bad != nil {
 			add(bad)
 		}
@@ -44,18 +44,17 @@ func (c Config) Mistakes() []error {
 	return all
 }
 
-// checkPrograms refuses hooks whose program does not exist.
-func checkPrograms(c Config) *ConfigError {
+func checkPrograms(c Config) *Error {
 	for _, h := range c.hookLines() {
 		if err := hook.Missing(h.line); err != nil {
-			return configError(h.flag, "correct the command, or install what it runs", "%v", err)
+			return Errorf(h.flag, "correct the command, or install what it runs", "%v", err)
 		}
 	}
 	return nil
 }
 
 // checkWritable refuses a data directory that this user can't write to, or can't make.
-func checkWritable(c Config) *ConfigError {
+func checkWritable(c Config) *Error {
 	at := c.DataDir
 	for at != filepath.Dir(at) {
 		if _, err := os.Stat(at); !errors.Is(err, os.ErrNotExist) {
@@ -64,19 +63,19 @@ func checkWritable(c Config) *ConfigError {
 		at = filepath.Dir(at)
 	}
 	if info, err := os.Stat(at); err == nil && !info.IsDir() {
-		return configError("data-dir", "name another directory", "%s is not a directory", at)
+		return Errorf("data-dir", "name another directory", "%s is not a directory", at)
 	}
 	if err := unix.Faccessat(unix.AT_FDCWD, at, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
-		return configError("data-dir", "change its owner or mode, name another directory, or check as the user that the agent runs as", "can't write to %s: %v", at, err)
+		return Errorf("data-dir", "change its owner or mode, name another directory, or check as the user that the agent runs as", "can't write to %s: %v", at, err)
 	}
 	return nil
 }
 
 // CheckFile refuses, as root, a file of the agent that another user could write or replace:
-// that user could make root's agent do anything. The error is a *ConfigError about the flag.
+// that user could make root's agent do anything. The error is a *Error about the flag.
 func CheckFile(flag, path string) error {
 	if err := hook.CheckPathAsRoot(path); err != nil {
-		bad := configError(flag, "only root may be able to write to what an agent of root reads: change its owner or mode, move it, or run the agent as another user", "%v", err)
+		bad := Errorf(flag, "only root may be able to write to what an agent of root reads: change its owner or mode, move it, or run the agent as another user", "%v", err)
 		bad.Cause = err
 		return bad
 	}
@@ -85,9 +84,9 @@ func CheckFile(flag, path string) error {
 
 // checkOwners checks the key file, the data directory and the sockets' directories. If one does
 // not exist yet, it checks the nearest directory above it.
-func checkOwners(c Config) *ConfigError {
+func checkOwners(c Config) *Error {
 	// First: the chmod in its hint also repairs what the checks below would find.
-	if bad, ok := errors.AsType[*ConfigError](startError("data-dir", store.CheckMode(c.DataDir))); ok {
+	if bad, ok := errors.AsType[*Error](StartError("data-dir", store.CheckMode(c.DataDir))); ok {
 		return bad
 	}
 	files := []struct{ flag, path string }{{"key-file", c.KeyFile}, {"data-dir", c.DataDir}}
@@ -105,7 +104,7 @@ func checkOwners(c Config) *ConfigError {
 			}
 			path = filepath.Dir(path)
 		}
-		if bad, ok := errors.AsType[*ConfigError](CheckFile(f.flag, path)); ok {
+		if bad, ok := errors.AsType[*Error](CheckFile(f.flag, path)); ok {
 			return bad
 		}
 	}

@@ -1,4 +1,4 @@
-package agent
+package settings
 
 import (
 	"context"
@@ -20,11 +20,11 @@ const (
 	DefaultAgentCheckPort = 7981
 )
 
-// errLate marks a *ConfigError that may end by itself: the network is not up yet.
+// errLate marks a *Error that may end by itself: the network is not up yet.
 var errLate = errors.New("the network is not up yet")
 
-func late(flag, hint, format string, args ...any) *ConfigError {
-	bad := configError(flag, hint, format, args...)
+func late(flag, hint, format string, args ...any) *Error {
+	bad := Errorf(flag, hint, format, args...)
 	bad.Cause = errLate
 	return bad
 }
@@ -59,9 +59,9 @@ func (c Config) Await(ctx context.Context, notice func(string)) {
 }
 
 // missingAddress is the error about an address that this host may have later; nil: it has all.
-func (c Config) missingAddress() *ConfigError {
+func (c Config) missingAddress() *Error {
 	resolved, err := c.Resolve()
-	if bad, ok := errors.AsType[*ConfigError](err); ok && errors.Is(bad, errLate) {
+	if bad, ok := errors.AsType[*Error](err); ok && errors.Is(bad, errLate) {
 		return bad
 	}
 	if err != nil {
@@ -71,11 +71,11 @@ func (c Config) missingAddress() *ConfigError {
 }
 
 // checkHere refuses addresses to listen on that this host does not have.
-func checkHere(c Config) *ConfigError {
+func checkHere(c Config) *Error {
 	http, _, _ := net.SplitHostPort(c.HTTP)
 	check, _, _ := net.SplitHostPort(c.AgentCheck)
 	for _, at := range []struct{ flag, host string }{{"bind", c.Bind}, {"http", http}, {"agent-check", check}} {
-		addr, err := parseAddr(at.host)
+		addr, err := ParseAddr(at.host)
 		if err != nil || addr.IsMulticast() {
 			continue // Validate judges it; the listeners may also have a name
 		}
@@ -122,7 +122,6 @@ func resolveBind(c *Config) error {
 	return late("bind", "`ip addr` lists what it has", "the interface %s has no address that other hosts can use", c.Bind)
 }
 
-// addressesOf returns the addresses of the interface with that name.
 func addressesOf(name string) (sockaddr.IfAddrs, error) {
 	found, err := net.InterfaceByName(name)
 	if err != nil {

@@ -1,4 +1,7 @@
-package agent
+// Package settings is the configuration of an agent: its settings, their checks, the addresses and
+// keys that it names. A configuration that Validate accepts can be run on this host by this user, as
+// far as that shows before the start. It knows nothing of the agent that runs with it.
+package settings
 
 import (
 	"bytes"
@@ -95,24 +98,23 @@ type ElectionConfig struct {
 
 const (
 	// MaxPriority is the highest priority a candidate can have.
-	MaxPriority = campaign.MaxPriority
-	// DefaultGossipPort and DefaultPeerPort are the ports of an agent for which no others are set.
+	MaxPriority       = campaign.MaxPriority
 	DefaultGossipPort = 7946
 	DefaultPeerPort   = 7947
 )
 
-// ConfigError stops a start: only an operator can repair what it reports. The command exits
+// Error stops a start: only an operator can repair what it reports. The command exits
 // with status 78.
-type ConfigError struct {
+type Error struct {
 	Flag    string // without dashes; empty if no flag is to blame
 	Problem string
 	Hint    string // what to do; may be empty
 	Cause   error  // the error behind Problem, if the caller may want to know its type; may be nil
 }
 
-func (e *ConfigError) Unwrap() error { return e.Cause }
+func (e *Error) Unwrap() error { return e.Cause }
 
-func (e *ConfigError) Error() string {
+func (e *Error) Error() string {
 	s := e.Problem
 	if strings.HasPrefix(e.Flag, "elections") || strings.HasPrefix(e.Flag, "access") {
 		s = e.Flag + ": " + s // a key of the configuration file, not a flag
@@ -125,8 +127,8 @@ func (e *ConfigError) Error() string {
 	return s
 }
 
-func configError(flag, hint, format string, args ...any) *ConfigError {
-	return &ConfigError{Flag: flag, Problem: fmt.Sprintf(format, args...), Hint: hint}
+func Errorf(flag, hint, format string, args ...any) *Error {
+	return &Error{Flag: flag, Problem: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // Default is the configuration of an agent without settings. Once resolved, it describes a
@@ -162,7 +164,7 @@ func DefaultDataDir() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", configError("data-dir", "name a directory", "no default: %v", err)
+		return "", Errorf("data-dir", "name a directory", "no default: %v", err)
 	}
 	return filepath.Join(home, ".local", "state", "doyen"), nil
 }
@@ -180,12 +182,11 @@ func timing(profile string) (heartbeat, lease time.Duration) {
 	return 0, 0
 }
 
-// resolving are the steps of Resolve, in their order.
 var resolving = []func(*Config) error{resolveName, resolvePaths, resolveTiming, resolveBind, resolveAdvertise}
 
 // Resolve fills in what was not given: the host name, the paths, the profile's timing, the
 // address to advertise. It changes nothing that was given, but makes paths absolute, and
-// replaces the name of an interface by its address. Errors are of type *ConfigError.
+// replaces the name of an interface by its address. Errors are of type *Error.
 func (c Config) Resolve() (Config, error) {
 	for _, step := range resolving {
 		if err := step(&c); err != nil {
@@ -201,11 +202,11 @@ func resolveName(c *Config) error {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return configError("name", "give the agent a name", "the host name can't be read: %v", err)
+		return Errorf("name", "give the agent a name", "the host name can't be read: %v", err)
 	}
 	c.Name = strings.ToLower(host)
 	if !election.ValidName(c.Name) {
-		return configError("name", "give the agent a name", "the host name %q can't be used: %s", host, nameRule)
+		return Errorf("name", "give the agent a name", "the host name %q can't be used: %s", host, nameRule)
 	}
 	return nil
 }
@@ -230,7 +231,7 @@ func resolvePaths(c *Config) error {
 		}
 		abs, err := filepath.Abs(*p.path)
 		if err != nil {
-			return configError(p.flag, "give an absolute path", "%v", err)
+			return Errorf(p.flag, "give an absolute path", "%v", err)
 		}
 		*p.path = abs
 	}
@@ -251,7 +252,7 @@ func resolveTiming(c *Config) error {
 
 // resolveAdvertise ignores a Bind that is not an address: Validate refuses it.
 func resolveAdvertise(c *Config) error {
-	bind, err := parseAddr(c.Bind)
+	bind, err := ParseAddr(c.Bind)
 	if c.Advertise != "" || err != nil {
 		return nil
 	}
@@ -299,27 +300,27 @@ func addressLike(bind netip.Addr, interfaces sockaddr.IfAddrs) string {
 }
 
 // Policy returns who may do what over the socket, with all names looked up.
-// Errors are of type *ConfigError.
+// Errors are of type *Error.
 func (c Config) Policy() (*access.Policy, error) {
 	p, err := access.Resolve(c.Access, access.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())})
 	if bad, ok := errors.AsType[*access.Error](err); ok {
-		return nil, &ConfigError{Flag: bad.Key, Problem: bad.Problem, Hint: bad.Hint}
+		return nil, &Error{Flag: bad.Key, Problem: bad.Problem, Hint: bad.Hint}
 	}
 	return p, err
 }
 
-// step is by how much a lease must be prolonged before a program is sent a line: at each
+// Step is by how much a lease must be prolonged before a program is sent a line: at each
 // renewal, or at every second one if many elections are led here and the lease is long enough.
-func (c Config) step(many bool) time.Duration {
+func (c Config) Step(many bool) time.Duration {
 	if many && c.Lease >= 6*c.Heartbeat {
 		return c.Heartbeat * 3 / 2
 	}
 	return c.Heartbeat / 2
 }
 
-// hosts are the host names that the TCP listener accepts in requests: those that were given,
+// Hosts are the host names that the TCP listener accepts in requests: those that were given,
 // the agent's name and this host's.
-func (c Config) hosts() []string {
+func (c Config) Hosts() []string {
 	all := append([]string{c.Name}, c.HTTPHosts...)
 	if own, err := os.Hostname(); err == nil {
 		all = append(all, own)
@@ -327,8 +328,8 @@ func (c Config) hosts() []string {
 	return all
 }
 
-// expected returns the elections that should always have a candidate, sorted.
-func (c Config) expected() (names []election.Name) {
+// Expected returns the elections that should always have a candidate, sorted.
+func (c Config) Expected() (names []election.Name) {
 	for name, e := range c.Elections {
 		if e.Expected {
 			names = append(names, election.Name(name))
@@ -337,9 +338,6 @@ func (c Config) expected() (names []election.Name) {
 	slices.Sort(names)
 	return names
 }
-
-// configuration is what this agent runs with, for bug reports.
-func (a *agent) configuration() []byte { return a.settings.Load().WithoutSecrets() }
 
 // WithoutSecrets writes a configuration without what commands are given, which may be secret. Of
 // the cluster key it has only the file's name.
@@ -365,5 +363,4 @@ func (c Config) WithoutSecrets() []byte {
 	return text.Bytes()
 }
 
-// electionSetting names a setting of one election, for errors.
 func electionSetting(name, setting string) string { return "elections." + name + "." + setting }

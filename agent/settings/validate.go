@@ -1,4 +1,4 @@
-package agent
+package settings
 
 import (
 	"cmp"
@@ -27,12 +27,11 @@ const (
 	minHeartbeat  = 5 * time.Millisecond
 )
 
-// validating are the checks of Validate, in their order.
-var validating = []func(Config) *ConfigError{
+var validating = []func(Config) *Error{
 	checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkAlone, checkChoices, checkSockets, checkElection, checkTiming, checkOutputs, checkHooks, checkHealth, checkAccess, checkOwners,
 }
 
-// Validate reports the first mistake in a resolved configuration as a *ConfigError. It reads
+// Validate reports the first mistake in a resolved configuration as a *Error. It reads
 // the key file, and looks up the users and groups that are named. As root it also checks who
 // could change the hooks and the agent's files.
 func (c Config) Validate() error {
@@ -44,54 +43,54 @@ func (c Config) Validate() error {
 	return nil
 }
 
-func checkNames(c Config) *ConfigError {
+func checkNames(c Config) *Error {
 	if !election.ValidName(c.Name) {
-		return configError("name", nameRule, "%q is not a valid name", c.Name)
+		return Errorf("name", nameRule, "%q is not a valid name", c.Name)
 	}
 	if !election.ValidName(c.Cluster) {
-		return configError("cluster", nameRule, "%q is not a valid name", c.Cluster)
+		return Errorf("cluster", nameRule, "%q is not a valid name", c.Cluster)
 	}
 	return nil
 }
 
-func checkVoters(c Config) *ConfigError {
+func checkVoters(c Config) *Error {
 	seen := map[string]bool{}
 	for _, v := range c.Voters {
 		switch {
 		case !election.ValidName(v):
-			return configError("voters", nameRule, "%q is not a valid name", v)
+			return Errorf("voters", nameRule, "%q is not a valid name", v)
 		case seen[v]:
-			return configError("voters", "name each voter once", "%q is named twice", v)
+			return Errorf("voters", "name each voter once", "%q is named twice", v)
 		}
 		seen[v] = true
 	}
 	if len(c.Voters) > election.MaxVoters {
-		return configError("voters", "3, 5 or 7 are enough; other agents need not vote", "%d voters are given, at most %d are allowed", len(c.Voters), election.MaxVoters)
+		return Errorf("voters", "3, 5 or 7 are enough; other agents need not vote", "%d voters are given, at most %d are allowed", len(c.Voters), election.MaxVoters)
 	}
 	if len(c.Voters) > 0 && !seen[c.Name] && len(c.Join) == 0 {
-		return configError("voters", "add it, or give the address of a voter with --join",
+		return Errorf("voters", "add it, or give the address of a voter with --join",
 			"this agent's name %q is not among %s, and there is no --join", c.Name, strings.Join(c.Voters, ","))
 	}
 	return nil
 }
 
-func checkPaths(c Config) *ConfigError {
+func checkPaths(c Config) *Error {
 	if c.DataDir == "" {
-		return configError("data-dir", "name a directory", "is empty")
+		return Errorf("data-dir", "name a directory", "is empty")
 	}
 	for _, s := range []struct{ flag, path string }{{"socket", c.Socket}, {"read-socket", c.ReadSocket}} {
 		if len(s.path) > maxSocketPath {
-			return configError(s.flag, "choose a shorter path", "the path has %d bytes, the system allows %d", len(s.path), maxSocketPath)
+			return Errorf(s.flag, "choose a shorter path", "the path has %d bytes, the system allows %d", len(s.path), maxSocketPath)
 		}
 		if s.path == "" && s.flag == "socket" || strings.ContainsRune(s.path, 0) {
-			return configError(s.flag, "name a path", "%q is not a path", s.path)
+			return Errorf(s.flag, "name a path", "%q is not a path", s.path)
 		}
 	}
 	return nil
 }
 
-// parseAddr parses an IP address without a zone.
-func parseAddr(s string) (netip.Addr, error) {
+// ParseAddr parses an IP address without a zone.
+func ParseAddr(s string) (netip.Addr, error) {
 	addr, err := netip.ParseAddr(s)
 	if err != nil {
 		return addr, fmt.Errorf("%q is not an IP address", s)
@@ -102,17 +101,17 @@ func parseAddr(s string) (netip.Addr, error) {
 	return addr.Unmap(), nil
 }
 
-func checkAddresses(c Config) *ConfigError {
-	bind, err := parseAddr(c.Bind)
+func checkAddresses(c Config) *Error {
+	bind, err := ParseAddr(c.Bind)
 	if err != nil || bind.IsMulticast() {
-		return configError("bind", "give an address of this host, such as 0.0.0.0, or the name of an interface", "%q is not an IP address to listen on", c.Bind)
+		return Errorf("bind", "give an address of this host, such as 0.0.0.0, or the name of an interface", "%q is not an IP address to listen on", c.Bind)
 	}
-	advertise, err := parseAddr(c.Advertise)
+	advertise, err := ParseAddr(c.Advertise)
 	if err != nil || advertise.IsUnspecified() || advertise.IsMulticast() {
-		return configError("advertise", "give the address at which the other agents reach this host", "%q is not an IP address of a host", c.Advertise)
+		return Errorf("advertise", "give the address at which the other agents reach this host", "%q is not an IP address of a host", c.Advertise)
 	}
 	if bind.Is4() != advertise.Is4() {
-		return configError("advertise", "give an address of the same kind, or listen on another --bind (0.0.0.0 is all of IPv4, :: all of IPv6)",
+		return Errorf("advertise", "give an address of the same kind, or listen on another --bind (0.0.0.0 is all of IPv4, :: all of IPv6)",
 			"nobody could reach %s: --bind is %s", c.Advertise, c.Bind)
 	}
 	for _, p := range []struct {
@@ -120,22 +119,22 @@ func checkAddresses(c Config) *ConfigError {
 		port int
 	}{{"gossip-port", c.GossipPort}, {"peer-port", c.PeerPort}} {
 		if p.port < 0 || p.port > 65535 {
-			return configError(p.flag, "use 1 to 65535, or 0 for any free one", "%d is not a port", p.port)
+			return Errorf(p.flag, "use 1 to 65535, or 0 for any free one", "%d is not a port", p.port)
 		}
 	}
 	if c.GossipPort == c.PeerPort && c.GossipPort != 0 {
-		return configError("peer-port", "both use TCP; choose another one", "%d is also the gossip port", c.PeerPort)
+		return Errorf("peer-port", "both use TCP; choose another one", "%d is also the gossip port", c.PeerPort)
 	}
 	return nil
 }
 
-func checkJoin(c Config) *ConfigError {
+func checkJoin(c Config) *Error {
 	if len(c.Join) > maxJoin {
-		return configError("join", "a few are enough; gossip finds the others", "%d addresses are given, at most %d are allowed", len(c.Join), maxJoin)
+		return Errorf("join", "a few are enough; gossip finds the others", "%d addresses are given, at most %d are allowed", len(c.Join), maxJoin)
 	}
 	for _, j := range c.Join {
 		if err := checkHostPort(j); err != nil {
-			return configError("join", "write HOST, HOST:PORT or [IPv6]:PORT", "%q: %v", j, err)
+			return Errorf("join", "write HOST, HOST:PORT or [IPv6]:PORT", "%q: %v", j, err)
 		}
 	}
 	return nil
@@ -169,14 +168,14 @@ func checkHostPort(s string) error {
 	return nil
 }
 
-func checkKey(c Config) *ConfigError {
+func checkKey(c Config) *Error {
 	if c.KeyFile != "" {
 		_, err := ReadKeys(c.KeyFile)
 		return err
 	}
-	bind, _ := parseAddr(c.Bind)
+	bind, _ := ParseAddr(c.Bind)
 	if !bind.IsLoopback() {
-		return configError("key-file", "name the cluster's key file, the same key on every host; only on the first host make one with `doyen keygen --out FILE`",
+		return Errorf("key-file", "name the cluster's key file, the same key on every host; only on the first host make one with `doyen keygen --out FILE`",
 			"is required when --bind is not loopback (it is %s)", c.Bind)
 	}
 	return nil
@@ -184,37 +183,37 @@ func checkKey(c Config) *ConfigError {
 
 // checkAlone refuses an agent that other hosts can reach, if it would form a cluster alone without
 // being asked to: on a host that lost its data directory, that would be a second cluster.
-func checkAlone(c Config) *ConfigError {
-	bind, _ := parseAddr(c.Bind)
+func checkAlone(c Config) *Error {
+	bind, _ := ParseAddr(c.Bind)
 	if c.Quorum && len(c.Voters) == 0 && len(c.Join) == 0 && !bind.IsLoopback() {
-		return configError("voters", fmt.Sprintf("--voters %s starts a new cluster of this agent alone, --join HOST joins one", c.Name),
+		return Errorf("voters", fmt.Sprintf("--voters %s starts a new cluster of this agent alone, --join HOST joins one", c.Name),
 			"it, or --join, is required when --bind is not loopback (it is %s), so that no second cluster starts by mistake", c.Bind)
 	}
 	return nil
 }
 
-func checkElection(c Config) *ConfigError {
+func checkElection(c Config) *Error {
 	if c.Priority < 0 || c.Priority > MaxPriority {
-		return configError("priority", "the highest leads; 0 never leads", "%d is not between 0 and %d", c.Priority, MaxPriority)
+		return Errorf("priority", "the highest leads; 0 never leads", "%d is not between 0 and %d", c.Priority, MaxPriority)
 	}
 	if c.PreemptDelay < 0 || c.PreemptDelay > 24*time.Hour {
-		return configError("preempt-delay", "use 0s to 24h", "%s is out of range", c.PreemptDelay)
+		return Errorf("preempt-delay", "use 0s to 24h", "%s is out of range", c.PreemptDelay)
 	}
 	return nil
 }
 
-func checkTiming(c Config) *ConfigError {
+func checkTiming(c Config) *Error {
 	if c.Lease <= 0 {
-		return configError("lease", "see --profile for values that fit", "%s is not above 0", c.Lease)
+		return Errorf("lease", "see --profile for values that fit", "%s is not above 0", c.Lease)
 	}
 	if c.Heartbeat < minHeartbeat {
-		return configError("heartbeat", "see --profile for values that fit", "%s is below %s", c.Heartbeat, minHeartbeat)
+		return Errorf("heartbeat", "see --profile for values that fit", "%s is below %s", c.Heartbeat, minHeartbeat)
 	}
 	if c.Lease > election.MaxLease {
-		return configError("lease", "see --profile for values that fit", "%s is above %s", c.Lease, election.MaxLease)
+		return Errorf("lease", "see --profile for values that fit", "%s is above %s", c.Lease, election.MaxLease)
 	}
 	if c.Heartbeat >= c.Lease/3 {
-		return configError("heartbeat", "two heartbeats may be lost before a lease ends: lower it or raise --lease",
+		return Errorf("heartbeat", "two heartbeats may be lost before a lease ends: lower it or raise --lease",
 			"%s must be below a third of the lease %s", c.Heartbeat, c.Lease)
 	}
 	return nil
@@ -223,52 +222,52 @@ func checkTiming(c Config) *ConfigError {
 // HTTPHint shows how the address of --http is written.
 const HTTPHint = "write ADDR:PORT, such as 127.0.0.1:7980"
 
-func checkOutputs(c Config) *ConfigError {
+func checkOutputs(c Config) *Error {
 	for _, l := range []struct{ flag, at, hint string }{{"http", c.HTTP, HTTPHint}, {"agent-check", c.AgentCheck, "write ADDR:PORT, such as 127.0.0.1:7981"}} {
 		if l.at == "" {
 			continue
 		}
 		_, port, err := net.SplitHostPort(l.at)
 		if err != nil {
-			return configError(l.flag, l.hint, "%q is not an address", l.at)
+			return Errorf(l.flag, l.hint, "%q is not an address", l.at)
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return configError(l.flag, l.hint, "%q is not a port", port)
+			return Errorf(l.flag, l.hint, "%q is not a port", port)
 		}
 	}
 	if len(c.HTTPHosts) > maxHTTPHosts {
-		return configError("http-hosts", "name only those by which clients ask for it; IP addresses and localhost need no entry", "%d names are given, at most %d are allowed", len(c.HTTPHosts), maxHTTPHosts)
+		return Errorf("http-hosts", "name only those by which clients ask for it; IP addresses and localhost need no entry", "%d names are given, at most %d are allowed", len(c.HTTPHosts), maxHTTPHosts)
 	}
 	for _, h := range c.HTTPHosts {
 		if err := checkHostPort(h); err != nil || strings.Contains(h, ":") {
-			return configError("http-hosts", "write only the name, without a scheme, a port or a path", "%q is not the name of a host", h)
+			return Errorf("http-hosts", "write only the name, without a scheme, a port or a path", "%q is not the name of a host", h)
 		}
 	}
 	return nil
 }
 
 // checkHooks refuses, as root, commands that another user could change.
-func checkHooks(c Config) *ConfigError {
+func checkHooks(c Config) *Error {
 	if len(c.Elections) > maxElections {
-		return configError("elections", "name only those that differ", "%d elections are given, at most %d are allowed", len(c.Elections), maxElections)
+		return Errorf("elections", "name only those that differ", "%d elections are given, at most %d are allowed", len(c.Elections), maxElections)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Elections)) {
 		if !election.ValidName(name) && name != EveryOther {
-			return configError("elections", nameRule, "%q is not a valid name", name)
+			return Errorf("elections", nameRule, "%q is not a valid name", name)
 		}
 		if name == EveryOther && c.Elections[name].Expected {
-			return configError(electionSetting(name, "expected"), "name each election that is expected", "%q is not one election", name)
+			return Errorf(electionSetting(name, "expected"), "name each election that is expected", "%q is not one election", name)
 		}
 	}
 	if c.HookFailures < 0 || c.HookFailures > health.MostFallOrRise {
-		return configError("hook-failures", fmt.Sprintf("use 0 to %d", health.MostFallOrRise), "%d is out of range", c.HookFailures)
+		return Errorf("hook-failures", fmt.Sprintf("use 0 to %d", health.MostFallOrRise), "%d is out of range", c.HookFailures)
 	}
-	if _, err := c.actUser(); err != nil {
-		return configError("act-user", "name a user of this host, or its number", "%v", err)
+	if _, err := c.ActUID(); err != nil {
+		return Errorf("act-user", "name a user of this host, or its number", "%v", err)
 	}
 	for _, h := range c.hookLines() {
 		if err := hook.CheckAsRoot(h.line); err != nil {
-			bad := configError(h.flag, "only root may be able to write to what root runs: change its owner or mode, or move it", "%v", err)
+			bad := Errorf(h.flag, "only root may be able to write to what root runs: change its owner or mode, or move it", "%v", err)
 			bad.Cause = err
 			return bad
 		}
@@ -288,9 +287,9 @@ func (c Config) hookLines() []hookLine {
 	return append(all, hookLine{"on-change", c.OnChange}, hookLine{"check", cmp.Or(c.Check, c.HostCheck.Command)})
 }
 
-func checkHealth(c Config) *ConfigError {
+func checkHealth(c Config) *Error {
 	if c.Check != "" && c.HostCheck.Command != "" {
-		return configError("check", "put the command for \"default\" into the file, as `elections: {default: {check: {command: CMD}}}`", "one is given for \"default\", and the file has one for the whole host")
+		return Errorf("check", "put the command for \"default\" into the file, as `elections: {default: {check: {command: CMD}}}`", "one is given for \"default\", and the file has one for the whole host")
 	}
 	checks := map[string]health.Check{"check": c.HostCheck}
 	for name, e := range c.Elections {
@@ -303,24 +302,24 @@ func checkHealth(c Config) *ConfigError {
 		switch {
 		case k == health.Check{}:
 		case flag == electionSetting(EveryOther, "check"):
-			return configError(flag, "write `check: {command: CMD}` at the top for all elections, or name one", "%q is not one election", EveryOther)
+			return Errorf(flag, "write `check: {command: CMD}` at the top for all elections, or name one", "%q is not one election", EveryOther)
 		case k.Command == "":
-			return configError(flag, "write `{command: CMD}`", "the command is missing")
+			return Errorf(flag, "write `{command: CMD}`", "the command is missing")
 		case !bounds(r.Every) || !bounds(r.Timeout):
-			return configError(flag, fmt.Sprintf("use %s to %s for every and timeout", health.Shortest, health.Longest), "every %s, timeout %s: out of range", r.Every, r.Timeout)
+			return Errorf(flag, fmt.Sprintf("use %s to %s for every and timeout", health.Shortest, health.Longest), "every %s, timeout %s: out of range", r.Every, r.Timeout)
 		case r.Fall < 1 || r.Rise < 1 || r.Fall > health.MostFallOrRise || r.Rise > health.MostFallOrRise:
-			return configError(flag, fmt.Sprintf("use 1 to %d for fall and rise", health.MostFallOrRise), "fall %d, rise %d: out of range", r.Fall, r.Rise)
+			return Errorf(flag, fmt.Sprintf("use 1 to %d for fall and rise", health.MostFallOrRise), "fall %d, rise %d: out of range", r.Fall, r.Rise)
 		}
 	}
 	return nil
 }
 
 // checkAccess looks up every user and group that is named.
-func checkAccess(c Config) *ConfigError {
+func checkAccess(c Config) *Error {
 	if len(c.Access.Elections) > maxElections {
-		return configError("access.elections", `name only those that differ, and "*" for all others`, "%d elections are given, at most %d are allowed", len(c.Access.Elections), maxElections)
+		return Errorf("access.elections", `name only those that differ, and "*" for all others`, "%d elections are given, at most %d are allowed", len(c.Access.Elections), maxElections)
 	}
 	_, err := c.Policy()
-	bad, _ := errors.AsType[*ConfigError](err)
+	bad, _ := errors.AsType[*Error](err)
 	return bad
 }

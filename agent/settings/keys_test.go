@@ -1,4 +1,4 @@
-package agent
+package settings
 
 import (
 	"bytes"
@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/testbed/golden"
 )
 
@@ -42,14 +41,14 @@ func encoded(keys ...[]byte) string {
 	return lines.String()
 }
 
-func newKeyring(t *testing.T, keys ...[]byte) (*keyring, *ring) {
+func newKeyring(t *testing.T, keys ...[]byte) (*Keyring, *ring) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(path, []byte(encoded(keys...)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := &ring{keys: keys}
-	return &keyring{path: path, gossip: r, logger: slog.New(slog.DiscardHandler)}, r
+	return &Keyring{path: path, gossip: r, logger: slog.New(slog.DiscardHandler)}, r
 }
 
 // With a key of its own, an agent that is to meet nobody is joined by nobody.
@@ -63,15 +62,15 @@ func TestOnlyAnAgentThatIsToMeetNobodyMakesItselfAKey(t *testing.T) {
 		"to join another":  {Config{Name: "a", Join: []string{"127.0.0.1:1"}}, false},
 		"another votes":    {Config{Name: "a", Voters: []string{"a", "b"}}, false},
 	} {
-		keys, err := gossipKeys(test.config, slog.New(slog.DiscardHandler))
+		keys, err := GossipKeys(test.config, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := gossipKeys(test.config, slog.New(slog.DiscardHandler))
+		again, err := GossipKeys(test.config, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if test.own != (len(keys) == 1 && len(keys[0]) == membership.KeySize) || !test.own && len(keys) > 0 {
+		if test.own != (len(keys) == 1 && len(keys[0]) == keySize) || !test.own && len(keys) > 0 {
 			t.Errorf("%s: %d keys, want one of its own: %v", name, len(keys), test.own)
 		} else if test.own && bytes.Equal(keys[0], again[0]) {
 			t.Errorf("%s: two agents make the same key", name)
@@ -131,7 +130,7 @@ func TestAKeyChangeThatCannotBeKeptIsNotMade(t *testing.T) {
 	for name, c := range map[string]struct {
 		held    [][]byte
 		request api.KeysRequest
-		spoil   func(*keyring, *ring)
+		spoil   func(*Keyring, *ring)
 		code    string
 		text    string
 	}{
@@ -142,12 +141,12 @@ func TestAKeyChangeThatCannotBeKeptIsNotMade(t *testing.T) {
 		"too many":         {many, api.KeysRequest{Add: strings.TrimSpace(encoded(one))}, nil, api.CodeBadRequest, "8 keys already"},
 		"unknown":          {[][]byte{one}, api.KeysRequest{Use: fingerprint(two)}, nil, api.CodeNotFound, "no key has"},
 		"in use":           {[][]byte{one, two}, api.KeysRequest{Remove: fingerprint(one)}, nil, api.CodeInUse, "in use"},
-		"no key file":      {[][]byte{one}, api.KeysRequest{Add: "x"}, func(k *keyring, _ *ring) { k.path = "" }, api.CodeBadRequest, "--key-file"},
-		"edited by hand": {[][]byte{one, two}, api.KeysRequest{Use: fingerprint(two)}, func(k *keyring, _ *ring) {
+		"no key file":      {[][]byte{one}, api.KeysRequest{Add: "x"}, func(k *Keyring, _ *ring) { k.path = "" }, api.CodeBadRequest, "--key-file"},
+		"edited by hand": {[][]byte{one, two}, api.KeysRequest{Use: fingerprint(two)}, func(k *Keyring, _ *ring) {
 			_ = os.WriteFile(k.path, []byte(encoded(three)), 0o600)
 		}, api.CodeUnavailable, "edited since it was read"},
-		"gone": {[][]byte{one, two}, api.KeysRequest{Use: fingerprint(two)}, func(k *keyring, _ *ring) { _ = os.Remove(k.path) }, api.CodeUnavailable, "nothing was changed"},
-		"gossip refuses": {[][]byte{one, two}, api.KeysRequest{Use: fingerprint(two)}, func(_ *keyring, r *ring) {
+		"gone": {[][]byte{one, two}, api.KeysRequest{Use: fingerprint(two)}, func(k *Keyring, _ *ring) { _ = os.Remove(k.path) }, api.CodeUnavailable, "nothing was changed"},
+		"gossip refuses": {[][]byte{one, two}, api.KeysRequest{Use: fingerprint(two)}, func(_ *Keyring, r *ring) {
 			r.err = errors.New("no")
 		}, api.CodeUnavailable, "at the next start"},
 	} {

@@ -1,4 +1,4 @@
-package agent_test
+package settings_test
 
 import (
 	"errors"
@@ -9,13 +9,13 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/settings"
 )
 
 // As Kubernetes hands over a secret: root's file, for a group of the agent's user to read.
 func TestRootMayHandTheKeyToAGroupOfTheAgent(t *testing.T) {
 	if path := os.Getenv("DOYEN_TEST_KEY"); path != "" { // the agent's user, see below
-		if _, bad := agent.ReadKeys(path); bad != nil {
+		if _, bad := settings.ReadKeys(path); bad != nil {
 			t.Fatal(bad)
 		}
 		return
@@ -59,7 +59,7 @@ func TestRootMayHandTheKeyToAGroupOfTheAgent(t *testing.T) {
 			t.Errorf("mode %04o of %d:%d: %v, %s, want %q", c.mode, c.owner, c.gid, err, out, c.says)
 		}
 	}
-	if _, bad := agent.ReadKeys(path); bad == nil {
+	if _, bad := settings.ReadKeys(path); bad == nil {
 		t.Error("root's agent needs no group to read its key")
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package settings
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -17,24 +19,30 @@ import (
 	"syscall"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/membership"
 )
 
-// keyring changes the cluster keys while the agent runs, one change at a time. It changes the
+// Keyring changes the cluster keys while the agent runs, one change at a time. It changes the
 // key file first, so that a restart keeps the keys in use.
-type keyring struct {
+type Keyring struct {
 	mu     sync.Mutex
 	path   string // of the key file; empty: this agent has none
-	gossip interface {
-		Keys() [][]byte
-		SetKeys([][]byte) error
-	}
+	gossip gossip
 	logger *slog.Logger
+}
+
+type gossip interface {
+	Keys() [][]byte
+	SetKeys([][]byte) error
+}
+
+// NewKeyring returns the keys of an agent with that key file; empty: it has none.
+func NewKeyring(path string, gossip gossip, logger *slog.Logger) *Keyring {
+	return &Keyring{path: path, gossip: gossip, logger: logger}
 }
 
 // Reload replaces the keys by those of a key file, which is the agent's from now on. It reports
 // whether there is any difference.
-func (k *keyring) Reload(path string, keys [][]byte) (changed bool, err error) {
+func (k *Keyring) Reload(path string, keys [][]byte) (changed bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if slices.EqualFunc(k.gossip.Keys(), keys, bytes.Equal) {
@@ -57,7 +65,7 @@ func fingerprint(key []byte) string {
 }
 
 // Keys returns the keys of this agent, the one in use first.
-func (k *keyring) Keys() []api.Key {
+func (k *Keyring) Keys() []api.Key {
 	if k.path == "" {
 		return []api.Key{} // the agent has a random key, which nobody needs to know, or none
 	}
@@ -74,15 +82,15 @@ func DescribeKeys(keys [][]byte) []api.Key {
 }
 
 // NewKey makes a key, which is not used yet.
-func (k *keyring) NewKey() (text, print string) {
-	key := make([]byte, membership.KeySize)
+func (k *Keyring) NewKey() (text, print string) {
+	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // never fails, by its documentation
 	return base64.StdEncoding.EncodeToString(key), fingerprint(key)
 }
 
 // ChangeKeys carries out one change, or returns why it can't. A change that was made before
 // succeeds.
-func (k *keyring) ChangeKeys(r api.KeysRequest) *api.ErrorDetail {
+func (k *Keyring) ChangeKeys(r api.KeysRequest) *api.ErrorDetail {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.path == "" {
@@ -146,7 +154,7 @@ func changed(held [][]byte, r api.KeysRequest) ([][]byte, *api.ErrorDetail) {
 
 // keep replaces the key file. After a crash the file holds the old keys or the new ones. A
 // file that was edited since the start is not replaced: its keys may exist nowhere else.
-func (k *keyring) keep(held, next [][]byte) error {
+func (k *Keyring) keep(held, next [][]byte) error {
 	path, err := filepath.EvalSymlinks(k.path)
 	if err != nil {
 		return fmt.Errorf("find the key file: %w", err)
@@ -219,4 +227,119 @@ func syncFolder(path string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+const (
+	keySize    = 32   // bytes of a key
+	maxKeyFile = 4096 // bytes read of a key file
+	maxKeys    = 8    // keys of one agent
+)
+
+// GossipKeys returns the keys that encrypt gossip, the one in use first. It returns none if
+// other agents are to join without a key file, which is allowed on loopback.
+func GossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
+	if c.KeyFile != "" {
+		keys, bad := ReadKeys(c.KeyFile)
+		if bad != nil {
+			return nil, bad
+		}
+		return keys, nil
+	}
+	others := slices.ContainsFunc(c.Voters, func(v string) bool { return v != c.Name })
+	if len(c.Join) == 0 && !others {
+		// No other agent is to join. A random key for this process run keeps the other users of this
+		// host out.
+		key := make([]byte, keySize)
+		if _, err := rand.Read(key); err != nil {
+			return nil, fmt.Errorf("create a key for gossip: %w", err)
+		}
+		return [][]byte{key}, nil
+	}
+	logger.Warn("there is no cluster key: every user of this host can start an agent that joins, becomes a candidate and leads; give all agents the same --key-file")
+	return nil, nil
+}
+
+// ReadKeys reads the cluster keys, 1 to 8, from a file that only its owner can read, or that root
+// gave to this agent's group. Each line
+// is one key: the standard base64 of 32 random bytes. The first key is the one to use; the
+// others are accepted too, while the cluster's key is changed. All returned keys differ.
+func ReadKeys(path string) ([][]byte, *Error) {
+	const hint = "each line of it is a key as `doyen keygen` writes it: copy the file of an agent that works"
+	info, err := os.Stat(path) // before opening: opening a pipe would block
+	switch {
+	case err != nil:
+		return nil, Errorf("key-file", keyFileHint(err), "%v", err)
+	case !info.Mode().IsRegular():
+		return nil, Errorf("key-file", hint, "%s is not a regular file", path)
+	case info.Mode().Perm()&0o077 != 0 && !handedByRoot(info):
+		return nil, Errorf("key-file", "run: chmod 600 "+path, "%s can be read by others (mode %04o)", path, info.Mode().Perm())
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, Errorf("key-file", keyFileHint(err), "%v", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
+	if err != nil {
+		return nil, Errorf("key-file", keyFileHint(err), "%v", err)
+	}
+	var keys [][]byte
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		key, err := parseKey(line)
+		if err != nil {
+			return nil, Errorf("key-file", hint, "%s %v", path, err)
+		}
+		if !holds(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	switch {
+	case len(keys) == 0:
+		return nil, Errorf("key-file", hint, "%s has no key", path)
+	case len(keys) > maxKeys || len(text) > maxKeyFile:
+		return nil, Errorf("key-file", "keep only those that are needed", "%s holds more than %d keys", path, maxKeys)
+	}
+	return keys, nil
+}
+
+// handedByRoot reports whether root, for an agent of another user, gave the file to one of that
+// agent's groups to read, and to nobody else. So Kubernetes hands over a secret.
+func handedByRoot(info fs.FileInfo) bool {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || owner.Uid != 0 || os.Geteuid() == 0 || info.Mode().Perm()&0o037 != 0 {
+		return false
+	}
+	groups, _ := os.Getgroups()
+	return slices.Contains(append(groups, os.Getegid()), int(owner.Gid))
+}
+
+// keyFileHint is what to do about a key file that can't be read. It proposes a new key only
+// for the first host: agents with different keys do not meet.
+func keyFileHint(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "copy the cluster's key file here, mode 0600; only on the first host make one with `doyen keygen --out FILE`"
+	case errors.Is(err, fs.ErrPermission):
+		return "make it, and the directories above it, readable for the agent's user"
+	}
+	return "check the file and its disk, or copy the cluster's key file here again"
+}
+
+// parseKey reads one key, as a line of a key file holds it.
+func parseKey(text string) ([]byte, error) {
+	key, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, errors.New("is not valid base64")
+	}
+	if n := len(key); n != keySize {
+		return nil, fmt.Errorf("holds a key of %d bytes, expected %d", n, keySize)
+	}
+	return key, nil
+}
+
+func holds(keys [][]byte, key []byte) bool {
+	return slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) })
 }

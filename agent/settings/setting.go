@@ -1,4 +1,4 @@
-package agent
+package settings
 
 import (
 	"encoding/json"
@@ -32,7 +32,7 @@ type Setting struct {
 }
 
 // Settings returns every setting, in the order in which they are shown.
-func Settings() []Setting { return slices.Concat(settingsOfPlaces(), settingsOfElections()) }
+func All() []Setting { return slices.Concat(settingsOfPlaces(), settingsOfElections()) }
 
 // settingsOfPlaces are about where the agent is found, and where it finds others.
 func settingsOfPlaces() []Setting {
@@ -170,8 +170,8 @@ func (s Setting) JSON(c *Config) any {
 	}
 }
 
-// setJSON is the reverse of JSON.
-func (s Setting) setJSON(c *Config, value json.RawMessage) error {
+// SetJSON is the reverse of JSON.
+func (s Setting) SetJSON(c *Config, value json.RawMessage) error {
 	field := s.Field(c)
 	if list, ok := field.(*[]string); ok {
 		*list = nil // else the text of the former list would be overwritten, which another Config may share
@@ -215,7 +215,7 @@ func (s Setting) write(c *Config) string {
 // Fprint writes the configuration as the lines of a configuration file.
 func (c Config) Fprint(w io.Writer) error {
 	text := ""
-	for _, s := range Settings() {
+	for _, s := range All() {
 		if s.Name == "check" && c.HostCheck.Command != "" {
 			text += "check: " + checkText(c.HostCheck) + "\n"
 			continue
@@ -236,7 +236,6 @@ func (c Config) Fprint(w io.Writer) error {
 	return err
 }
 
-// lines writes the settings of an election as lines of a configuration file.
 func (e ElectionConfig) lines(name string) string {
 	text := fmt.Sprintf("  %q:\n", name)
 	if e.OnChange != "" {
@@ -251,22 +250,21 @@ func (e ElectionConfig) lines(name string) string {
 	return text
 }
 
-// checkText writes a check as a value of a configuration file.
 func checkText(k health.Check) string {
 	k = k.Resolved()
 	return fmt.Sprintf("{command: %q, every: %s, timeout: %s, fall: %d, rise: %d}", k.Command, k.Every, k.Timeout, k.Fall, k.Rise)
 }
 
 // checkChoices refuses a text that is not one of its setting's choices.
-func checkChoices(c Config) *ConfigError {
-	for _, s := range Settings() {
+func checkChoices(c Config) *Error {
+	for _, s := range All() {
 		text, ok := s.Field(&c).(*string)
 		if !ok || s.Choices == nil || slices.Contains(s.Choices, *text) {
 			continue
 		}
 		last := len(s.Choices) - 1
 		kind := s.Name[strings.LastIndex(s.Name, "-")+1:]
-		return configError(s.Name, fmt.Sprintf("use %s or %s", strings.Join(s.Choices[:last], ", "), s.Choices[last]), "unknown %s %q", kind, *text)
+		return Errorf(s.Name, fmt.Sprintf("use %s or %s", strings.Join(s.Choices[:last], ", "), s.Choices[last]), "unknown %s %q", kind, *text)
 	}
 	return nil
 }

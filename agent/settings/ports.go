@@ -1,0 +1,190 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/doyen-election/doyen/agent/access"
+	"github.com/doyen-election/doyen/agent/serve/socket"
+	"github.com/doyen-election/doyen/agent/store"
+)
+
+// Port is a port that an agent listens on.
+type Port struct {
+	Flag    string // the setting that names it
+	Network string // tcp or udp
+	Address string
+	bind    string
+	Number  int
+}
+
+// Ports returns the ports of a resolved configuration.
+func (c Config) Ports() []Port {
+	bind, err := ParseAddr(c.Bind)
+	if err != nil {
+		return nil
+	}
+	all := []Port{{Flag: "gossip-port", Network: "tcp", Number: c.GossipPort}, {Flag: "gossip-port", Network: "udp", Number: c.GossipPort}, {Flag: "peer-port", Network: "tcp", Number: c.PeerPort}}
+	for i := range all {
+		all[i].bind, all[i].Address = c.Bind, net.JoinHostPort(bind.String(), strconv.Itoa(all[i].Number))
+	}
+	for _, l := range []struct{ flag, address string }{{"http", c.HTTP}, {"agent-check", c.AgentCheck}} {
+		if l.address != "" {
+			all = append(all, Port{Flag: l.flag, Network: "tcp", Address: l.address})
+		}
+	}
+	return all
+}
+
+// Try listens for a moment. Its error is a *Error.
+func (p Port) Try() error {
+	err := tryPort(p.Network, p.Address)
+	if err == nil {
+		return nil
+	}
+	explained := HTTPError(p.Address, err)
+	if p.bind != "" {
+		explained = PortError(p.Flag, p.bind, p.Number, err)
+	}
+	bad, ok := errors.AsType[*Error](explained)
+	if !ok {
+		bad = Errorf(p.Flag, "choose another address or port", "%v", err)
+	}
+	return &Error{Flag: p.Flag, Problem: bad.Problem, Hint: bad.Hint, Cause: err}
+}
+
+// InUse reports whether a trial failed because somebody listens there.
+func InUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
+
+func tryPort(network, address string) error {
+	if network == "udp" {
+		l, err := net.ListenPacket(network, address)
+		if err != nil {
+			return err
+		}
+		return l.Close()
+	}
+	l, err := net.Listen(network, address)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+var socketModes = []string{"0600", "0660", "0666"}
+
+// Socket is a place where the agent listens for programs of its host.
+type Socket struct {
+	Flag, Path  string // the setting that names it
+	mode, group string
+}
+
+// Sockets are the agent's socket and, if there is one, that which only answers questions.
+func (c Config) Sockets() []Socket {
+	all := []Socket{{"socket", c.Socket, c.SocketMode, c.SocketGroup}}
+	if c.ReadSocket != "" {
+		all = append(all, Socket{"read-socket", c.ReadSocket, c.ReadSocketMode, c.ReadSocketGroup})
+	}
+	return all
+}
+
+// Sharing looks up who may connect. Its error is a *Error.
+func (s Socket) Sharing() (socket.Sharing, error) {
+	mode, _ := strconv.ParseUint(s.mode, 8, 9) // one of socketModes
+	to := socket.Sharing{Mode: fs.FileMode(mode), Group: -1}
+	if s.group == "" {
+		return to, nil
+	}
+	gid, err := access.Group(s.Flag+"-group", s.group)
+	if bad, ok := errors.AsType[*access.Error](err); ok {
+		return to, &Error{Flag: bad.Key, Problem: bad.Problem, Hint: bad.Hint}
+	}
+	to.Group = int(gid)
+	return to, err
+}
+
+// checkSockets looks up the groups. It refuses two sockets in one directory that not both groups
+// can enter.
+func checkSockets(c Config) *Error {
+	if c.ReadSocket == "" && c.ReadSocketGroup != "" {
+		return Errorf("read-socket-group", "give --read-socket a path", "there is no --read-socket")
+	}
+	var groups []int
+	all := c.Sockets()
+	for _, s := range all {
+		to, err := s.Sharing()
+		if bad, ok := errors.AsType[*Error](err); ok {
+			return bad
+		}
+		groups = append(groups, to.Group)
+	}
+	if len(all) == 1 {
+		return nil
+	}
+	if c.Socket == c.ReadSocket {
+		return Errorf("read-socket", "give each its own path", "%s is also the path of --socket", c.ReadSocket)
+	}
+	dir := filepath.Dir(c.Socket)
+	if info, err := os.Stat(dir); dir == filepath.Dir(c.ReadSocket) && groups[0] != groups[1] && (err != nil || info.Mode().Perm()&0o001 == 0) {
+		return Errorf("read-socket", "put it into another directory, such as /run/doyen-read",
+			"%s is also the directory of --socket, and only one group can enter it", dir)
+	}
+	return nil
+}
+
+// checkSharing refuses groups that this user can't give the sockets to.
+func checkSharing(c Config) *Error {
+	for _, s := range c.Sockets() {
+		to, err := s.Sharing()
+		if err == nil {
+			err = StartError(s.Flag+"-group", to.Possible(s.Path))
+		}
+		if bad, ok := errors.AsType[*Error](err); ok {
+			return bad
+		}
+	}
+	return nil
+}
+
+// StartError turns an error that an operator can repair into a *Error.
+func StartError(flag string, err error) error {
+	if bad, ok := errors.AsType[*store.Error](err); ok {
+		return &Error{Flag: flag, Problem: bad.Path + " " + bad.Problem, Hint: bad.Hint}
+	}
+	if bad, ok := errors.AsType[*socket.Error](err); ok {
+		return &Error{Flag: flag, Problem: bad.Path + " " + bad.Problem, Hint: bad.Hint}
+	}
+	return err
+}
+
+// PortError turns an error about a port into a *Error. The libraries do not always wrap
+// the system's error, so texts are compared too.
+func PortError(flag, bind string, port int, err error) error {
+	at := fmt.Sprintf("%s port %d", bind, port)
+	said := func(errno syscall.Errno) bool {
+		return errors.Is(err, errno) || strings.Contains(err.Error(), errno.Error())
+	}
+	switch {
+	case said(syscall.EADDRINUSE), strings.Contains(err.Error(), "port is in use"):
+		return Errorf(flag, "stop the program that uses it (`ss -tulpn` shows which) or choose another one", "%s is in use", at)
+	case said(syscall.EADDRNOTAVAIL):
+		return Errorf("bind", "use an address that `ip addr` lists", "%s is not an address of this host", bind)
+	case said(syscall.EACCES):
+		return Errorf(flag, "use a port above 1023", "%s may not be used by this user", at)
+	}
+	return err
+}
+
+func HTTPError(address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return Errorf("http", "choose another address", "%s is in use", address)
+	}
+	return Errorf("http", "choose another address", "%v", err)
+}
