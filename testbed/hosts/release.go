@@ -16,14 +16,13 @@ import (
 )
 
 // Former is the version of the newest release. This version must work together with it.
-const Former = "0.2.0"
+const Former = "0.3.0"
 
 // formerCommit is the commit from which that release was built.
-const formerCommit = "c24296a77e249583b7efd5877b8af75ccf1a7d67"
+const formerCommit = "0b1019fdbaabe7aa8941d4028864437e2643195a"
 
 // formerLacks are the settings that the release does not know.
-var formerLacks = []string{"keeper", "act", "act-user", "hook-failures", "record-dir", "agent-check", "check", "http-api",
-	"socket-mode", "socket-group", "read-socket", "read-socket-mode", "read-socket-group"}
+var formerLacks = []string{"act", "act-user", "hook-failures"}
 
 // FindFormer returns the root of the source tree, or an error if it lacks that release.
 func FindFormer(ctx context.Context) (root string, err error) {
