@@ -20,7 +20,7 @@ import (
 const module = "github.com/doyen-election/doyen/"
 
 // pure packages take time, randomness and durable state as arguments.
-var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector", "internal/codec", "internal/plan", "internal/virtual", "transport/inbox"}
+var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector", "internal/base/codec", "internal/plan", "internal/virtual", "transport/inbox"}
 
 // owners are the only packages that may import a library, their own
 // sub-packages and tests included.
@@ -135,7 +135,7 @@ func TestEachLibraryHasOneOwner(t *testing.T) {
 }
 
 // belowClient are the packages that a program depends on through the client.
-var belowClient = []string{"api", "internal/alarm", "internal/leasepage"}
+var belowClient = []string{"api", "internal/base/alarm", "internal/base/leasepage"}
 
 // What a program comes to depend on through the client stays small.
 func TestTheClientAndWhatItImportsNeedOnlyTheSystem(t *testing.T) {

@@ -57,10 +57,10 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
+	"github.com/doyen-election/doyen/internal/base/logger"
 	"github.com/doyen-election/doyen/internal/keeper"
-	"github.com/doyen-election/doyen/internal/leasepage"
-	"github.com/doyen-election/doyen/internal/logger"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )

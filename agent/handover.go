@@ -12,8 +12,8 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"github.com/doyen-election/doyen/agent/footprint"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/footprint"
 )
 
 const (

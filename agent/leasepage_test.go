@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
 // holds waits until the page holds a lease.

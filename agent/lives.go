@@ -10,8 +10,8 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 	"github.com/doyen-election/doyen/internal/keeper"
-	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 // reasonRestarted is the reason of the entries that begin the history of a later life.

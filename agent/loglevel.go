@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/doyen-election/doyen/internal/logger"
+	"github.com/doyen-election/doyen/internal/base/logger"
 )
 
 // logLevel is the level of the log: that of the configuration, or another one for a while.

@@ -9,8 +9,8 @@ import (
 	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
-	"github.com/doyen-election/doyen/internal/boottime"
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
 func TestALeasePageSaysTheEndBeforeTheReleaseIsSent(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
 // How the test binary is told to play a program that stands for election.

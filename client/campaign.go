@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // The wait between two attempts to become a candidate. It doubles, less a random part, so that

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/client"
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 func TestIsLeaderTakesTheAgentsAnswer(t *testing.T) {

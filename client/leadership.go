@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // LostError is why a leadership ended.

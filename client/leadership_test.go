@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // A leadership that is over has the token it had: one that is told later is

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
 // LeasePath returns where the agent that listens at the socket keeps the lease

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/client"
-	"github.com/doyen-election/doyen/internal/alarm"
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
 // held returns a page that holds a lease for an hour, and its writer.

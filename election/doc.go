@@ -3,7 +3,7 @@
 // agent's step. docs/architecture.md, "Words", explains each word.
 //
 // All types are plain values, most with a total order. They hold no rules of a protocol,
-// and nothing here checks a peer's message: internal/codec checks its form, and the package
+// and nothing here checks a peer's message: internal/base/codec checks its form, and the package
 // that acts on the message checks whether it makes sense.
 //
 // An Instant is nanoseconds of the local CLOCK_BOOTTIME, which counts suspend. Instants of

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/codec"
+	"github.com/doyen-election/doyen/internal/base/codec"
 )
 
 const (

@@ -19,7 +19,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/sec"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/codec"
+	"github.com/doyen-election/doyen/internal/base/codec"
 	"github.com/doyen-election/doyen/internal/door"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/codec"
+	"github.com/doyen-election/doyen/internal/base/codec"
 )
 
 // page is a stream that keeps what is written.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
 // lockFile can't be the name of an election.

@@ -23,7 +23,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
 // retryAfter is the time until a page that could not be made is tried again.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
 // order is what Run is to do: close the page in close, or if that is nil, make one.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
 // host is what a record is bound to. Another run of the kernel, or another time namespace, has

@@ -12,7 +12,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
 // Format is the version of what a file has. A life that knows another one begins a new lineage.

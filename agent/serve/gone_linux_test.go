@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/proof"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
 // bequeathTo, if set in the environment, has this test binary connect to the socket

@@ -11,7 +11,7 @@ import (
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
 // reborn is a hall in which this process was elected in term 3, by a life of the agent that

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/codec"
+	"github.com/doyen-election/doyen/internal/base/codec"
 )
 
 // Record is the state file, which holds an agent's promises. It is used by one

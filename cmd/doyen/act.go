@@ -15,7 +15,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/act"
-	"github.com/doyen-election/doyen/internal/logger"
+	"github.com/doyen-election/doyen/internal/base/logger"
 )
 
 func actCommand() command {

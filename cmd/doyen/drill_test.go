@@ -19,7 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // drilled answers as the agent b of testdata/agents/drilled.txtar, beside a, which leads, and c.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/proof"
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // act has the leader do what the drill is for, or kills it.

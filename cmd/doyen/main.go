@@ -16,7 +16,7 @@ import (
 	"syscall"
 
 	"github.com/doyen-election/doyen/internal/act/hook"
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/internal/runner"
 )

@@ -30,7 +30,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/hook"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
 // Work is what is run.

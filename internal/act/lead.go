@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/hook"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
 // lead takes a deadline, and runs the hook for a term that is new.

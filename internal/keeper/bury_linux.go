@@ -10,7 +10,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
 // bury ends a lineage that has no next life: first its record, so that no life goes on from it

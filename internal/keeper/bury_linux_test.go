@@ -11,8 +11,8 @@ import (
 
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/alarm"
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
 // dead returns what an agent left that led.

@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/agent/footprint"
-	"github.com/doyen-election/doyen/internal/alarm"
-	"github.com/doyen-election/doyen/internal/logger"
+	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/base/footprint"
+	"github.com/doyen-election/doyen/internal/base/logger"
 )
 
 // The exit codes with which a life ends its keeper too: only an operator can change the outcome.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // after returns a channel that is closed when the clock has reached the instant.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/internal/act/health"
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // SIGKILL does not end a process that waits for a disk. Such a check has failed, again and again,

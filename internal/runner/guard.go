@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/client"
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 const (

@@ -24,7 +24,7 @@ import (
 	"github.com/doyen-election/doyen/client/clienttest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/health"
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 	"github.com/doyen-election/doyen/internal/runner"
 	"github.com/doyen-election/doyen/testbed/hiccup"
 )

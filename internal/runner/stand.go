@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/doyen-election/doyen/client"
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // attempt is the outcome of one try to become a candidate.

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // A command that the runner started now would have to be ended at once.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/attack"
 	"github.com/doyen-election/doyen/testbed/hosts"

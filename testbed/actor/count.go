@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/client"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 

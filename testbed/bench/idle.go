@@ -20,7 +20,7 @@ type cost struct {
 
 const (
 	idleSettle = 5 * time.Second // after that the costs of the start have ended
-	busySettle = time.Minute     // the same for agents that are never idle, see agent/footprint
+	busySettle = time.Minute     // the same for agents that are never idle, see internal/base/footprint
 	idleWindow = 20 * time.Second
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/client"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/actor"
 	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/hosts"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
 // ErrUnavailable says that this machine, or this cluster, can't have a fault.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 

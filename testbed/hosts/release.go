@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
 // Former is the version of the newest release. This version must work together with it.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"

@@ -25,7 +25,7 @@ import (
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/hiccup"
 	"github.com/doyen-election/doyen/testbed/netns"
 	"github.com/doyen-election/doyen/testbed/observe"

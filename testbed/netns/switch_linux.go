@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/codec"
+	"github.com/doyen-election/doyen/internal/base/codec"
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/codec"
+	"github.com/doyen-election/doyen/internal/base/codec"
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 

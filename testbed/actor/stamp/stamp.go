@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
 func TestNowNeverStepsBack(t *testing.T) {

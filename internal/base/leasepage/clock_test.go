@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // host is a kernel whose clocks can be played with between any two readings.

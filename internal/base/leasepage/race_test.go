@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // A writer at full speed, and readers beside it: each sees only a term with its

@@ -12,7 +12,7 @@ package boottime
 
 import (
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // Now returns the clock's reading.

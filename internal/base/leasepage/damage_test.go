@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/internal/alarm"
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
 // valid returns the bytes of a page with a lease.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/internal/alarm"
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
 const patience = 30 * time.Second

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 func TestAnAlarmRingsAtItsInstantAndNotBefore(t *testing.T) {
