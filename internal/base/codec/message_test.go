@@ -50,7 +50,7 @@ func TestEveryMessageSurvivesTheWireUnchanged(t *testing.T) {
 
 // The methods named kind are what closes the set of messages.
 func TestEveryMessageOfPackageElectionHasAKind(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "election", "message.go"), nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "..", "election", "message.go"), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
