@@ -19,8 +19,36 @@ import (
 // answer writes a success. The body must be a value that always encodes.
 func answer(w http.ResponseWriter, body any) { write(w, http.StatusOK, body) }
 
-func fail(w http.ResponseWriter, status int, detail api.ErrorDetail) {
-	write(w, status, api.Error{Err: detail})
+func refusal(code, message string) error { return &api.ErrorDetail{Code: code, Message: message} }
+
+func badRequest(message string) error { return refusal(api.CodeBadRequest, message) }
+
+// refuse answers with why a request is not carried out: the agent refuses it, or has not answered.
+func refuse(w http.ResponseWriter, err error) {
+	detail, ok := errors.AsType[*api.ErrorDetail](err)
+	if !ok {
+		detail = &api.ErrorDetail{Code: api.CodeUnavailable, Message: err.Error()}
+		if errors.Is(err, context.DeadlineExceeded) {
+			detail.Message = "the agent did not answer in time"
+		}
+	}
+	status := http.StatusConflict
+	switch detail.Code {
+	case api.CodeBadRequest:
+		status = http.StatusBadRequest
+	case api.CodeForbidden:
+		status = http.StatusForbidden
+	case api.CodeNotFound:
+		status = http.StatusNotFound
+	case api.CodeTooLarge:
+		status = http.StatusRequestEntityTooLarge
+	case api.CodeBusy:
+		w.Header().Set("Retry-After", "1")
+		status = http.StatusServiceUnavailable
+	case api.CodeNoQuorum, api.CodeUnavailable:
+		status = http.StatusServiceUnavailable
+	}
+	write(w, status, api.Error{Err: *detail})
 }
 
 func write(w http.ResponseWriter, status int, body any) {
@@ -41,14 +69,6 @@ func write(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(data) // the client may have gone
 }
 
-func badRequest(w http.ResponseWriter, message string) {
-	fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: message})
-}
-
-func tooLarge() api.ErrorDetail {
-	return api.ErrorDetail{Code: api.CodeTooLarge, Message: "the body is over the limit of " + strconv.Itoa(maxBody) + " bytes"}
-}
-
 // receive reads the whole body of any request into memory. If the body is too long or does not
 // come, it answers and returns false. The deadline is for the whole body. It stays after a
 // failure: net/http reads the announced rest before it answers, and would read without end.
@@ -56,22 +76,23 @@ func receive(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength == 0 {
 		return true
 	}
+	tooLarge := refusal(api.CodeTooLarge, "the body is over the limit of "+strconv.Itoa(maxBody)+" bytes")
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	if r.ContentLength > maxBody {
 		w.Header().Set("Connection", "close")
-		fail(w, http.StatusRequestEntityTooLarge, tooLarge())
+		refuse(w, tooLarge)
 		return false
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		fail(w, http.StatusRequestEntityTooLarge, tooLarge())
+		refuse(w, tooLarge)
 		return false
 	case err != nil:
 		w.Header().Set("Connection", "close")
-		badRequest(w, "the body did not arrive completely")
+		refuse(w, badRequest("the body did not arrive completely"))
 		return false
 	}
 	_ = control.SetReadDeadline(time.Time{})
@@ -79,18 +100,15 @@ func receive(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// body decodes a JSON object into v; an empty body leaves v as it is. If the body is not
-// valid, it answers and returns false.
-func body(w http.ResponseWriter, r *http.Request, v any) bool {
-	data, _ := io.ReadAll(r.Body) // in memory already, see receive
-	if len(data) == 0 {
-		return true
+// decode decodes a JSON object into v; an empty text leaves v as it is.
+func decode(text []byte, v any) error {
+	if len(text) == 0 {
+		return nil
 	}
-	if err := json.Unmarshal(data, v); err != nil {
-		badRequest(w, misread(err))
-		return false
+	if err := json.Unmarshal(text, v); err != nil {
+		return badRequest(misread(err))
 	}
-	return true
+	return nil
 }
 
 // misread describes what is wrong with a body, in JSON's words and not in Go's.
@@ -125,43 +143,20 @@ func clip(s string) string {
 	return s
 }
 
-// name takes the election from the path. If it is not a valid name, it answers and returns false.
-func name(w http.ResponseWriter, r *http.Request) (election.Name, bool) {
-	return validName(w, r.PathValue("name"))
-}
+// name takes the election from the path.
+func name(r *http.Request) (election.Name, error) { return validName(r.PathValue("name")) }
 
-func validName(w http.ResponseWriter, s string) (election.Name, bool) {
+func validName(s string) (election.Name, error) {
 	if !election.ValidName(s) {
-		badRequest(w, strconv.Quote(clip(s))+" is not a valid election name: [a-z0-9][a-z0-9._-]{0,62}")
-		return "", false
+		return "", badRequest(strconv.Quote(clip(s)) + " is not a valid election name: [a-z0-9][a-z0-9._-]{0,62}")
 	}
-	return election.Name(s), true
+	return election.Name(s), nil
 }
 
-func unknownElection(w http.ResponseWriter, name election.Name) {
-	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "the election " + string(name) + " has no candidate"})
+func unknownElection(name election.Name) error {
+	return refusal(api.CodeNotFound, "the election "+string(name)+" has no candidate")
 }
 
-func refuse(w http.ResponseWriter, r *api.ErrorDetail) {
-	status := http.StatusConflict
-	switch r.Code {
-	case api.CodeBadRequest:
-		status = http.StatusBadRequest
-	case api.CodeForbidden:
-		status = http.StatusForbidden
-	case api.CodeNotFound:
-		status = http.StatusNotFound
-	case api.CodeNoQuorum, api.CodeBusy, api.CodeUnavailable:
-		status = http.StatusServiceUnavailable
-	}
-	fail(w, status, api.ErrorDetail{Code: r.Code, Message: r.Message})
-}
-
-// unanswered answers a command that the agent did not reply to.
-func unanswered(w http.ResponseWriter, err error) {
-	message := err.Error()
-	if errors.Is(err, context.DeadlineExceeded) {
-		message = "the agent did not answer in time"
-	}
-	fail(w, http.StatusServiceUnavailable, api.ErrorDetail{Code: api.CodeUnavailable, Message: message})
+func unknownMember(name string) error {
+	return refusal(api.CodeNotFound, "no live member is named "+clip(name))
 }

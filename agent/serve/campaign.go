@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,59 +83,40 @@ type candidacies struct {
 }
 
 // campaign accepts a program's candidacy, and makes the connection its stream.
-func (h *candidacies) campaign(w http.ResponseWriter, r *http.Request) {
-	var request api.CampaignRequest
-	if !body(w, r, &request) {
-		return
+func (h *candidacies) campaign(c *call[api.CampaignRequest]) (any, error) {
+	if c.body.Role == api.RoleCompanion {
+		return h.join(c)
 	}
-	if request.Role == api.RoleCompanion {
-		h.join(w, r, request)
-		return
+	name, err := name(c.Request)
+	if err = cmp.Or(err, implausible(c.body)); err != nil {
+		return nil, err
 	}
-	name, ok := name(w, r)
-	if !ok {
-		return
+	p, _ := caller(c.Request) // authorized, so the caller is there, and so is the link
+	ceiling, err := h.ceiling(p, name, c.body.Priority)
+	if err != nil {
+		return nil, err
 	}
-	if problem := implausible(request); problem != "" {
-		badRequest(w, problem)
-		return
-	}
-	p, _ := caller(r) // authorized, so the caller is there, and so is the link
-	if h.inOtherTime(w, p) {
-		return
-	}
-	ceiling, ok := h.ceiling(w, p, name, request.Priority)
-	if !ok {
-		return
-	}
-	h.carry(w, r, func(t *stream, on link) (err error) {
-		if request.Proof == nil || *request.Proof { // before it is a candidate: it has just asked, so it lives
+	return nil, h.carry(c.w, c.Request, func(t *stream, on link) (err error) {
+		if c.body.Proof == nil || *c.body.Proof { // before it is a candidate: it has just asked, so it lives
 			h.attend(t, on)
 		}
 		t.k, err = h.Campaigns.Stand(campaign.Request{
-			Election: name, Priority: request.Priority, MaxPriority: ceiling, Meta: request.Meta, UID: p.UID, Own: h.own(p.UID), PID: p.PID,
+			Election: name, Priority: c.body.Priority, MaxPriority: ceiling, Meta: c.body.Meta, UID: p.UID, Own: h.own(p.UID), PID: p.PID,
 			Program: proof.Identify(on.conn, int64(on.accepted), t.process != nil),
 		})
 		return err
 	})
 }
 
-// inOtherTime reports whether a program reads another clock than the agent. If so, it answers.
-func (h *candidacies) inOtherTime(w http.ResponseWriter, p socket.Peer) bool {
-	if !h.otherTime(p.PID) {
-		return false
-	}
-	badRequest(w, "this program is in another time namespace than the agent: "+
-		"it would compare deadlines with a different clock; run it in the host's time namespace, or run an agent in its own")
-	return true
-}
-
 // carry makes the connection a candidacy's; begin sets that candidacy.
-func (h *candidacies) carry(w http.ResponseWriter, r *http.Request, begin func(*stream, link) error) {
+func (h *candidacies) carry(w http.ResponseWriter, r *http.Request, begin func(*stream, link) error) error {
+	if p, _ := caller(r); h.otherTime(p.PID) {
+		return badRequest("this program is in another time namespace than the agent: " +
+			"it would compare deadlines with a different clock; run it in the host's time namespace, or run an agent in its own")
+	}
 	link, _ := r.Context().Value(linkKey{}).(link)
 	if !h.streams.begin(link.conn) {
-		unanswered(w, errors.New("the agent stops"))
-		return
+		return errors.New("the agent stops")
 	}
 	defer h.streams.done(link.conn)
 	w.Header().Set("Connection", "close") // a refused program leaves its place to others
@@ -145,10 +127,9 @@ func (h *candidacies) carry(w http.ResponseWriter, r *http.Request, begin func(*
 		}
 	}()
 	if err := begin(t, link); err != nil {
-		refused(w, err)
-		return
+		return err
 	}
-	t.run(w)
+	return t.run(w)
 }
 
 // attend watches for the end of the process that connected. The other sockets must be closed
@@ -163,29 +144,19 @@ func (h *candidacies) attend(t *stream, on link, sockets ...uint64) {
 }
 
 // resume gives its candidacy back to a program that an earlier process run elected.
-func (h *candidacies) resume(w http.ResponseWriter, r *http.Request) {
-	var request api.ResumeRequest
-	if !body(w, r, &request) {
-		return
+func (h *candidacies) resume(c *call[api.ResumeRequest]) (any, error) {
+	if err := implausible(api.CampaignRequest{Meta: c.body.Meta}); err != nil {
+		return nil, err
 	}
-	if problem := implausible(api.CampaignRequest{Meta: request.Meta}); problem != "" {
-		badRequest(w, problem)
-		return
-	}
-	p, _ := caller(r)
-	if h.inOtherTime(w, p) {
-		return
-	}
-	h.carry(w, r, func(t *stream, on link) (err error) {
+	p, _ := caller(c.Request)
+	return nil, h.carry(c.w, c.Request, func(t *stream, on link) (err error) {
 		t.k, err = h.Campaigns.Resume(campaign.Resumption{
-			ID: r.PathValue("id"), Term: election.Term(request.Term), Meta: request.Meta, UID: p.UID, Own: h.own(p.UID),
+			ID: c.PathValue("id"), Term: election.Term(c.body.Term), Meta: c.body.Meta, UID: p.UID, Own: h.own(p.UID),
 			Program: proof.Identify(on.conn, int64(on.accepted), true), Held: proof.Held,
 			May: func(name election.Name) error { return h.Access.May(p.Who, access.Campaign, string(name)) },
 			Ceiling: func(name election.Name) *int {
-				if highest, bounded := h.Access.MaxPriority(p.Who, string(name)); bounded {
-					return &highest
-				}
-				return nil
+				highest, _ := h.ceiling(p, name, nil)
+				return highest
 			},
 		})
 		if err != nil {
@@ -198,53 +169,43 @@ func (h *candidacies) resume(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// implausible describes what is wrong with a request; empty: nothing is.
-func implausible(r api.CampaignRequest) string {
+// implausible returns what is wrong with a request.
+func implausible(r api.CampaignRequest) error {
 	switch {
 	case len(r.Meta) > maxMeta:
-		return fmt.Sprintf(`"meta" has %d bytes, at most %d are allowed`, len(r.Meta), maxMeta)
+		return badRequest(fmt.Sprintf(`"meta" has %d bytes, at most %d are allowed`, len(r.Meta), maxMeta))
 	case !utf8.ValidString(r.Meta):
-		return `"meta" is not UTF-8 text`
+		return badRequest(`"meta" is not UTF-8 text`)
 	case r.Role != "" && r.Role != api.RoleCandidate && r.Role != api.RoleCompanion:
-		return fmt.Sprintf(`"role" is %q; it must be %q or %q`, health.Line(r.Role), api.RoleCandidate, api.RoleCompanion)
+		return badRequest(fmt.Sprintf(`"role" is %q; it must be %q or %q`, health.Line(r.Role), api.RoleCandidate, api.RoleCompanion))
 	case r.Companion != nil && r.Role != api.RoleCompanion:
-		return fmt.Sprintf(`"companion" goes with the role %q`, api.RoleCompanion)
+		return badRequest(fmt.Sprintf(`"companion" goes with the role %q`, api.RoleCompanion))
 	case r.Role == api.RoleCompanion && (r.Priority != nil || r.Proof != nil):
-		return `a companion is never a candidate, and its end proves nothing: "priority" and "proof" are not for it`
+		return badRequest(`a companion is never a candidate, and its end proves nothing: "priority" and "proof" are not for it`)
 	case r.Priority != nil && (*r.Priority < 0 || *r.Priority > campaign.MaxPriority):
-		return fmt.Sprintf(`"priority" is %d; it must be between 0 and %d`, *r.Priority, campaign.MaxPriority)
+		return badRequest(fmt.Sprintf(`"priority" is %d; it must be between 0 and %d`, *r.Priority, campaign.MaxPriority))
 	}
-	return ""
+	return nil
 }
 
-// ceiling returns the highest priority that the program may have; nil: any. If the program
-// asks for more, ceiling answers and returns false.
-func (h *candidacies) ceiling(w http.ResponseWriter, p socket.Peer, name election.Name, asked *int) (*int, bool) {
+// ceiling returns the highest priority that the program may have; nil: any. The error is that it has
+// asked for more.
+func (h *candidacies) ceiling(p socket.Peer, name election.Name, asked *int) (*int, error) {
 	highest, bounded := h.Access.MaxPriority(p.Who, string(name))
 	if !bounded {
-		return nil, true
+		return nil, nil
 	}
 	if asked != nil && *asked > highest {
-		fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: fmt.Sprintf(
+		return nil, refusal(api.CodeForbidden, fmt.Sprintf(
 			"priority %d is above %d, the highest that user %s may have in %s: ask for less, or ask an administrator to raise `%s` in the agent's configuration file",
-			*asked, highest, access.UserName(p.UID), name, h.Access.PriorityKey(string(name)))})
-		return nil, false
+			*asked, highest, access.UserName(p.UID), name, h.Access.PriorityKey(string(name))))
 	}
-	return &highest, true
-}
-
-// refused answers with the refusal in err, or else that the agent did not answer.
-func refused(w http.ResponseWriter, err error) {
-	if refusal, ok := errors.AsType[*api.ErrorDetail](err); ok {
-		refuse(w, refusal)
-		return
-	}
-	unanswered(w, err)
+	return &highest, nil
 }
 
 // campaigns lists the candidates of this host. Only callers that may give a campaign's receipt
 // see its ID.
-func (h *candidacies) campaigns(w http.ResponseWriter, r *http.Request) {
+func (h *candidacies) campaigns(r *http.Request) (any, error) {
 	p, _ := caller(r)
 	all := h.Campaigns.Campaigns()
 	for i := range all {
@@ -252,22 +213,16 @@ func (h *candidacies) campaigns(w http.ResponseWriter, r *http.Request) {
 			all[i].Campaign = ""
 		}
 	}
-	answer(w, api.Campaigns{Campaigns: all})
+	return api.Campaigns{Campaigns: all}, nil
 }
 
-func (h *candidacies) stopped(w http.ResponseWriter, r *http.Request) {
-	var request api.StoppedRequest
-	if !body(w, r, &request) {
-		return
-	}
+func (h *candidacies) stopped(c *call[api.StoppedRequest]) (any, error) {
+	return &api.Outcome{Done: true}, h.Campaigns.Receipt(c.PathValue("id"), election.Name(c.body.Election), election.Term(c.body.Term),
+		election.Reason(health.Line(c.body.Reason)), h.authorized(c.Request))
+}
+
+// authorized reports whether the caller may report for that user's programs.
+func (h *candidacies) authorized(r *http.Request) func(uid uint32) bool {
 	p, _ := caller(r)
-	began := h.Clock()
-	err := h.Campaigns.Receipt(r.PathValue("id"), election.Name(request.Election), election.Term(request.Term), election.Reason(health.Line(request.Reason)), func(uid uint32) bool {
-		return p.UID == uid || h.Access.Own(p.UID)
-	})
-	if err != nil {
-		refused(w, err)
-		return
-	}
-	answer(w, api.Outcome{Done: true, Waited: h.Clock().Sub(began).Milliseconds()})
+	return func(uid uint32) bool { return p.UID == uid || h.Access.Own(p.UID) }
 }

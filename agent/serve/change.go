@@ -18,46 +18,34 @@ import (
 // outcomeSlack is how much longer than two leases the server waits for an outcome.
 const outcomeSlack = time.Second
 
-func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
-	name, ok := name(w, r)
-	if !ok || !body(w, r, &struct{}{}) {
-		return
+func (s *Server) resign(c *call[struct{}]) (any, error) {
+	if leader, elsewhere := s.leaderElsewhere(c.Request, c.election); elsewhere {
+		return s.forward(c.Request, leader, c.body)
 	}
-	if leader, elsewhere := s.leaderElsewhere(r, name); elsewhere {
-		s.forward(w, r, leader, struct{}{})
-		return
-	}
-	s.handOver(w, r, name, func(id election.RequestID) election.Input {
-		return election.Resign{Election: name, Request: id}
+	return s.handOver(c.Request, c.election, func(id election.RequestID) election.Input {
+		return election.Resign{Election: c.election, Request: id}
 	}, "")
 }
 
-func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
-	name, ok := name(w, r)
-	var request api.TransferRequest
-	if !ok || !body(w, r, &request) {
-		return
+func (s *Server) transfer(c *call[api.TransferRequest]) (any, error) {
+	if !election.ValidName(c.body.To) {
+		return nil, badRequest(`"to" must name an agent, as {"to":"b"}`)
 	}
-	if !election.ValidName(request.To) {
-		badRequest(w, `"to" must name an agent, as {"to":"b"}`)
-		return
-	}
-	target, ok := named(s.Picture(), request.To)
+	target, ok := named(s.Picture(), c.body.To)
 	if !ok {
-		fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "no live member is named " + request.To})
-		return
+		return nil, unknownMember(c.body.To)
 	}
-	if leader, elsewhere := s.leaderElsewhere(r, name); elsewhere {
-		s.forward(w, r, leader, request)
-		return
+	if leader, elsewhere := s.leaderElsewhere(c.Request, c.election); elsewhere {
+		return s.forward(c.Request, leader, c.body)
 	}
-	if target == s.Self.Peer {
-		if e, leads := s.led(name); leads {
-			answer(w, api.Outcome{Done: true, Message: "it leads already; nothing was handed over", Leader: e.Leader, Term: e.Term})
-			return
-		}
+	if e, leads := s.led(c.election); leads && target == s.Self.Peer {
+		return &api.Outcome{Done: true, Message: "it leads already; nothing was handed over", Leader: e.Leader, Term: e.Term}, nil
 	}
-	s.handOver(w, r, name, func(id election.RequestID) election.Input {
+	return s.transferTo(c.Request, c.election, target)
+}
+
+func (s *Server) transferTo(r *http.Request, name election.Name, target election.PeerID) (any, error) {
+	return s.handOver(r, name, func(id election.RequestID) election.Input {
 		return election.Transfer{Election: name, To: target, Request: id}
 	}, target)
 }
@@ -81,48 +69,40 @@ func named(p *Picture, name string) (election.PeerID, bool) {
 
 // handOver gives the command to the agent, and waits until another leader, or a higher term,
 // is known.
-func (s *Server) handOver(w http.ResponseWriter, r *http.Request, name election.Name,
+func (s *Server) handOver(r *http.Request, name election.Name,
 	command func(election.RequestID) election.Input, target election.PeerID,
-) {
+) (any, error) {
 	before, exists := s.Picture().contest(name)
 	if !exists {
-		unknownElection(w, name)
-		return
+		return nil, unknownElection(name)
 	}
-	began := s.Clock()
 	ctx, cancel := s.outcomeTime(r)
 	defer cancel()
 	follower, err := s.Hub.Await(string(name))
 	if err != nil {
-		unanswered(w, err)
-		return
+		return nil, err
 	}
 	defer follower.Close()
-	reply, err := s.Ask(ctx, command)
-	switch {
-	case err != nil:
-		unanswered(w, err)
-		return
-	case reply.Refusal != nil:
-		refuse(w, words.Refusal(reply.Refusal))
-		return
+	if _, err := s.ask(ctx, command); err != nil {
+		return nil, err
 	}
 	e, known := s.successor(ctx, follower, name, before.Term)
-	outcome := api.Outcome{Done: true, Waited: s.Clock().Sub(began).Milliseconds()}
 	switch {
 	case !known:
-		outcome.Message = "this agent stepped down; nobody leads yet"
-		outcome.Done = target == ""
-	default:
-		outcome.Leader, outcome.Term = e.Leader, e.Term
-		if target != "" && e.Leader.ID != string(target) {
-			outcome.Done = false
-			outcome.Message = "the target did not take over; " + e.Leader.Name + " did"
-		} else {
-			outcome.Message = s.comesBack(name, election.PeerID(e.Leader.ID))
-		}
+		return &api.Outcome{Done: target == "", Message: "this agent stepped down; nobody leads yet"}, nil
+	case target != "" && e.Leader.ID != string(target):
+		return &api.Outcome{Message: "the target did not take over; " + e.Leader.Name + " did", Leader: e.Leader, Term: e.Term}, nil
 	}
-	answer(w, outcome)
+	return &api.Outcome{Done: true, Message: s.comesBack(name, election.PeerID(e.Leader.ID)), Leader: e.Leader, Term: e.Term}, nil
+}
+
+// ask has the agent carry out a command. The error may be its refusal.
+func (s *Server) ask(ctx context.Context, command func(election.RequestID) election.Input) (election.Reply, error) {
+	reply, err := s.Ask(ctx, command)
+	if err == nil && reply.Refusal != nil {
+		err = words.Refusal(reply.Refusal)
+	}
+	return reply, err
 }
 
 // comesBack warns if this agent will soon lead again by its higher priority, although an
@@ -164,70 +144,55 @@ func (s *Server) successor(ctx context.Context, f *watch.Follower, name election
 }
 
 // drain answers once others lead what this agent led, or nobody can.
-func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
-	var request struct {
-		On    *bool  `json:"on"`
-		Force bool   `json:"force"`
-		Agent string `json:"agent"`
+func (s *Server) drain(c *call[drainRequest]) (any, error) {
+	if c.body.On == nil {
+		return nil, badRequest(`"on" must be true or false`)
 	}
-	if !body(w, r, &request) {
-		return
+	on := *c.body.On
+	if c.body.Agent != "" && c.body.Agent != s.Name {
+		return s.drainOther(c.Request, api.DrainRequest{On: on, Force: c.body.Force, Agent: c.body.Agent})
 	}
-	if request.On == nil {
-		badRequest(w, `"on" must be true or false`)
-		return
+	if last := s.deserted(); on && !c.body.Force && last != "" {
+		return nil, refusal(api.CodeNoCandidate, "this agent is the last candidate in "+last+
+			", which its configuration expects: start another candidate first, or drain it all the same with --force (\"force\":true)")
 	}
-	if request.Agent != "" && request.Agent != s.Name {
-		s.drainOther(w, r, api.DrainRequest{On: *request.On, Force: request.Force, Agent: request.Agent})
-		return
-	}
-	if last := s.deserted(); *request.On && !request.Force && last != "" {
-		refuse(w, &api.ErrorDetail{Code: api.CodeNoCandidate, Message: "this agent is the last candidate in " + last +
-			", which its configuration expects: start another candidate first, or drain it all the same with --force (\"force\":true)"})
-		return
-	}
-	began := s.Clock()
-	ctx, cancel := s.outcomeTime(r)
+	ctx, cancel := s.outcomeTime(c.Request)
 	defer cancel()
 	var led []lead
-	if *request.On {
+	if on {
 		led = s.leading()
+		defer closeAll(led)
+		if err := s.keepDrain(true); err != nil {
+			return nil, err
+		}
 	}
-	defer closeAll(led)
-	if *request.On && !s.keepDrain(w, true) {
-		return
+	_, err := s.ask(ctx, func(id election.RequestID) election.Input { return election.Drain{On: on, Request: id} })
+	if err == nil && !on {
+		err = s.keepDrain(false)
 	}
-	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
-		return election.Drain{On: *request.On, Request: id}
-	})
-	switch {
-	case err != nil:
-		unanswered(w, err)
-		return
-	case reply.Refusal != nil:
-		refuse(w, words.Refusal(reply.Refusal))
-		return
+	if err != nil {
+		return nil, err
 	}
-	if !*request.On && !s.keepDrain(w, false) {
-		return
-	}
-	outcome := api.Outcome{Done: true}
-	s.await(ctx, led, &outcome)
-	outcome.Waited = s.Clock().Sub(began).Milliseconds()
-	answer(w, outcome)
+	return s.await(ctx, led), nil
+}
+
+// drainRequest is an api.DrainRequest that shows whether "on" is given.
+type drainRequest struct {
+	On    *bool  `json:"on"`
+	Force bool   `json:"force"`
+	Agent string `json:"agent"`
 }
 
 // drainOther drains another agent.
-func (s *Server) drainOther(w http.ResponseWriter, r *http.Request, request api.DrainRequest) {
+func (s *Server) drainOther(r *http.Request, request api.DrainRequest) (any, error) {
 	target, ok := named(s.Picture(), request.Agent)
-	switch {
-	case !ok:
-		fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "no live member is named " + clip(request.Agent)})
-	case !s.mayForward(r):
-		fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: "this agent is not a voter, and others accept changes only from voters: run the command on the host of " + request.Agent + ", or of a voter"})
-	default:
-		s.forward(w, r, target, request)
+	if !ok {
+		return nil, unknownMember(request.Agent)
 	}
+	if !s.mayForward(r) {
+		return nil, refusal(api.CodeForbidden, "this agent is not a voter, and others accept changes only from voters: run the command on the host of "+request.Agent+", or of a voter")
+	}
+	return s.forward(r, target, request)
 }
 
 // deserted names the expected elections that nobody could lead if this agent were drained, with
@@ -244,19 +209,17 @@ func (s *Server) deserted() string {
 	return strings.Join(names, ", ")
 }
 
-// keepDrain keeps a drain over restarts. If the disk does not accept it, keepDrain answers and
-// returns false. The drain is written before the agent drains, and removed after the drain has
-// ended: a crash in between leaves a drained agent.
-func (s *Server) keepDrain(w http.ResponseWriter, on bool) bool {
+// keepDrain keeps a drain over restarts, or returns why the disk does not accept it. The drain is
+// written before the agent drains, and removed after the drain has ended: a crash in between leaves a
+// drained agent.
+func (s *Server) keepDrain(on bool) error {
 	if s.KeepDrain == nil {
-		return true
+		return nil
 	}
 	if err := s.KeepDrain(on); err != nil {
-		fail(w, http.StatusServiceUnavailable, api.ErrorDetail{Code: api.CodeUnavailable,
-			Message: "the drain could not be saved, so a restart would undo it: " + err.Error()})
-		return false
+		return refusal(api.CodeUnavailable, "the drain could not be saved, so a restart would undo it: "+err.Error())
 	}
-	return true
+	return nil
 }
 
 // lead is an election that this agent leads, with a follower from before the hand-over.
@@ -288,7 +251,8 @@ func closeAll(led []lead) {
 }
 
 // await waits for the successors of everything led here, and reports the first one.
-func (s *Server) await(ctx context.Context, led []lead, outcome *api.Outcome) {
+func (s *Server) await(ctx context.Context, led []lead) *api.Outcome {
+	outcome := &api.Outcome{Done: true}
 	for _, l := range led {
 		if !s.succeedable(l.name) {
 			outcome.Message = "nobody else can lead " + string(l.name)
@@ -302,6 +266,7 @@ func (s *Server) await(ctx context.Context, led []lead, outcome *api.Outcome) {
 			outcome.Leader, outcome.Term = e.Leader, e.Term
 		}
 	}
+	return outcome
 }
 
 // succeedable reports whether another agent could lead the election. Agents that have just
@@ -319,48 +284,33 @@ func (s *Server) succeedable(name election.Name) bool {
 }
 
 // leave answers once everything is handed over, and before the agent is gone.
-func (s *Server) leave(w http.ResponseWriter, r *http.Request) {
-	if !body(w, r, &struct{}{}) {
-		return
-	}
-	began := s.Clock()
-	ctx, cancel := s.outcomeTime(r)
+func (s *Server) leave(c *call[struct{}]) (any, error) {
+	ctx, cancel := s.outcomeTime(c.Request)
 	defer cancel()
 	if err := s.Leave(ctx); err != nil {
-		unanswered(w, err)
-		return
+		return nil, err
 	}
-	w.Header().Set("Connection", "close")
-	answer(w, api.Outcome{Done: true, Waited: s.Clock().Sub(began).Milliseconds()})
+	c.then = func() {}
+	return &api.Outcome{Done: true}, nil
 }
 
-func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
-	if !body(w, r, &struct{}{}) {
-		return
-	}
+func (s *Server) reload(*call[struct{}]) (any, error) {
 	began := s.Clock()
 	outcome := s.Reload()
 	outcome.Waited = s.Clock().Sub(began).Milliseconds()
-	answer(w, outcome)
+	return outcome, nil
 }
 
 // restart answers before the process ends. The next process has another boot ID.
-func (s *Server) restart(w http.ResponseWriter, r *http.Request) {
-	if !body(w, r, &struct{}{}) {
-		return
-	}
-	began := s.Clock()
-	handsOver, err := s.Restart(r.Context())
+func (s *Server) restart(c *call[struct{}]) (any, error) {
+	handsOver, err := s.Restart(c.Context())
 	if err != nil {
-		answer(w, api.Outcome{Message: err.Error(), Waited: s.Clock().Sub(began).Milliseconds()})
-		return
+		return &api.Outcome{Message: err.Error()}, nil
 	}
-	w.Header().Set("Connection", "close")
-	message := ""
+	c.then = func() { s.Restarts(handsOver) }
+	outcome := &api.Outcome{Done: true}
 	if handsOver != "" {
-		message = "what this agent leads is handed over, since " + handsOver
+		outcome.Message = "what this agent leads is handed over, since " + handsOver
 	}
-	answer(w, api.Outcome{Done: true, Message: message, Waited: s.Clock().Sub(began).Milliseconds()})
-	_ = http.NewResponseController(w).Flush()
-	s.Restarts(handsOver)
+	return outcome, nil
 }

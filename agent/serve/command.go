@@ -1,11 +1,9 @@
 package serve
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"net/http"
@@ -21,17 +19,12 @@ import (
 )
 
 // entered has a change that somebody asks for in the log and in the history, before it is made:
-// `leave` and `restart` end this process. A body that is not valid JSON is left to the handler,
-// which refuses it.
-func (s *Server) entered(h http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		data, _ := io.ReadAll(r.Body) // in memory already, see receive
-		r.Body = io.NopCloser(bytes.NewReader(data))
-		values := map[string]any{}
-		if by := s.asker(r); by != nil && (len(data) == 0 || json.Unmarshal(data, &values) == nil) {
-			s.enter(by, r, values)
-		}
-		h(w, r)
+// `leave` and `restart` end this process. A body that is not valid JSON is left to order, which
+// refuses it.
+func (s *Server) entered(r *http.Request, body []byte) {
+	values := map[string]any{}
+	if len(body) == 0 || json.Unmarshal(body, &values) == nil {
+		s.enter(r, values)
 	}
 }
 
@@ -46,8 +39,11 @@ func (s *Server) asker(r *http.Request) *api.Caller {
 	return nil
 }
 
-func (s *Server) enter(by *api.Caller, r *http.Request, values map[string]any) {
-	what := commandText(r, values)
+func (s *Server) enter(r *http.Request, values map[string]any) {
+	by, what := s.asker(r), commandText(r, values)
+	if by == nil {
+		return
+	}
 	s.Logger.Info("asked for a change", "call", what, "uid", by.UID, "user", by.User, "pid", by.PID, "command", by.Command, "host", by.Host)
 	if s.Enter == nil {
 		return

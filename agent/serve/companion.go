@@ -1,9 +1,9 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 
 	"github.com/doyen-election/doyen/agent/access"
@@ -19,74 +19,51 @@ const maxOfCompanion = election.MaxElections
 
 // join makes the connection the stream of what acts beside the leader of this host. What a
 // companion reports decides whether this host may lead, so only few users may be one.
-func (h *candidacies) join(w http.ResponseWriter, r *http.Request, request api.CampaignRequest) {
-	c, of := request.Companion, r.PathValue("name")
+func (h *candidacies) join(q *call[api.CampaignRequest]) (any, error) {
+	c := q.body.Companion
 	if c == nil {
-		c = &api.Companion{Elections: []string{of}}
+		c = &api.Companion{Elections: []string{string(q.election)}}
 	}
-	if problem := unacceptable(of, *c); problem != "" {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: problem})
-		return
+	if err := cmp.Or(unacceptable(string(q.election), *c), implausible(q.body)); err != nil {
+		return nil, err
 	}
-	if problem := implausible(request); problem != "" {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: problem})
-		return
-	}
-	p, _ := caller(r)
+	p, _ := caller(q.Request)
 	if !h.Access.Own(p.UID) && (h.ActUser == nil || p.UID != *h.ActUser) {
-		fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: fmt.Sprintf(
-			"user %s may not be a companion: only root, the agent's user and that of `act-user` in the agent's configuration may", access.UserName(p.UID))})
-		return
+		return nil, refusal(api.CodeForbidden, fmt.Sprintf(
+			"user %s may not be a companion: only root, the agent's user and that of `act-user` in the agent's configuration may", access.UserName(p.UID)))
 	}
-	if h.inOtherTime(w, p) {
-		return
-	}
-	h.carry(w, r, func(t *stream, on link) (err error) {
-		t.k, err = h.Campaigns.Stand(campaign.Request{Meta: request.Meta, UID: p.UID, Own: true, PID: p.PID,
+	return nil, h.carry(q.w, q.Request, func(t *stream, on link) (err error) {
+		t.k, err = h.Campaigns.Stand(campaign.Request{Meta: q.body.Meta, UID: p.UID, Own: true, PID: p.PID,
 			Program: proof.Identify(on.conn, int64(on.accepted), false), Companion: c})
 		return err
 	})
 }
 
-// unacceptable describes what is wrong with what a companion reports; empty: nothing is.
-func unacceptable(of string, c api.Companion) string {
+// unacceptable returns what is wrong with what a companion reports.
+func unacceptable(of string, c api.Companion) error {
 	names := slices.Concat([]string{of}, c.Elections, slices.Collect(maps.Keys(c.Checks)), slices.Collect(maps.Keys(c.Failed)))
 	if len(names) > 3*maxOfCompanion {
-		return fmt.Sprintf("a companion names %d elections; at most %d are allowed", len(names), 3*maxOfCompanion)
+		return badRequest(fmt.Sprintf("a companion names %d elections; at most %d are allowed", len(names), 3*maxOfCompanion))
 	}
 	for _, name := range names {
 		if name != api.EveryElection && !election.ValidName(name) {
-			return fmt.Sprintf("%q is not a valid election name", health.Line(name))
+			return badRequest(fmt.Sprintf("%q is not a valid election name", health.Line(name)))
 		}
 	}
-	for _, text := range slices.Collect(maps.Values(c.Failed)) {
-		if text != health.Line(text) {
-			return "a reason is one line of at most 200 bytes"
-		}
-	}
+	reasons := slices.Collect(maps.Values(c.Failed))
 	for _, check := range c.Checks {
-		if check.Reason != health.Line(check.Reason) {
-			return "a reason is one line of at most 200 bytes"
-		}
+		reasons = append(reasons, check.Reason)
 	}
-	return ""
+	if slices.ContainsFunc(reasons, func(text string) bool { return text != health.Line(text) }) {
+		return badRequest("a reason is one line of at most 200 bytes")
+	}
+	return nil
 }
 
 // report takes what a companion reports.
-func (h *candidacies) report(w http.ResponseWriter, r *http.Request) {
-	var c api.Companion
-	if !body(w, r, &c) {
-		return
+func (h *candidacies) report(c *call[api.Companion]) (any, error) {
+	if err := unacceptable(api.EveryElection, c.body); err != nil {
+		return nil, err
 	}
-	if problem := unacceptable(api.EveryElection, c); problem != "" {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: problem})
-		return
-	}
-	p, _ := caller(r)
-	began := h.Clock()
-	if err := h.Campaigns.Report(r.PathValue("id"), c, func(uid uint32) bool { return p.UID == uid || h.Access.Own(p.UID) }); err != nil {
-		refused(w, err)
-		return
-	}
-	answer(w, api.Outcome{Done: true, Waited: h.Clock().Sub(began).Milliseconds()})
+	return &api.Outcome{Done: true}, h.Campaigns.Report(c.PathValue("id"), c.body, h.authorized(c.Request))
 }

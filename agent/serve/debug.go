@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"time"
 
@@ -22,7 +23,8 @@ type debugging struct{ *Config }
 
 // debug answers with one part of a bug report, for administrators. None has a key in it.
 func (d debugging) debug(w http.ResponseWriter, r *http.Request) {
-	if !d.may(w, r, access.Admin, "") {
+	if err := d.may(r, access.Admin, ""); err != nil {
+		refuse(w, err)
 		return
 	}
 	var text bytes.Buffer
@@ -31,7 +33,8 @@ func (d debugging) debug(w http.ResponseWriter, r *http.Request) {
 		// The longer form shows the arguments of functions, some of which are keys.
 		_ = pprof.Lookup("goroutine").WriteTo(&text, 1)
 	case part == "profile":
-		if !d.profile(w, r, &text) {
+		if err := d.profile(r, &text); err != nil {
+			refuse(w, err)
 			return
 		}
 	case d.Debug[part] != nil:
@@ -48,47 +51,37 @@ func (d debugging) debug(w http.ResponseWriter, r *http.Request) {
 	_, _ = text.WriteTo(w)                                                           // the client may have gone
 }
 
-// profile collects a CPU profile. If it can't, it answers and returns false.
-func (d debugging) profile(w http.ResponseWriter, r *http.Request, to *bytes.Buffer) bool {
+// profile collects a CPU profile.
+func (d debugging) profile(r *http.Request, to *bytes.Buffer) error {
 	limit := profileTime
 	if asked := r.URL.Query().Get("seconds"); asked != "" {
 		seconds, err := strconv.Atoi(asked)
 		if limit = time.Duration(seconds) * time.Second; err != nil || seconds < 1 || limit > maxProfileTime {
-			badRequest(w, `"seconds" must be 1 to `+strconv.Itoa(int(maxProfileTime/time.Second)))
-			return false
+			return badRequest(`"seconds" must be 1 to ` + strconv.Itoa(int(maxProfileTime/time.Second)))
 		}
 	}
-	if err := pprof.StartCPUProfile(to); err != nil {
-		fail(w, http.StatusServiceUnavailable, api.ErrorDetail{Code: api.CodeBusy, Message: "another CPU profile is being collected: try again in half a minute"})
-		return false
+	if pprof.StartCPUProfile(to) != nil {
+		return refusal(api.CodeBusy, "another CPU profile is being collected: try again in half a minute")
 	}
+	defer pprof.StopCPUProfile()
 	end := time.NewTimer(limit)
 	defer end.Stop()
 	select {
 	case <-end.C:
 	case <-r.Context().Done():
 	}
-	pprof.StopCPUProfile()
-	return true
+	return nil
 }
 
 // logLevel changes the level of the log for a while.
-func (d debugging) logLevel(w http.ResponseWriter, r *http.Request) {
-	var request api.LogLevelRequest
-	if !body(w, r, &request) {
-		return
+func (d debugging) logLevel(c *call[api.LogLevelRequest]) (any, error) {
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.body.Level) {
+		return nil, badRequest(`"level" must be debug, info, warn or error`)
 	}
-	limit := time.Duration(request.ForMS) * time.Millisecond
-	switch request.Level {
-	case "debug", "info", "warn", "error":
-	default:
-		badRequest(w, `"level" must be debug, info, warn or error`)
-		return
+	if c.body.ForMS < minLogLevel.Milliseconds() || c.body.ForMS > maxLogLevel.Milliseconds() {
+		return nil, badRequest(`"for_ms" must be 1000 (a second) to 86400000 (24 hours)`)
 	}
-	if request.ForMS < minLogLevel.Milliseconds() || request.ForMS > maxLogLevel.Milliseconds() {
-		badRequest(w, `"for_ms" must be 1000 (a second) to 86400000 (24 hours)`)
-		return
-	}
+	limit := time.Duration(c.body.ForMS) * time.Millisecond
 	until := time.Now().UTC().Add(limit).Truncate(time.Second)
-	answer(w, api.LogLevel{Level: request.Level, Until: until, Then: d.LogLevel(request.Level, limit)})
+	return api.LogLevel{Level: c.body.Level, Until: until, Then: d.LogLevel(c.body.Level, limit)}, nil
 }

@@ -75,42 +75,6 @@ func (s *Server) Forwarded(ctx context.Context, from election.PeerID, c election
 	return election.CallAnswer{Status: uint64(out.status), Body: out.body.Bytes()}
 }
 
-// forwardRoutes are what other agents may ask for. Changes are accepted only from voters: any
-// holder of the cluster key can be an agent, but operators chose the voters.
-func (s *Server) forwardRoutes() *http.ServeMux {
-	mux := http.NewServeMux()
-	mux.Handle("/v1/agents", get(s.agents))
-	mux.Handle("/v1/elections/{name}/resign", s.fromVoters(s.resign))
-	mux.Handle("/v1/elections/{name}/transfer", s.fromVoters(s.transfer))
-	mux.Handle("/v1/elections/{name}/allow", s.fromVoters(s.allow))
-	mux.Handle("/v1/elections/{name}/drill", methods{http.MethodGet: s.voterOnly(s.drills), http.MethodPost: s.voterOnly(s.drill)})
-	mux.Handle("/v1/drain", s.fromVoters(s.drain))
-	mux.Handle("/v1/voters", s.fromVoters(s.changeVoters))
-	mux.Handle("/v1/settings", s.fromVoters(s.changeSettings))
-	keys := s.fromVoters(s.keyChanges.changeKeys)
-	keys[http.MethodGet] = s.voterOnly(s.keyChanges.keys) // shows beforehand whether a change will be accepted
-	mux.Handle("/v1/keys", keys)
-	mux.HandleFunc("/", nothingThere)
-	return mux
-}
-
-func (s *Server) fromVoters(h http.HandlerFunc) methods {
-	return methods{http.MethodPost: s.voterOnly(s.entered(h))}
-}
-
-func (s *Server) voterOnly(h http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		from, _ := passedBy(r)
-		p := s.Picture()
-		if !p.Status.Roster.Has(from) {
-			fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: "changes are accepted only from agents that are voters, and " +
-				p.name(from) + " is not one: run the command on the host of a voter"})
-			return
-		}
-		h(w, r)
-	}
-}
-
 // leaderElsewhere returns the leader of an election, if a call about it should be carried out
 // there.
 func (s *Server) leaderElsewhere(r *http.Request, name election.Name) (election.PeerID, bool) {
@@ -124,8 +88,8 @@ func (s *Server) mayForward(r *http.Request) bool {
 	return s.Other != nil && !isForwarded(r) && s.Picture().Status.Roster.Has(s.Self.Peer)
 }
 
-// forward has an order carried out by another agent, and answers with its outcome.
-func (s *Server) forward(w http.ResponseWriter, r *http.Request, to election.PeerID, request any) {
+// forward has an order carried out by another agent, and returns its outcome.
+func (s *Server) forward(r *http.Request, to election.PeerID, request any) (any, error) {
 	limit := 2*s.lease() + outcomeSlack + forwardSlack
 	if _, drill := request.(api.DrillRequest); drill {
 		limit += tryTime
@@ -133,34 +97,47 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, to election.Pee
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	name := s.Picture().name(to)
-	a, err := s.pass(ctx, r, to, request)
-	if err != nil {
-		fail(w, http.StatusServiceUnavailable, api.ErrorDetail{Code: api.CodeUnavailable, Message: "agent " + name + " has to do this: " + err.Error() + "; run the command on " + name})
-		return
-	}
 	var outcome api.Outcome
-	var failed api.Error
-	switch {
-	case a.Status == http.StatusOK && json.Unmarshal(a.Body, &outcome) == nil:
-		if outcome.Message != "" {
-			outcome.Message = "agent " + name + ": " + outcome.Message
-		}
-		answer(w, outcome)
-	case json.Unmarshal(a.Body, &failed) == nil && failed.Err.Code != "":
-		failed.Err.Message = "agent " + name + ": " + failed.Err.Message
-		fail(w, int(a.Status), failed.Err)
-	default:
-		fail(w, http.StatusServiceUnavailable, api.ErrorDetail{Code: api.CodeUnavailable, Message: "agent " + name + " is too busy to do this: try again"})
+	err := s.others.pass(ctx, r, to, request, &outcome)
+	switch refused, ok := errors.AsType[*api.ErrorDetail](err); {
+	case ok:
+		return nil, refusal(refused.Code, "agent "+name+": "+refused.Message)
+	case errors.Is(err, errTooBusy):
+		return nil, refusal(api.CodeUnavailable, "agent "+name+" is too busy to do this: try again")
+	case err != nil:
+		return nil, refusal(api.CodeUnavailable, "agent "+name+" has to do this: "+err.Error()+"; run the command on "+name)
+	case outcome.Message != "":
+		outcome.Message = "agent " + name + ": " + outcome.Message
 	}
+	return &outcome, nil
 }
 
-// pass makes the call of a request at another agent.
-func (s *Server) pass(ctx context.Context, r *http.Request, to election.PeerID, request any) (election.CallAnswer, error) {
-	text, err := json.Marshal(request)
-	if err != nil {
-		return election.CallAnswer{}, err
+// pass has another agent answer a request.
+func (o others) pass(ctx context.Context, r *http.Request, to election.PeerID, request, answered any) error {
+	return o.call(ctx, to, election.Call{Method: r.Method, Path: r.URL.Path, Caller: callerWords(r)}, request, answered)
+}
+
+var errTooBusy = errors.New("it is too busy")
+
+// call makes a call at another agent, and decodes the answer. The error may be that agent's refusal.
+func (o others) call(ctx context.Context, to election.PeerID, c election.Call, request, answered any) error {
+	var err error
+	if request != nil {
+		if c.Body, err = json.Marshal(request); err != nil {
+			return err
+		}
 	}
-	return s.Other.Call(ctx, to, election.Call{Method: r.Method, Path: r.URL.Path, Body: text, Caller: callerWords(r)})
+	a, err := o.Other.Call(ctx, to, c)
+	var failed api.Error
+	switch {
+	case err != nil:
+		return err
+	case a.Status == http.StatusOK && json.Unmarshal(a.Body, answered) == nil:
+		return nil
+	case json.Unmarshal(a.Body, &failed) == nil && failed.Err.Code != "":
+		return &failed.Err
+	}
+	return errTooBusy
 }
 
 // unable are the refusals of an agent that can't change the roster, though another voter may.
@@ -170,15 +147,15 @@ var unable = []election.Denial{election.DeniedBarred, election.DeniedNoMajority,
 // able to do it.
 var unchanged = []string{api.CodeNotFound, api.CodeNoQuorum, api.CodeForbidden, api.CodeNotVoter}
 
-// revised reports a change of the roster that this agent refused. If another voter may be able to
-// make it, the voters are asked, one after another, until one does or refuses for good.
-func (s *Server) revised(w http.ResponseWriter, r *http.Request, refused *election.Refusal, request, answered any) {
-	own := words.Refusal(refused)
+// reviseElsewhere is for a change of the roster that this agent refused. If another voter may be able
+// to make it, the voters are asked, one after another, until one does or refuses for good.
+func (s *Server) reviseElsewhere(r *http.Request, why *election.Refusal, request any) (any, error) {
+	own := words.Refusal(why)
+	first := own.Message
 	v, cancels := request.(api.VotersRequest)
-	cancels = cancels && v.Cancel && refused.Why == election.DeniedNoChange // perhaps one that waits at another agent
-	if !cancels && !slices.Contains(unable, refused.Why) || v.Restore || !s.mayForward(r) {
-		refuse(w, own)
-		return
+	cancels = cancels && v.Cancel && why.Why == election.DeniedNoChange // perhaps one that waits at another agent
+	if !cancels && !slices.Contains(unable, why.Why) || v.Restore || !s.mayForward(r) {
+		return nil, own
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.rosterTime()+forwardSlack)
 	defer cancel()
@@ -187,32 +164,22 @@ func (s *Server) revised(w http.ResponseWriter, r *http.Request, refused *electi
 		if !p.Connected[voter.Peer] {
 			continue
 		}
-		a, err := s.pass(ctx, r, voter.Peer, request)
-		var failed api.Error
+		var answered json.RawMessage
+		err := s.others.pass(ctx, r, voter.Peer, request, &answered)
+		refused, ok := errors.AsType[*api.ErrorDetail](err)
 		switch {
-		case errors.Is(err, forward.ErrNotSent):
-			continue
-		case err != nil:
-			fail(w, http.StatusServiceUnavailable, api.ErrorDetail{Code: api.CodeUnavailable, Message: own.Message +
-				"; agent " + voter.Name + " was asked to do it, and may have done it: " + err.Error()})
-			return
-		case a.Status == http.StatusOK && json.Unmarshal(a.Body, answered) == nil:
-			answer(w, answered)
-			return
-		case json.Unmarshal(a.Body, &failed) != nil || failed.Err.Code == "":
-			continue // it is too busy
-		}
-		same := failed.Err.Message == words.Refusal(refused).Message
-		failed.Err.Message = "agent " + voter.Name + ": " + failed.Err.Message
-		if !slices.Contains(unchanged, failed.Err.Code) {
-			fail(w, int(a.Status), failed.Err)
-			return
-		}
-		if !same {
-			own.Message += "; " + failed.Err.Message
+		case err == nil:
+			return answered, nil
+		case errors.Is(err, forward.ErrNotSent), errors.Is(err, errTooBusy):
+		case !ok:
+			return nil, refusal(api.CodeUnavailable, own.Message+"; agent "+voter.Name+" was asked to do it, and may have done it: "+err.Error())
+		case !slices.Contains(unchanged, refused.Code):
+			return nil, refusal(refused.Code, "agent "+voter.Name+": "+refused.Message)
+		case refused.Message != first:
+			own.Message += "; agent " + voter.Name + ": " + refused.Message
 		}
 	}
-	refuse(w, own)
+	return nil, own
 }
 
 // callerWords describes the caller for another agent's log and history; see callerOf.
@@ -242,26 +209,26 @@ func callerOf(text, host string) *api.Caller {
 
 // agents answers about every agent, each asked for itself. To another agent it answers only
 // about this one.
-func (s *Server) agents(w http.ResponseWriter, r *http.Request) {
-	if !isForwarded(r) && !s.mayAsk(w, r, 1) {
-		return
-	}
-	all := []api.AgentReport{s.others.reportOwn(r.Context())}
-	back := r.URL.RawQuery == dialBack
-	if from, ok := passedBy(r); ok && back {
-		all[0].Dials = s.others.dials(r.Context(), from)
-	}
-	if !isForwarded(r) {
-		var pinging sync.WaitGroup
+func (s *Server) agents(r *http.Request) (any, error) {
+	own, back := s.others.reportOwn(r.Context()), r.URL.RawQuery == dialBack
+	if from, ok := passedBy(r); ok {
 		if back {
-			pinging.Go(func() { all[0].Dials = s.others.pingAll() })
+			own.Dials = s.others.dials(r.Context(), from)
 		}
-		others := s.others.reportOthers(r.Context(), back)
-		pinging.Wait()
-		all = append(all, others...)
-		slices.SortFunc(all, func(a, b api.AgentReport) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+		return api.Agents{Agents: []api.AgentReport{own}}, nil
 	}
-	answer(w, api.Agents{Agents: all})
+	if err := s.mayAsk(r, 1); err != nil {
+		return nil, err
+	}
+	var pinging sync.WaitGroup
+	if back {
+		pinging.Go(func() { own.Dials = s.others.pingAll() })
+	}
+	all := s.others.reportOthers(r.Context(), back)
+	pinging.Wait()
+	all = append(all, own)
+	slices.SortFunc(all, func(a, b api.AgentReport) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return api.Agents{Agents: all}, nil
 }
 
 // others asks the other agents, and answers them about this one.
@@ -288,44 +255,37 @@ func (o others) reportOthers(ctx context.Context, back bool) []api.AgentReport {
 	if back {
 		path += "?" + dialBack
 	}
-	var reports []api.AgentReport
-	o.askOthers(ctx, election.Call{Method: http.MethodGet, Path: path}, func(m membership.Member, a *election.CallAnswer) {
+	return askOthers(ctx, o, election.Call{Method: http.MethodGet, Path: path}, func(m membership.Member, its *api.AgentReport) api.AgentReport {
 		report := api.AgentReport{Version: m.Version, Draining: m.Draining, Warnings: []api.Warning{}, Keys: []api.Key{}}
-		var its api.Agents
-		if a != nil && json.Unmarshal(a.Body, &its) == nil && len(its.Agents) == 1 {
-			report = its.Agents[0]
+		if its != nil {
+			report = *its
 		}
 		report.Name, report.ID = m.Name, string(m.Peer) // as the connection proves
-		reports = append(reports, report)
+		return report
 	})
-	return reports
 }
 
-// askOthers makes a call at all other agents that are known. take is called once for each of them,
-// one after another, with the answer; nil: it answered with an error, or not at all.
-func (o others) askOthers(ctx context.Context, c election.Call, take func(membership.Member, *election.CallAnswer)) {
+// askOthers asks all other agents that are known about themselves, each by the same call. know takes
+// what one has answered; nil: an error, or nothing.
+func askOthers[A any](ctx context.Context, o others, c election.Call, know func(membership.Member, *A) A) []A {
 	p := o.Picture()
+	members := slices.DeleteFunc(append(slices.Clone(p.View.Members), p.absent()...), func(m membership.Member) bool { return m.Peer == o.Self.Peer })
+	all := make([]A, len(members))
 	var asking sync.WaitGroup
-	var taking sync.Mutex
-	for _, m := range append(slices.Clone(p.View.Members), p.absent()...) {
-		if m.Peer == o.Self.Peer {
-			continue
-		}
+	for i, m := range members {
 		asking.Go(func() {
-			var answered *election.CallAnswer
-			if o.Other != nil {
-				ctx, cancel := context.WithTimeout(ctx, agentTime+forwardSlack)
-				defer cancel()
-				if a, err := o.Other.Call(ctx, m.Peer, c); err == nil && a.Status == http.StatusOK {
-					answered = &a
-				}
+			ctx, cancel := context.WithTimeout(ctx, agentTime+forwardSlack)
+			defer cancel()
+			var its struct{ Agents []A }
+			if o.Other == nil || o.call(ctx, m.Peer, c, nil, &its) != nil || len(its.Agents) != 1 {
+				all[i] = know(m, nil)
+				return
 			}
-			taking.Lock()
-			defer taking.Unlock()
-			take(m, answered)
+			all[i] = know(m, &its.Agents[0])
 		})
 	}
 	asking.Wait()
+	return all
 }
 
 type recorder struct {

@@ -64,48 +64,32 @@ type keyChanges struct {
 	turn     turn
 }
 
-func (k *keyChanges) keys(w http.ResponseWriter, _ *http.Request) {
-	answer(w, api.Keys{Keys: k.Keyring.Keys()})
-}
+func (k *keyChanges) keys(*http.Request) (any, error) { return api.Keys{Keys: k.Keyring.Keys()}, nil }
 
-func (k *keyChanges) changeKeys(w http.ResponseWriter, r *http.Request) {
-	var request api.KeysRequest
-	if !body(w, r, &request) {
-		return
-	}
-	from, passed := passedBy(r)
-	bad := ""
-	switch {
-	case request.Rotate && passed:
-		bad = "another agent can't have this one rotate the keys: run the command here"
-	case request.Rotate && request.Add+request.Use+request.Remove != "":
-		bad = `"rotate" goes with "without" and "force" only`
-	case !request.Rotate && len(request.Without) > 0:
-		bad = `"without" goes with "rotate":true only`
-	}
-	if bad != "" {
-		badRequest(w, bad)
-		return
-	}
-	if request.Rotate {
-		k.rotate(w, r, request)
-		return
+func (k *keyChanges) changeKeys(c *call[api.KeysRequest]) (any, error) {
+	from, passed := passedBy(c.Request)
+	switch q := c.body; {
+	case q.Rotate && passed:
+		return nil, badRequest("another agent can't have this one rotate the keys: run the command here")
+	case q.Rotate && q.Add+q.Use+q.Remove != "":
+		return nil, badRequest(`"rotate" goes with "without" and "force" only`)
+	case !q.Rotate && len(q.Without) > 0:
+		return nil, badRequest(`"without" goes with "rotate":true only`)
+	case q.Rotate:
+		return k.rotate(c.Request, q)
 	}
 	if !k.takeTurn(from) {
-		refuse(w, keysBusy())
-		return
+		return nil, keysBusy()
 	}
-	if request.Use != "" && !passed && !request.Force {
-		if refused := k.lacking(r.Context(), request.Use); refused != nil {
-			refuse(w, refused)
-			return
+	if c.body.Use != "" && !passed && !c.body.Force {
+		if err := k.lacking(c.Context(), c.body.Use); err != nil {
+			return nil, err
 		}
 	}
-	if refused := k.Keyring.ChangeKeys(request); refused != nil {
-		refuse(w, refused)
-		return
+	if refused := k.Keyring.ChangeKeys(c.body); refused != nil {
+		return nil, refused
 	}
-	k.keys(w, r)
+	return k.keys(c.Request)
 }
 
 // takeTurn reports whether an agent may change the keys now. With a single key there is no
@@ -117,13 +101,13 @@ func (k *keyChanges) takeTurn(by election.PeerID) bool {
 	return k.turn.take(by, k.Clock())
 }
 
-func keysBusy() *api.ErrorDetail {
-	return &api.ErrorDetail{Code: api.CodeBusy, Message: "another agent is changing the keys of this one, or did so a moment ago: try again in " + turnTime.String()}
+func keysBusy() error {
+	return refusal(api.CodeBusy, "another agent is changing the keys of this one, or did so a moment ago: try again in "+turnTime.String())
 }
 
 // lacking refuses to use a key that a member lacks, or may lack: it would be cut off. A key
 // that this agent uses already, or does not have, is left to the keyring.
-func (k *keyChanges) lacking(ctx context.Context, print string) *api.ErrorDetail {
+func (k *keyChanges) lacking(ctx context.Context, print string) error {
 	isIt := func(k api.Key) bool { return k.Fingerprint == print }
 	if k.Other == nil || slices.IndexFunc(k.Keyring.Keys(), isIt) <= 0 {
 		return nil
@@ -147,8 +131,8 @@ func (k *keyChanges) lacking(ctx context.Context, print string) *api.ErrorDetail
 	if why == nil {
 		return nil
 	}
-	return &api.ErrorDetail{Code: api.CodeKeyMissing, Message: strings.Join(why, "; ") +
-		". An agent without the key in use is cut off: add the key there first, or use it all the same with --force (\"force\":true)"}
+	return refusal(api.CodeKeyMissing, strings.Join(why, "; ")+
+		". An agent without the key in use is cut off: add the key there first, or use it all the same with --force (\"force\":true)")
 }
 
 func names(list []string) string {

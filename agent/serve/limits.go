@@ -82,7 +82,7 @@ func newWatches(files int) *door.Places[uint32] {
 }
 
 // begin counts one more watch of the user, or returns why the user may have no more.
-func (h watching) begin(uid uint32, favoured bool) *api.ErrorDetail {
+func (h watching) begin(uid uint32, favoured bool) error {
 	share := Bound(maxWatches, h.Files) / sharing
 	if favoured {
 		share = 0
@@ -91,7 +91,7 @@ func (h watching) begin(uid uint32, favoured bool) *api.ErrorDetail {
 	case nil:
 		return nil
 	case door.ErrShare:
-		return &api.ErrorDetail{Code: api.CodeBusy, Message: "user " + access.UserName(uid) + " has as many watches of this agent as one user may: end some of them"}
+		return refusal(api.CodeBusy, "user "+access.UserName(uid)+" has as many watches of this agent as one user may: end some of them")
 	}
-	return &api.ErrorDetail{Code: api.CodeBusy, Message: "this agent has as many watches as it serves: end some of them"}
+	return refusal(api.CodeBusy, "this agent has as many watches as it serves: end some of them")
 }

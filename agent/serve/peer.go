@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 
@@ -27,19 +26,30 @@ func caller(r *http.Request) (socket.Peer, bool) {
 	return p, ok
 }
 
-// may reports whether the caller has the right, and answers if not. Some rights are granted
-// for one election: then the election must be the given one.
-func (c *Config) may(w http.ResponseWriter, r *http.Request, right access.Right, election string) bool {
+// may returns why the caller does not have the right. Some rights are granted for one election:
+// then the election must be the given one.
+func (c *Config) may(r *http.Request, right access.Right, election string) error {
 	p, ok := caller(r)
-	var err error
 	switch {
+	case isForwarded(r):
+		return c.fromVoter(r)
 	case !ok || c.Access == nil:
-		err = errors.New("changes are accepted only from processes of this host, over the Unix socket")
-	default:
-		err = c.Access.May(p.Who, right, election)
+		return refusal(api.CodeForbidden, "changes are accepted only from processes of this host, over the Unix socket")
+	case right == anybody:
+		return nil
 	}
-	if err != nil {
-		fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: err.Error()})
+	if err := c.Access.May(p.Who, right, election); err != nil {
+		return refusal(api.CodeForbidden, err.Error())
 	}
-	return err == nil
+	return nil
+}
+
+// fromVoter returns why a request that another agent forwards is not accepted.
+func (c *Config) fromVoter(r *http.Request) error {
+	from, passed := passedBy(r)
+	if p := c.Picture(); passed && !p.Status.Roster.Has(from) {
+		return refusal(api.CodeForbidden, "changes are accepted only from agents that are voters, and "+
+			p.name(from)+" is not one: run the command on the host of a voter")
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -18,12 +19,9 @@ type probes struct{ *Config }
 // leads answers load balancers: 200 if this agent leads, else 503. The body is the leader's
 // name, if there is a leader.
 func (h probes) leads(w http.ResponseWriter, r *http.Request) {
-	of := r.URL.Query().Get("election")
-	if of == "" {
-		of = string(election.Default)
-	}
-	name, ok := validName(w, of)
-	if !ok {
+	name, err := validName(cmp.Or(r.URL.Query().Get("election"), string(election.Default)))
+	if err != nil {
+		refuse(w, err)
 		return
 	}
 	p := h.Picture()
@@ -89,8 +87,8 @@ func (h hostNames) only(next http.Handler) http.Handler {
 		case slices.Contains(probePaths, r.URL.Path):
 			w = silent{w}
 		default:
-			fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: "this listener does not accept the host name " + clip(r.Host) +
-				": use an IP address or localhost, or add the name to http-hosts in the agent's configuration"})
+			refuse(w, refusal(api.CodeForbidden, "this listener does not accept the host name "+clip(r.Host)+
+				": use an IP address or localhost, or add the name to http-hosts in the agent's configuration"))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -35,7 +35,7 @@ func newQuestions() *questions {
 
 // ask counts n questions of a user, or returns why they can't be asked now. A favoured user is
 // limited only by what all users together may ask.
-func (q *questions) ask(now election.Instant, uid uint32, favoured bool, n int) *api.ErrorDetail {
+func (q *questions) ask(now election.Instant, uid uint32, favoured bool, n int) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if own := q.of.Left(now, uid); !favoured && own < float64(n) {
@@ -52,22 +52,16 @@ func (q *questions) ask(now election.Instant, uid uint32, favoured bool, n int) 
 	return nil
 }
 
-func tooOften(who string, seconds float64) *api.ErrorDetail {
+func tooOften(who string, seconds float64) error {
 	wait := time.Duration(math.Ceil(seconds*100)) * 10 * time.Millisecond
-	return &api.ErrorDetail{Code: api.CodeBusy, Message: fmt.Sprintf(
-		"%s: ask again in %s, or what this agent answers by itself (without consistency=quorum)", who, wait)}
+	return refusal(api.CodeBusy, fmt.Sprintf("%s: ask again in %s, or what this agent answers by itself (without consistency=quorum)", who, wait))
 }
 
-// mayAsk counts n questions of the caller. If they are too many, it answers and returns false.
-func (s *Server) mayAsk(w http.ResponseWriter, r *http.Request, n int) bool {
+// mayAsk counts n questions of the caller, or returns why they are too many.
+func (s *Server) mayAsk(r *http.Request, n int) error {
 	p, named := caller(r)
 	if !named {
 		p.UID = overTCP
 	}
-	if full := s.questions.ask(s.Clock(), p.UID, named && s.own(p.UID), n); full != nil {
-		w.Header().Set("Retry-After", "1")
-		refuse(w, full)
-		return false
-	}
-	return true
+	return s.questions.ask(s.Clock(), p.UID, named && s.own(p.UID), n)
 }

@@ -10,14 +10,11 @@ import (
 	"sync"
 
 	"github.com/doyen-election/doyen/agent/history"
-	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
 
-func (s *Server) agent(w http.ResponseWriter, _ *http.Request) {
-	answer(w, s.describe(s.Picture()))
-}
+func (s *Server) agent(*http.Request) (any, error) { return s.describe(s.Picture()), nil }
 
 // describe returns the answer to GET /v1/agent.
 func (s *Server) describe(p *Picture) api.Agent {
@@ -33,63 +30,52 @@ func (s *Server) describe(p *Picture) api.Agent {
 	}
 }
 
-func (s *Server) members(w http.ResponseWriter, _ *http.Request) {
-	answer(w, api.Members{Members: s.Picture().Members()})
+func (s *Server) members(*http.Request) (any, error) {
+	return api.Members{Members: s.Picture().Members()}, nil
 }
 
-func (s *Server) elections(w http.ResponseWriter, r *http.Request) {
-	quorum, ok := consistency(w, r)
-	switch {
-	case !ok:
-	case quorum:
-		s.allConfirmed(w, r)
-	default:
-		answer(w, api.Elections{Elections: s.Picture().Elections(s.Clock(), s.Hub.Index)})
+func (s *Server) elections(r *http.Request) (any, error) {
+	quorum, err := consistency(r)
+	if quorum {
+		return s.allConfirmed(r)
 	}
+	return api.Elections{Elections: s.Picture().Elections(s.Clock(), s.Hub.Index)}, err
 }
 
-func (s *Server) election(w http.ResponseWriter, r *http.Request) {
-	name, ok := name(w, r)
-	if !ok {
-		return
+func (s *Server) election(r *http.Request) (any, error) {
+	name, err := name(r)
+	if err != nil {
+		return nil, err
 	}
 	p := s.Picture()
 	c, exists := p.contest(name)
 	if !exists {
-		unknownElection(w, name)
-		return
+		return nil, unknownElection(name)
 	}
-	quorum, ok := consistency(w, r)
-	switch {
-	case !ok:
-	case quorum && !s.mayAsk(w, r, 1):
-	case quorum:
-		ctx, cancel := context.WithTimeout(r.Context(), 2*s.lease())
-		defer cancel()
-		e, err := s.confirmed(ctx, name)
-		if err != nil {
-			refused(w, err)
-			return
-		}
-		answer(w, e)
-	default:
-		answer(w, p.Election(c, s.Clock(), s.Hub.Index(string(name))))
+	quorum, err := consistency(r)
+	if quorum {
+		err = s.mayAsk(r, 1)
 	}
+	if err != nil || !quorum {
+		return p.Election(c, s.Clock(), s.Hub.Index(string(name))), err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 2*s.lease())
+	defer cancel()
+	return s.confirmed(ctx, name)
 }
 
 // consistency reports whether the request wants a majority to be asked first.
-func consistency(w http.ResponseWriter, r *http.Request) (quorum, ok bool) {
+func consistency(r *http.Request) (quorum bool, err error) {
 	if r.URL.RawQuery == "" {
-		return false, true
+		return false, nil
 	}
 	switch r.URL.Query().Get("consistency") {
 	case "":
-		return false, true
+		return false, nil
 	case "quorum":
-		return true, true
+		return true, nil
 	}
-	badRequest(w, "consistency must be quorum, or be omitted")
-	return false, false
+	return false, badRequest("consistency must be quorum, or be omitted")
 }
 
 // maxConfirmed bounds the elections that one call asks a majority about: each is a separate
@@ -98,15 +84,14 @@ const maxConfirmed = 32
 
 // allConfirmed asks a majority about each election before it answers. Only one call at a time
 // does so, which leaves room for questions about single elections.
-func (s *Server) allConfirmed(w http.ResponseWriter, r *http.Request) {
+func (s *Server) allConfirmed(r *http.Request) (any, error) {
 	contests := s.Picture().contests()
 	if len(contests) > maxConfirmed {
-		badRequest(w, fmt.Sprintf(
+		return nil, badRequest(fmt.Sprintf(
 			"consistency=quorum works for at most %d elections at once, and there are %d: ask for each by its name", maxConfirmed, len(contests)))
-		return
 	}
-	if !s.mayAsk(w, r, len(contests)) {
-		return
+	if err := s.mayAsk(r, len(contests)); err != nil {
+		return nil, err
 	}
 	all, giveUp := context.WithCancelCause(r.Context())
 	defer giveUp(nil)
@@ -116,26 +101,20 @@ func (s *Server) allConfirmed(w http.ResponseWriter, r *http.Request) {
 	case s.confirming <- struct{}{}:
 		defer func() { <-s.confirming }()
 	case <-ctx.Done():
-		refuse(w, &api.ErrorDetail{Code: api.CodeBusy, Message: "too many requests ask about all elections; ask again"})
-		return
+		return nil, refusal(api.CodeBusy, "too many requests ask about all elections; ask again")
 	}
 	elections := make([]api.Election, len(contests))
 	var asked sync.WaitGroup
 	for i, c := range contests {
 		asked.Go(func() {
-			e, err := s.confirmed(ctx, c.Election)
-			if err != nil {
+			var err error
+			if elections[i], err = s.confirmed(ctx, c.Election); err != nil {
 				giveUp(about(c.Election, err))
 			}
-			elections[i] = e
 		})
 	}
 	asked.Wait()
-	if err := context.Cause(all); err != nil {
-		refused(w, err)
-		return
-	}
-	answer(w, api.Elections{Elections: elections})
+	return api.Elections{Elections: elections}, context.Cause(all)
 }
 
 // about adds to an error the election that it is about.
@@ -149,14 +128,11 @@ func about(name election.Name, err error) error {
 // confirmed asks a majority of the voters who leads. If they can't be asked, or do not agree,
 // the error is an *api.ErrorDetail.
 func (s *Server) confirmed(ctx context.Context, name election.Name) (api.Election, error) {
-	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
+	reply, err := s.ask(ctx, func(id election.RequestID) election.Input {
 		return election.Inquire{Election: name, Request: id}
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return api.Election{}, err
-	case reply.Refusal != nil:
-		return api.Election{}, words.Refusal(reply.Refusal)
 	}
 	if err := s.awaitTerm(ctx, name, reply.Leader.Term); err != nil {
 		return api.Election{}, err
@@ -189,22 +165,20 @@ const defaultHistory = 100
 
 // history answers GET /v1/history?election=&limit=. An election that never had a
 // candidate has an empty history, which is not an error.
-func (s *Server) history(w http.ResponseWriter, r *http.Request) {
+func (s *Server) history(r *http.Request) (any, error) {
 	query := r.URL.Query()
-	of := query.Get("election")
+	of, limit := query.Get("election"), defaultHistory
 	if of != "" {
-		if _, ok := validName(w, of); !ok {
-			return
+		if _, err := validName(of); err != nil {
+			return nil, err
 		}
 	}
-	limit := defaultHistory
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > history.MaxListed {
-			badRequest(w, "limit must be an integer from 1 to "+strconv.Itoa(history.MaxListed))
-			return
+			return nil, badRequest("limit must be an integer from 1 to " + strconv.Itoa(history.MaxListed))
 		}
 		limit = n
 	}
-	answer(w, api.History{History: s.History(of, limit)})
+	return api.History{History: s.History(of, limit)}, nil
 }

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -37,55 +36,52 @@ type keyStep struct {
 }
 
 // rotate carries out a rotation. It goes on when its caller goes away: half of one helps nobody.
-func (k *keyChanges) rotate(w http.ResponseWriter, r *http.Request, request api.KeysRequest) {
+func (k *keyChanges) rotate(r *http.Request, request api.KeysRequest) (any, error) {
 	if !k.rotating.TryLock() {
-		refuse(w, &api.ErrorDetail{Code: api.CodeBusy, Message: "this agent is rotating the keys already"})
-		return
+		return nil, refusal(api.CodeBusy, "this agent is rotating the keys already")
 	}
 	defer k.rotating.Unlock()
 	if !k.takeTurn(k.Self.Peer) {
-		refuse(w, keysBusy())
-		return
+		return nil, keysBusy()
 	}
 	defer k.turn.giveBack()
 	n := &rotation{keyChanges: k, without: request.Without, caller: callerWords(r), old: map[election.PeerID][]api.Key{}}
-	refused := n.prepare(request.Force)
-	for _, step := range []func() *api.ErrorDetail{n.accept, n.use, n.drop} {
-		if refused == nil {
-			refused = step()
+	err := n.prepare(request.Force)
+	for _, step := range []func() error{n.accept, n.use, n.drop} {
+		if err == nil {
+			err = step()
 		}
 	}
-	if refused != nil {
-		refuse(w, refused)
-		return
+	if err != nil {
+		return nil, err
 	}
 	k.Logger.Info("cluster keys rotated", "in_use", n.print, "agents", 1+len(n.agents), "without", names(n.keyless()))
-	answer(w, api.Keys{Keys: k.Keyring.Keys(), Message: n.outcome()})
+	return api.Keys{Keys: k.Keyring.Keys(), Message: n.outcome()}, nil
 }
 
 // prepare finds the agents that are to have the key, or returns why the key can't be rotated.
-func (n *rotation) prepare(force bool) *api.ErrorDetail {
+func (n *rotation) prepare(force bool) error {
 	p := n.Picture()
 	if len(n.Keyring.Keys()) == 0 {
-		return &api.ErrorDetail{Code: api.CodeBadRequest, Message: "this agent runs without a cluster key: start all agents with --key-file"}
+		return refusal(api.CodeBadRequest, "this agent runs without a cluster key: start all agents with --key-file")
 	}
 	for _, name := range n.without {
 		if name == n.Name {
-			return &api.ErrorDetail{Code: api.CodeBadRequest, Message: "this agent makes the key: run the command on an agent that keeps it"}
+			return refusal(api.CodeBadRequest, "this agent makes the key: run the command on an agent that keeps it")
 		}
 		if !p.knows(name) {
-			return &api.ErrorDetail{Code: api.CodeNotFound, Message: "no agent of the cluster is named " + clip(name) + ": nothing was changed"}
+			return refusal(api.CodeNotFound, "no agent of the cluster is named "+clip(name)+": nothing was changed")
 		}
 	}
 	if p.leaving(n.Self.Peer) {
-		return &api.ErrorDetail{Code: api.CodeBusy, Message: "a change of the voters removes this agent: run the command on another voter"}
+		return refusal(api.CodeBusy, "a change of the voters removes this agent: run the command on another voter")
 	}
 	members, absent := n.members(p)
 	if len(members) > 0 && !p.Status.Quorum.Enabled {
-		return &api.ErrorDetail{Code: api.CodeNoQuorum, Message: words.NoVoters + ", and agents accept keys only from voters: use `doyen keys add`, `use` and `remove` on each host"}
+		return refusal(api.CodeNoQuorum, words.NoVoters+", and agents accept keys only from voters: use `doyen keys add`, `use` and `remove` on each host")
 	}
 	if len(members) > 0 && (n.Other == nil || !p.Status.Roster.Has(n.Self.Peer)) {
-		return &api.ErrorDetail{Code: api.CodeNotVoter, Message: "this agent is not a voter, and others accept keys only from voters: run the command on the host of a voter"}
+		return refusal(api.CodeNotVoter, "this agent is not a voter, and others accept keys only from voters: run the command on the host of a voter")
 	}
 	found := n.each(members, func(ctx context.Context, m membership.Member) error {
 		_, err := n.call(ctx, m, http.MethodGet, nil)
@@ -104,8 +100,8 @@ func (n *rotation) prepare(force bool) *api.ErrorDetail {
 		problems = append(problems, m.Name+" (not connected to gossip)")
 	}
 	if len(problems) > 0 && !force {
-		return &api.ErrorDetail{Code: api.CodeKeyMissing, Message: "nothing was changed: agents that can't be reached would be cut off: " + names(problems) +
-			". Start or repair them, name them in --without (\"without\":[…]), or go on with --force (\"force\":true)"}
+		return refusal(api.CodeKeyMissing, "nothing was changed: agents that can't be reached would be cut off: "+names(problems)+
+			". Start or repair them, name them in --without (\"without\":[…]), or go on with --force (\"force\":true)")
 	}
 	return nil
 }
@@ -124,11 +120,11 @@ func (n *rotation) excluded(p *Picture, m membership.Member) bool {
 }
 
 // accept has all agents accept the new key. If one does not, the key is taken back.
-func (n *rotation) accept() *api.ErrorDetail {
+func (n *rotation) accept() error {
 	n.key, n.print = n.Keyring.NewKey()
 	add := api.KeysRequest{Add: n.key}
 	if refused := n.Keyring.ChangeKeys(add); refused != nil {
-		return &api.ErrorDetail{Code: refused.Code, Message: "nothing was changed: this agent does not accept a new key: " + refused.Message}
+		return refusal(refused.Code, "nothing was changed: this agent does not accept a new key: "+refused.Message)
 	}
 	step := n.each(n.agents, func(ctx context.Context, m membership.Member) error {
 		if p := n.Picture(); n.excluded(p, m) {
@@ -143,7 +139,7 @@ func (n *rotation) accept() *api.ErrorDetail {
 	}
 	back := n.each(n.agents, func(ctx context.Context, m membership.Member) error {
 		_, err := n.call(ctx, m, http.MethodPost, api.KeysRequest{Remove: n.print})
-		if refused, ok := errors.AsType[*keyRefusal](err); ok && refused.Code == api.CodeNotFound {
+		if refused, ok := errors.AsType[*api.ErrorDetail](err); ok && refused.Code == api.CodeNotFound {
 			return nil // it does not have the key
 		}
 		return err
@@ -154,11 +150,11 @@ func (n *rotation) accept() *api.ErrorDetail {
 	} else {
 		message += ". It could not be taken back from " + names(back.failed) + ": no agent uses it, so this does no harm; `doyen keys remove " + n.print + "` there removes it"
 	}
-	return &api.ErrorDetail{Code: api.CodeNotConfirmed, Message: message + ". Nobody is cut off. Correct that and run the command again"}
+	return refusal(api.CodeNotConfirmed, message+". Nobody is cut off. Correct that and run the command again")
 }
 
 // use has all agents encrypt with the new key, which all of them accept.
-func (n *rotation) use() *api.ErrorDetail {
+func (n *rotation) use() error {
 	step := keyStep{}
 	if n.check(&step); len(step.failed) == 0 {
 		step = n.each(n.agents, func(ctx context.Context, m membership.Member) error {
@@ -176,14 +172,14 @@ func (n *rotation) use() *api.ErrorDetail {
 	if len(step.done) > 0 {
 		by = names(step.done)
 	}
-	return &api.ErrorDetail{Code: api.CodeNotConfirmed, Message: "the rotation stopped half-way: " + names(step.failed) + ". The new key " + n.print +
-		" is used by " + by + ", and accepted by all of them; the old keys are accepted too, so nobody is cut off, and anyone who has an old key can still join. " +
-		"Correct that and run the command again: it goes on with another new key"}
+	return refusal(api.CodeNotConfirmed, "the rotation stopped half-way: "+names(step.failed)+". The new key "+n.print+
+		" is used by "+by+", and accepted by all of them; the old keys are accepted too, so nobody is cut off, and anyone who has an old key can still join. "+
+		"Correct that and run the command again: it goes on with another new key")
 }
 
 // drop has all agents drop the old keys, since all of them use the new one. A key that another
 // rotation gives to an agent meanwhile stays.
-func (n *rotation) drop() *api.ErrorDetail {
+func (n *rotation) drop() error {
 	step := keyStep{}
 	if n.check(&step); len(step.failed) == 0 {
 		own := n.Keyring.Keys()
@@ -199,8 +195,8 @@ func (n *rotation) drop() *api.ErrorDetail {
 	if len(step.failed) == 0 {
 		return nil
 	}
-	return &api.ErrorDetail{Code: api.CodeNotConfirmed, Message: "all agents use the new key " + n.print + ", but the old keys were not dropped everywhere: " + names(step.failed) +
-		". Nobody of those that have the new key is cut off, and anyone who has an old key can still join those agents. Correct that and run the command again, or `doyen keys remove` there"}
+	return refusal(api.CodeNotConfirmed, "all agents use the new key "+n.print+", but the old keys were not dropped everywhere: "+names(step.failed)+
+		". Nobody of those that have the new key is cut off, and anyone who has an old key can still join those agents. Correct that and run the command again, or `doyen keys remove` there")
 }
 
 // remove removes all keys but the new one, by the given way to change the keys of an agent.
@@ -219,7 +215,7 @@ func (n *rotation) remove(keys []api.Key, change func(api.KeysRequest) error) er
 func (n *rotation) here(change api.KeysRequest) func() error {
 	return func() error {
 		if refused := n.Keyring.ChangeKeys(change); refused != nil {
-			return &keyRefusal{*refused}
+			return refused
 		}
 		return nil
 	}
@@ -265,37 +261,14 @@ func (n *rotation) each(agents []membership.Member, at func(context.Context, mem
 	return step
 }
 
-// keyRefusal is an agent's refusal to change its keys.
-type keyRefusal struct{ api.ErrorDetail }
-
-func (e *keyRefusal) Error() string { return e.Message }
-
 // call asks an agent for its keys, or for a change of them. The key is in the body of the call
 // alone, which travels over the authenticated and encrypted stream.
-func (n *rotation) call(ctx context.Context, m membership.Member, method string, request any) (api.Keys, error) {
-	c := election.Call{Method: method, Path: "/v1/keys", Caller: n.caller}
-	var keys api.Keys
-	if request != nil {
-		text, err := json.Marshal(request)
-		if err != nil {
-			return keys, err
-		}
-		c.Body = text
+func (n *rotation) call(ctx context.Context, m membership.Member, method string, request any) (keys api.Keys, err error) {
+	err = n.others.call(ctx, m.Peer, election.Call{Method: method, Path: "/v1/keys", Caller: n.caller}, request, &keys)
+	if refused, ok := errors.AsType[*api.ErrorDetail](err); ok && refused.Code == api.CodeNotFound && method == http.MethodGet {
+		err = errors.New("its version does not know this call: upgrade it")
 	}
-	a, err := n.Other.Call(ctx, m.Peer, c)
-	if err != nil {
-		return keys, err
-	}
-	var failed api.Error
-	switch {
-	case a.Status == http.StatusOK && json.Unmarshal(a.Body, &keys) == nil:
-		return keys, nil
-	case a.Status == http.StatusNotFound && method == http.MethodGet:
-		return keys, errors.New("its version does not know this call: upgrade it")
-	case json.Unmarshal(a.Body, &failed) == nil && failed.Err.Code != "":
-		return keys, &keyRefusal{failed.Err}
-	}
-	return keys, errors.New("it is too busy")
+	return keys, err
 }
 
 // keyless are the names of agents that have no key.

@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"io"
+	"maps"
 	"net"
 	"net/http"
 	"path"
@@ -36,32 +38,91 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	slices.Sort(allowed)
 	allowed = slices.Compact(allowed) // HEAD may have its own handler too
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	fail(w, http.StatusMethodNotAllowed, api.ErrorDetail{Code: api.CodeBadRequest,
-		Message: clip(r.Method) + " is not allowed for " + clip(r.URL.Path) + "; use " + strings.Join(allowed, ", ")})
+	write(w, http.StatusMethodNotAllowed, api.Error{Err: api.ErrorDetail{Code: api.CodeBadRequest,
+		Message: clip(r.Method) + " is not allowed for " + clip(r.URL.Path) + "; use " + strings.Join(allowed, ", ")}})
 }
 
 func get(h http.HandlerFunc) methods { return methods{http.MethodGet: h} }
 
-// post handles a change of the agent or the cluster, for users with the right to make it.
-func (s *Server) post(h http.HandlerFunc) methods {
-	h = s.entered(h)
+// asks answers a question that changes nothing.
+func asks(about func(*http.Request) (any, error)) methods {
+	return get(func(w http.ResponseWriter, r *http.Request) {
+		body, err := about(r)
+		reply(w, body, err)
+	})
+}
+
+// votersAsk is asks, but of other agents only voters may ask.
+func (s *Server) votersAsk(about func(*http.Request) (any, error)) methods {
+	return asks(func(r *http.Request) (any, error) {
+		if err := s.fromVoter(r); err != nil {
+			return nil, err
+		}
+		return about(r)
+	})
+}
+
+// call is a request for a change: of the election that its path names, if there is one.
+type call[T any] struct {
+	*http.Request
+	w        http.ResponseWriter
+	election election.Name
+	body     T
+	then     func() // once the last answer on the connection is sent; nil: others may follow
+}
+
+// anybody is the right of every user that the kernel vouches for. The handler itself checks whose it is
+// to change that, and the name of the election.
+const anybody access.Right = ""
+
+// order handles a request for a change, in this order: the election of its path has a valid name, its
+// caller has the right to it, it is entered in the log and the history, and its body is decoded.
+// What do returns is the answer; nil: it has answered.
+func order[T any](s *Server, right access.Right, do func(*call[T]) (any, error)) methods {
 	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
-		if s.may(w, r, access.Admin, "") {
-			h(w, r)
+		began := s.Clock()
+		c := &call[T]{Request: r, w: w, election: election.Name(r.PathValue("name"))}
+		var err error
+		if c.election != "" && right != anybody {
+			_, err = name(r)
+		}
+		if err == nil {
+			err = s.may(r, right, string(c.election))
+		}
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		text, _ := io.ReadAll(r.Body)                 // in memory already, see receive
+		if right != anybody && right != access.Campaign { // programs come and go; `doyen campaigns` lists them
+			s.entered(r, text)
+		}
+		if err := decode(text, &c.body); err != nil {
+			refuse(w, err)
+			return
+		}
+		body, err := do(c)
+		if outcome, ok := body.(*api.Outcome); ok {
+			outcome.Waited = s.Clock().Sub(began).Milliseconds()
+		}
+		if c.then != nil {
+			w.Header().Set("Connection", "close")
+		}
+		if reply(w, body, err); c.then != nil {
+			_ = http.NewResponseController(w).Flush()
+			c.then()
 		}
 	}}
 }
 
-// postOf handles a change in the election of the path, for users with the right to it there.
-func (s *Server) postOf(right access.Right, h http.HandlerFunc) methods {
-	if right != access.Campaign { // programs come and go; `doyen campaigns` lists them
-		h = s.entered(h)
+// reply answers with the body, unless there is an error; nil: the handler has answered.
+func reply(w http.ResponseWriter, body any, err error) {
+	switch {
+	case err != nil:
+		refuse(w, err)
+	case body != nil:
+		answer(w, body)
 	}
-	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
-		if of, ok := name(w, r); ok && s.may(w, r, right, string(of)) {
-			h(w, r)
-		}
-	}}
 }
 
 // orEvery handles with in what names an election, and with every what names all of them.
@@ -75,21 +136,9 @@ func orEvery(in, every methods) methods {
 	}}
 }
 
-// postOwn handles a change by any user that the kernel vouches for. The handler itself checks
-// to which user the candidacy belongs.
-func (s *Server) postOwn(h http.HandlerFunc) methods {
-	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
-		if _, ok := caller(r); !ok {
-			s.may(w, r, access.Admin, "")
-			return
-		}
-		h(w, r)
-	}}
-}
-
-func (s *Server) getAndPost(read, change http.HandlerFunc) methods {
-	m := s.post(change)
-	m[http.MethodGet] = read
+// or adds the handlers of other methods.
+func (m methods) or(others methods) methods {
+	maps.Copy(m, others)
 	return m
 }
 
@@ -141,7 +190,7 @@ func readOnly(next http.Handler, watches bool, instead string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method)
 		if !reads || !watches && strings.HasSuffix(r.URL.Path, "/watch") && strings.Count(r.URL.Path, "/") > 3 { // an election may have that name
-			fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: instead})
+			refuse(w, refusal(api.CodeForbidden, instead))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -149,7 +198,7 @@ func readOnly(next http.Handler, watches bool, instead string) http.Handler {
 }
 
 func nothingThere(w http.ResponseWriter, r *http.Request) {
-	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "this API has nothing at " + clip(r.URL.Path)})
+	refuse(w, refusal(api.CodeNotFound, "this API has nothing at "+clip(r.URL.Path)))
 }
 
 // plainPath reports whether the path has its shortest form. http.ServeMux would answer any
@@ -161,30 +210,43 @@ func plainPath(p string) bool {
 
 func (s *Server) socketRoutes() *http.ServeMux {
 	mux, debugging := s.openRoutes(), debugging{&s.Config}
-	mux.Handle("/v1/agent", get(s.agent))
-	mux.Handle("/v1/agents", get(s.agents))
-	mux.Handle("/v1/members", get(s.members))
-	mux.Handle("/v1/elections", get(s.elections))
-	mux.Handle("/v1/elections/{name}", get(s.election))
+	mux.Handle("/v1/agent", asks(s.agent))
+	mux.Handle("/v1/members", asks(s.members))
+	mux.Handle("/v1/elections", asks(s.elections))
+	mux.Handle("/v1/elections/{name}", asks(s.election))
 	mux.Handle("/v1/elections/{name}/watch", get(s.watching.watch))
-	mux.Handle("/v1/elections/{name}/resign", s.postOf(access.HandOver, s.resign))
-	mux.Handle("/v1/elections/{name}/transfer", s.postOf(access.HandOver, s.transfer))
-	mux.Handle("/v1/elections/{name}/drill", methods{http.MethodGet: s.drills, http.MethodPost: s.drill})
-	mux.Handle("/v1/elections/{name}/campaign", orEvery(s.postOf(access.Campaign, s.candidacies.campaign), s.postOwn(s.candidacies.campaign)))
-	mux.Handle("/v1/campaigns", get(s.candidacies.campaigns))
-	mux.Handle("/v1/campaigns/{id}/resume", s.postOwn(s.candidacies.resume))
-	mux.Handle("/v1/campaigns/{id}/stopped", s.postOwn(s.candidacies.stopped))
-	mux.Handle("/v1/campaigns/{id}/companion", s.postOwn(s.candidacies.report))
-	mux.Handle("/v1/voters", s.getAndPost(s.voters, s.changeVoters))
-	mux.Handle("/v1/settings", s.getAndPost(s.settings, s.changeSettings))
-	mux.Handle("/v1/elections/{name}/allow", s.post(s.allow))
-	mux.Handle("/v1/history", get(s.history))
-	mux.Handle("/v1/keys", s.getAndPost(s.keyChanges.keys, s.keyChanges.changeKeys))
-	mux.Handle("/v1/drain", s.post(s.drain))
-	mux.Handle("/v1/leave", s.post(s.leave))
-	mux.Handle("/v1/restart", s.post(s.restart))
-	mux.Handle("/v1/reload", s.post(s.reload))
-	mux.Handle("/v1/log-level", s.post(debugging.logLevel))
+	mux.Handle("/v1/elections/{name}/campaign", orEvery(order(s, access.Campaign, s.candidacies.campaign), order(s, anybody, s.candidacies.campaign)))
+	mux.Handle("/v1/campaigns", asks(s.candidacies.campaigns))
+	mux.Handle("/v1/campaigns/{id}/resume", order(s, anybody, s.candidacies.resume))
+	mux.Handle("/v1/campaigns/{id}/stopped", order(s, anybody, s.candidacies.stopped))
+	mux.Handle("/v1/campaigns/{id}/companion", order(s, anybody, s.candidacies.report))
+	mux.Handle("/v1/history", asks(s.history))
+	mux.Handle("/v1/leave", order(s, access.Admin, s.leave))
+	mux.Handle("/v1/restart", order(s, access.Admin, s.restart))
+	mux.Handle("/v1/reload", order(s, access.Admin, s.reload))
+	mux.Handle("/v1/log-level", order(s, access.Admin, debugging.logLevel))
 	mux.Handle("/v1/debug/{part}", get(debugging.debug))
+	return s.sharedRoutes(mux)
+}
+
+// forwardRoutes are what other agents may ask for. Any holder of the cluster key can be an agent, but
+// operators chose the voters: only they may ask for more than what the first of these answers.
+func (s *Server) forwardRoutes() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", nothingThere)
+	return s.sharedRoutes(mux)
+}
+
+// sharedRoutes adds what an agent can also have another one do.
+func (s *Server) sharedRoutes(mux *http.ServeMux) *http.ServeMux {
+	mux.Handle("/v1/agents", asks(s.agents))
+	mux.Handle("/v1/elections/{name}/resign", order(s, access.HandOver, s.resign))
+	mux.Handle("/v1/elections/{name}/transfer", order(s, access.HandOver, s.transfer))
+	mux.Handle("/v1/elections/{name}/allow", order(s, access.Admin, s.allow))
+	mux.Handle("/v1/elections/{name}/drill", s.votersAsk(s.drills).or(order(s, anybody, s.drill)))
+	mux.Handle("/v1/drain", order(s, access.Admin, s.drain))
+	mux.Handle("/v1/voters", s.votersAsk(s.voters).or(order(s, access.Admin, s.changeVoters)))
+	mux.Handle("/v1/settings", s.votersAsk(s.settings).or(order(s, access.Admin, s.changeSettings)))
+	mux.Handle("/v1/keys", s.votersAsk(s.keyChanges.keys).or(order(s, access.Admin, s.keyChanges.changeKeys))) // its keys show whether a change will be accepted
 	return mux
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-func (s *Server) settings(w http.ResponseWriter, _ *http.Request) { answer(w, s.agreed(s.Picture())) }
+func (s *Server) settings(*http.Request) (any, error) { return s.agreed(s.Picture()), nil }
 
 // lease is the one in use.
 func (c *Config) lease() time.Duration { return cmp.Or(c.Picture().Status.Roster.Lease(), c.Lease) }
@@ -42,52 +42,36 @@ func (c *Config) agreed(p *Picture) api.Settings {
 	return out
 }
 
-func (s *Server) changeSettings(w http.ResponseWriter, r *http.Request) {
-	var request api.SettingsRequest
-	if !body(w, r, &request) {
-		return
+func (s *Server) changeSettings(c *call[api.SettingsRequest]) (any, error) {
+	switch most := election.MaxLease.Milliseconds(); {
+	case c.body == api.SettingsRequest{}:
+		return nil, badRequest(`name a setting, as {"lease_ms":2000} or {"algorithm":"ring"}`)
+	case c.body.Algorithm != "" && c.body.Algorithm != "bully" && c.body.Algorithm != "ring":
+		return nil, badRequest(`"algorithm" must be bully or ring`)
+	case c.body.LeaseMS < 0 || c.body.LeaseMS > most:
+		return nil, badRequest(fmt.Sprintf(`"lease_ms" must be between 1 and %d`, most))
 	}
-	lease := time.Duration(request.LeaseMS) * time.Millisecond
-	bad := ""
-	switch {
-	case request == api.SettingsRequest{}:
-		bad = `name a setting, as {"lease_ms":2000} or {"algorithm":"ring"}`
-	case request.Algorithm != "" && request.Algorithm != "bully" && request.Algorithm != "ring":
-		bad = `"algorithm" must be bully or ring`
-	case request.LeaseMS < 0 || request.LeaseMS > election.MaxLease.Milliseconds():
-		bad = fmt.Sprintf(`"lease_ms" must be between 1 and %d`, election.MaxLease.Milliseconds())
-	}
-	if bad != "" {
-		badRequest(w, bad)
-		return
-	}
-	revise(s, w, r, request, election.ChangeRoster{Settings: election.Settings{Algorithm: request.Algorithm, Lease: lease}}, s.agreed)
+	lease := time.Duration(c.body.LeaseMS) * time.Millisecond
+	return revise(s, c, election.ChangeRoster{Settings: election.Settings{Algorithm: c.body.Algorithm, Lease: lease}}, s.settings)
 }
 
-func (s *Server) allow(w http.ResponseWriter, r *http.Request) {
-	name, ok := name(w, r)
-	var request api.AllowRequest
-	if !ok || !body(w, r, &request) {
-		return
+func (s *Server) allow(c *call[api.AllowRequest]) (any, error) {
+	if c.body.MaxPriority < 0 || c.body.MaxPriority > election.MaxPriority {
+		return nil, badRequest(fmt.Sprintf(`"max_priority" must be between 1 and %d`, election.MaxPriority))
 	}
-	if request.MaxPriority < 0 || request.MaxPriority > election.MaxPriority {
-		badRequest(w, fmt.Sprintf(`"max_priority" must be between 1 and %d`, election.MaxPriority))
-		return
-	}
-	right := election.Right{Election: name, MaxPriority: request.MaxPriority}
+	right := election.Right{Election: c.election, MaxPriority: c.body.MaxPriority}
 	p := s.Picture()
-	for _, agent := range request.Agents {
+	for _, agent := range c.body.Agents {
 		id, known := named(p, agent)
 		if v, votes := p.Status.Roster.Named(agent); !known && votes {
 			id, known = v.Peer, true
 		}
 		if !known {
-			fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "no agent of the cluster is named " + clip(agent)})
-			return
+			return nil, refusal(api.CodeNotFound, "no agent of the cluster is named "+clip(agent))
 		}
 		right.Agents = append(right.Agents, id)
 	}
 	slices.Sort(right.Agents)
 	right.Agents = slices.Compact(right.Agents)
-	revise(s, w, r, request, election.ChangeRoster{Right: right}, s.agreed)
+	return revise(s, c, election.ChangeRoster{Right: right}, s.settings)
 }

@@ -54,12 +54,11 @@ const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nCac
 
 // run takes the connection over, and lasts as long as the candidacy: until the program closes
 // the connection or reads too slowly, or the agent stops.
-func (t *stream) run(w http.ResponseWriter) {
+func (t *stream) run(w http.ResponseWriter) error {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		t.of.Campaigns.End(t.k.ID())
-		unanswered(w, err)
-		return
+		return err
 	}
 	stop := context.AfterFunc(t.of.ctx, func() { conn.Close() }) // whatever run waits for
 	defer stop()
@@ -80,6 +79,7 @@ func (t *stream) run(w http.ResponseWriter) {
 	}
 	conn.Close()
 	<-hangup
+	return nil
 }
 
 // overhear reads what the program sends, and keeps none of it. It returns once the program has

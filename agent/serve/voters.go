@@ -21,9 +21,7 @@ const (
 
 func (c *Config) rosterTime() time.Duration { return rosterLeases*c.lease() + rosterSlack }
 
-func (s *Server) voters(w http.ResponseWriter, _ *http.Request) {
-	answer(w, s.Picture().voters(s.Clock()))
-}
+func (s *Server) voters(*http.Request) (any, error) { return s.Picture().voters(s.Clock()), nil }
 
 // voters describes the roster; before there is one, the answer is empty.
 func (p *Picture) voters(now election.Instant) api.Voters {
@@ -57,35 +55,24 @@ func (p *Picture) voters(now election.Instant) api.Voters {
 
 // changeVoters gives one change to the elector and waits until the new roster
 // is confirmed.
-func (s *Server) changeVoters(w http.ResponseWriter, r *http.Request) {
-	var request api.VotersRequest
-	if !body(w, r, &request) {
-		return
-	}
-	if request.Restore && isForwarded(r) {
-		refuse(w, &api.ErrorDetail{Code: api.CodeForbidden, Message: "an agent goes back to its former voters only when it is asked itself: run the command on its host"})
-		return
+func (s *Server) changeVoters(c *call[api.VotersRequest]) (any, error) {
+	if c.body.Restore && isForwarded(c.Request) {
+		return nil, refusal(api.CodeForbidden, "an agent goes back to its former voters only when it is asked itself: run the command on its host")
 	}
 	if !s.Picture().Status.Quorum.Enabled {
-		refuse(w, &api.ErrorDetail{Code: api.CodeNoQuorum, Message: words.NoVoters})
-		return
+		return nil, refusal(api.CodeNoQuorum, words.NoVoters)
 	}
-	change, bad := s.Picture().change(request)
+	change, bad := s.Picture().change(c.body)
 	if bad != nil {
-		status := http.StatusBadRequest
-		if bad.Code == api.CodeNotFound {
-			status = http.StatusNotFound
-		}
-		fail(w, status, *bad)
-		return
+		return nil, bad
 	}
-	revise(s, w, r, request, change, func(p *Picture) api.Voters { return p.voters(s.Clock()) })
+	return revise(s, c, change, s.voters)
 }
 
-// revise gives a change of the roster to the elector, waits until it is done, and answers with what
+// revise gives a change of the roster to the elector, waits until it is done, and returns what
 // then is agreed on.
-func revise[A any](s *Server, w http.ResponseWriter, r *http.Request, request any, change election.ChangeRoster, agreed func(*Picture) A) {
-	ctx, cancel := context.WithTimeout(r.Context(), s.rosterTime())
+func revise[T any](s *Server, c *call[T], change election.ChangeRoster, agreed func(*http.Request) (any, error)) (any, error) {
+	ctx, cancel := context.WithTimeout(c.Context(), s.rosterTime())
 	defer cancel()
 	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
 		change.Request = id
@@ -93,12 +80,11 @@ func revise[A any](s *Server, w http.ResponseWriter, r *http.Request, request an
 	})
 	switch {
 	case err != nil:
-		unanswered(w, err)
+		return nil, err
 	case reply.Refusal != nil:
-		s.revised(w, r, reply.Refusal, request, new(A))
-	default:
-		answer(w, agreed(s.Picture()))
+		return s.reviseElsewhere(c.Request, reply.Refusal, c.body)
 	}
+	return agreed(c.Request)
 }
 
 // change returns the change of a request, with its names resolved.
