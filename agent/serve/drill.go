@@ -24,8 +24,7 @@ const (
 	tryTime = 8 * time.Second
 )
 
-// drills answers about every agent, each asked for itself. To another agent it answers only about
-// this one.
+// drills answers about every agent, each asked for itself; to another agent, only about this one.
 func (s *Server) drills(r *http.Request) (any, error) {
 	name, err := name(r)
 	if err == nil && !isForwarded(r) {

@@ -112,7 +112,6 @@ func (s *Server) forward(r *http.Request, to election.PeerID, request any) (any,
 	return &outcome, nil
 }
 
-// pass has another agent answer a request.
 func (o others) pass(ctx context.Context, r *http.Request, to election.PeerID, request, answered any) error {
 	return o.call(ctx, to, election.Call{Method: r.Method, Path: r.URL.Path, Caller: callerWords(r)}, request, answered)
 }
@@ -207,8 +206,7 @@ func callerOf(text, host string) *api.Caller {
 	return by
 }
 
-// agents answers about every agent, each asked for itself. To another agent it answers only
-// about this one.
+// agents answers about every agent, each asked for itself; to another agent, only about this one.
 func (s *Server) agents(r *http.Request) (any, error) {
 	own, back := s.others.reportOwn(r.Context()), r.URL.RawQuery == dialBack
 	if from, ok := passedBy(r); ok {

@@ -160,11 +160,9 @@ func (s *Server) awaitTerm(ctx context.Context, name election.Name, term electio
 	return nil
 }
 
-// defaultHistory is how many transitions an answer has by default.
-const defaultHistory = 100
+const defaultHistory = 100 // transitions that an answer has by default
 
-// history answers GET /v1/history?election=&limit=. An election that never had a
-// candidate has an empty history, which is not an error.
+// history answers also about an election that never had a candidate: its history is empty.
 func (s *Server) history(r *http.Request) (any, error) {
 	query := r.URL.Query()
 	of, limit := query.Get("election"), defaultHistory

@@ -136,7 +136,6 @@ func orEvery(in, every methods) methods {
 	}}
 }
 
-// or adds the handlers of other methods.
 func (m methods) or(others methods) methods {
 	maps.Copy(m, others)
 	return m
