@@ -93,7 +93,7 @@ func order[T any](s *Server, right access.Right, do func(*call[T]) (any, error))
 			refuse(w, err)
 			return
 		}
-		text, _ := io.ReadAll(r.Body)                 // in memory already, see receive
+		text, _ := io.ReadAll(r.Body)                     // in memory already, see receive
 		if right != anybody && right != access.Campaign { // programs come and go; `doyen campaigns` lists them
 			s.entered(r, text)
 		}
