@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,8 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"github.com/urfave/cli/v2"
+	"time"
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/record"
@@ -21,10 +19,10 @@ import (
 )
 
 func agentCommand() command {
-	flags := []cli.Flag{
-		&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below; its keys are the names of the flags [$DOYEN_CONFIG]"},
-		&cli.BoolFlag{Name: "check-config", Usage: "validate the configuration, print it as a configuration file, start nothing", DisableDefaultText: true},
-		&cli.BoolFlag{Name: "reset-genesis", Usage: "drop a first roster that is still pending; a committed one is kept", DisableDefaultText: true},
+	flags := []flag{
+		{name: "config", usage: "YAML `FILE` with any of the settings below; its keys are the names of the flags [$DOYEN_CONFIG]"},
+		truth("check-config", "validate the configuration, print it as a configuration file, start nothing"),
+		truth("reset-genesis", "drop a first roster that is still pending; a committed one is kept"),
 	}
 	flags = append(flags, settingFlags()...)
 	return command{
@@ -40,15 +38,31 @@ func agentCommand() command {
 	}
 }
 
-func settingFlags() (flags []cli.Flag) {
+// settingFlags are the flags of the settings. All but truths take text, which settings.Setting parses: so
+// the errors are the same wherever a value comes from.
+func settingFlags() (flags []flag) {
+	defaults := settings.Default()
 	for _, s := range settings.All() {
-		flags = append(flags, flagOf(s))
+		f := flag{name: s.Name, usage: s.Help}
+		switch v := s.Field(&defaults).(type) {
+		case *bool:
+			f.truth, f.standard = true, strconv.FormatBool(*v)
+		case *[]string:
+			f.list = true
+		case *time.Duration:
+			f.standard = strings.TrimPrefix(v.String(), "0s")
+		case *string:
+			f.standard = *v
+		case *int:
+			f.standard = strconv.Itoa(*v)
+		}
+		flags = append(flags, f)
 	}
 	return flags
 }
 
 func runAgent(i *invocation) error {
-	if i.Bool("check-config") {
+	if i.isTrue("check-config") {
 		return checkConfig(i)
 	}
 	hangups := make(chan os.Signal, 1)
@@ -56,13 +70,13 @@ func runAgent(i *invocation) error {
 		signal.Notify(hangups, syscall.SIGHUP) // before the configuration is read: none is missed
 	}
 	if found, err := gather(i); err == nil {
-		found.config.Await(i.Context.Context, func(missing string) { fmt.Fprintf(i.stderr, "doyen: agent: %s\n", missing) })
+		found.config.Await(i.ctx, func(missing string) { fmt.Fprintf(i.stderr, "doyen: agent: %s\n", missing) })
 	}
 	found, config, err := configured(i)
 	if err != nil {
 		return err
 	}
-	around := agent.Process{Life: i.life, ActArgs: actArgs(i.arranged), Hangups: hangups, Reread: func() (settings.Config, error) {
+	around := agent.Process{Life: i.life, ActArgs: i.actArgs(), Hangups: hangups, Reread: func() (settings.Config, error) {
 		_, again, err := configured(i)
 		return again, err
 	}}
@@ -79,7 +93,7 @@ func runAgent(i *invocation) error {
 	}
 	i.catches() // not before: a keeper would not know of a signal that this program caught
 	defer outliveReaders()()
-	switch err := agent.Run(i.Context.Context, config, around, i.stderr); {
+	switch err := agent.Run(i.ctx, config, around, i.stderr); {
 	case errors.Is(err, agent.ErrRestart):
 		err := i.restart(around.Program)
 		if err != nil {
@@ -188,9 +202,5 @@ func printConfig(i *invocation, config settings.Config) error {
 		return err
 	}
 	values[accessKey] = policy
-	encoded, err := json.Marshal(values)
-	if err != nil {
-		return fmt.Errorf("encode the configuration: %w", err)
-	}
-	return i.printRaw(encoded)
+	return i.show(values, "")
 }

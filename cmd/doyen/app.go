@@ -2,12 +2,18 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
+	"math"
 	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
 	"time"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/keeper"
@@ -22,10 +28,9 @@ const (
 
 // shell is a command's access to the outside world.
 type shell struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
-
-	arranged []string // the command line, as the parser gets it
 
 	process bool         // the process is this command's alone: it may become another program
 	life    *keeper.Life // nil: it has no keeper
@@ -40,68 +45,46 @@ func (s *shell) catches(also ...os.Signal) {
 	}
 }
 
-// command describes one subcommand. Every one takes --socket and --output.
+// command describes one subcommand.
 type command struct {
 	name, usage, description string
 	args                     string // as the help shows them
 	min, max                 int    // how many arguments
 	words                    []string
-	flags                    []cli.Flag
+	flags                    []flag // its own
 	run                      func(*invocation) error
 }
 
 // invocation is one run of a subcommand.
 type invocation struct {
 	*shell
-	*cli.Context
+	line
+	ctx  context.Context
 	json bool   // --output json
 	body []byte // of the last answer, as it came
 }
 
-func newApp(s *shell, stdin io.Reader) *cli.App {
-	app := &cli.App{
-		Name:     "doyen",
-		HelpName: "doyen",
-		Usage:    "elect a leader among hosts with no central store",
-		Description: "`doyen agent` runs the agent of this host. The commands that show or change something ask that\n" +
-			"agent over its Unix socket.",
-		Flags:       append(commonFlags(), &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}, cli.HelpFlag),
-		Reader:      stdin,
-		Writer:      s.stdout,
-		ErrWriter:   s.stderr,
-		HideVersion: true,
-		// Only main may end the process, with the code that run returns.
-		ExitErrHandler: func(*cli.Context, error) {},
-		Action: func(c *cli.Context) error {
-			if c.Bool("version") {
-				return printVersion(&invocation{shell: s, Context: c})
-			}
-			return usage("`doyen help` lists the commands", "no command given")
-		},
+// run does what the arguments ask for and returns the exit code.
+func (s *shell) run(ctx context.Context, args []string) int {
+	l, err := parse(args)
+	if err == nil {
+		err = s.do(ctx, l)
 	}
-	for _, c := range commands() {
-		app.Commands = append(app.Commands, c.build(s))
-	}
-	app.Commands = append(app.Commands, helpCommand())
-	return app
+	return report(s.stderr, err)
 }
 
-// helpCommand replaces urfave/cli's own, which has other texts.
-func helpCommand() *cli.Command {
-	return &cli.Command{
-		Name: "help", Aliases: []string{"h"}, ArgsUsage: "[COMMAND]", HideHelp: true,
-		Usage: "list the commands, or explain one",
-		Action: func(c *cli.Context) error {
-			top := c.Lineage()[1]
-			if c.Args().Present() {
-				return cli.ShowCommandHelp(top, c.Args().First())
-			}
-			return cli.ShowAppHelp(top)
-		},
+func (s *shell) do(ctx context.Context, l line) error {
+	format := l.value("output")
+	if l.isSet("output") && format != "table" && format != "json" {
+		return usage("use table or json", "%s: unknown output format %q", l.command.name, format)
 	}
+	if l.command.name != "agent" {
+		s.catches(hangup()...)
+	}
+	return l.command.run(&invocation{shell: s, line: l, ctx: ctx, json: format == "json"})
 }
 
-// commands lists every subcommand.
+// commands lists every subcommand but help.
 func commands() []command {
 	return []command{
 		agentCommand(), actCommand(),
@@ -112,59 +95,108 @@ func commands() []command {
 	}
 }
 
-func commonFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "socket", Usage: "`PATH` of the agent's socket [$DOYEN_SOCKET]", DefaultText: client.DefaultSocket()},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: table or json", Value: "table"},
+func commonFlags() []flag {
+	return []flag{
+		{name: "socket", usage: "`PATH` of the agent's socket [$DOYEN_SOCKET]", standard: client.DefaultSocket()},
+		{name: "output", short: "o", usage: "`FORMAT` of the output: table or json", standard: "table"},
+		{name: "help", short: "h", usage: "show help", truth: true},
 	}
 }
 
+func versionFlag() flag { return truth("version", "print the version") }
+
 // allFlags are the command's own flags and those that every command takes. `doyen agent` has
 // its own --socket, a setting.
-func (c command) allFlags() []cli.Flag {
-	flags := c.flags
+func (c command) allFlags() []flag {
+	flags := slices.Clone(c.flags)
 	for _, f := range commonFlags() {
-		if !hasFlag(flags, f.Names()[0]) {
+		if find(flags, f.name) < 0 {
 			flags = append(flags, f)
 		}
 	}
 	return flags
 }
 
-func (c command) build(s *shell) *cli.Command {
-	return &cli.Command{
-		Name: c.name, Usage: c.usage, Description: c.description, ArgsUsage: c.args, Flags: c.allFlags(),
-		// Without this, `doyen leader help` would print help and not the leader of the
-		// election "help".
-		HideHelpCommand: true,
-		Action: func(ctx *cli.Context) error {
-			if err := c.checkArgs(ctx.Args().Slice()); err != nil {
+func helpCommand() command {
+	return command{
+		name: "help", args: "[COMMAND]", max: math.MaxInt,
+		usage: "list the commands, or explain one",
+		run: func(i *invocation) error {
+			if len(i.args) == 0 {
+				return i.print("%s", overview())
+			}
+			c, err := named(i.args[0])
+			if err != nil {
 				return err
 			}
-			format := ctx.String("output")
-			if format != "table" && format != "json" {
-				return usage("use table or json", "%s: unknown output format %q", c.name, format)
-			}
-			if c.name != "agent" {
-				s.catches(hangup()...)
-			}
-			return c.run(&invocation{shell: s, Context: ctx, json: format == "json"})
+			return i.print("%s", c.help())
 		},
 	}
 }
+
+func overview() string {
+	var list strings.Builder
+	w := tabwriter.NewWriter(&list, 0, 0, 2, ' ', 0)
+	for _, c := range commands() {
+		fmt.Fprintf(w, "   %s\t%s\n", c.name, c.usage)
+	}
+	fmt.Fprintf(w, "   help, h\t%s\n", helpCommand().usage)
+	w.Flush()
+	flags := commonFlags()
+	return "NAME:\n   doyen - elect a leader among hosts with no central store\n\n" +
+		"USAGE:\n   doyen [global options] command [command options]\n\n" +
+		"DESCRIPTION:\n   `doyen agent` runs the agent of this host. The commands that show or change something ask that\n" +
+		"   agent over its Unix socket.\n\n" +
+		"COMMANDS:\n" + list.String() + "\nGLOBAL OPTIONS:\n" + options(slices.Insert(flags, len(flags)-1, versionFlag()))
+}
+
+func (c command) help() string {
+	text := fmt.Sprintf("NAME:\n   doyen %s - %s\n\nUSAGE:\n   %s\n\n", c.name, c.usage, strings.TrimSpace("doyen "+c.name+" [command options] "+c.args))
+	if c.description != "" {
+		text += "DESCRIPTION:\n"
+		for l := range strings.SplitSeq(c.description, "\n") {
+			text += strings.TrimRight("   "+l, " ") + "\n"
+		}
+		text += "\n"
+	}
+	return text + "OPTIONS:\n" + options(c.allFlags())
+}
+
+var placeholder = regexp.MustCompile("`(.*?)`")
+
+func options(flags []flag) string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, f := range flags {
+		value := ""
+		if word := placeholder.FindStringSubmatch(f.usage); !f.truth && word != nil {
+			value = " " + word[1]
+		}
+		names := "--" + f.name + value
+		if f.list {
+			names += " [ " + names + " ]"
+		}
+		if f.short != "" {
+			names += ", -" + f.short + value
+		}
+		usage := f.words()
+		if f.standard != "" {
+			usage += " (default: " + f.standard + ")"
+		}
+		fmt.Fprintf(w, "   %s\t%s\n", names, usage)
+	}
+	w.Flush()
+	return text.String()
+}
+
+// words are the usage of a flag without its back quotes.
+func (f flag) words() string { return strings.ReplaceAll(f.usage, "`", "") }
 
 // client returns a client of the agent's socket: --socket, else DOYEN_SOCKET,
 // else where an agent of this user listens by default. It keeps the last
 // answer's body for --output json.
 func (i *invocation) client() *client.Client {
-	path := i.String("socket")
-	if path == "" {
-		path = i.getenv("DOYEN_SOCKET")
-	}
-	if path == "" {
-		path = client.DefaultSocket()
-	}
-	c := client.New(path)
+	c := client.New(cmp.Or(i.value("socket"), i.getenv("DOYEN_SOCKET"), client.DefaultSocket()))
 	c.Raw = func(body []byte) { i.body = bytes.Clone(body) }
 	return c
 }
@@ -177,10 +209,31 @@ func (i *invocation) answer(text string) error {
 	return i.write([]byte(text))
 }
 
+// show writes what this command has found out itself.
+func (i *invocation) show(found any, text string) (err error) {
+	if i.json {
+		if i.body, err = json.Marshal(found); err != nil {
+			return fmt.Errorf("encode the outcome: %w", err)
+		}
+	}
+	return i.answer(text)
+}
+
+// ask asks the agent one question, and writes the answer.
+func ask[T any](i *invocation, what string, call func(*client.Client, context.Context) (T, error), text func(T) string) error {
+	ctx, cancel := i.question()
+	defer cancel()
+	found, err := call(i.client(), ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return i.answer(text(found))
+}
+
 func (i *invocation) question() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(i.Context.Context, readTimeout)
+	return context.WithTimeout(i.ctx, readTimeout)
 }
 
 func (i *invocation) change() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(i.Context.Context, changeTimeout)
+	return context.WithTimeout(i.ctx, changeTimeout)
 }

@@ -1,11 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
-	"github.com/urfave/cli/v2"
 	"github.com/xrash/smetrics"
 
 	"github.com/doyen-election/doyen/election"
@@ -14,42 +15,79 @@ import (
 // nameRule is the rule for the name of an agent or an election.
 const nameRule = "a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
 
-// arrange puts the command line in the order that urfave/cli wants: the command, its flags,
-// then its arguments. On the command line, flags that all commands have may also come before
-// the command's name. arrange refuses unknown commands and flags, and flags without their
-// value, so that the parser never has to.
-func arrange(app *cli.App, args []string) ([]string, error) {
-	if len(args) == 0 {
-		return []string{app.Name}, nil
+// flag is one that a command takes. The help calls its value by the word that its usage has in
+// back quotes.
+type flag struct {
+	name, usage string
+	standard    string // what the help shows as its default
+	short       string // the one letter of its other name
+	truth       bool   // true or false, and true without a value
+	list        bool   // repeatable, each time with one value or several, with commas
+}
+
+func truth(name, usage string) flag { return flag{name: name, usage: usage, truth: true} }
+
+func (f flag) is(name string) bool { return name != "" && (f.name == name || f.short == name) }
+
+func find(flags []flag, name string) int {
+	return slices.IndexFunc(flags, func(f flag) bool { return f.is(name) })
+}
+
+// line is a command line as it was understood. Flags may be anywhere; those that all commands have
+// may also come before the command's name.
+type line struct {
+	command command
+	args    []string            // without the flags
+	given   map[string][]string // by the flag's name
+}
+
+func parse(argv []string) (line, error) {
+	l := line{given: map[string][]string{}}
+	rest, err := l.take(append(commonFlags(), versionFlag()), argv[min(1, len(argv)):])
+	switch {
+	case err != nil:
+		return l, err
+	case l.isSet("help"):
+		l.command = helpCommand()
+		return l, nil
+	case l.isSet("version"):
+		l.command = versionCommand()
+		return l, nil
+	case len(rest) == 0:
+		return l, usage("`doyen help` lists the commands", "no command given")
 	}
-	front, rest, err := leadingFlags(app, args[1:])
-	if err != nil {
-		return nil, err
+	if l.command, err = named(rest[0]); err != nil {
+		return l, err
 	}
-	if len(rest) == 0 || slices.ContainsFunc(front, ownOfApp) {
-		return append([]string{app.Name}, front...), nil
+	rest, tail := commandOf(l.command.name, rest[1:])
+	if l.args, err = l.take(l.command.allFlags(), rest); err != nil {
+		return l, err
 	}
-	name, rest := rest[0], rest[1:]
-	if name == "help" || name == "h" {
-		return arrangeHelp(app, rest)
-	}
-	c := app.Command(name)
-	if c == nil {
-		return nil, unknownCommand(app, name)
-	}
-	rest, tail := commandOf(name, rest)
-	flags, positional, err := split(name, c.Flags, rest)
-	if err != nil {
-		return nil, err
-	}
-	if len(positional) == 0 && len(tail) > 0 { // the line is arranged already: the election follows
+	if len(l.args) == 0 && len(tail) > 0 { // the election follows
 		tail = tail[1:]
 	}
-	positional = append(positional, tail...)
-	if slices.ContainsFunc(flags, ownOfApp) {
-		return []string{app.Name, "help", name}, nil
+	l.args = append(l.args, tail...)
+	if l.isSet("help") {
+		l.args, l.command = []string{l.command.name}, helpCommand()
 	}
-	return slices.Concat([]string{app.Name, name}, front, flags, []string{"--"}, positional), nil
+	return l, l.command.checkArgs(l.args)
+}
+
+// named returns the command of that name.
+func named(name string) (command, error) {
+	all := append(commands(), helpCommand())
+	var names []string
+	for _, c := range all {
+		if c.name == name || c.name == "help" && name == "h" {
+			return c, nil
+		}
+		names = append(names, c.name)
+	}
+	hint := "`doyen help` lists the commands"
+	if near := nearest(name, names); near != "" {
+		hint = "did you mean " + near + "? " + hint
+	}
+	return command{}, usage(hint, "unknown command %q", name)
 }
 
 // commandOf splits the arguments of `doyen run` at the "--" before the command that it is
@@ -61,113 +99,63 @@ func commandOf(name string, args []string) (own, command []string) {
 	return args, nil
 }
 
-// ownOfApp reports whether the argument is a flag that asks for help or the version: then the
-// rest of the line does not matter.
-func ownOfApp(arg string) bool {
-	return slices.Contains([]string{"--help", "-help", "-h", "--h", "--version", "-version"}, arg)
-}
-
-// leadingFlags takes the flags before the command's name.
-func leadingFlags(app *cli.App, args []string) (flags, rest []string, err error) {
-	for len(args) > 0 && isFlag(args[0]) {
-		n, err := flagLength("", app.Flags, args)
-		if err != nil {
-			return nil, nil, err
-		}
-		flags, args = append(flags, args[:n]...), args[n:]
-	}
-	if len(args) > 0 && args[0] == "--" {
-		args = args[1:]
-	}
-	return flags, args, nil
-}
-
-// split separates a command's flags, with their values, from its arguments. Everything
-// after "--" is an argument.
-func split(name string, known []cli.Flag, args []string) (flags, positional []string, err error) {
+// take takes the flags from the arguments, and returns the others: before the command is known, all
+// from the first one on. After "--" no flag follows.
+func (l *line) take(known []flag, args []string) (others []string, err error) {
 	for len(args) > 0 {
-		switch {
-		case args[0] == "--":
-			return flags, append(positional, args[1:]...), nil
-		case isFlag(args[0]):
-			n, err := flagLength(name, known, args)
+		switch first := args[0]; {
+		case first == "--":
+			return append(others, args[1:]...), nil
+		case len(first) > 1 && first[0] == '-':
+			n, err := l.takeFlag(known, args)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
-			flags, args = append(flags, args[:n]...), args[n:]
+			args = args[n:]
+		case l.command.name == "":
+			return args, nil
 		default:
-			positional, args = append(positional, args[0]), args[1:]
+			others, args = append(others, first), args[1:]
 		}
 	}
-	return flags, positional, nil
+	return others, nil
 }
 
-func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' && arg != "--" }
-
-// flagLength returns how many of the arguments the flag at their start takes: 1,
-// or 2 with its value.
-func flagLength(command string, known []cli.Flag, args []string) (int, error) {
+// takeFlag takes the flag at the start of the arguments, and returns how many of them it has.
+func (l *line) takeFlag(known []flag, args []string) (int, error) {
 	written, value, inline := strings.Cut(args[0], "=")
 	name := strings.TrimPrefix(strings.TrimPrefix(written, "-"), "-")
-	if name == "help" || name == "h" {
-		return 1, nil
+	at, length := find(known, name), 1
+	if at < 0 {
+		return 0, l.unknownFlag(known, written, name)
 	}
-	flag := lookup(known, name)
-	if flag == nil {
-		return 0, unknownFlag(command, known, written, name)
-	}
-	if _, boolean := flag.(*cli.BoolFlag); boolean {
-		if _, err := strconv.ParseBool(value); inline && err != nil {
+	switch f := known[at]; {
+	case f.truth:
+		yes, err := strconv.ParseBool(value)
+		if inline && err != nil {
 			return 0, usage("write "+written+"=true or "+written+"=false", "%s: %q is neither true nor false", written, value)
 		}
-		return 1, nil
+		value = strconv.FormatBool(yes || !inline)
+	case !inline && len(args) < 2:
+		return 0, usage("write "+written+" VALUE", "%s needs a value", written)
+	case !inline:
+		value, length = args[1], 2
 	}
-	length := 1
-	if !inline {
-		if length = 2; len(args) < 2 {
-			return 0, usage("write "+written+" VALUE", "%s needs a value", written)
-		}
-		value = args[1]
-	}
-	if value == "" && name == "socket" {
+	if name = known[at].name; value == "" && name == "socket" {
 		return 0, usage("omit it for the default", "%s is empty", written)
 	}
+	l.given[name] = append(l.given[name], value)
 	return length, nil
 }
 
-func lookup(flags []cli.Flag, name string) cli.Flag {
-	for _, f := range flags {
-		if slices.Contains(f.Names(), name) {
-			return f
-		}
-	}
-	return nil
-}
-
-func hasFlag(flags []cli.Flag, name string) bool { return lookup(flags, name) != nil }
-
-func unknownCommand(app *cli.App, name string) error {
-	var names []string
-	for _, c := range app.Commands {
-		names = append(names, c.Name)
-	}
-	hint := "`doyen help` lists the commands"
-	if near := nearest(name, names); near != "" {
-		hint = "did you mean " + near + "? " + hint
-	}
-	return usage(hint, "unknown command %q", name)
-}
-
-func unknownFlag(command string, known []cli.Flag, written, name string) error {
+func (l *line) unknownFlag(known []flag, written, name string) error {
 	var names []string
 	for _, f := range known {
-		names = append(names, f.Names()[0])
+		names = append(names, f.name)
 	}
-	where, hint := "", "`doyen --help` lists the flags"
-	if command != "" {
-		where, hint = command+": ", "`doyen "+command+" --help` lists the flags"
-	} else {
-		hint = "only --socket and --output may come before the command; " + hint
+	where, hint := "", "only --socket and --output may come before the command; `doyen --help` lists the flags"
+	if l.command.name != "" {
+		where, hint = l.command.name+": ", "`doyen "+l.command.name+" --help` lists the flags"
 	}
 	if near := nearest(name, names); near != "" {
 		hint = "did you mean --" + near + "? " + hint
@@ -175,15 +163,6 @@ func unknownFlag(command string, known []cli.Flag, written, name string) error {
 		hint = "write --output json"
 	}
 	return usage(hint, "%sunknown flag %s", where, written)
-}
-
-// arrangeHelp accepts `doyen help` and `doyen help COMMAND`.
-func arrangeHelp(app *cli.App, args []string) ([]string, error) {
-	args = slices.DeleteFunc(slices.Clone(args), isFlag)
-	if len(args) > 0 && app.Command(args[0]) == nil {
-		return nil, unknownCommand(app, args[0])
-	}
-	return slices.Concat([]string{app.Name, "help"}, args), nil
 }
 
 // nearest returns the word that was most probably meant by the given one, or "".
@@ -208,7 +187,10 @@ func (c command) checkArgs(args []string) error {
 	case len(args) < c.min:
 		return usage(hint, "%s: %s is missing", c.name, c.args)
 	case len(args) > c.max && c.max == 0:
-		return usage(hint+slipOfBool(args[0]), "%s takes no arguments, got %q", c.name, args[0])
+		if args[0] == "true" || args[0] == "false" { // the commonest mistake
+			hint += "; give a true/false flag its value after =, as in --quorum=false"
+		}
+		return usage(hint, "%s takes no arguments, got %q", c.name, args[0])
 	case len(args) > c.max:
 		return usage(hint, "%s: too many arguments: %q", c.name, args[c.max])
 	case len(c.words) > 0 && len(args) > 0 && !slices.Contains(c.words, args[0]):
@@ -217,23 +199,82 @@ func (c command) checkArgs(args []string) error {
 	return nil
 }
 
-// slipOfBool explains the commonest mistake: true or false follows its flag after a space.
-func slipOfBool(arg string) string {
-	if arg == "true" || arg == "false" {
-		return "; give a true/false flag its value after =, as in --quorum=false"
+// arg returns the argument with that number, from 0 on, or "".
+func (l *line) arg(n int) string {
+	if n >= len(l.args) {
+		return ""
+	}
+	return l.args[n]
+}
+
+func (l *line) isSet(flag string) bool { return len(l.given[flag]) > 0 }
+
+// String returns what the flag was given last, or "".
+func (l *line) value(flag string) string {
+	if all := l.given[flag]; len(all) > 0 {
+		return all[len(all)-1]
 	}
 	return ""
 }
 
+func (l *line) isTrue(flag string) bool { return l.value(flag) == "true" }
+
+// List returns all that a repeatable flag was given.
+func (l *line) values(flag string) (all []string) {
+	for _, value := range l.given[flag] {
+		for one := range strings.SplitSeq(value, ",") {
+			all = append(all, strings.TrimSpace(one))
+		}
+	}
+	return all
+}
+
+// duration returns a flag's, or the standard one.
+func (l *line) duration(flag string, standard, least, most time.Duration) (time.Duration, error) {
+	text := l.value(flag)
+	if text == "" {
+		return standard, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > most {
+		return 0, usage(fmt.Sprintf("write it with its unit, from %s to %s", least, most), "%s: --%s: %q is not a duration from %s to %s", l.command.name, flag, text, least, most)
+	}
+	return d, nil
+}
+
+// integer returns a flag's, or the standard one.
+func (l *line) integer(flag string, standard, least, most int) (int, error) {
+	text := l.value(flag)
+	if text == "" {
+		return standard, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return 0, usage("write it in digits", "%s: --%s: %q is not an integer from %d to %d", l.command.name, flag, text, least, most)
+	}
+	return n, nil
+}
+
+// names splits texts at their commas into names of agents.
+func (l *line) names(texts []string, hint string) (all []string, err error) {
+	for _, text := range texts {
+		for name := range strings.SplitSeq(text, ",") {
+			if name = strings.TrimSpace(name); !election.ValidName(name) {
+				return nil, usage(hint, "%s: %q is not a valid agent name", l.command.name, name)
+			}
+			all = append(all, name)
+		}
+	}
+	return all, nil
+}
+
 // election returns the ELECTION argument, by default "default".
-func (i *invocation) election() (string, error) {
-	if i.NArg() == 0 {
+func (l *line) election() (string, error) {
+	if len(l.args) == 0 {
 		return string(election.Default), nil
 	}
-	name := i.Args().First()
-	if !election.ValidName(name) {
-		return "", usage(nameRule,
-			"%s: %q is not a valid election name", i.Command.Name, name)
+	if name := l.args[0]; election.ValidName(name) {
+		return name, nil
 	}
-	return name, nil
+	return "", usage(nameRule, "%s: %q is not a valid election name", l.command.name, l.args[0])
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
@@ -34,16 +32,16 @@ func transferCommand() command {
 		name: "transfer", args: "[ELECTION] --to NAME", max: 1,
 		usage:       "make the leader hand over to another agent, and wait for the outcome",
 		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags:       []cli.Flag{&cli.StringFlag{Name: "to", Usage: "`NAME` of the agent that should lead"}},
+		flags:       []flag{{name: "to", usage: "`NAME` of the agent that should lead"}},
 		run: func(i *invocation) error {
 			name, err := i.election()
 			if err != nil {
 				return err
 			}
-			to := i.String("to")
+			to := i.value("to")
 			if to == "" {
 				hint := "write: doyen transfer " + name + " --to NAME, where NAME is the agent that should lead; `doyen elections` lists the candidates"
-				if i.NArg() > 0 {
+				if len(i.args) > 0 {
 					hint += ". If " + name + " is that agent, and not an election: doyen transfer --to " + name
 				}
 				return usage(hint, "transfer: --to is missing")
@@ -65,9 +63,9 @@ func drainCommand() command {
 		usage: "for maintenance: hand over what this agent, or the agent NAME, leads, and keep it from being elected until off",
 		description: "The last candidate of an election that the configuration expects is drained only with --force.\n" +
 			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "drain it even if an expected election has no other candidate", DisableDefaultText: true}},
+		flags: []flag{truth("force", "drain it even if an expected election has no other candidate")},
 		run: func(i *invocation) error {
-			on, name := i.Args().First() == "on", i.Args().Get(1)
+			on, name := i.arg(0) == "on", i.arg(1)
 			if name != "" && !election.ValidName(name) {
 				return usage(nameRule, "drain: %q is not a valid agent name", name)
 			}
@@ -79,11 +77,11 @@ func drainCommand() command {
 			if !on {
 				done = "drain ended: " + who + " can be elected again"
 			}
-			return i.order("drain "+i.Args().First(), done, func(ctx context.Context, c *client.Client) (api.Outcome, error) {
+			return i.order("drain "+i.arg(0), done, func(ctx context.Context, c *client.Client) (api.Outcome, error) {
 				if name != "" {
-					return c.DrainAgent(ctx, name, on, i.Bool("force"))
+					return c.DrainAgent(ctx, name, on, i.isTrue("force"))
 				}
-				if on && i.Bool("force") {
+				if on && i.isTrue("force") {
 					return c.DrainAnyway(ctx)
 				}
 				return c.Drain(ctx, on)

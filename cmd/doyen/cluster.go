@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
@@ -22,13 +20,13 @@ func settingsCommand() command {
 			"own configuration has, and leaders lead on in the same term. Rules about who may lead: doyen allow.\n" +
 			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
-			if i.Args().Len() == 0 {
+			if len(i.args) == 0 {
 				return i.settled("show the settings", func(ctx context.Context, c *client.Client) (api.Settings, error) { return c.Settings(ctx) })
 			}
-			if i.Args().First() != "set" {
-				return usage("write: doyen settings set lease=2s", "settings: %q is not known", i.Args().First())
+			if i.arg(0) != "set" {
+				return usage("write: doyen settings set lease=2s", "settings: %q is not known", i.arg(0))
 			}
-			request, err := settingsRequest(i.Args().Tail())
+			request, err := settingsRequest(i.args[1:])
 			if err != nil {
 				return err
 			}
@@ -73,30 +71,22 @@ func allowCommand() command {
 			"about the election goes. The voters of the cluster enforce it. An agent that may not lead any more hands\n" +
 			"over at once. `doyen settings` lists the rules.\n" +
 			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags: []cli.Flag{
-			&cli.StringFlag{Name: "agents", Usage: "`NAMES` of the agents that may lead it, with commas"},
-			&cli.StringFlag{Name: "max-priority", Usage: "highest `PRIORITY` of a candidate", DefaultText: "any"},
+		flags: []flag{
+			{name: "agents", list: true, usage: "`NAMES` of the agents that may lead it, with commas"},
+			{name: "max-priority", usage: "highest `PRIORITY` of a candidate", standard: "any"},
 		},
 		run: func(i *invocation) error {
-			name := i.Args().First()
+			name := i.arg(0)
 			if !election.ValidName(name) {
 				return usage("write: doyen allow ELECTION --agents a,b", "allow: ELECTION is missing, or %q is not a valid name", name)
 			}
 			var request api.AllowRequest
-			for agent := range strings.SplitSeq(i.String("agents"), ",") {
-				if agent = strings.TrimSpace(agent); agent != "" {
-					request.Agents = append(request.Agents, agent)
-				}
+			var err error
+			if request.Agents, err = i.names(i.values("agents"), "name one at least, as --agents a,b; without the flag every agent may"); err != nil {
+				return err
 			}
-			if i.IsSet("agents") && len(request.Agents) == 0 {
-				return usage("name one at least, as --agents a,b; without the flag every agent may", "allow: --agents is empty")
-			}
-			if text := i.String("max-priority"); text != "" {
-				n, err := strconv.Atoi(text)
-				if err != nil || n < 1 || n > election.MaxPriority {
-					return usage(fmt.Sprintf("use an integer from 1 to %d", election.MaxPriority), "allow: --max-priority %q", text)
-				}
-				request.MaxPriority = n
+			if request.MaxPriority, err = i.integer("max-priority", 0, 1, election.MaxPriority); err != nil {
+				return err
 			}
 			return i.settled("change who may lead "+name, func(ctx context.Context, c *client.Client) (api.Settings, error) {
 				return c.Allow(ctx, name, request)

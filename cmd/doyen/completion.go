@@ -4,9 +4,6 @@ import (
 	"embed"
 	"fmt"
 	"strings"
-	"text/template"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/runner"
@@ -14,8 +11,8 @@ import (
 
 // The scripts are static: completing asks no agent, and so never waits for one.
 //
-//go:embed completion/bash.tmpl completion/zsh.tmpl completion/fish.tmpl
-var completionTemplates embed.FS
+//go:embed completion
+var completions embed.FS
 
 func completionCommand() command {
 	return command{
@@ -28,82 +25,115 @@ func completionCommand() command {
 	}
 }
 
-// completed is one command as the templates see it.
-type completed struct {
-	Name, Usage string
-	Words       []string // its arguments, if they are fixed
-	Flags       []completedFlag
-}
-
-type completedFlag struct {
-	Name, Short, Usage string
-	TakesValue         bool
-	Values             []string // if they are fixed
-	Path               bool     // the value is the path of a file or directory
-}
-
+// completion writes the script of a shell, in which words in double braces stand for lines about each
+// command and flag.
 func completion(i *invocation) error {
-	shell := i.Args().First()
-	functions := template.FuncMap{"join": strings.Join, "quote": quoteIn(shell)}
-	t, err := template.New(shell+".tmpl").Funcs(functions).ParseFS(completionTemplates, "completion/"+shell+".tmpl")
+	script, err := completions.ReadFile("completion/" + i.arg(0))
 	if err != nil {
-		return fmt.Errorf("read the completion for %s: %w", shell, err)
+		return fmt.Errorf("read the completion: %w", err)
 	}
-	var script strings.Builder
-	if err := t.Execute(&script, completedCommands()); err != nil {
-		return fmt.Errorf("write the completion for %s: %w", shell, err)
-	}
-	return i.write([]byte(script.String()))
-}
-
-func completedCommands() []completed {
-	var list []completed
+	lines := map[string]func(command) (list, about string){"bash": bashLines, "zsh": zshLines, "fish": fishLines}[i.arg(0)]
+	var names, list, about string
 	for _, c := range commands() {
-		one := completed{Name: c.name, Usage: c.usage, Words: c.words}
-		for _, f := range c.allFlags() {
-			one.Flags = append(one.Flags, completeFlag(f))
-		}
-		one.Flags = append(one.Flags, completedFlag{Name: "help", Short: "h", Usage: "show help"})
-		list = append(list, one)
+		l, a := lines(c)
+		names, list, about = names+c.name+" ", list+l, about+a
 	}
-	return list
+	return i.print("%s", strings.NewReplacer("{{names}}", names, "{{list}}\n", list, "{{about}}\n", about).Replace(string(script)))
 }
 
-func completeFlag(f cli.Flag) completedFlag {
-	names := f.Names()
-	done := completedFlag{Name: names[0]}
-	if len(names) > 1 {
-		done.Short = names[1]
-	}
-	if documented, ok := f.(cli.DocGenerationFlag); ok {
-		done.TakesValue = documented.TakesValue()
-		done.Usage = strings.ReplaceAll(documented.GetUsage(), "`", "")
+// values are those that a flag may have, if they are fixed, and whether it is the path of a file.
+func (f flag) values() (values string, path bool) {
+	switch f.name {
+	case "output":
+		return "table json", false
+	case "restart":
+		return strings.Join([]string{runner.RestartAlways, runner.RestartOnFailure, runner.RestartNever}, " "), false
+	case "socket", "config", "key-file", "data-dir", "out", "on-change", "check":
+		return "", true
 	}
 	for _, s := range settings.All() {
-		if s.Name == done.Name {
-			done.Values = s.Choices
+		if s.Name == f.name {
+			values = strings.Join(s.Choices, " ")
 		}
 	}
-	switch done.Name {
-	case "output":
-		done.Values = []string{"table", "json"}
-	case "restart":
-		done.Values = []string{runner.RestartAlways, runner.RestartOnFailure, runner.RestartNever}
-	case "socket", "config", "key-file", "data-dir", "out", "on-change", "check":
-		done.Path = true
-	}
-	return done
+	return values, false
 }
 
-// quoteIn quotes text for the shell's single quotes. For zsh it also quotes characters that
-// have a special meaning in a description.
-func quoteIn(shell string) func(string) string {
-	pairs := []string{`'`, `'\''`}
-	switch shell {
-	case "zsh":
-		pairs = append(pairs, `[`, `\[`, `]`, `\]`, `:`, `\:`)
-	case "fish":
-		pairs = []string{`\`, `\\`, `'`, `\'`}
+func bashLines(c command) (list, about string) {
+	words := append([]string{}, c.words...)
+	for _, f := range c.allFlags() {
+		words = append(words, "--"+f.name)
+		at := c.name + ":--" + f.name
+		if f.short != "" {
+			at += "|" + c.name + ":-" + f.short
+		}
+		switch values, path := f.values(); {
+		case f.truth:
+		case values != "":
+			list += fmt.Sprintf("    %s) COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", at, values)
+		case path:
+			list += fmt.Sprintf("    %s) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", at)
+		default:
+			list += fmt.Sprintf("    %s) return ;;\n", at)
+		}
 	}
-	return strings.NewReplacer(pairs...).Replace
+	return list, fmt.Sprintf("    %s) words='%s' ;;\n", c.name, strings.Join(words, " "))
+}
+
+func zshLines(c command) (list, about string) {
+	quote := strings.NewReplacer(`'`, `'\''`, `[`, `\[`, `]`, `\]`, `:`, `\:`).Replace
+	about = "    " + c.name + ")\n        _arguments \\\n"
+	for _, f := range c.allFlags() {
+		values, path := f.values()
+		name, value := "'--"+f.name, ""
+		if f.short != "" {
+			name = fmt.Sprintf("'(-%s --%s)'{-%s,--%s}'", f.short, f.name, f.short, f.name)
+		} else if !f.truth {
+			name += "="
+		}
+		switch {
+		case f.truth:
+		case values != "":
+			value = ":value:(" + values + ")"
+		case path:
+			value = ":value:_files"
+		default:
+			value = ":value:"
+		}
+		about += fmt.Sprintf("            %s[%s]%s' \\\n", name, quote(f.words()), value)
+	}
+	words := "'*:argument:'"
+	if len(c.words) > 0 {
+		words = "'1:argument:(" + strings.Join(c.words, " ") + ")'"
+	}
+	if c.name == "keys" {
+		words += " '2:file:_files'"
+	}
+	return fmt.Sprintf("        '%s:%s'\n", c.name, quote(c.usage)), about + "            " + words + "\n        ;;\n"
+}
+
+func fishLines(c command) (list, about string) {
+	quote := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace
+	about = fmt.Sprintf("complete -c doyen -n __doyen_no_command -a %s -d '%s'\n", c.name, quote(c.usage))
+	here := fmt.Sprintf("complete -c doyen -n '__doyen_command_is %s'", c.name)
+	if len(c.words) > 0 {
+		about += here + " -a '" + strings.Join(c.words, " ") + "'\n"
+	}
+	for _, f := range c.allFlags() {
+		about += here + " -l " + f.name
+		if f.short != "" {
+			about += " -s " + f.short
+		}
+		switch values, path := f.values(); {
+		case f.truth:
+		case values != "":
+			about += " -x -a '" + values + "'"
+		case path:
+			about += " -r -F"
+		default:
+			about += " -x"
+		}
+		about += " -d '" + quote(f.words()) + "'\n"
+	}
+	return "", about
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 
@@ -31,11 +30,11 @@ func gather(i *invocation) (gathered, error) {
 
 // gatherAll is gather that goes on after a mistake.
 func gatherAll(i *invocation) (gathered, []error) {
-	path := i.String("config")
+	path := i.value("config")
 	if path == "" {
 		path = i.getenv("DOYEN_CONFIG")
 	}
-	if path != "" || i.IsSet("config") {
+	if path != "" || i.isSet("config") {
 		return gatherFrom(i, path, func() ([]byte, error) { return loadFile(path) })
 	}
 	return gatherFrom(i, "", nil)
@@ -47,8 +46,8 @@ const packaged = "/etc/doyen/agent.yaml"
 // gatherHere is gatherAll for commands that examine the agent of this host. If they are given
 // nothing that describes an agent, it is the one that runs here, else the one of the packages.
 func gatherHere(i *invocation) (gathered, []error) {
-	given := i.IsSet("config") || i.getenv("DOYEN_CONFIG") != "" || slices.ContainsFunc(settings.All(), func(s settings.Setting) bool {
-		return s.Name != "socket" && (i.IsSet(s.Name) || i.getenv(s.Env()) != "")
+	given := i.isSet("config") || i.getenv("DOYEN_CONFIG") != "" || slices.ContainsFunc(settings.All(), func(s settings.Setting) bool {
+		return s.Name != "socket" && (i.isSet(s.Name) || i.getenv(s.Env()) != "")
 	})
 	if given {
 		return gatherAll(i)
@@ -80,19 +79,19 @@ func gatherFrom(i *invocation, from string, load func() ([]byte, error)) (g gath
 			wrong = append(wrong, err)
 		}
 	}
-	g.config.ResetGenesis = i.Bool("reset-genesis")
+	g.config.ResetGenesis = i.isTrue("reset-genesis")
 	return g, wrong
 }
 
 // override takes the setting from its flag, else from the environment.
 func (g *gathered) override(i *invocation, s settings.Setting) error {
-	if i.IsSet(s.Name) {
+	if i.isSet(s.Name) {
 		delete(g.source, s.Name)
 		if list, ok := s.Field(&g.config).(*[]string); ok {
-			*list = i.StringSlice(s.Name)
+			*list = i.values(s.Name)
 			return nil
 		}
-		if err := s.Set(&g.config, fmt.Sprint(i.Value(s.Name))); err != nil {
+		if err := s.Set(&g.config, i.value(s.Name)); err != nil {
 			return usage("`doyen agent --help` explains each flag", "agent: --%s: %v", s.Name, err)
 		}
 		return nil

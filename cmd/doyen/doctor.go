@@ -2,26 +2,20 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/agent/settings"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/act/hook"
 	"github.com/doyen-election/doyen/internal/doctor"
 )
 
 func doctorCommand() command {
-	flags := []cli.Flag{
-		&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent [$DOYEN_CONFIG]"},
-	}
-	for _, s := range settings.All() {
-		flags = append(flags, flagOf(s))
-	}
 	return command{
 		name:  "doctor",
 		usage: "check this host and its agent, before the first start or while it runs",
@@ -30,7 +24,7 @@ func doctorCommand() command {
 			"other agents in both directions, the disk, the clock, the socket, the record, the unit of systemd and the\n" +
 			"cluster key, and changes nothing.\n\n" +
 			"Exit codes: 0 all is well, 1 there are findings, 64 usage.",
-		flags: flags,
+		flags: append([]flag{{name: "config", usage: "YAML `FILE` of the agent [$DOYEN_CONFIG]"}}, settingFlags()...),
 		run:   examine,
 	}
 }
@@ -46,14 +40,7 @@ func examine(i *invocation) error {
 			err = silentExit{exitFailed}
 		}
 	}
-	if !i.json {
-		return errors.Join(i.print("%s", findingLines(all, i.palette())), err)
-	}
-	encoded, failed := json.Marshal(map[string][]doctor.Finding{"findings": all})
-	if failed != nil {
-		return fmt.Errorf("encode the findings: %w", failed)
-	}
-	return errors.Join(i.printRaw(encoded), err)
+	return errors.Join(i.show(map[string][]doctor.Finding{"findings": all}, findingLines(all, i.palette())), err)
 }
 
 // findings examines this host and its agent. The doctor is nil if the configuration can't be read.
@@ -83,7 +70,7 @@ func findings(i *invocation) ([]doctor.Finding, *doctor.Doctor, error) {
 		return doctor.CheckConfig(known), nil, nil
 	}
 	d := doctor.New(found.config, known, found.from)
-	return d.Examine(i.Context.Context), d, nil
+	return d.Examine(i.ctx), d, nil
 }
 
 // findingLines writes "result check what: why; do".
@@ -112,23 +99,23 @@ func debugCommand() command {
 			"shows of the process. If the agent does not answer: what this host has of these.\n" +
 			"No key is in it, and no argument of a hook. It names hosts, users and addresses: read it before you send it.\n\n" +
 			"Exit codes: 0 done, 1 a part is missing.",
-		flags: []cli.Flag{
-			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent, if it does not answer [$DOYEN_CONFIG]", DefaultText: packaged},
-			&cli.StringFlag{Name: "out", Usage: "write to a new `FILE`", DefaultText: "doyen-debug-TIME.tar.gz here"},
-			&cli.StringFlag{Name: "cpu-profile", Usage: "`TIME` of the CPU profile, 1s to 30s", Value: "5s"},
+		flags: []flag{
+			{name: "config", usage: "YAML `FILE` of the agent, if it does not answer [$DOYEN_CONFIG]", standard: packaged},
+			{name: "out", usage: "write to a new `FILE`", standard: "doyen-debug-TIME.tar.gz here"},
+			{name: "cpu-profile", usage: "`TIME` of the CPU profile, 1s to 30s", standard: "5s"},
 		},
 		run: debugBundle,
 	}
 }
 
 func debugBundle(i *invocation) error {
-	profile, err := time.ParseDuration(i.String("cpu-profile"))
-	if err != nil || profile < time.Second || profile > 30*time.Second {
-		return usage("write --cpu-profile TIME, from 1s to 30s", "debug: --cpu-profile %q is not a time from 1s to 30s", i.String("cpu-profile"))
+	profile, err := i.duration("cpu-profile", 5*time.Second, time.Second, 30*time.Second)
+	if err != nil {
+		return err
 	}
-	path := i.String("out")
+	path := i.value("out")
 	if path == "" {
-		if i.IsSet("out") {
+		if i.isSet("out") {
 			return usage("name a file, or omit --out", "debug: --out is empty")
 		}
 		path = "doyen-debug-" + time.Now().UTC().Format("20060102T150405Z") + ".tar.gz"
@@ -139,7 +126,7 @@ func debugBundle(i *invocation) error {
 	}
 	b := doctor.Bundle{Version: versionText(), Profile: profile, Findings: found}
 	var file bytes.Buffer // a few hundred KiB
-	if err := b.Write(i.Context.Context, d, &file); err != nil {
+	if err := b.Write(i.ctx, d, &file); err != nil {
 		return fmt.Errorf("collect a bug report: %w", err)
 	}
 	if err := newFile(path, file.Bytes(), "write the bug report", "choose another name with --out"); err != nil {
@@ -156,14 +143,8 @@ func debugBundle(i *invocation) error {
 			fmt.Fprintf(i.stderr, "doyen: %s is missing: %s\n", m.Part, printable(m.Why))
 		}
 	}
-	if !i.json {
-		return errors.Join(i.print("wrote %s: %s\n", path, strings.Join(b.Parts, " ")), failed)
-	}
-	encoded, err := json.Marshal(map[string]any{"file": path, "agent": b.Agent, "parts": b.Parts, "missing": append([]doctor.Missing{}, b.Missing...)})
-	if err != nil {
-		return fmt.Errorf("encode the outcome: %w", err)
-	}
-	return errors.Join(i.printRaw(encoded), failed)
+	made := map[string]any{"file": path, "agent": b.Agent, "parts": b.Parts, "missing": append([]doctor.Missing{}, b.Missing...)}
+	return errors.Join(i.show(made, fmt.Sprintf("wrote %s: %s\n", path, strings.Join(b.Parts, " "))), failed)
 }
 
 func logLevelCommand() command {
@@ -172,22 +153,20 @@ func logLevelCommand() command {
 		usage: "set the level of the agent's log for a while",
 		description: "Afterwards the level of the configuration counts again. A restart of the agent ends it earlier.\n\n" +
 			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags: []cli.Flag{&cli.StringFlag{Name: "for", Usage: "`TIME` for which it counts, 1s to 24h", Value: "5m"}},
+		flags: []flag{{name: "for", usage: "`TIME` for which it counts, 1s to 24h", standard: "5m"}},
 		run:   setLogLevel,
 	}
 }
 
 func setLogLevel(i *invocation) error {
-	limit, err := time.ParseDuration(i.String("for"))
-	if err != nil || limit < time.Second || limit > 24*time.Hour {
-		return usage("write --for TIME, from 1s to 24h", "log-level: --for %q is not a time from 1s to 24h", i.String("for"))
-	}
-	ctx, cancel := i.question()
-	defer cancel()
-	set, err := i.client().SetLogLevel(ctx, i.Args().First(), limit)
+	limit, err := i.duration("for", 5*time.Minute, time.Second, 24*time.Hour)
 	if err != nil {
-		return fmt.Errorf("set the log level: %w", err)
+		return err
 	}
-	return i.answer(fmt.Sprintf("the log level is %s until %s, then %s again; a restart ends it earlier\n",
-		printable(set.Level), set.Until.Local().Format("2006-01-02 15:04:05"), printable(set.Then)))
+	return ask(i, "set the log level", func(c *client.Client, ctx context.Context) (api.LogLevel, error) {
+		return c.SetLogLevel(ctx, i.arg(0), limit)
+	}, func(set api.LogLevel) string {
+		return fmt.Sprintf("the log level is %s until %s, then %s again; a restart ends it earlier\n",
+			printable(set.Level), set.Until.Local().Format("2006-01-02 15:04:05"), printable(set.Then))
+	})
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
@@ -37,15 +35,15 @@ func drillCommand() command {
 			"It is refused outside the window, without a quorum or if one more loss would cost it, while an election or\n" +
 			"a change of the voters is under way, if nobody else could lead, and within a minute of another drill.\n\n" +
 			"Exit codes: 0 as planned, 1 not as planned, refused or interrupted, 3 the agent can't be reached.",
-		flags: []cli.Flag{
-			&cli.BoolFlag{Name: "transfer", Usage: "the leader hands over", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "stop", Usage: "the leader's agent stops and starts again", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "kill", Usage: "the leader's agent is killed", DisableDefaultText: true},
-			&cli.StringFlag{Name: "to", Usage: "with --transfer: `NAME` of the agent that should lead; else the best-ranked one"},
-			&cli.StringFlag{Name: "window", Usage: "refuse outside these times of day, `02:00-04:00`, local time of this host"},
-			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "dry-run", Usage: "show the plan, and do nothing", DisableDefaultText: true},
-			&cli.StringFlag{Name: "timeout", Usage: "wait so `LONG` for the outcome", DefaultText: drillLimit.String()},
+		flags: []flag{
+			truth("transfer", "the leader hands over"),
+			truth("stop", "the leader's agent stops and starts again"),
+			truth("kill", "the leader's agent is killed"),
+			{name: "to", usage: "with --transfer: `NAME` of the agent that should lead; else the best-ranked one"},
+			{name: "window", usage: "refuse outside these times of day, `02:00-04:00`, local time of this host"},
+			{name: "yes", short: "y", usage: "do not ask", truth: true},
+			truth("dry-run", "show the plan, and do nothing"),
+			{name: "timeout", usage: "wait so `LONG` for the outcome", standard: drillLimit.String()},
 		},
 		run: drill,
 	}
@@ -77,8 +75,8 @@ func drill(i *invocation) error {
 		return err
 	}
 	page := d.report.planPage(d.own.Quorum)
-	dry, file := i.Bool("dry-run"), i.App.Reader
-	ask := !i.Bool("yes") && !dry && terminal(file)
+	dry, file := i.isTrue("dry-run"), i.stdin
+	ask := !i.isTrue("yes") && !dry && terminal(file)
 	if !i.json {
 		err = i.print("%s", page)
 	} else if ask {
@@ -89,7 +87,7 @@ func drill(i *invocation) error {
 	}
 	if ask {
 		fmt.Fprintf(i.stderr, "\n%s %s: go on? [y/N] ", d.report.How, printable(d.report.Agent))
-		if !agreed(i.Context.Context, file) {
+		if !agreed(i.ctx, file) {
 			return &failure{code: exitFailed, what: "drill", err: errors.New("nothing was done: you did not answer y"), hint: ""}
 		}
 	}
@@ -111,29 +109,29 @@ func newDrill(i *invocation) (*drillRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &drillRun{invocation: i, limit: drillLimit, to: i.String("to"), newest: map[string]int64{},
+	d := &drillRun{invocation: i, limit: drillLimit, to: i.value("to"), newest: map[string]int64{},
 		report: drillReport{Election: name, How: api.DrillTransfer, Why: []string{}, Notes: []string{}, Elections: []drilledElection{}, Agents: []drilledAgent{}}}
 	chosen := 0
 	for _, how := range []string{api.DrillTransfer, api.DrillStop, api.DrillKill} {
-		if i.Bool(how) {
+		if i.isTrue(how) {
 			d.report.How = how
 			chosen++
 		}
 	}
-	if i.IsSet("timeout") {
-		d.limit, err = time.ParseDuration(i.String("timeout"))
+	if i.isSet("timeout") {
+		d.limit, err = time.ParseDuration(i.value("timeout"))
 	}
 	switch {
 	case chosen > 1:
 		return nil, usage("write one of --transfer, --stop and --kill", "drill: more than one of --transfer, --stop and --kill")
-	case i.IsSet("to") && d.report.How != api.DrillTransfer:
+	case i.isSet("to") && d.report.How != api.DrillTransfer:
 		return nil, usage("--to goes with --transfer: after a stop or a kill the agents elect", "drill: --to with --%s", d.report.How)
-	case i.IsSet("to") && !election.ValidName(d.to):
+	case i.isSet("to") && !election.ValidName(d.to):
 		return nil, usage(nameRule, "drill: --to: %q is not a valid agent name", d.to)
 	case err != nil || d.limit <= 0 || d.limit > time.Hour:
-		return nil, usage("write --timeout 30s, at most 1h", "drill: --timeout %q is not a valid time", i.String("timeout"))
+		return nil, usage("write --timeout 30s, at most 1h", "drill: --timeout %q is not a valid time", i.value("timeout"))
 	}
-	if d.window, err = parseWindow(i.String("window")); err != nil {
+	if d.window, err = parseWindow(i.value("window")); err != nil {
 		return nil, err
 	}
 	d.client = i.client()
@@ -149,8 +147,8 @@ func (d *drillRun) foresee() error {
 		fmt.Fprintf(d.stderr, "doyen: drill: the leader has just changed: waiting %s until the agents are at rest\n", wait.Round(100*time.Millisecond))
 		select {
 		case <-time.After(wait):
-		case <-d.Context.Context.Done():
-			return &failure{code: exitFailed, what: "drill", err: d.Context.Context.Err(), hint: "nothing was done"}
+		case <-d.ctx.Done():
+			return &failure{code: exitFailed, what: "drill", err: d.ctx.Err(), hint: "nothing was done"}
 		}
 		if err := d.ask(); err != nil {
 			return err

@@ -79,7 +79,7 @@ func (d *drillRun) await() error {
 	defer limit.Stop()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	for ctx, settled := d.Context.Context, false; !settled; {
+	for ctx, settled := d.ctx, false; !settled; {
 		over := false
 		select {
 		case <-tick.C:

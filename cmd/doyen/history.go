@@ -1,14 +1,13 @@
 package main
 
 import (
-	"fmt"
+	"context"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
 )
 
 // timeOfDay is how a table writes a time: local, to the millisecond. The date goes before it,
@@ -23,9 +22,9 @@ func historyCommand() command {
 			"GAP is the time since the former leader was last heard, NONE how long no leader was known. Commands that\n" +
 			"people gave are shown too, with who gave them.\n\n" +
 			"Exit codes: 0 done, 3 the agent can't be reached.",
-		flags: []cli.Flag{
-			&cli.StringFlag{Name: "limit", Usage: "show only the newest `N` changes, 1 to 1024", DefaultText: "100"},
-			&cli.BoolFlag{Name: "evidence", Usage: "also show what this agent knew at each change", DisableDefaultText: true},
+		flags: []flag{
+			{name: "limit", usage: "show only the newest `N` changes, 1 to 1024", standard: "100"},
+			truth("evidence", "also show what this agent knew at each change"),
 		},
 		run: history,
 	}
@@ -33,27 +32,21 @@ func historyCommand() command {
 
 func history(i *invocation) error {
 	name := ""
-	if i.NArg() > 0 {
+	if len(i.args) > 0 {
 		var err error
 		if name, err = i.election(); err != nil {
 			return err
 		}
 	}
-	limit := 0
-	if i.IsSet("limit") {
-		n, err := strconv.Atoi(i.String("limit"))
-		if err != nil || n < 1 || n > 1024 {
-			return usage("write --limit N, with N from 1 to 1024", "history: --limit %q is not a number from 1 to 1024", i.String("limit"))
-		}
-		limit = n
-	}
-	ctx, cancel := i.question()
-	defer cancel()
-	list, err := i.client().History(ctx, name, limit)
+	limit, err := i.integer("limit", 0, 1, 1024)
 	if err != nil {
-		return fmt.Errorf("ask for the history: %w", err)
+		return err
 	}
-	return i.answer(historyTable(list, name, i.Bool("evidence"), time.Now()))
+	return ask(i, "ask for the history", func(c *client.Client, ctx context.Context) ([]api.Transition, error) {
+		return c.History(ctx, name, limit)
+	}, func(list []api.Transition) string {
+		return historyTable(list, name, i.isTrue("evidence"), time.Now())
+	})
 }
 
 func historyTable(list []api.Transition, name string, evidence bool, now time.Time) string {

@@ -3,13 +3,10 @@ package main
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-
-	"github.com/urfave/cli/v2"
 )
 
 // keySize is the cluster key's length in bytes: AES-256.
@@ -20,7 +17,7 @@ func keygenCommand() command {
 		name:        "keygen",
 		usage:       "make a cluster key",
 		description: "Put the same key on every host, readable only by the agent's user, and name its file with `doyen agent --key-file`.",
-		flags:       []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write the key to a new `FILE` (mode 0600) and not to stdout"}},
+		flags:       []flag{{name: "out", usage: "write the key to a new `FILE` (mode 0600) and not to stdout"}},
 		run:         keygen,
 	}
 }
@@ -29,25 +26,18 @@ func keygen(i *invocation) error {
 	secret := make([]byte, keySize)
 	rand.Read(secret) // never fails, by its documentation
 	key := base64.StdEncoding.EncodeToString(secret)
-	path := i.String("out")
-	if i.IsSet("out") && path == "" {
+	path := i.value("out")
+	if i.isSet("out") && path == "" {
 		return usage("name a file, or omit --out to write the key to stdout", "keygen: --out is empty")
 	}
 	field, value, text := "key", key, key+"\n"
-	if i.IsSet("out") {
+	if i.isSet("out") {
 		if err := newFile(path, []byte(key+"\n"), "write the key", "it may be the cluster's key: choose another name, or move it away first"); err != nil {
 			return err
 		}
 		field, value, text = "key_file", path, fmt.Sprintf("wrote %s: copy it to every host\n", path)
 	}
-	if !i.json {
-		return i.print("%s", text)
-	}
-	encoded, err := json.Marshal(map[string]string{field: value})
-	if err != nil {
-		return fmt.Errorf("encode the key: %w", err)
-	}
-	return i.printRaw(encoded)
+	return i.show(map[string]string{field: value}, text)
 }
 
 // newFile makes a new file that only its owner can read. It never overwrites a file: that may

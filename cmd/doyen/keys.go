@@ -8,11 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
-	"github.com/doyen-election/doyen/election"
 )
 
 // maxKeyText bounds what is read of a file with a key to add, in bytes.
@@ -28,23 +25,23 @@ func keysCommand() command {
 			"`doyen keygen` writes it; - is standard input. use encrypts with a key from now on, if all agents have it;\n" +
 			"remove stops accepting one. A unique beginning of a FINGERPRINT is enough.\n" +
 			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "without", Usage: "rotate: `NAME` of an agent that gets no key, repeatable"},
-			&cli.BoolFlag{Name: "force", Usage: "use, rotate: go on even if agents lack the key or can't be reached: they are cut off", DisableDefaultText: true},
+		flags: []flag{
+			{name: "without", list: true, usage: "rotate: `NAME` of an agent that gets no key, repeatable"},
+			truth("force", "use, rotate: go on even if agents lack the key or can't be reached: they are cut off"),
 		},
 		run: keys,
 	}
 }
 
 func keys(i *invocation) error {
-	verb, word := i.Args().Get(0), i.Args().Get(1)
-	if verb != "rotate" && i.NArg() > 2 {
-		return usage("write: doyen keys "+verb+" with one argument", "keys: too many arguments: %q", i.Args().Get(2))
+	verb, word := i.arg(0), i.arg(1)
+	if verb != "rotate" && len(i.args) > 2 {
+		return usage("write: doyen keys "+verb+" with one argument", "keys: too many arguments: %q", i.arg(2))
 	}
 	if verb == "list" && word != "" {
 		return usage("write: doyen keys list", "keys list takes no arguments, got %q", word)
 	}
-	if i.IsSet("without") && verb != "rotate" || i.Bool("force") && verb != "rotate" && verb != "use" {
+	if i.isSet("without") && verb != "rotate" || i.isTrue("force") && verb != "rotate" && verb != "use" {
 		return usage("--without is for rotate, --force for rotate and use", "keys %s: a flag that is not for it", verb)
 	}
 	switch verb {
@@ -78,7 +75,7 @@ func keys(i *invocation) error {
 			return &failure{code: exitFailed, what: verb + " key " + word, err: err, hint: "`doyen keys list` shows the fingerprints"}
 		}
 		if verb == "use" {
-			request.Use, request.Force = whole, i.Bool("force")
+			request.Use, request.Force = whole, i.isTrue("force")
 		} else {
 			request.Remove = whole
 		}
@@ -119,17 +116,13 @@ func listKeys(i *invocation) error {
 }
 
 func rotateKeys(i *invocation) error {
-	request := api.KeysRequest{Rotate: true, Force: i.Bool("force")}
-	if i.NArg() > 1 && !i.IsSet("without") {
-		return usage("write: doyen keys rotate --without NAME", "keys rotate: %q is not a flag", i.Args().Get(1))
+	request := api.KeysRequest{Rotate: true, Force: i.isTrue("force")}
+	if len(i.args) > 1 && !i.isSet("without") {
+		return usage("write: doyen keys rotate --without NAME", "keys rotate: %q is not a flag", i.arg(1))
 	}
-	for _, text := range append(i.StringSlice("without"), i.Args().Tail()...) {
-		for name := range strings.SplitSeq(text, ",") {
-			if !election.ValidName(name) {
-				return usage("write --without a, --without a,b or --without a --without b", "keys rotate: %q is not a valid agent name", name)
-			}
-			request.Without = append(request.Without, name)
-		}
+	var err error
+	if request.Without, err = i.names(append(i.values("without"), i.args[1:]...), "write --without a, --without a,b or --without a --without b"); err != nil {
+		return err
 	}
 	ctx, cancel := i.change()
 	defer cancel()
@@ -150,7 +143,7 @@ func rotateKeys(i *invocation) error {
 // readKey reads the text of a key from a file. The key is never an argument: everybody can
 // read the arguments of a running process.
 func (i *invocation) readKey(path string) (string, error) {
-	in := i.App.Reader
+	in := i.stdin
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {

@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"sync"
@@ -33,13 +32,13 @@ func main() {
 	life := keeper.Attach()
 	ctx, cancel := context.WithCancel(context.Background())
 	var once sync.Once
-	s := &shell{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, life: life, process: true}
+	s := &shell{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, life: life, process: true}
 	s.catch = func(also ...os.Signal) { once.Do(func() { catchEndings(cancel, life == nil, also...) }) }
 	if life != nil {
 		s.catch()
 		life.Begins(alarm.Now())
 	}
-	os.Exit(s.run(ctx, os.Args, os.Stdin))
+	os.Exit(s.run(ctx, os.Args))
 }
 
 // catchEndings has the first signal that asks for an end ask for a clean one; the second one
@@ -64,21 +63,4 @@ func hangup() []os.Signal {
 		return nil
 	}
 	return []os.Signal{syscall.SIGHUP}
-}
-
-// run does what the arguments ask for and returns the exit code.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return (&shell{stdout: stdout, stderr: stderr, getenv: os.Getenv}).run(ctx, args, stdin)
-}
-
-// run does what the arguments ask for and returns the exit code. Flags may be anywhere, so
-// the arguments are first put in the order that the parser wants.
-func (s *shell) run(ctx context.Context, args []string, stdin io.Reader) int {
-	app := newApp(s, stdin)
-	arranged, err := arrange(app, args)
-	s.arranged = arranged
-	if err == nil {
-		err = app.RunContext(ctx, arranged)
-	}
-	return report(s.stderr, err)
 }

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -28,9 +25,9 @@ func planCommand() command {
 			"off from all others. TERM is the lowest term the new leader could have. Hooks and programs are assumed to\n" +
 			"stop at once.\n" +
 			"Exit codes: 0 answered, 3 the agent can't be reached, 64 unknown agent or no agent left.",
-		flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "down", Usage: "`NAME` of a host that goes down, repeatable"},
-			&cli.StringFlag{Name: "cut", Usage: "`SIDES` that can't reach each other, as 'a,b|c,d'"},
+		flags: []flag{
+			{name: "down", list: true, usage: "`NAME` of a host that goes down, repeatable"},
+			{name: "cut", usage: "`SIDES` that can't reach each other, as 'a,b|c,d'"},
 		},
 		run: planned,
 	}
@@ -52,40 +49,22 @@ func planned(i *invocation) error {
 		}
 		return &failure{code: exitFailed, what: "plan", err: err, hint: "`doyen status` shows what this agent knows"}
 	}
-	if i.json {
-		encoded, err := json.Marshal(report)
-		if err != nil {
-			return fmt.Errorf("encode the plan: %w", err)
-		}
-		return i.printRaw(encoded)
-	}
-	return i.print("%s", planPage(report, snapshot.Quorum))
+	return i.show(report, planPage(report, snapshot.Quorum))
 }
 
 // faults reads --down and --cut. Names after --down may also be separate arguments.
-func (i *invocation) faults() (plan.Faults, error) {
-	var f plan.Faults
-	if i.NArg() > 0 && !i.IsSet("down") {
-		return f, usage("write: doyen plan --down NAME", "plan: %q is not a flag", i.Args().First())
+func (i *invocation) faults() (f plan.Faults, err error) {
+	if len(i.args) > 0 && !i.isSet("down") {
+		return f, usage("write: doyen plan --down NAME", "plan: %q is not a flag", i.arg(0))
 	}
-	for _, text := range append(i.StringSlice("down"), i.Args().Slice()...) {
-		for name := range strings.SplitSeq(text, ",") {
-			if !election.ValidName(name) {
-				return f, usage("write --down a, --down a,b or --down a --down b", "plan: %q is not a valid agent name", name)
-			}
-			f.Down = append(f.Down, name)
-		}
+	f.Down, err = i.names(append(i.values("down"), i.args...), "write --down a, --down a,b or --down a --down b")
+	if err != nil || !i.isSet("cut") {
+		return f, err
 	}
-	if !i.IsSet("cut") {
-		return f, nil
-	}
-	for side := range strings.SplitSeq(i.String("cut"), "|") {
-		var names []string
-		for name := range strings.SplitSeq(side, ",") {
-			if name = strings.TrimSpace(name); !election.ValidName(name) {
-				return f, usage("write --cut 'a,b|c,d', or --cut a to cut a off", "plan: --cut: %q is not a valid agent name", name)
-			}
-			names = append(names, name)
+	for side := range strings.SplitSeq(i.value("cut"), "|") {
+		names, err := i.names([]string{side}, "write --cut 'a,b|c,d', or --cut a to cut a off")
+		if err != nil {
+			return f, err
 		}
 		f.Groups = append(f.Groups, names)
 	}

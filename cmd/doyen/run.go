@@ -8,12 +8,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -22,6 +19,7 @@ import (
 
 const (
 	defaultGrace = 10 * time.Second
+	longestGrace = 1000 * time.Hour // the lease ends before
 	defaultReady = 90 * time.Second
 	// maxMeta bounds a program's description of itself, in bytes.
 	maxMeta  = 256
@@ -38,15 +36,15 @@ func runCommand() command {
 			"is passed on to CMD.\n\n" +
 			"Exit codes: 0 ended by a signal; with --once or --restart CMD's own, 128+N if signal N killed it;\n" +
 			"at the start: 1 the agent refuses, 3 it can't be reached, 64 usage, 126 CMD can't be run, 127 CMD does not exist.",
-		flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends, by itself or with the leadership, withdraw the candidacy and exit with CMD's status", DisableDefaultText: true},
-			&cli.StringFlag{Name: "restart", Usage: "`WHEN` to start CMD again after it ended by itself: always, on-failure, or never, which is the same as --once", DefaultText: runner.RestartAlways},
-			&cli.StringFlag{Name: "grace", Usage: "`TIME` between SIGTERM and SIGKILL; less if the lease ends sooner", DefaultText: defaultGrace.String()},
-			&cli.BoolFlag{Name: "shell", Usage: "run CMD as a command line of /bin/sh, with each ARG as its $1, $2, …", DisableDefaultText: true},
-			&cli.StringFlag{Name: "priority", Usage: "`NUMBER` of this candidacy (default: the agent's)"},
-			&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown with the candidacy (default: the name of CMD's program)"},
-			&cli.BoolFlag{Name: "wait", Usage: "if the agent can't be reached at the start, wait for it", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "quiet", Usage: "print no messages about what happens", DisableDefaultText: true},
+		flags: append([]flag{
+			truth("once", "run CMD once: when it ends, by itself or with the leadership, withdraw the candidacy and exit with CMD's status"),
+			{name: "restart", usage: "`WHEN` to start CMD again after it ended by itself: always, on-failure, or never, which is the same as --once", standard: runner.RestartAlways},
+			{name: "grace", usage: "`TIME` between SIGTERM and SIGKILL; less if the lease ends sooner", standard: defaultGrace.String()},
+			truth("shell", "run CMD as a command line of /bin/sh, with each ARG as its $1, $2, …"),
+			{name: "priority", usage: "`NUMBER` of this candidacy (default: the agent's)"},
+			{name: "meta", usage: "`TEXT` shown with the candidacy (default: the name of CMD's program)"},
+			truth("wait", "if the agent can't be reached at the start, wait for it"),
+			truth("quiet", "print no messages about what happens"),
 		}, runHealthFlags()...),
 		run: runRun,
 	}
@@ -57,7 +55,7 @@ func runRun(i *invocation) error {
 	if err != nil {
 		return err
 	}
-	if i.Context.Context.Err() != nil {
+	if i.ctx.Err() != nil {
 		return silentExit{exitOK} // a signal came first
 	}
 	// The context ends at the first signal, and does not say which one it was. The command has
@@ -67,7 +65,7 @@ func runRun(i *invocation) error {
 	defer signal.Stop(signals)
 	defer outliveReaders()()
 	config.Signals = signals
-	status, err := runner.Run(context.WithoutCancel(i.Context.Context), config)
+	status, err := runner.Run(context.WithoutCancel(i.ctx), config)
 	if cannot, ok := errors.AsType[*runner.CommandError](err); ok {
 		return &failure{code: cannot.Status, what: "run", err: err, hint: "name a program in PATH, or give its path; with --shell, CMD is a command line of the shell"}
 	}
@@ -90,14 +88,13 @@ func passed() []os.Signal {
 }
 
 func runConfig(i *invocation) (runner.Config, error) {
-	args := i.Args().Slice()
-	c := runner.Config{Restart: i.String("restart"), Grace: defaultGrace, Shell: i.Bool("shell"), Wait: i.Bool("wait")}
+	args := i.args
+	c := runner.Config{Restart: i.value("restart"), Shell: i.isTrue("shell"), Wait: i.isTrue("wait")}
 	switch {
 	case len(args) == 0:
 		return c, usage(runUsage, "run: ELECTION is missing")
 	case !election.ValidName(args[0]):
-		return c, usage(nameRule,
-			"run: %q is not a valid election name", args[0])
+		return c, usage(nameRule, "run: %q is not a valid election name", args[0])
 	case len(args) == 1 || args[1] != "--":
 		return c, usage(runUsage, "run: write the election before --, and the command after it")
 	case len(args) == 2 || args[2] == "":
@@ -107,7 +104,8 @@ func runConfig(i *invocation) (runner.Config, error) {
 	if err := restart(i, &c); err != nil {
 		return c, err
 	}
-	if err := duration(i, "grace", &c.Grace); err != nil {
+	var err error
+	if c.Grace, err = i.duration("grace", defaultGrace, 0, longestGrace); err != nil {
 		return c, err
 	}
 	if err := runHealth(i, &c); err != nil {
@@ -117,44 +115,25 @@ func runConfig(i *invocation) (runner.Config, error) {
 	if len(c.Request.Meta) > maxMeta {
 		return c, usage("shorten it", "run: --meta has %d bytes, at most %d are allowed", len(c.Request.Meta), maxMeta)
 	}
-	if text := i.String("priority"); text != "" {
-		priority, err := strconv.Atoi(text)
-		if err != nil {
-			return c, usage("the highest leads; 0 never leads", "run: --priority: %q is not an integer", text)
-		}
-		if priority < 0 || priority > election.MaxPriority {
-			return c, usage("the highest leads; 0 never leads", "run: --priority: %d is not between 0 and %d", priority, election.MaxPriority)
-		}
+	if priority, err := i.integer("priority", -1, 0, election.MaxPriority); err != nil {
+		return c, err
+	} else if priority >= 0 {
 		c.Request.Priority = &priority
 	}
 	c.Client = i.client()
 	c.Client.Raw = nil
-	if !i.Bool("quiet") {
+	if !i.isTrue("quiet") {
 		c.Say = func(line string) { fmt.Fprintf(i.stderr, "doyen: %s\n", printable(line)) }
 	}
 	return c, nil
-}
-
-// duration takes the flag, if it is given.
-func duration(i *invocation, flag string, to *time.Duration) error {
-	text := i.String(flag)
-	if text == "" {
-		return nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return usage("write it with its unit, such as 10s or 500ms", "run: --%s: %q is not a duration", flag, text)
-	}
-	*to = d
-	return nil
 }
 
 // about is the text shown with the candidacy. By itself it has nothing but the name of the
 // program: arguments may hold passwords, and so may a line of the shell.
 func about(i *invocation, c runner.Config) string {
 	switch {
-	case i.IsSet("meta"):
-		return i.String("meta")
+	case i.isSet("meta"):
+		return i.value("meta")
 	case c.Shell:
 		return "sh"
 	}
@@ -164,7 +143,7 @@ func about(i *invocation, c runner.Config) string {
 
 // restart combines --once and --restart, which set the same.
 func restart(i *invocation, c *runner.Config) error {
-	once := i.Bool("once")
+	once := i.isTrue("once")
 	switch {
 	case c.Restart == "" && once:
 		c.Restart = runner.RestartNever

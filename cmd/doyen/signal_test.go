@@ -68,8 +68,8 @@ func TestTheAgentOutlivesTheReaderOfItsLog(t *testing.T) {
 func TestAnAgentCatchesNoSignalThatItsKeeperWouldNotKnowOf(t *testing.T) {
 	for _, args := range [][]string{{"agent", "--check-config"}, {"version"}} {
 		caught := false
-		s := &shell{stdout: io.Discard, stderr: io.Discard, getenv: os.Getenv, catch: func(...os.Signal) { caught = true }}
-		s.run(t.Context(), append([]string{"doyen"}, args...), io.MultiReader())
+		s := &shell{stdin: io.MultiReader(), stdout: io.Discard, stderr: io.Discard, getenv: os.Getenv, catch: func(...os.Signal) { caught = true }}
+		s.run(t.Context(), append([]string{"doyen"}, args...))
 		if caught == (args[0] == "agent") {
 			t.Errorf("%v: caught %t", args, caught)
 		}

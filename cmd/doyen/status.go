@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 )
 
@@ -17,13 +15,13 @@ func statusCommand() command {
 	return command{
 		name:  "status",
 		usage: "show this agent, the quorum, the elections and the warnings",
-		flags: []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "ask every agent about itself: version, drained, warnings, cluster keys", DisableDefaultText: true}},
+		flags: []flag{truth("all", "ask every agent about itself: version, drained, warnings, cluster keys")},
 		run:   status,
 	}
 }
 
 func status(i *invocation) error {
-	if i.Bool("all") {
+	if i.isTrue("all") {
 		return statusOfAll(i)
 	}
 	ctx, cancel := i.question()

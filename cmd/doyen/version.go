@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -25,15 +24,7 @@ type build struct {
 }
 
 func printVersion(i *invocation) error {
-	b := thisBuild()
-	if i.json {
-		encoded, err := json.Marshal(b)
-		if err != nil {
-			return fmt.Errorf("encode the version: %w", err)
-		}
-		return i.printRaw(encoded)
-	}
-	return i.print("%s\n", versionText())
+	return i.show(thisBuild(), versionText()+"\n")
 }
 
 func thisBuild() build {

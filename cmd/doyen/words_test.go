@@ -19,9 +19,7 @@ func TestWhatTheAgentAdvisesExists(t *testing.T) {
 	for _, c := range commands() {
 		words[c.name] = c.words
 		for _, f := range c.allFlags() {
-			for _, name := range f.Names() {
-				flags[name] = true
-			}
+			flags[f.name] = true
 		}
 	}
 	command := regexp.MustCompile(`\bdoyen ([a-z][a-z-]+)(?: ([a-z]+))?`)

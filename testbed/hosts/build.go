@@ -23,7 +23,7 @@ func Build(ctx context.Context, dir, command string) (string, error) {
 // static, without code that it never uses. It shares no compiled package with Build.
 func BuildShipped(ctx context.Context, dir, command string) (string, error) {
 	return build(ctx, dir, command, append(os.Environ(), "CGO_ENABLED=0"),
-		"-trimpath", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-ldflags", "-s -w")
+		"-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w")
 }
 
 func build(ctx context.Context, dir, command string, environment []string, flags ...string) (string, error) {
