@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -13,9 +13,9 @@ import (
 )
 
 // needs is for what this host needs a companion.
-func needs(c settings.Config) campaign.Needs {
+func needs(c settings.Config) actors.Needs {
 	hooks := c.Hooks()
-	n := campaign.Needs{Hooked: func(name election.Name) bool { return hooks.For(name) != "" }, Named: hooks.Elections()}
+	n := actors.Needs{Hooked: func(name election.Name) bool { return hooks.For(name) != "" }, Named: hooks.Elections()}
 	for name := range c.Checks() {
 		if name == health.Host {
 			name = api.EveryElection

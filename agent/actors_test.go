@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
 )
@@ -15,16 +15,16 @@ import (
 func TestTheActorsAreOnRecordBeforeTheProgramIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
-		var k *campaign.Candidacy
+		var k *actors.Candidacy
 		var told []string
-		actors := newActors(nil, func(_ election.Name, a record.Actors) error {
+		onRecord := actors.NewOnRecord(nil, func(_ election.Name, a record.Actors) error {
 			lines, _ := k.Take()
 			told = append(told, strconv.Itoa(len(lines))+" lines before "+strconv.Itoa(int(a.Program.Told)))
 			return nil
 		})
-		registry := campaign.New(campaign.Config{Priority: 100, NewID: newCampaignID, Step: lease / 10, Record: actors.program})
+		registry := actors.New(actors.Config{Priority: 100, NewID: newCampaignID, Step: lease / 10, Record: onRecord.Program})
 		r.loop.campaigns = registry
-		k, _ = registry.Stand(0, campaign.Request{Election: pay})
+		k, _ = registry.Stand(0, actors.Request{Election: pay})
 		registry.Lead(0, pay, 4, election.Instant(lease), nil)
 		registry.Rise(pay, 5, election.Instant(2*lease), nil)
 		if got := strings.Join(told, ", "); got != "1 lines before 4, 1 lines before 5" {

@@ -10,7 +10,7 @@
 //
 //	Record     putOnRecord (lives.go): before readers see anything of the outcome
 //	Withdraw   withdraw (announce.go) notifies the program that acts and the companion,
-//	           by package campaign. Once both have stopped, the input Stopped follows: their
+//	           by package actors. Once both have stopped, the input Stopped follows: their
 //	           receipts come by Receipt (campaigns.go).
 //	Persist    the writer makes the state durable, on another goroutine (writer.go)
 //	Send       to the transport; Redial has it make a connection again
@@ -46,7 +46,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/access"
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/forward"
 	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/agent/record"
@@ -282,17 +282,17 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 	if err != nil {
 		return fmt.Errorf("start elector: %w", err)
 	}
-	actors := newActors(a.past, a.record.WriteActors)
+	onRecord := actors.NewOnRecord(a.past, a.record.WriteActors)
 	a.writer = newWriter(a.store, a.metrics.fsync.observe, a.logger)
 	a.loop = newLoop(loopConfig{
 		adopt: a.adopt,
 		core:  core, network: a.transport, gossip: a.membership, writer: a.writer, past: a.past, hub: hub, pages: a.pages,
 		record: a.record, noRecord: a.noRecord, known: knownVoters(a.past),
-		campaigns: campaign.New(campaign.Config{
+		campaigns: actors.New(actors.Config{
 			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
-			MaxCandidacies: serve.Bound(campaign.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
+			MaxCandidacies: serve.Bound(actors.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
 			Step: a.cfg.Step(false), StepOfMany: a.cfg.Step(true), NewID: newCampaignID, Authority: a.authority(),
-			Past: ledBefore(a.past, a.cfg.Quorum), Record: actors.program, RecordCompanion: actors.companion, Needs: needs(a.cfg),
+			Past: actors.Before(a.past, a.cfg.Quorum), Record: onRecord.Program, RecordCompanion: onRecord.Companion, Needs: needs(a.cfg),
 		}),
 		clock: boottime.Now, suspended: a.suspends.Seen, life: a.around.Life, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
 		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(), drained: a.store.DrainedSince, expected: a.cfg.Expected(),

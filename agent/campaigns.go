@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
+	"github.com/doyen-election/doyen/agent/actors/proof"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
@@ -32,7 +33,7 @@ func (l *loop) call(f func(now election.Instant)) bool {
 }
 
 // Stand adds a program's candidacy. Errors are *api.ErrorDetail.
-func (l *loop) Stand(q campaign.Request) (k *campaign.Candidacy, err error) {
+func (l *loop) Stand(q actors.Request) (k *actors.Candidacy, err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
 	l.call(func(now election.Instant) {
 		if l.stopping {
@@ -58,7 +59,7 @@ func (l *loop) Stand(q campaign.Request) (k *campaign.Candidacy, err error) {
 }
 
 // Resume gives a program its candidacy back. Errors are *api.ErrorDetail.
-func (l *loop) Resume(q campaign.Resumption) (k *campaign.Candidacy, err error) {
+func (l *loop) Resume(q actors.Resumption) (k *actors.Candidacy, err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
 	l.call(func(now election.Instant) {
 		k, err = l.campaigns.Resume(now, q)
@@ -183,5 +184,44 @@ func (l *loop) tellCampaigns(now election.Instant, a election.Announcement, chan
 		l.campaigns.Rise(a.Election, a.Term, c.ValidUntil, &change)
 	default:
 		l.campaigns.Lead(now, a.Election, a.Term, c.ValidUntil, &change)
+	}
+}
+
+// proveAbsent waits for the end of programs that an earlier life elected and that have not
+// resumed yet.
+func (l *loop) proveAbsent() {
+	programs, until := l.campaigns.Absent()
+	if len(programs) == 0 {
+		return
+	}
+	go func() { // asking the kernel about a thousand programs would delay the first heartbeat
+		for i, p := range programs {
+			if p.Sockets[0] == 0 {
+				continue // no socket of it is on record, so its end would prove nothing
+			}
+			process, err := proof.Recorded(p)
+			if err != nil {
+				l.logger.Info("a program that led can't be proven to have ended: if it does not resume, its successor waits for the end of the lease", "campaign", p.Campaign, "err", err)
+				continue
+			}
+			go l.proveEnd(p.Campaign, process, until[i])
+		}
+	}()
+}
+
+func (l *loop) proveEnd(id string, process *proof.Process, until election.Instant) {
+	defer process.Close()
+	deadline := time.NewTimer(until.Sub(l.clock()))
+	defer deadline.Stop()
+	select {
+	case <-process.Gone():
+	case <-deadline.C:
+		return
+	case <-l.done:
+		return
+	}
+	if process.Alone() {
+		l.logger.Info("the program that led has exited", "campaign", id)
+		l.call(func(election.Instant) { l.campaigns.Dead(id) })
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
@@ -37,7 +37,7 @@ func (r *rig) happen() {
 	synctest.Wait()
 }
 
-func kinds(k *campaign.Candidacy) string {
+func kinds(k *actors.Candidacy) string {
 	lines, _ := k.Take()
 	var all []string
 	for _, l := range lines {
@@ -50,7 +50,7 @@ func TestAProgramIsToldWhatTheElectorDecides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := election.Output{}
 		r := payments(t, func(*rig) election.Output { return out })
-		k, err := r.loop.Stand(campaign.Request{Election: pay})
+		k, err := r.loop.Stand(actors.Request{Election: pay})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestAProgramIsToldWhatTheElectorDecides(t *testing.T) {
 		if lines, more := k.Take(); more || len(lines) != 1 || lines[0].Reason != whyAgentStops {
 			t.Errorf("in the end it was told %+v", lines)
 		}
-		if _, err := r.loop.Stand(campaign.Request{Election: pay}); err == nil {
+		if _, err := r.loop.Stand(actors.Request{Election: pay}); err == nil {
 			t.Error("an agent that has stopped takes candidacies")
 		}
 	})
@@ -105,7 +105,7 @@ func TestALeadershipThatIsOverIsToldToNoProgram(t *testing.T) {
 				Announce: []election.Announcement{{Election: pay, Event: election.Leading, Leader: r.loop.self, Term: 4}},
 			}
 		})
-		k, err := r.loop.Stand(campaign.Request{Election: pay})
+		k, err := r.loop.Stand(actors.Request{Election: pay})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestALeadershipThatIsOverIsToldToNoProgram(t *testing.T) {
 func TestACandidacyThatTheElectorHasNoRoomForIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil).start(t) // its core knows of no election
-		_, err := r.loop.Stand(campaign.Request{Election: pay})
+		_, err := r.loop.Stand(actors.Request{Election: pay})
 		if refused, ok := errors.AsType[*api.ErrorDetail](err); !ok || refused.Code != api.CodeBusy {
 			t.Errorf("got %v", err)
 		}
@@ -134,7 +134,7 @@ func TestACandidacyThatTheElectorHasNoRoomForIsRefused(t *testing.T) {
 func TestACandidacyThatEndsIsWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := payments(t, func(*rig) election.Output { return election.Output{} })
-		k, err := r.loop.Stand(campaign.Request{Election: pay, Priority: new(7)})
+		k, err := r.loop.Stand(actors.Request{Election: pay, Priority: new(7)})
 		if err != nil || !r.got(election.Campaign{Election: pay, Priority: 7}) {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/forward"
 	"github.com/doyen-election/doyen/agent/history"
 	"github.com/doyen-election/doyen/agent/pages"
@@ -38,7 +38,7 @@ type loopConfig struct {
 	drained    func() time.Time // since when the agent is drained, as kept over restarts; zero: not known
 	expected   []election.Name  // elections that should always have a candidate, sorted
 	// campaigns are the candidates of this host; owned by the goroutine of run.
-	campaigns *campaign.Registry
+	campaigns *actors.Registry
 	hub       *watch.Hub
 	pages     *pages.Keeper  // nil: none are kept
 	record    *record.Record // nil: none is kept

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/doyen-election/doyen/agent/settings"
+	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
@@ -245,6 +246,8 @@ type succession struct {
 	changes int
 }
 
+const maxFollowed = 2 * election.MaxElections
+
 // follow counts a leader. If there are too many elections, most of which no longer exist, all
 // counts start again.
 func (l *leaders) follow(name, leader string) {
@@ -254,7 +257,7 @@ func (l *leaders) follow(name, leader string) {
 	if s.last != "" && s.last != leader {
 		s.changes++
 	}
-	if s.last == "" && len(l.of) >= maxRows || l.of == nil {
+	if s.last == "" && len(l.of) >= maxFollowed || l.of == nil {
 		l.of = map[string]succession{}
 	}
 	s.last = leader

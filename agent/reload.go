@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -151,7 +151,7 @@ func (a *agent) apply(now, next settings.Config) (rekeyed bool, err error) {
 
 // reconfigure gives the settings to what the loop owns, and has doyen act read its own.
 func (l *loop) reconfigure(at election.Instant, c settings.Config) {
-	l.campaigns.Configure(at, campaign.Settings{Priority: c.Priority, Host: c.Candidate, Preempt: c.Preempt, PreemptDelay: c.PreemptDelay, Needs: needs(c)})
+	l.campaigns.Configure(at, actors.Settings{Priority: c.Priority, Host: c.Candidate, Preempt: c.Preempt, PreemptDelay: c.PreemptDelay, Needs: needs(c)})
 	l.campaigns.Companions().Reloaded()
 	l.queue = append(l.queue, election.Configure{Preempt: c.Preempt, PreemptDelay: c.PreemptDelay})
 	l.expected = c.Expected()

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
@@ -165,7 +165,7 @@ func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 		clock:     func() election.Instant { return election.Instant(time.Since(born)) },
 		suspended: func() bool { return r.slept.Load() > 0 && r.slept.Add(-1) >= 0 },
 		self:      election.Holder{Peer: me, Lineage: 1}, name: "a", observe: none, logger: logger,
-		campaigns: campaign.New(campaign.Config{Priority: 100, NewID: newCampaignID, Step: lease / 10}),
+		campaigns: actors.New(actors.Config{Priority: 100, NewID: newCampaignID, Step: lease / 10}),
 	})
 	return r
 }

@@ -92,10 +92,10 @@ func TestAChangeOfTheLeaderIsCounted(t *testing.T) {
 			t.Errorf("after %d leaders: %d changes, want %d", i+1, got, c.want)
 		}
 	}
-	for i := range 2 * maxRows {
+	for i := range 2 * maxFollowed {
 		l.follow(strings.Repeat("x", i+1), "a")
 	}
-	if len(l.of) > maxRows || l.changes("none") != 0 {
+	if len(l.of) > maxFollowed || l.changes("none") != 0 {
 		t.Errorf("%d elections are kept", len(l.of))
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -116,10 +115,10 @@ func Resolve(c Config, owner Owner) (*Policy, error) {
 	if len(c.Elections) == 0 {
 		p.assumed = true
 		group := ids{groups: []uint32{owner.GID}}
-		p.elections[Rest] = rules{campaign: group, handOver: group, maxPriority: campaign.MaxPriority}
+		p.elections[Rest] = rules{campaign: group, handOver: group, maxPriority: election.MaxPriority}
 		return p, nil
 	}
-	if p.elections[Rest], err = p.rules(Rest, c.Elections[Rest], rules{maxPriority: campaign.MaxPriority}); err != nil {
+	if p.elections[Rest], err = p.rules(Rest, c.Elections[Rest], rules{maxPriority: election.MaxPriority}); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Elections)) {
@@ -160,8 +159,8 @@ func (p *Policy) rules(name string, said Rules, rest rules) (rules, error) {
 	}
 	if said.MaxPriority != nil {
 		r.maxPriority = *said.MaxPriority
-		if r.maxPriority < 0 || r.maxPriority > campaign.MaxPriority {
-			return rules{}, &Error{key + ".max-priority", fmt.Sprintf("%d is not between 0 and %d", r.maxPriority, campaign.MaxPriority), "the highest leads; 0 never leads"}
+		if r.maxPriority < 0 || r.maxPriority > election.MaxPriority {
+			return rules{}, &Error{key + ".max-priority", fmt.Sprintf("%d is not between 0 and %d", r.maxPriority, election.MaxPriority), "the highest leads; 0 never leads"}
 		}
 		if said.Campaign == nil && r.campaign.empty() {
 			return rules{}, &Error{key + ".max-priority", "has no effect: no user or group may campaign there",

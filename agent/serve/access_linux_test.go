@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/doyen-election/doyen/agent/access"
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -15,12 +15,12 @@ import (
 // stage takes every candidacy, and says what was asked.
 type stage struct {
 	campaigns
-	asked []campaign.Request
+	asked []actors.Request
 }
 
 type campaigns = serve.Campaigns // so that the field has another name than its method
 
-func (s *stage) Stand(q campaign.Request) (*campaign.Candidacy, error) {
+func (s *stage) Stand(q actors.Request) (*actors.Candidacy, error) {
 	s.asked = append(s.asked, q)
 	return nil, &api.ErrorDetail{Code: api.CodeBusy, Message: "the stage is full"}
 }

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/doyen-election/doyen/agent/access"
-	"github.com/doyen-election/doyen/agent/campaign"
-	"github.com/doyen-election/doyen/agent/proof"
+	"github.com/doyen-election/doyen/agent/actors"
+	"github.com/doyen-election/doyen/agent/actors/proof"
 	"github.com/doyen-election/doyen/agent/serve/socket"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -26,9 +26,9 @@ const maxMeta = 256 // bytes
 // and its errors are *api.ErrorDetail.
 type Campaigns interface {
 	// Stand starts a candidacy, which lasts until End.
-	Stand(campaign.Request) (*campaign.Candidacy, error)
+	Stand(actors.Request) (*actors.Candidacy, error)
 	// Resume gives its candidacy back to a program that an earlier process run of the agent elected.
-	Resume(campaign.Resumption) (*campaign.Candidacy, error)
+	Resume(actors.Resumption) (*actors.Candidacy, error)
 	// End ends a candidacy. If its program may still act, waits is true, and until is its
 	// deadline: a later proof that the program has ended changes nothing.
 	End(id string) (until election.Instant, waits bool)
@@ -100,7 +100,7 @@ func (h *candidacies) campaign(c *call[api.CampaignRequest]) (any, error) {
 		if c.body.Proof == nil || *c.body.Proof { // before it is a candidate: it has just asked, so it lives
 			h.attend(t, on)
 		}
-		t.k, err = h.Campaigns.Stand(campaign.Request{
+		t.k, err = h.Campaigns.Stand(actors.Request{
 			Election: name, Priority: c.body.Priority, MaxPriority: ceiling, Meta: c.body.Meta, UID: p.UID, Own: h.own(p.UID), PID: p.PID,
 			Program: proof.Identify(on.conn, int64(on.accepted), t.process != nil),
 		})
@@ -150,7 +150,7 @@ func (h *candidacies) resume(c *call[api.ResumeRequest]) (any, error) {
 	}
 	p, _ := caller(c.Request)
 	return nil, h.carry(c.w, c.Request, func(t *stream, on link) (err error) {
-		t.k, err = h.Campaigns.Resume(campaign.Resumption{
+		t.k, err = h.Campaigns.Resume(actors.Resumption{
 			ID: c.PathValue("id"), Term: election.Term(c.body.Term), Meta: c.body.Meta, UID: p.UID, Own: h.own(p.UID),
 			Program: proof.Identify(on.conn, int64(on.accepted), true), Held: proof.Held,
 			May: func(name election.Name) error { return h.Access.May(p.Who, access.Campaign, string(name)) },
@@ -182,8 +182,8 @@ func implausible(r api.CampaignRequest) error {
 		return badRequest(fmt.Sprintf(`"companion" goes with the role %q`, api.RoleCompanion))
 	case r.Role == api.RoleCompanion && (r.Priority != nil || r.Proof != nil):
 		return badRequest(`a companion is never a candidate, and its end proves nothing: "priority" and "proof" are not for it`)
-	case r.Priority != nil && (*r.Priority < 0 || *r.Priority > campaign.MaxPriority):
-		return badRequest(fmt.Sprintf(`"priority" is %d; it must be between 0 and %d`, *r.Priority, campaign.MaxPriority))
+	case r.Priority != nil && (*r.Priority < 0 || *r.Priority > election.MaxPriority):
+		return badRequest(fmt.Sprintf(`"priority" is %d; it must be between 0 and %d`, *r.Priority, election.MaxPriority))
 	}
 	return nil
 }

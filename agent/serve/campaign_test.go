@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/access"
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/serve/socket"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
@@ -34,20 +34,20 @@ const patience = 30 * time.Second
 // to it.
 type hall struct {
 	mu       sync.Mutex
-	registry *campaign.Registry
+	registry *actors.Registry
 	ids      int
 	said     chan string
 	path     string
 	server   *Server
 }
 
-func (h *hall) Stand(q campaign.Request) (*campaign.Candidacy, error) {
+func (h *hall) Stand(q actors.Request) (*actors.Candidacy, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.registry.Stand(0, q)
 }
 
-func (h *hall) Resume(q campaign.Resumption) (*campaign.Candidacy, error) {
+func (h *hall) Resume(q actors.Resumption) (*actors.Candidacy, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.registry.Resume(0, q)
@@ -75,7 +75,7 @@ func (h *hall) Campaigns() []api.Campaign {
 	return h.registry.List()
 }
 
-func (h *hall) with(f func(*campaign.Registry)) {
+func (h *hall) with(f func(*actors.Registry)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f(h.registry)
@@ -84,8 +84,8 @@ func (h *hall) with(f func(*campaign.Registry)) {
 // hosts opens a hall; change may make the server less patient.
 func hosts(t *testing.T, change ...func(*Server)) *hall {
 	t.Helper()
-	h := &hall{said: make(chan string, 2*campaign.MaxCandidacies)}
-	h.registry = campaign.New(campaign.Config{Priority: 100, NewID: func() string { h.ids++; return fmt.Sprint("k", h.ids) }})
+	h := &hall{said: make(chan string, 2*actors.MaxCandidacies)}
+	h.registry = actors.New(actors.Config{Priority: 100, NewID: func() string { h.ids++; return fmt.Sprint("k", h.ids) }})
 	dir, err := os.MkdirTemp("", "doyen")
 	if err != nil {
 		t.Fatal(err)
@@ -178,14 +178,14 @@ func TestACampaignIsItsConnection(t *testing.T) {
 	if first.Type != "candidate" || first.Campaign != "k1" || first.Election != "payments" {
 		t.Errorf("first line %+v", first)
 	}
-	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 3, 1000, nil) })
+	h.with(func(r *actors.Registry) { r.Lead(0, "payments", 3, 1000, nil) })
 	if e := line(t, lines); e.Type != "elected" || e.Term != 3 || e.ValidUntilBoottimeNS != 1000 {
 		t.Errorf("got %+v", e)
 	}
 	if list := h.Campaigns(); len(list) != 1 || list[0].PID != os.Getpid() || list[0].Meta != "me" || list[0].Term != 3 {
 		t.Errorf("listed as %+v", list)
 	}
-	h.with(func(r *campaign.Registry) {
+	h.with(func(r *actors.Registry) {
 		r.Withdraw(election.Withdrawal{Election: "payments", Term: 3, StopBy: 2000, Reason: election.ReasonResigned}, nil)
 	})
 	if e := line(t, lines); e.Type != "revoked" || e.StopByBoottimeNS != 2000 || e.Reason != "resigned" {
@@ -195,7 +195,7 @@ func TestACampaignIsItsConnection(t *testing.T) {
 		text, _ := body.ReadString('\n')
 		t.Errorf("the receipt: %s %s", response.Status, text)
 	}
-	h.with(func(r *campaign.Registry) {
+	h.with(func(r *actors.Registry) {
 		if s := r.Stats(); s.Released["receipt"] != 1 {
 			t.Errorf("counted %+v", s)
 		}
@@ -208,7 +208,7 @@ func TestACampaignIsItsConnection(t *testing.T) {
 func TestAProgramThatOnlyClosesIsNotGone(t *testing.T) {
 	h := hosts(t)
 	conn, lines, _ := h.stand(t)
-	h.with(func(r *campaign.Registry) {
+	h.with(func(r *actors.Registry) {
 		r.Lead(0, "payments", 3, 1000, nil)
 		r.Withdraw(election.Withdrawal{Election: "payments", Term: 3, StopBy: election.Instant(50 * time.Millisecond)}, nil)
 	})
@@ -233,7 +233,7 @@ func TestALineThatNobodyReadsEndsTheCandidacyAndSaysWhy(t *testing.T) {
 	go func() { // until nothing more fits
 		defer close(written)
 		for until := election.Instant(1); ; until++ {
-			h.with(func(r *campaign.Registry) {
+			h.with(func(r *actors.Registry) {
 				if until == 1 {
 					r.Lead(0, "payments", 1, until, nil)
 				}
@@ -274,11 +274,11 @@ func TestAProgramThatLeadsAndDoesNotLookIsGivenUp(t *testing.T) {
 	}
 	h := hosts(t, func(s *Server) { s.candidacies.attention = 50 * time.Millisecond })
 	_, lines, _ := h.stand(t)
-	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 1, 1, nil) })
+	h.with(func(r *actors.Registry) { r.Lead(0, "payments", 1, 1, nil) })
 	renewals := time.NewTicker(5 * time.Millisecond)
 	defer renewals.Stop()
 	for until := election.Instant(2); ; until++ {
-		h.with(func(r *campaign.Registry) {
+		h.with(func(r *actors.Registry) {
 			r.Prolong("payments", 1, until)
 		})
 		select {
@@ -303,10 +303,10 @@ func TestALineThatFindsNoRoomWaitsNoLongerThanALineMayBeUnread(t *testing.T) {
 	}
 	h := hosts(t, func(s *Server) { s.candidacies.patience, s.candidacies.attention = time.Hour, 300*time.Millisecond })
 	h.stand(t)
-	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 1, 1, nil) })
+	h.with(func(r *actors.Registry) { r.Lead(0, "payments", 1, 1, nil) })
 	limit := time.Now().Add(patience)
 	for until := election.Instant(2); len(h.said) == 0 && time.Now().Before(limit); until++ {
-		h.with(func(r *campaign.Registry) {
+		h.with(func(r *actors.Registry) {
 			r.Prolong("payments", 1, until)
 		})
 	}
@@ -326,7 +326,7 @@ func TestAProgramThatTalksIsHeardOutAndEnded(t *testing.T) {
 func TestCloseLetsCampaignsReadTheirLastLine(t *testing.T) {
 	h := hosts(t)
 	_, lines, _ := h.stand(t)
-	h.with(func(r *campaign.Registry) { r.Close("the agent stops") })
+	h.with(func(r *actors.Registry) { r.Close("the agent stops") })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := h.server.Close(ctx); err != nil {
@@ -372,7 +372,7 @@ func TestCampaignsThatMakeNoSenseAreRefused(t *testing.T) {
 // room for whoever just asks.
 func TestTooManyCampaignsLeaveRoomForPlainCalls(t *testing.T) {
 	h := hosts(t)
-	for i := range campaign.MaxCandidacies {
+	for i := range actors.MaxCandidacies {
 		conn, response, _ := h.post(t, fmt.Sprintf("/v1/elections/e%d/campaign", i), "")
 		if response.StatusCode != http.StatusOK {
 			t.Fatalf("campaign %d: %s", i, response.Status)

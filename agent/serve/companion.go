@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/doyen-election/doyen/agent/access"
-	"github.com/doyen-election/doyen/agent/campaign"
-	"github.com/doyen-election/doyen/agent/proof"
+	"github.com/doyen-election/doyen/agent/actors"
+	"github.com/doyen-election/doyen/agent/actors/proof"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/health"
@@ -33,7 +33,7 @@ func (h *candidacies) join(q *call[api.CampaignRequest]) (any, error) {
 			"user %s may not be a companion: only root, the agent's user and that of `act-user` in the agent's configuration may", access.UserName(p.UID)))
 	}
 	return nil, h.carry(q.w, q.Request, func(t *stream, on link) (err error) {
-		t.k, err = h.Campaigns.Stand(campaign.Request{Meta: q.body.Meta, UID: p.UID, Own: true, PID: p.PID,
+		t.k, err = h.Campaigns.Stand(actors.Request{Meta: q.body.Meta, UID: p.UID, Own: true, PID: p.PID,
 			Program: proof.Identify(on.conn, int64(on.accepted), false), Companion: c})
 		return err
 	})

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/api"
 )
 
@@ -87,7 +87,7 @@ func TestACompanionsLinesNameTheirElection(t *testing.T) {
 	if e := next(); e.Type != api.CampaignCandidate || e.Campaign == "" {
 		t.Errorf("first %+v", e)
 	}
-	h.with(func(r *campaign.Registry) {
+	h.with(func(r *actors.Registry) {
 		r.Companions().Change("pay", api.Change{Type: api.ChangeNoLeader, Election: "pay", Term: 3, Reason: "resigned"})
 	})
 	if e := next(); e.Type != api.CampaignChanged || e.Election != "pay" || e.Change == nil || e.Change.Reason != "resigned" {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -26,10 +26,10 @@ func (staying) Leave(context.Context) error { return nil }
 // closed takes no candidacy.
 type closed struct{}
 
-func (closed) Stand(campaign.Request) (*campaign.Candidacy, error) {
+func (closed) Stand(actors.Request) (*actors.Candidacy, error) {
 	return nil, &api.ErrorDetail{Code: api.CodeBusy, Message: "full"}
 }
-func (closed) Resume(campaign.Resumption) (*campaign.Candidacy, error) {
+func (closed) Resume(actors.Resumption) (*actors.Candidacy, error) {
 	return nil, &api.ErrorDetail{Code: api.CodeNotFound, Message: "no"}
 }
 func (closed) End(string) (election.Instant, bool)                   { return 0, false }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/proof"
+	"github.com/doyen-election/doyen/agent/actors/proof"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 

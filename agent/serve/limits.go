@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/doyen-election/doyen/agent/access"
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/internal/door"
 )
@@ -26,7 +26,7 @@ const (
 	reserving = 10
 	// allFiles is how many files all connections need, with those that hold the processes of
 	// campaigns.
-	allFiles = maxConns + maxPlain + maxReads + maxStreams + campaign.MaxCandidacies
+	allFiles = maxConns + maxPlain + maxReads + maxStreams + actors.MaxCandidacies
 )
 
 // Bound returns how many of n connections there may be if only so many files may be open;

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -196,7 +196,7 @@ func TestFewFilesMakeFewPlaces(t *testing.T) {
 // 1,200 idle connections left an agent no file to write its state with.
 func TestAllPlacesTogetherTakeNoMoreFilesThanThereAre(t *testing.T) {
 	for files := 64; files < 2*allFiles; files++ {
-		taken := Bound(maxPlain+maxStreams, files) + Bound(maxConns, files) + Bound(campaign.MaxCandidacies, files)
+		taken := Bound(maxPlain+maxStreams, files) + Bound(maxConns, files) + Bound(actors.MaxCandidacies, files)
 		if taken > files {
 			t.Fatalf("of %d files %d are taken", files, taken)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -20,11 +20,11 @@ func reborn(t *testing.T, change func(*record.Program)) *hall {
 	t.Helper()
 	h := hosts(t, func(s *Server) { s.Clock = boottime.Now })
 	var program record.Program
-	settings := campaign.Config{Priority: 100, NewID: func() string { h.ids++; return fmt.Sprint("k", h.ids) },
+	settings := actors.Config{Priority: 100, NewID: func() string { h.ids++; return fmt.Sprint("k", h.ids) },
 		Record: func(_ election.Name, p record.Program) { program = p }}
-	h.registry = campaign.New(settings)
+	h.registry = actors.New(settings)
 	conn, lines, _ := h.stand(t)
-	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 3, 1000, nil) })
+	h.with(func(r *actors.Registry) { r.Lead(0, "payments", 3, 1000, nil) })
 	line(t, lines)
 	if program.Started == 0 || program.Sockets[0] == 0 {
 		t.Fatalf("on record is %+v", program)
@@ -32,9 +32,9 @@ func reborn(t *testing.T, change func(*record.Program)) *hall {
 	if change != nil {
 		change(&program)
 	}
-	settings.Past = []campaign.Past{{Program: program, Authority: election.Authority{
+	settings.Past = []actors.Past{{Program: program, Authority: election.Authority{
 		Election: "payments", Highest: 3, Term: 3, Until: 1000, Priority: 100}}}
-	h.with(func(*campaign.Registry) { h.registry = campaign.New(settings) })
+	h.with(func(*actors.Registry) { h.registry = actors.New(settings) })
 	conn.Close()
 	h.expect(t, "end k1") // the server is the former life's; its registry knows nothing of that
 	return h
@@ -52,7 +52,7 @@ func TestAProgramResumesItsCampaignOnAnotherConnection(t *testing.T) {
 	if list := h.Campaigns(); len(list) != 1 || list[0].Meta != "me" || list[0].Term != 3 {
 		t.Errorf("listed as %+v", list)
 	}
-	h.with(func(r *campaign.Registry) { r.Prolong("payments", 3, 2000) })
+	h.with(func(r *actors.Registry) { r.Prolong("payments", 3, 2000) })
 	if e := line(t, lines); e.Type != "renewed" || e.ValidUntilBoottimeNS != 2000 {
 		t.Errorf("got %+v", e)
 	}
@@ -102,7 +102,7 @@ func TestACampaignIsResumedOnce(t *testing.T) {
 	if _, response, _ := h.post(t, "/v1/campaigns/k1/resume", `{"term":3}`); response.StatusCode != http.StatusConflict {
 		t.Error(response.Status)
 	}
-	h.with(func(r *campaign.Registry) { r.Prolong("payments", 3, 2000) })
+	h.with(func(r *actors.Registry) { r.Prolong("payments", 3, 2000) })
 	if e := line(t, lines); e.ValidUntilBoottimeNS != 2000 {
 		t.Errorf("the first one got %+v", e)
 	}

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/campaign"
-	"github.com/doyen-election/doyen/agent/proof"
+	"github.com/doyen-election/doyen/agent/actors"
+	"github.com/doyen-election/doyen/agent/actors/proof"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
@@ -31,7 +31,7 @@ const (
 // stream is the connection that is a candidacy.
 type stream struct {
 	of      *candidacies
-	k       *campaign.Candidacy
+	k       *actors.Candidacy
 	conn    net.Conn
 	unix    *net.UnixConn  // below conn
 	process *proof.Process // the process that connected; nil: its end can't be proven

@@ -21,7 +21,6 @@ import (
 	"github.com/hashicorp/go-sockaddr"
 
 	"github.com/doyen-election/doyen/agent/access"
-	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/health"
@@ -98,7 +97,7 @@ type ElectionConfig struct {
 
 const (
 	// MaxPriority is the highest priority a candidate can have.
-	MaxPriority       = campaign.MaxPriority
+	MaxPriority       = election.MaxPriority
 	DefaultGossipPort = 7946
 	DefaultPeerPort   = 7947
 )

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/doyen-election/doyen/agent/proof"
+	"github.com/doyen-election/doyen/agent/actors/proof"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )

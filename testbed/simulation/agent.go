@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
@@ -62,7 +62,7 @@ type agent struct {
 	spin      spin
 	rng       *rand.Rand // for what its host does by chance
 
-	registry       *campaign.Registry              // which programs are candidates, and what waits before a release
+	registry       *actors.Registry                // which programs are candidates, and what waits before a release
 	queue          []election.Input                // what the registry has for the elector
 	turning        bool                            // turn is at work
 	priority       int                             // of candidacies that state none

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -84,7 +84,7 @@ func (w *world) prioritize(a *agent, e, priority int) {
 		}
 	}
 	a.call(func() {
-		a.registry.Configure(a.clock.at(w.Now), campaign.Settings{Priority: a.priority, Preempt: false})
+		a.registry.Configure(a.clock.at(w.Now), actors.Settings{Priority: a.priority, Preempt: false})
 	})
 }
 

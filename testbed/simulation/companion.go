@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
@@ -17,7 +17,7 @@ import (
 type companion struct {
 	number int // of the process; 0: it does not run
 	acts   []bool
-	k      *campaign.Candidacy
+	k      *actors.Candidacy
 	life   uint32 // of the agent to which it is connected
 }
 
@@ -69,7 +69,7 @@ func (a *agent) join() {
 			holds[string(a.w.plan.elections[e])] = uint64(r.term)
 		}
 	}
-	k, err := a.registry.Stand(local, campaign.Request{PID: int32(c.number), Program: identity(c.number, 0),
+	k, err := a.registry.Stand(local, actors.Request{PID: int32(c.number), Program: identity(c.number, 0),
 		Companion: &api.Companion{Elections: names, Holds: holds}})
 	if err != nil { // its former process is still thought to be connected
 		a.call(a.join)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -16,14 +16,14 @@ import (
 
 // process is a program of a host, in one election.
 type process struct {
-	number int                 // no two have the same
-	id     string              // of its campaign
-	k      *campaign.Candidacy // nil: it is not connected
+	number int               // no two have the same
+	id     string            // of its campaign
+	k      *actors.Candidacy // nil: it is not connected
 }
 
 // setUp makes the registry of an agent's new process. It goes on from what is on record.
 func (a *agent) setUp(past *election.Past) {
-	c := campaign.Config{Priority: a.priority, Step: a.w.plan.timing.Heartbeat / 2, StepOfMany: a.w.plan.timing.Heartbeat,
+	c := actors.Config{Priority: a.priority, Step: a.w.plan.timing.Heartbeat / 2, StepOfMany: a.w.plan.timing.Heartbeat,
 		NewID: func() string { a.w.programs++; return fmt.Sprintf("c%d", a.w.programs) },
 		Record: func(name election.Name, p record.Program) {
 			a.onRecord(name, func(row *record.Actors) { row.Program = p })
@@ -34,11 +34,11 @@ func (a *agent) setUp(past *election.Past) {
 	if past != nil {
 		for _, row := range past.Rows {
 			if on := a.recordedActors[row.Election]; row.Election != election.RosterElection {
-				c.Past = append(c.Past, campaign.Past{Authority: row, Program: on.Program, Companion: on.Companion})
+				c.Past = append(c.Past, actors.Past{Authority: row, Program: on.Program, Companion: on.Companion})
 			}
 		}
 	}
-	a.registry, a.queue, a.turning = campaign.New(c), nil, false
+	a.registry, a.queue, a.turning = actors.New(c), nil, false
 }
 
 func (a *agent) onRecord(name election.Name, change func(*record.Actors)) {
@@ -110,7 +110,7 @@ func (a *agent) stands(e int) {
 	s, p := &a.stand[e], &a.programs[e]
 	before := p.k
 	a.w.programs++
-	q := campaign.Request{Election: a.w.plan.elections[e], PID: int32(a.w.programs), Program: identity(a.w.programs, a.life)}
+	q := actors.Request{Election: a.w.plan.elections[e], PID: int32(a.w.programs), Program: identity(a.w.programs, a.life)}
 	if s.stated {
 		priority := s.priority
 		q.Priority = &priority
@@ -260,7 +260,7 @@ func (a *agent) resumes(e int, p process) {
 		a.candidateAgain(e)
 		return
 	}
-	k, err := a.registry.Resume(a.clock.at(a.w.Now), campaign.Resumption{ID: p.id, Term: x.term, Program: identity(p.number, a.life),
+	k, err := a.registry.Resume(a.clock.at(a.w.Now), actors.Resumption{ID: p.id, Term: x.term, Program: identity(p.number, a.life),
 		May: func(election.Name) error { return nil }, Held: func([]uint64) []uint64 { return nil }})
 	if err != nil {
 		a.call(func() { a.candidateAgain(e) })

@@ -1,4 +1,4 @@
-// Package campaign keeps which programs of this host are candidates, which of them acts, and
+// Package actors keeps which programs of this host are candidates, which of them acts, and
 // which reports are awaited before a term may be released.
 //
 // It guarantees that in each election at most one program of the host is notified that it is
@@ -11,7 +11,7 @@
 // It does not guarantee that a program stops when it is notified. Time comes in as an
 // argument, and nothing here waits. One goroutine owns a registry; other goroutines may use
 // only what the comment on Candidacy names.
-package campaign
+package actors
 
 import (
 	"cmp"
@@ -27,8 +27,6 @@ import (
 const (
 	// MaxCandidacies bounds the candidacies of one agent.
 	MaxCandidacies = 1000
-	// MaxPriority is the highest priority a candidacy can have.
-	MaxPriority = election.MaxPriority
 	// MaxPerElection bounds the candidacies of one election on one agent.
 	MaxPerElection = 64
 	// If this host leads more than many elections, programs are sent fewer renewals: writing a

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/agent/sockdiag"
+	"github.com/doyen-election/doyen/agent/actors/sockdiag"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 

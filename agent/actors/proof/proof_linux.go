@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/agent/sockdiag"
+	"github.com/doyen-election/doyen/agent/actors/sockdiag"
 )
 
 // Process is the process that made a connection, held by a pidfd. The process's number can be

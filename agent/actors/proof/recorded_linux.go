@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
+	"github.com/doyen-election/doyen/agent/actors/sockdiag"
 	"github.com/doyen-election/doyen/agent/record"
-	"github.com/doyen-election/doyen/agent/sockdiag"
 )
 
 // tick is the unit in which /proc reports when a process began, in nanoseconds. Linux has

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/agent/sockdiag"
+	"github.com/doyen-election/doyen/agent/actors/sockdiag"
 )
 
 // pair returns both ends of a connection.
