@@ -31,7 +31,7 @@ func debian(t *testing.T) string {
 
 var newDebian = sync.OnceValues(func() (string, error) {
 	root := filepath.Join(filepath.Dir(made.dir), "debian")
-	out, err := exec.Command("timeout", "5m", "mmdebstrap", "--variant=minbase", "--include=systemd-sysv,iproute2,man-db", "bookworm", root).CombinedOutput()
+	out, err := exec.Command("timeout", "5m", "mmdebstrap", "--variant=minbase", "--include=systemd-sysv,iproute2,man-db,iputils-arping", "bookworm", root).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, out)
 	}
@@ -200,6 +200,27 @@ func (h *host) must(t *testing.T, commands, want string) string {
 		t.Fatalf("on %s: %s\n%v, and the output should fit %s:\n%s", h.name, commands, err, want, out)
 	}
 	return out
+}
+
+// agents installs the package on all hosts, has each run more commands, and starts agents whose
+// configuration has these lines, too.
+func (s *site) agents(t *testing.T, lines, commands string) {
+	t.Helper()
+	for _, h := range s.hosts {
+		h.must(t, "dpkg -i ./doyen_*.deb", "Setting up doyen")
+	}
+	s.hosts[0].must(t, "doyen keygen --out /etc/doyen/keys/cluster", "")
+	copyTheKey(t, s)
+	configure(t, s)
+	for _, h := range s.hosts {
+		h.must(t, "chown doyen: /etc/doyen/keys/cluster; chmod 0600 /etc/doyen/keys/cluster\ncat >>/etc/doyen/agent.yaml <<'END'\n"+lines+"END\n"+commands, "")
+	}
+	for _, h := range s.hosts {
+		h.must(t, "systemctl daemon-reload; systemctl enable --now --no-block doyen", "")
+	}
+	for _, h := range s.hosts {
+		h.await(t, "doyen status", `exists: 3 of 3 voters`)
+	}
 }
 
 // up are the hosts that run.
