@@ -3,11 +3,9 @@ package hosts
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,64 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// burden takes processor time and memory from a host's processes. It uses control groups where
-// the testbed may make them, else means that need no rights.
+// burden bounds the memory of a host's processes, and has busy ones compete with them for the
+// processor. Memory is bounded by a control group where the testbed may make one, else by a
+// limit of each process, which needs no rights.
 type burden struct {
 	group    group
-	starving bool
 	memory   int64 // bytes, 0: no bound
-	spinners []*spinner
-	duty     *duty
+	spinners []*exec.Cmd
 }
 
 func newBurden(host string) *burden { return &burden{group: newGroup(host)} }
-
-// starve begins or ends the starvation of the processes that exist. Each process that starts
-// later has to be admitted.
-func (b *burden) starve(on bool, s *spawner, pids []int, signal func(syscall.Signal)) error {
-	switch {
-	case on == b.starving:
-		return nil
-	case b.group.cpu == "" && on:
-		b.duty = newDuty(signal)
-	case b.group.cpu == "":
-		b.duty.close()
-	case on:
-		if err := b.squeeze(s, pids); err != nil {
-			return errors.Join(err, b.clear())
-		}
-	default:
-		if err := b.clear(); err != nil {
-			return err
-		}
-		// Processes can't leave their group: there may be no other group for them. The group
-		// gets a very high bound instead.
-		if err := b.group.boundCPU(starvePeriod*1000, starvePeriod); err != nil {
-			return err
-		}
-	}
-	b.starving = on
-	return nil
-}
-
-// squeeze puts the host's processes and busy ones in one group and bounds its processor time.
-func (b *burden) squeeze(s *spawner, pids []int) error {
-	if err := b.group.boundCPU(starveShare, starvePeriod); err != nil {
-		return err
-	}
-	if err := b.prepare(runtime.NumCPU(), s); err != nil {
-		return err
-	}
-	for _, spinner := range b.spinners {
-		pids = append(pids, spinner.cmd.Process.Pid)
-	}
-	for _, pid := range family(pids) {
-		if err := admit(b.group.cpu, pid); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("starve process %d: %w", pid, err)
-		}
-	}
-	return b.spin()
-}
 
 // crowd gives the processes, except keepers, and all their threads the lowest priority, which their
 // descendants have too, and starts busy processes of the usual one; 0: it ends those. A keeper that
@@ -97,39 +47,27 @@ func (b *burden) crowd(busy int, s *spawner, pids []int) error {
 			}
 		}
 	}
-	if err := b.prepare(busy, s); err != nil {
-		return errors.Join(err, b.clear())
+	for range busy {
+		cmd := exec.Command("/bin/sh", "-c", "while :; do :; done")
+		if err := s.start(cmd); err != nil {
+			return errors.Join(fmt.Errorf("start a busy program: %w", err), b.clear())
+		}
+		b.spinners = append(b.spinners, cmd)
 	}
-	return b.spin()
+	return nil
 }
 
 const lowestPriority = 19
 
-// prepare starts busy processes, which wait for spin.
-func (b *burden) prepare(n int, s *spawner) error {
-	for range n {
-		spinner, err := newSpinner(s)
-		if err != nil {
-			return err
-		}
-		b.spinners = append(b.spinners, spinner)
-	}
-	return nil
-}
-
-func (b *burden) spin() error {
-	for _, spinner := range b.spinners {
-		if err := spinner.spin(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
+// clear ends the busy processes.
 func (b *burden) clear() error {
 	var errs []error
-	for _, s := range b.spinners {
-		errs = append(errs, s.close())
+	for _, cmd := range b.spinners {
+		_ = cmd.Process.Kill()
+		err := cmd.Wait()
+		if _, killed := errors.AsType[*exec.ExitError](err); !killed {
+			errs = append(errs, err)
+		}
 	}
 	b.spinners = nil
 	return errors.Join(errs...)
@@ -137,8 +75,8 @@ func (b *burden) clear() error {
 
 // limit bounds the memory of the processes that exist; 0 ends the bound.
 func (b *burden) limit(bytes int64, pids []int) error {
-	if b.group.memory != "" {
-		if err := b.group.boundMemory(bytes); err != nil {
+	if b.group.dir != "" {
+		if err := b.group.bound(bytes); err != nil {
 			return err
 		}
 	}
@@ -153,8 +91,8 @@ func (b *burden) limit(bytes int64, pids []int) error {
 
 func (b *burden) remember(pid int) error {
 	var err error
-	if b.group.memory != "" {
-		err = admit(b.group.memory, pid)
+	if b.group.dir != "" {
+		err = b.group.admit(pid)
 	} else {
 		bound := unix.Rlimit{Cur: uint64(b.memory), Max: unix.RLIM_INFINITY}
 		if b.memory == 0 {
@@ -172,32 +110,16 @@ func (b *burden) remember(pid int) error {
 	return nil
 }
 
-// admit puts a new process under the bounds that hold now.
+// admit puts a new process under the bound that holds now.
 func (b *burden) admit(pid int) error {
-	if b.starving && b.group.cpu != "" {
-		if err := admit(b.group.cpu, pid); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("starve process %d: %w", pid, err)
-		}
+	if b.memory == 0 {
+		return nil
 	}
-	if b.memory != 0 {
-		return b.remember(pid)
-	}
-	return nil
-}
-
-// lift ends starvation that works by stop signals, so that processes react to other signals.
-func (b *burden) lift() {
-	if b.duty != nil && b.starving {
-		b.duty.close()
-		b.starving = false
-	}
+	return b.remember(pid)
 }
 
 // close ends all bounds and removes the group. The host's processes must have ended.
-func (b *burden) close() error {
-	b.lift()
-	return errors.Join(b.clear(), b.group.remove())
-}
+func (b *burden) close() error { return errors.Join(b.clear(), b.group.remove()) }
 
 // family returns the given processes, then all their descendants.
 func family(pids []int) []int {
@@ -213,36 +135,4 @@ func family(pids []int) []int {
 		}
 	}
 	return pids
-}
-
-// spinner is a process that uses a processor all the time once spin has been called.
-type spinner struct {
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-}
-
-func newSpinner(s *spawner) (*spinner, error) {
-	cmd := exec.Command("/bin/sh", "-c", "read go && while :; do :; done")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start a busy program: %w", err)
-	}
-	if err := s.start(cmd); err != nil {
-		return nil, fmt.Errorf("start a busy program: %w", err)
-	}
-	return &spinner{cmd, stdin}, nil
-}
-
-func (s *spinner) spin() error {
-	_, err := io.WriteString(s.stdin, "go\n")
-	return err
-}
-
-func (s *spinner) close() error {
-	_ = s.cmd.Process.Kill()
-	err := s.cmd.Wait()
-	if _, killed := errors.AsType[*exec.ExitError](err); killed {
-		return nil
-	}
-	return err
 }

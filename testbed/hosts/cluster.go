@@ -221,11 +221,7 @@ func (h *Host) close() {
 
 // lift ends starvation and a slow disk, which would delay the end of the host's processes.
 func (h *Host) lift() {
-	h.weight.Lock()
-	defer h.weight.Unlock()
-	if h.burden != nil {
-		h.burden.lift()
-	}
+	_, _ = h.Starve(false)
 	if h.sandbox.disk {
 		_ = h.sandbox.slow(0) // fails only without a disk
 	}

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// A starved host's processes run for a tenth of each period, in one piece. The kernel does
-	// the same to a group that has used up its share.
+	// A starved host's processes run for a tenth of each period, in one piece, as the kernel lets
+	// a control group run that has used up its share.
 	starvePeriod = 100 * time.Millisecond
 	starveShare  = 10 * time.Millisecond
 )

@@ -60,14 +60,17 @@ func (h *Host) pids() (all []int) {
 	return all
 }
 
-// pulse sends a signal to the host's programs, and to its agent unless that is frozen.
+// pulse sends a signal to the process groups of the host's programs, and to that of its agent
+// unless that is frozen.
 func (h *Host) pulse(s syscall.Signal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.process != nil && !h.process.ended() && !h.process.frozen {
-		_ = h.process.cmd.Process.Signal(s) // it may end just now
+		_ = syscall.Kill(-h.process.cmd.Process.Pid, s) // it may end just now
 	}
 	for _, p := range h.programs {
-		_ = p.Process.Signal(s)
+		if !ended(p) {
+			_ = syscall.Kill(-p.Process.Pid, s)
+		}
 	}
 }

@@ -91,9 +91,9 @@ func Crowd(n int) Fault {
 	return Fault{Name: "crowd", Detail: fmt.Sprintf("lowest priority beside %d busy processes", n), begin: with((*Host).Crowd, n), end: with((*Host).Crowd, 0)}
 }
 
-// Starve lets other processes compete for the processor all the time.
+// Starve leaves the host a tenth of a processor.
 func Starve() Fault {
-	return Fault{Name: "cpu", Detail: "others want the processor all the time", begin: with((*Host).Starve, true), end: with((*Host).Starve, false)}
+	return Fault{Name: "cpu", Detail: "a tenth of a processor", begin: with((*Host).Starve, true), end: with((*Host).Starve, false)}
 }
 
 // LimitMemory bounds the memory of the host's processes.

@@ -88,10 +88,20 @@ func (h *Host) SlowDisk(d time.Duration) (election.Instant, error) {
 	return at, nil
 }
 
-// Starve leaves the host's processes a tenth of a processor, shared with busy processes.
-// Without control groups, it stops them for nine tenths of the time instead.
+// Starve leaves the host's processes a tenth of a processor: it stops them for nine tenths of the
+// time.
 func (h *Host) Starve(on bool) (election.Instant, error) {
-	return h.burdened("starve", func(thread *spawner) error { return h.burden.starve(on, thread, h.pids(), h.pulse) })
+	h.weight.Lock()
+	defer h.weight.Unlock()
+	at := boottime.Now()
+	switch {
+	case on && h.duty == nil:
+		h.duty = newDuty(h.pulse)
+	case !on && h.duty != nil:
+		h.duty.close()
+		h.duty = nil
+	}
+	return at, nil
 }
 
 // Crowd gives the host's processes, except its keeper, the lowest priority, for good, and has n busy processes compete

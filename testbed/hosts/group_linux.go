@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// group is a control group for a host's processes. It bounds their processor time and their
-// memory, and exists from its first bound on. In version 2 of control groups it is one
-// directory, in version 1 one for each controller.
+// group is a control group that bounds the memory of a host's processes. It exists from its
+// first bound on.
 type group struct {
-	cpu, memory string // directories, "" where the testbed may not make one
-	version     int
+	dir     string // "" where the testbed may not make one
+	version int    // of control groups
 }
 
 const (
@@ -25,39 +25,32 @@ const (
 	groupPrefix = "doyen-testbed."
 )
 
-// parents returns the directories in which groups can be made, by controller. In version 2
-// that is the root for all, because only the root may hold both processes and groups with
-// bounds. In version 1 it is, for each controller, the group that this process is in.
-func parents() (byController map[string]string, version int) {
-	byController = map[string]string{}
-	if _, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers")); err == nil {
-		enabled, _ := os.ReadFile(filepath.Join(cgroupRoot, "cgroup.subtree_control"))
-		for _, controller := range strings.Fields(string(enabled)) {
-			byController[controller] = cgroupRoot
+// parent returns the directory in which groups can be made, "" if there is none. In version 2
+// of control groups that is the root, because only the root may hold both processes and groups
+// with bounds. In version 1 it is the group that this process is in.
+func parent() (dir string, version int) {
+	if enabled, err := os.ReadFile(filepath.Join(cgroupRoot, "cgroup.subtree_control")); err == nil {
+		if slices.Contains(strings.Fields(string(enabled)), "memory") {
+			dir = cgroupRoot
 		}
-		return byController, 2
+		return dir, 2
 	}
 	all, _ := os.ReadFile("/proc/self/cgroup") // empty if it can't be read
 	for line := range strings.Lines(string(all)) {
-		if fields := strings.SplitN(strings.TrimSpace(line), ":", 3); len(fields) == 3 && fields[1] != "" {
-			byController[fields[1]] = filepath.Join(cgroupRoot, fields[1], fields[2])
+		if fields := strings.SplitN(strings.TrimSpace(line), ":", 3); len(fields) == 3 && fields[1] == "memory" {
+			dir = filepath.Join(cgroupRoot, fields[1], fields[2])
 		}
 	}
-	return byController, 1
+	return dir, 1
 }
 
 // newGroup finds where the group can be made. It does not make it yet.
 func newGroup(name string) group {
-	byController, version := parents()
-	name = fmt.Sprintf("%s%d.%s", groupPrefix, os.Getpid(), name)
-	g := group{version: version}
-	if parent, ok := byController["cpu"]; ok && writable(parent) {
-		g.cpu = filepath.Join(parent, name)
+	in, version := parent()
+	if in == "" || !writable(in) {
+		return group{}
 	}
-	if parent, ok := byController["memory"]; ok && writable(parent) {
-		g.memory = filepath.Join(parent, name)
-	}
-	return g
+	return group{filepath.Join(in, fmt.Sprintf("%s%d.%s", groupPrefix, os.Getpid(), name)), version}
 }
 
 // writable tries to make a group, because file permissions alone do not tell.
@@ -68,86 +61,52 @@ func writable(parent string) bool {
 
 // sweepGroups removes groups whose testbed is gone. A group with processes in it stays.
 func sweepGroups() {
-	byController, _ := parents()
-	for _, controller := range []string{"cpu", "memory"} {
-		parent, ok := byController[controller]
-		if !ok {
-			continue
-		}
-		all, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*")) // only a bad pattern fails
-		for _, dir := range all {
-			pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupPrefix), ".")
-			if _, err := os.Stat("/proc/" + pid); errors.Is(err, os.ErrNotExist) {
-				_ = os.Remove(dir)
-			}
+	in, _ := parent()
+	all, _ := filepath.Glob(filepath.Join(in, groupPrefix+"*")) // only a bad pattern fails
+	for _, dir := range all {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupPrefix), ".")
+		if _, err := os.Stat("/proc/" + pid); in != "" && errors.Is(err, os.ErrNotExist) {
+			_ = os.Remove(dir)
 		}
 	}
 }
 
-// bound makes the group, if there is none, and writes one of its files.
-func bound(dir, file, value string) error {
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+// bound makes the group, if there is none, and bounds its memory; 0 is no bound.
+func (g group) bound(bytes int64) error {
+	if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make control group: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0); err != nil {
+	value, file, unbound := strconv.FormatInt(bytes, 10), "memory.max", "max"
+	if g.version == 1 {
+		file, unbound = "memory.limit_in_bytes", "-1"
+	} else { // otherwise swapped memory does not count; without swap the file is missing
+		_ = os.WriteFile(filepath.Join(g.dir, "memory.swap.max"), []byte("0"), 0)
+	}
+	if bytes == 0 {
+		value = unbound
+	}
+	if err := os.WriteFile(filepath.Join(g.dir, file), []byte(value), 0); err != nil {
 		return fmt.Errorf("set bound: %w", err)
 	}
 	return nil
 }
 
-// boundCPU lets the group use quota of processor time in each period; 0 is no bound.
-func (g group) boundCPU(quota, period time.Duration) error {
-	q, p := strconv.FormatInt(quota.Microseconds(), 10), strconv.FormatInt(period.Microseconds(), 10)
-	if g.version == 2 {
-		if quota == 0 {
-			q = "max"
-		}
-		return bound(g.cpu, "cpu.max", q+" "+p)
-	}
-	if quota == 0 {
-		q = "-1"
-	}
-	return errors.Join(bound(g.cpu, "cpu.cfs_period_us", p), bound(g.cpu, "cpu.cfs_quota_us", q))
-}
-
-// boundMemory bounds the group's memory; 0 is no bound.
-func (g group) boundMemory(bytes int64) error {
-	value, file, unbound := strconv.FormatInt(bytes, 10), "memory.max", "max"
-	if g.version == 1 {
-		file, unbound = "memory.limit_in_bytes", "-1"
-	}
-	if bytes == 0 {
-		value = unbound
-	}
-	if g.version == 2 { // otherwise swapped memory does not count; without swap the file is missing
-		_ = bound(g.memory, "memory.swap.max", "0")
-	}
-	return bound(g.memory, file, value)
-}
-
-// admit puts a process into one of the group's directories.
-func admit(dir string, pid int) error {
-	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
+func (g group) admit(pid int) error {
+	return os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
 }
 
 // remove removes the group. Its processes have ended, but the kernel takes a moment to notice.
 func (g group) remove() error {
-	var errs []error
-	for _, dir := range []string{g.cpu, g.memory} {
-		if dir == "" {
-			continue
-		}
-		err := os.Remove(dir)
-		for range 200 {
-			if err == nil || errors.Is(err, os.ErrNotExist) {
-				break
-			}
-			<-time.After(5 * time.Millisecond)
-			err = os.Remove(dir)
-		}
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("remove control group: %w", err))
-		}
+	if g.dir == "" {
+		return nil
 	}
-	return errors.Join(errs...)
+	err := os.Remove(g.dir)
+	for n := 0; n < 200 && err != nil && !errors.Is(err, os.ErrNotExist); n++ {
+		<-time.After(5 * time.Millisecond)
+		err = os.Remove(g.dir)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove control group: %w", err)
+	}
+	return nil
 }

@@ -59,8 +59,9 @@ type Host struct {
 	clocks   []clock     // all changed clocks so far, the newest last
 	closed   bool
 
-	weight sync.Mutex // guards burden, and is taken before mu
+	weight sync.Mutex // guards burden and duty, and is taken before mu
 	burden *burden    // nil before the first fault that needs it
+	duty   *duty      // nil: the host is not starved
 }
 
 type process struct {

@@ -76,7 +76,7 @@ func standInTestbed(config hosts.Config) int {
 		fmt.Println(h.PID())
 	}
 	if config.Net == hosts.Namespaces {
-		if _, err := c.Hosts()[0].Starve(true); err != nil {
+		if _, err := c.Hosts()[0].LimitMemory(1 << 30); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
