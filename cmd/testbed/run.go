@@ -53,25 +53,18 @@ func runScripts(c *cli.Context) (err error) {
 	case !one && c.IsSet("report"):
 		return usage("play one script, once", "--report is for one run")
 	}
-	o, clean, err := scenarioOptions(c)
+	o := scenario.Options{Long: c.Bool("long"), Seed: seedOf(c), Verbose: c.Bool("verbose"), Logs: c.String("logs")}
+	net, err := netOf(c)
 	if err != nil {
+		return err
+	}
+	o.Loopback = net == hosts.Loopback
+	var clean func() error
+	if o.Binary, clean, err = productBinary(c); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, clean()) }()
 	return playAll(c, o, files, rounds)
-}
-
-// scenarioOptions reads the flags of `run`, of which `up --script` has some, and builds the
-// product. clean removes the product.
-func scenarioOptions(c *cli.Context) (o scenario.Options, clean func() error, err error) {
-	o = scenario.Options{Long: c.Bool("long"), Seed: seedOf(c), Verbose: c.Bool("verbose"), Logs: c.String("logs")}
-	net, err := netOf(c)
-	if err != nil {
-		return o, nil, err
-	}
-	o.Loopback = net == hosts.Loopback
-	o.Binary, clean, err = productBinary(c)
-	return o, clean, err
 }
 
 func playAll(c *cli.Context, o scenario.Options, files []string, rounds int) error {

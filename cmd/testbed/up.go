@@ -1,21 +1,16 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/testbed/hosts"
-	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/live"
-	"github.com/doyen-election/doyen/testbed/observe"
-	"github.com/doyen-election/doyen/testbed/scenario"
 )
 
 // clusterFlags say which agents to run.
@@ -37,15 +32,12 @@ func upCommand(stdin *os.File) *cli.Command {
 		Name:  "up",
 		Usage: "run agents and watch them live",
 		Description: "On a terminal keys kill agents, which their keepers start again, and lose, stop and restart hosts, and\n" +
-			"with --netns cut them off; without one, or with --for, lines are printed. It builds the product.\n" +
-			"With --script a scenario is played and shown, such as testbed/scenarios/leader-killed.txtar: the script\n" +
-			"lays the cluster out and lets faults happen to it; docs/testbed.md explains how to write one.\n\n" +
-			"Exit codes: 0 ended by key or signal, after --for with all agents agreed, or the script passed;\n" +
-			"1 they did not agree, two led at once or the script failed; 64 usage.",
+			"with --netns cut them off; without one, or with --for, lines are printed. It builds the product.\n\n" +
+			"Exit codes: 0 ended by key or signal, or after --for with all agents agreed;\n" +
+			"1 they did not agree, or two led at once; 64 usage.",
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "agents", Usage: "`NUMBER` of them, 1 to 24; the first seven vote", Value: 3},
 			&cli.DurationFlag{Name: "for", Usage: "run for this `TIME`, without keys; kill the leader's agent, then lose its host and start it again"},
-			&cli.StringFlag{Name: "script", Usage: "play this scenario `FILE`, and show it"},
 			&cli.BoolFlag{Name: "netns", Usage: "give each agent its own network namespace and address (Linux, as root or where users may have namespaces)"},
 		}, clusterFlags()...),
 		Action: func(c *cli.Context) error { return up(c, stdin) },
@@ -56,9 +48,6 @@ func up(c *cli.Context, stdin *os.File) (err error) {
 	o := live.Options{
 		Hosts: clusterOf(c, c.Int("agents")), For: c.Duration("for"),
 		Stdin: stdin, Stdout: c.App.Writer, Getenv: os.Getenv,
-	}
-	if c.IsSet("script") {
-		return upScript(c, o)
 	}
 	if err := o.Check(); err != nil {
 		return usage("`testbed up --help` lists the flags", "%v", err)
@@ -76,38 +65,4 @@ func up(c *cli.Context, stdin *os.File) (err error) {
 	defer func() { err = errors.Join(err, clean()) }()
 	o.Hosts.Program, o.Hosts.Adjust = binary, func(_ int, a *settings.Config) { a.Keeper = keeper.Available }
 	return live.Run(c.Context, o)
-}
-
-func upScript(c *cli.Context, o live.Options) (err error) {
-	for _, flag := range []string{"agents", "algorithm", "profile", "quorum", "for", "netns"} {
-		if c.IsSet(flag) {
-			return usage("a script has its own commands for that, see docs/testbed.md", "--script and --%s exclude each other", flag)
-		}
-	}
-	file := c.String("script")
-	if _, err := os.Stat(file); err != nil {
-		return usage("name a scenario, such as testbed/scenarios/leader-killed.txtar", "--script: %v", err)
-	}
-	play, clean, err := scenarioOptions(c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, clean()) }()
-	passed := false
-	o.Play = func(ctx context.Context, onLab func(*lab.Lab), onFault func(observe.Fault, bool)) error {
-		play.OnLab, play.OnFault = onLab, onFault
-		r, err := scenario.Run(ctx, play, file)
-		if err == nil && !r.Passed {
-			err = fmt.Errorf("%s: %s\n%s", outcome(r), r.Name, strings.TrimSpace(r.Excuse+"\n"+r.Log))
-		}
-		passed = err == nil
-		return err
-	}
-	if err := live.Run(c.Context, o); err != nil {
-		return err
-	}
-	if passed {
-		fmt.Fprintln(c.App.Writer, "the script passed")
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"errors"
-	"fmt"
 	"syscall"
 	"time"
 
@@ -152,24 +151,15 @@ func (s *session) restart(ctx context.Context, h *hosts.Host) error {
 }
 
 // describe puts a fault, or its end, into words. after is the words for the fault that stand
-// behind "1.2 s after". detail is "" if text says it already.
-func describe(f observe.Fault, over bool) (text, after, detail string) {
-	where := hosts.Short(f.Where)
-	if p := f.Program(); p != "" {
-		where = "program " + p + " on " + where
-	}
+// behind "1.2 s after".
+func describe(f observe.Fault, over bool) (text, after string) {
 	words := map[string][3]string{
 		"crash": {"lose the host", "the loss of", "start"}, "kill": {"kill -9 the agent of", "kill -9 of the agent of", ""}, "terminate": {"SIGTERM", "SIGTERM of", "start"},
-		"freeze": {"SIGSTOP", "SIGSTOP of", "SIGCONT"}, "resign": {"resign", "the resignation of", ""},
+		"freeze": {"SIGSTOP", "SIGSTOP of", "SIGCONT"}, "resign": {"resign", "the resignation of", ""}, "cut": {"cut off", "the cut of", "heal"},
+	}[f.What]
+	where := " " + hosts.Short(f.Where)
+	if over {
+		return words[2] + where, ""
 	}
-	w, ok := words[f.What]
-	switch {
-	case ok && over:
-		return w[2] + " " + where, "", ""
-	case ok:
-		return w[0] + " " + where, w[1] + " " + where, ""
-	case over:
-		return fmt.Sprintf("%s of %s has ended", f.What, where), "", ""
-	}
-	return f.What + " " + where, f.What + " of " + where, f.Detail
+	return words[0] + where, words[1] + where
 }

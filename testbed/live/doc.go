@@ -1,5 +1,5 @@
 // Package live is `testbed up`: agents as real processes, and what they report of their leader
-// as it happens. Faults come by key, or from a scenario that is played.
+// as it happens. Faults come by key.
 //
 // A run that was given a time ends with an error unless the running agents agree at its end,
 // everything that was to happen has happened, and no two agents led at once (with quorum).

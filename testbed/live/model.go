@@ -29,7 +29,6 @@ type Row struct {
 	Name    string
 	Status  hosts.Status
 	State   string // one of api's State constants, "" if the agent does not answer
-	Leads   bool
 	Follows string
 	Term    uint64
 	Addr    string

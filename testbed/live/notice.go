@@ -107,18 +107,15 @@ func (s *session) newLeader(now ruling) {
 }
 
 func (s *session) struck(f observe.Fault, over bool) {
-	text, after, detail := describe(f, over)
+	text, after := describe(f, over)
 	leader := s.leader
 	if leader.agent == "" && f.From < s.deposedAt {
 		leader = s.deposed // the deposed leader led then
 	}
 	mood := Plain
-	if slices.Contains(f.Where, leader.agent) && !over && f.Program() == "" {
+	if slices.Contains(f.Where, leader.agent) && !over {
 		mood, text = Bad, text+", the leader"
 		s.hit = &hit{leader, after, f.From, f.What == "resign" || f.What == "terminate"}
-	}
-	if detail != "" {
-		text += ": " + detail
 	}
 	s.say(mood, "%s", text)
 }
@@ -209,9 +206,9 @@ func (s *session) summary() []string {
 		text = append(text, times("hand-overs", s.handOvers))
 	}
 	if s.lab != nil {
-		text = append(text, "two leaders at once: "+ms(s.lab.Together()))
+		s.together = s.lab.Together()
 	}
-	return text
+	return append(text, "two leaders at once: "+ms(s.together))
 }
 
 func times(of string, all []time.Duration) string {
@@ -234,7 +231,7 @@ func (s *session) model() Model {
 	}
 	for _, h := range s.lab.Cluster.Hosts() {
 		st := s.view(h.Name())
-		m.Agents = append(m.Agents, Row{Name: h.Name(), Status: h.Status(), State: st.State, Leads: st.Leads,
+		m.Agents = append(m.Agents, Row{Name: h.Name(), Status: h.Status(), State: st.State,
 			Follows: st.Leader, Term: st.Term, Addr: addressOf(h.Config()), Socket: h.Config().Socket})
 	}
 	return m

@@ -15,7 +15,7 @@ func TestHandOversAndCrashesAreCountedApart(t *testing.T) {
 		s.struck(observe.Fault{What: what, Where: []string{"alpha"}}, false)
 		s.tookOver(time.Duration(i+1)*time.Second, s.hit.asked)
 	}
-	if got, want := s.summary(), []string{"takeovers: 3: 1.000 s 3.000 s 5.000 s", "hand-overs: 2: 2.000 s 4.000 s"}; !slices.Equal(got, want) {
+	if got, want := s.summary(), []string{"takeovers: 3: 1.000 s 3.000 s 5.000 s", "hand-overs: 2: 2.000 s 4.000 s", "two leaders at once: 0 ms"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

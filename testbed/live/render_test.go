@@ -24,7 +24,7 @@ func afterTakeover() live.Model {
 		Takeovers: []time.Duration{1151 * time.Millisecond, 4230 * time.Microsecond, 990 * time.Millisecond}, Selected: 1,
 		Agents: []live.Row{
 			{Name: "alpha", Status: hosts.Down, Addr: "127.3.2.1", Socket: "/tmp/t/alpha.sock"},
-			{Name: "beta", Status: hosts.Running, State: api.StateLeading, Leads: true, Follows: "beta", Term: 2, Addr: "127.3.2.2", Socket: "/tmp/t/beta.sock"},
+			{Name: "beta", Status: hosts.Running, State: api.StateLeading, Follows: "beta", Term: 2, Addr: "127.3.2.2", Socket: "/tmp/t/beta.sock"},
 			{Name: "gamma", Status: hosts.Running, State: api.StateFollowing, Follows: "beta", Term: 2, Addr: "127.3.2.3", Socket: "/tmp/t/gamma.sock"},
 			{Name: "delta", Status: hosts.Frozen, State: api.StateNoQuorum, Term: 1, Addr: "127.3.2.4", Socket: "/tmp/t/delta.sock"},
 			{Name: "epsilon", Status: hosts.Running, Addr: "127.3.2.5", Socket: "/tmp/t/epsilon.sock"},

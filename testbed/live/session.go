@@ -19,11 +19,9 @@ import (
 type Options struct {
 	Hosts hosts.Config
 	For   time.Duration // 0: until a key, a signal or ctx ends it
-	// Drive, if not nil, does something to the agents. If it fails, the run fails.
-	Drive func(context.Context, *lab.Lab) error
-	// Play, if not nil, lays out the cluster itself, gives it to onLab before its agents
-	// start, and does all that happens to it. The run ends when Play returns.
-	Play   func(ctx context.Context, onLab func(*lab.Lab), onFault func(observe.Fault, bool)) error
+	// Drive does something to the agents of a run that was given a time; nil: the
+	// demonstration. If it fails, the run fails.
+	Drive  func(context.Context, *lab.Lab) error
 	Stdin  *os.File // read for keys if it and Stdout are terminals
 	Stdout io.Writer
 	Getenv func(string) string
@@ -48,24 +46,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &session{o: o, began: time.Now(), labs: make(chan *lab.Lab), reports: make(chan report), played: make(chan error, 1)}
+	s := &session{o: o, began: time.Now(), reports: make(chan report)}
 	if s.front, err = openFront(o); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.front.close(s.summary())) }() // even if something panics
 	onFault := func(f observe.Fault, over bool) { s.report(ctx, report{fault: &f, over: over}) }
-	if o.Play != nil {
-		onLab := func(l *lab.Lab) {
-			select {
-			case s.labs <- l:
-			case <-ctx.Done():
-			}
-		}
-		s.working.Go(func() { s.played <- o.Play(ctx, onLab, onFault) })
-		defer s.working.Wait()
-		defer cancel()
-		return s.loop(ctx)
-	}
 	l, err := lab.New(ctx, o.Hosts, lab.Options{Poll: pollEvery, OnFault: onFault})
 	if err != nil {
 		return err
@@ -77,15 +63,17 @@ func Run(ctx context.Context, o Options) (err error) {
 		s.working.Wait()
 		err = errors.Join(err, l.Close(end))
 	}()
-	s.show(l)
+	s.lab = l
+	for i, h := range l.Cluster.Hosts() {
+		c := h.Config()
+		s.front.intro(i, c.Name, addressOf(c), c.Socket)
+	}
 	return s.run(ctx)
 }
 
 // Check returns an error if the options can't be run. It names the flag to blame.
 func (o Options) Check() error {
 	switch {
-	case o.Play != nil:
-		return nil
 	case o.Hosts.Agents < 1 || o.Hosts.Agents > maxShown:
 		return fmt.Errorf("--agents: %d agents, 1 to %d can be shown", o.Hosts.Agents, maxShown)
 	case o.For < 0 || o.For > maxFor:
@@ -97,12 +85,10 @@ func (o Options) Check() error {
 // session is one run. One goroutine owns all of it except the lab and the channels.
 type session struct {
 	o       Options
-	lab     *lab.Lab // nil before the first cluster is laid out
+	lab     *lab.Lab
 	front   front
-	labs    chan *lab.Lab
 	reports chan report
-	played  chan error
-	working sync.WaitGroup // goroutines that a key, Drive or Play needs
+	working sync.WaitGroup // goroutines that a key or Drive needs
 
 	began     time.Time
 	started   election.Instant // when the last agent was started; 0 once the cold start was shown
@@ -112,7 +98,7 @@ type session struct {
 	deposed   ruling // the last leader, while nobody leads
 	deposedAt election.Instant
 	agreed    observe.Agreement // zero while the agents do not agree
-	driving   bool              // Drive, or what stands in for it, has not ended
+	driving   bool              // Drive has not ended
 	hit       *hit              // the newest fault of the leader, until another takes over
 	exits     int               // how many of the lab's exits were shown
 	takeovers []time.Duration
@@ -141,7 +127,7 @@ type report struct {
 	mood Mood
 	text string
 	fail bool // fails a run that was given a time
-	done bool // Drive, or what stands in for it, has ended
+	done bool // Drive has ended
 }
 
 func (s *session) report(ctx context.Context, r report) {
@@ -151,36 +137,26 @@ func (s *session) report(ctx context.Context, r report) {
 	}
 }
 
-func (s *session) show(l *lab.Lab) {
-	s.lab, s.selected, s.exits, s.leader, s.agreed = l, 0, 0, ruling{}, observe.Agreement{}
-	for i, h := range l.Cluster.Hosts() {
-		c := h.Config()
-		s.front.intro(i, c.Name, addressOf(c), c.Socket)
-	}
-}
-
-// run starts the agents, and Drive or what stands in for it. Then it loops until the end.
+// run starts the agents, and Drive. Then it loops until the end.
 func (s *session) run(ctx context.Context) (err error) {
 	if _, s.started, err = s.lab.StartAll(); err != nil {
 		return err
 	}
 	s.say(Plain, "%d agents started", len(s.lab.Cluster.Hosts()))
-	drive := s.o.Drive
-	switch {
-	case drive != nil:
-	case s.o.For > 0:
-		drive = demonstration(s.o.For)
-	default:
-		return s.loop(ctx)
-	}
-	s.driving = true
-	s.working.Go(func() {
-		if err := drive(ctx, s.lab); err != nil {
-			s.report(ctx, report{mood: Bad, text: err.Error(), fail: true, done: true})
-			return
+	if s.o.For > 0 {
+		drive := s.o.Drive
+		if drive == nil {
+			drive = demonstration(s.o.For)
 		}
-		s.report(ctx, report{done: true})
-	})
+		s.driving = true
+		s.working.Go(func() {
+			r := report{done: true}
+			if err := drive(ctx, s.lab); err != nil {
+				r = report{mood: Bad, text: err.Error(), fail: true, done: true}
+			}
+			s.report(ctx, r)
+		})
+	}
 	return s.loop(ctx)
 }
 
@@ -194,46 +170,32 @@ func (s *session) loop(ctx context.Context) error {
 		end = time.After(s.o.For)
 	}
 	for {
-		var moved <-chan struct{}
-		var keys <-chan key
-		if s.lab != nil {
-			moved, keys = s.lab.Moved(), s.front.keys()
-			s.notice()
-			if grace != nil && (s.agreed != (observe.Agreement{}) || s.allEnded()) {
-				return s.verdict()
-			}
+		moved := s.lab.Moved()
+		s.notice()
+		if grace != nil && (s.agreed != (observe.Agreement{}) || s.allEnded()) {
+			return s.verdict()
 		}
 		select {
 		case <-ctx.Done():
-			return s.interrupted()
-		case l := <-s.labs:
-			s.show(l)
-		case err := <-s.played:
-			return err
+			if s.o.For > 0 {
+				return fmt.Errorf("run for %s: interrupted before the end", s.o.For)
+			}
+			return nil
 		case r := <-s.reports:
 			s.reported(r)
-		case k := <-keys:
+		case k := <-s.front.keys():
 			if s.press(ctx, k) {
 				return nil
 			}
 		case <-moved:
 		case <-draw.C:
-			if s.lab != nil {
-				s.front.show(s.model())
-			}
+			s.front.show(s.model())
 		case <-end:
 			end, grace = nil, time.After(s.o.Hosts.Lease()+endSlack)
 		case <-grace:
 			return s.verdict()
 		}
 	}
-}
-
-func (s *session) interrupted() error {
-	if s.o.For > 0 {
-		return fmt.Errorf("run for %s: interrupted before the end", s.o.For)
-	}
-	return nil
 }
 
 // asker is what a user of this machine types to run the doyen command.

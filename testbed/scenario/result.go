@@ -12,7 +12,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/doyen-election/doyen/testbed/hosts"
-	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -31,10 +30,6 @@ type Options struct {
 	Seed uint64
 	// Verbose keeps the whole transcript of a script that passes.
 	Verbose bool
-	// OnLab, if not nil, is called with the cluster of each play before its agents start.
-	OnLab func(*lab.Lab)
-	// OnFault, if not nil, is called as described at lab.Options.
-	OnFault func(f observe.Fault, over bool)
 	// Undecided, if not nil, is called with each play that decides nothing and is followed by
 	// another one.
 	Undecided func(Result)

@@ -116,7 +116,7 @@ func (w *world) ready() error {
 		}
 	}
 	n := time.Duration(config.Agents)
-	l, err := lab.New(w.ctx, config, lab.Options{Poll: max(pollBase, n*10*time.Millisecond), Retry: n * time.Millisecond, OnFault: w.o.OnFault})
+	l, err := lab.New(w.ctx, config, lab.Options{Poll: max(pollBase, n*10*time.Millisecond), Retry: n * time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -127,9 +127,6 @@ func (w *world) ready() error {
 	}
 	if w.meter, err = hiccup.Start(disk); err != nil {
 		w.t.Log(err)
-	}
-	if w.o.OnLab != nil {
-		w.o.OnLab(l)
 	}
 	return w.layOutHooks()
 }
