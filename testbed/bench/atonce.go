@@ -11,7 +11,6 @@ import (
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
-	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 const (
@@ -73,17 +72,11 @@ func countMisled(all []*hosts.Host) (misled float64, err error) {
 // connected waits until the agent is connected to that many peers, and returns how many of its
 // dials have failed.
 func (r *rig) connected(ctx context.Context, h *hosts.Host, peers int) (failed float64, err error) {
-	for waited := time.Duration(0); waited < atOncePatience; waited += askAtOnce {
+	what := fmt.Sprintf("%s to be connected to %d peers", h.Name(), peers)
+	err = until(ctx, what, atOncePatience, askAtOnce, func(ctx context.Context) (bool, error) {
 		m, err := lab.ReadMetrics(ctx, h)
-		if err != nil {
-			return 0, err
-		}
-		if int(m.Sum("doyen_peers_connected")) >= peers {
-			return m.Sum("doyen_transport_dials_total", "outcome=failed"), nil
-		}
-		if err := observe.Sleep(ctx, askAtOnce); err != nil {
-			return 0, err
-		}
-	}
-	return 0, fmt.Errorf("wait until %s is connected to %d peers: not within %s", h.Name(), peers, atOncePatience)
+		failed = m.Sum("doyen_transport_dials_total", "outcome=failed")
+		return int(m.Sum("doyen_peers_connected")) >= peers, err
+	})
+	return failed, err
 }

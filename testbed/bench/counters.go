@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -12,11 +11,9 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-type counted map[string]float64
-
 type counter struct {
 	counting []*hosts.Host // without an agent that the fault kills: its count is lost
-	before   counted
+	before   float64
 }
 
 // around returns the fault with the counters read just before it.
@@ -32,50 +29,30 @@ func (c *counter) around(f fault) fault {
 	return f
 }
 
-// read returns what was sent until all agree. It does not count heartbeats and their answers,
-// which are sent all the time.
-func (c *counter) read(ctx context.Context, r *rig) (counted, error) {
+// read returns how many messages were sent until all agree.
+func (c *counter) read(ctx context.Context, r *rig) (float64, error) {
 	if _, err := r.agree(ctx); err != nil {
-		return nil, err
+		return 0, err
 	}
 	if err := observe.Sleep(ctx, afterAgreement); err != nil {
-		return nil, err
+		return 0, err
 	}
 	after, err := sentMessages(ctx, c.counting)
-	for kind := range after {
-		if after[kind] -= c.before[kind]; after[kind] == 0 || strings.HasPrefix(kind, "Heartbeat") {
-			delete(after, kind)
-		}
-	}
-	return after, err
+	return after - c.before, err
 }
 
-func sentMessages(ctx context.Context, all []*hosts.Host) (counted, error) {
-	sum := counted{}
+// sentMessages does not count heartbeats and their answers, which are sent all the time.
+func sentMessages(ctx context.Context, all []*hosts.Host) (sum float64, err error) {
 	for _, h := range all {
 		m, err := lab.ReadMetrics(ctx, h)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
 		for kind, n := range m.By("doyen_messages_total", "kind", "direction=sent") {
-			sum[kind] += n
+			if !strings.HasPrefix(kind, "Heartbeat") {
+				sum += n
+			}
 		}
 	}
 	return sum, nil
-}
-
-// addCounts reports the messages of elections: all of them, and of each kind that occurred.
-func (b *bench) addCounts(name string, elections []counted) {
-	all := counted{}
-	for _, sent := range elections {
-		maps.Copy(all, sent)
-	}
-	for _, sent := range elections {
-		sum := 0.0
-		for _, kind := range slices.Sorted(maps.Keys(all)) {
-			sum += sent[kind]
-			b.add(name+"/kind="+kind, value{Value: sent[kind], Unit: perElection})
-		}
-		b.add(name, value{Value: sum, Unit: perElection})
-	}
 }

@@ -55,8 +55,6 @@ func (b *bench) experiment(ctx context.Context, e experiment, name string) (err 
 	if e.again {
 		what += "/again"
 	}
-	var elections []counted
-	defer func() { b.addCounts(what, elections) }()
 	return b.repeat(what, b.rounds(e.tenths), func() error {
 		found, err := r.round(ctx, e, f)
 		if err != nil {
@@ -64,7 +62,7 @@ func (b *bench) experiment(ctx context.Context, e experiment, name string) (err 
 		}
 		switch {
 		case e.count:
-			elections = append(elections, found.sent)
+			b.add(what, value{Value: found.sent, Unit: perElection})
 		case e.hasty:
 			b.add(what, took(found.together, overlapped))
 		default:
@@ -78,7 +76,7 @@ func (b *bench) experiment(ctx context.Context, e experiment, name string) (err 
 type found struct {
 	took     time.Duration // from the fault to the next leadership
 	together time.Duration // for how long two agents led at once
-	sent     counted       // messages of the election
+	sent     float64       // messages of the election
 }
 
 // round makes one round; at its end all agents run again. It begins a lease after the last one,

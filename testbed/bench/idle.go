@@ -15,6 +15,7 @@ import (
 type cost struct {
 	rssMiB, pssMiB float64
 	cpuPercent     float64 // of one core
+	sleeps         float64 // of the main thread, per minute
 	traffic        []value // per second
 }
 
@@ -37,7 +38,7 @@ func (b *bench) idle(ctx context.Context) (err error) {
 	}
 	return b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
 		all := r.Cluster.Hosts()
-		each, err := b.costsOf(ctx, all, "idle", idleSettle)
+		each, err := b.costsOf(ctx, all, "idle", idleSettle, b.window())
 		if err != nil {
 			return err
 		}
@@ -54,36 +55,30 @@ func (b *bench) idle(ctx context.Context) (err error) {
 	})
 }
 
-func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string, settle time.Duration) (costs []cost, err error) {
-	b.progress(what+", settling", 0, 0)
+func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string, settle, window time.Duration) (costs []cost, err error) {
+	b.progress(fmt.Sprintf("%s, settling, then measuring for %s", what, window), 0, 0)
 	if err := observe.Sleep(ctx, min(settle, 3*b.window())); err != nil {
 		return nil, err
 	}
-	sent, err := b.readTraffic(ctx, all)
+	before, err := b.usages(ctx, all)
 	if err != nil {
 		return nil, err
 	}
-	before, at, err := readCPU(all)
-	if err != nil {
+	began := time.Now()
+	if err := observe.Sleep(ctx, window); err != nil {
 		return nil, err
 	}
-	b.progress(fmt.Sprintf("%s, measuring for %s", what, b.window()), 0, 0)
-	if err := observe.Sleep(ctx, b.window()); err != nil {
-		return nil, err
-	}
-	after, till, err := readCPU(all)
-	if err != nil {
-		return nil, err
-	}
-	sentAfter, err := b.readTraffic(ctx, all)
+	lasted := time.Since(began)
+	after, err := b.usages(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	for i, h := range all {
-		seconds := till.Sub(at).Seconds()
-		c := cost{cpuPercent: 100 * (after[i] - before[i]) / seconds, traffic: sentAfter[i]}
+		used := after[i]
+		c := cost{cpuPercent: 100 * (used.cpu - before[i].cpu).Seconds() / lasted.Seconds(), traffic: used.traffic,
+			sleeps: (used.sleeps - before[i].sleeps) / lasted.Minutes()}
 		for k := range c.traffic {
-			c.traffic[k].Value = (c.traffic[k].Value - sent[i][k].Value) / seconds
+			c.traffic[k].Value = (c.traffic[k].Value - before[i].traffic[k].Value) / lasted.Seconds()
 		}
 		if c.rssMiB, c.pssMiB, err = readMemory(h.PID()); err != nil {
 			return nil, err
@@ -93,25 +88,59 @@ func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string, set
 	return costs, nil
 }
 
-func (b *bench) readTraffic(ctx context.Context, all []*hosts.Host) ([][]value, error) {
-	var found [][]value
+// usage is what a host's newest process has used so far.
+type usage struct {
+	cpu     time.Duration // by the scheduler's count of all threads: the process's own has steps of 10 ms
+	sleeps  float64       // how often its main thread has gone to sleep
+	traffic []value
+}
+
+func (b *bench) usages(ctx context.Context, all []*hosts.Host) (each []usage, err error) {
 	for _, h := range all {
-		m, err := lab.ReadMetrics(ctx, h)
+		var u usage
+		if u.traffic, err = b.readTraffic(ctx, h); err == nil {
+			err = u.read(h.PID())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read what %s uses: %w", h.Name(), err)
+		}
+		each = append(each, u)
+	}
+	return each, nil
+}
+
+func (u *usage) read(pid int) error {
+	threads, err := procfs.AllThreads(pid)
+	for _, t := range threads {
+		s, err := t.Schedstat()
+		if err != nil {
+			return err
+		}
+		u.cpu += time.Duration(s.RunningNanoseconds)
+	}
+	if err != nil || len(threads) == 0 {
+		return err
+	}
+	status, err := threads[0].NewStatus()
+	u.sleeps = float64(status.VoluntaryCtxtSwitches)
+	return err
+}
+
+func (b *bench) readTraffic(ctx context.Context, h *hosts.Host) ([]value, error) {
+	m, err := lab.ReadMetrics(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	// These are an election's messages with heartbeats, and their bytes before encryption.
+	values := []value{{Value: m.Sum("doyen_messages_total"), Unit: "messages/s"}, {Value: m.Sum("doyen_transport_bytes_total"), Unit: "message-bytes/s"}}
+	if b.o.Net == hosts.Namespaces { // otherwise agents share a loopback interface
+		packets, bytes, err := readInterfaces(h.PID())
 		if err != nil {
 			return nil, err
 		}
-		// These are an election's messages with heartbeats, and their bytes before encryption.
-		values := []value{{Value: m.Sum("doyen_messages_total"), Unit: "messages/s"}, {Value: m.Sum("doyen_transport_bytes_total"), Unit: "message-bytes/s"}}
-		if b.o.Net == hosts.Namespaces { // otherwise agents share a loopback interface
-			packets, bytes, err := readInterfaces(h.PID())
-			if err != nil {
-				return nil, fmt.Errorf("read the traffic of %s: %w", h.Name(), err)
-			}
-			values = append(values, value{Value: packets, Unit: "packets/s"}, value{Value: bytes, Unit: "bytes/s"})
-		}
-		found = append(found, values)
+		values = append(values, value{Value: packets, Unit: "packets/s"}, value{Value: bytes, Unit: "bytes/s"})
 	}
-	return found, nil
+	return values, nil
 }
 
 // readInterfaces reads the counters of the process's interfaces, without loopback.
@@ -131,29 +160,6 @@ func readInterfaces(pid int) (packets, bytes float64, err error) {
 		}
 	}
 	return packets, bytes, nil
-}
-
-// readCPU returns the processor time that each agent has had, in seconds. It sums the
-// scheduler's nanoseconds of all threads, since the process's own counter has steps of 10 ms,
-// too coarse for an idle agent.
-func readCPU(all []*hosts.Host) ([]float64, time.Time, error) {
-	var used []float64
-	for _, h := range all {
-		threads, err := procfs.AllThreads(h.PID())
-		if err != nil {
-			return nil, time.Time{}, fmt.Errorf("read the processor time of %s: %w", h.Name(), err)
-		}
-		sum := 0.0
-		for _, t := range threads {
-			s, err := t.Schedstat()
-			if err != nil {
-				return nil, time.Time{}, fmt.Errorf("read the processor time of %s: %w", h.Name(), err)
-			}
-			sum += time.Duration(s.RunningNanoseconds).Seconds()
-		}
-		used = append(used, sum)
-	}
-	return used, time.Now(), nil
 }
 
 // readMemory returns the resident memory of a process in MiB: rss counts all of it, pss divides

@@ -14,7 +14,6 @@ import (
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
-	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
@@ -23,7 +22,6 @@ import (
 const (
 	// longLife: a keeper starts the next life at once if the last one reached this age.
 	longLife = 2100 * time.Millisecond
-	askEvery = time.Millisecond
 	// renewedBy is the part of a lease for which a renewal is valid, from its send on.
 	renewedBy = 0.975
 	// rolling is how many agents are restarted one after another.
@@ -36,7 +34,7 @@ type ending func(ctx context.Context, b *bench, t *contenders, leader *hosts.Hos
 
 // lives turns an ending into a part of the bench, on a cluster that differs in what on has: how
 // long until the next process answers and has renewed the lease, how long there is no leader, and
-// for how long no program acts. On each host is a candidate by `doyen run`; nothing watches.
+// for how long no program acts. On each host is a candidate by `doyen run`.
 func lives(what string, on Point, tenths int, end ending) func(*bench, context.Context) error {
 	return func(b *bench, ctx context.Context) error {
 		defer func(was Point) { b.on = was }(b.on)
@@ -44,7 +42,7 @@ func lives(what string, on Point, tenths int, end ending) func(*bench, context.C
 		return b.running(ctx, nil, func(run command) error {
 			return b.rivals(ctx, b.keeping(), run, func(t *contenders) error {
 				return b.repeat(what, b.rounds(tenths), func() error {
-					leader, was, err := t.settled(ctx, contested, longLife-t.lease) // cost has waited for a lease
+					leader, was, err := t.settled(ctx, longLife-t.lease) // cost has waited for a lease
 					if err != nil {
 						return err
 					}
@@ -74,6 +72,17 @@ func (b *bench) keeping() hosts.Config {
 	return c
 }
 
+// keepers measures what keepers cost while nothing happens.
+func (b *bench) keepers(ctx context.Context) error {
+	return b.quietOf(ctx, b.keeping(), func(r *rig, _ *hosts.Host) error {
+		each, err := b.costsOf(ctx, r.Cluster.Hosts(), "keepers", idleSettle, 3*b.window())
+		for _, c := range each {
+			b.add("Keeper", value{Value: c.pssMiB, Unit: pss}, value{Value: c.sleeps, Unit: "checks/min"})
+		}
+		return err
+	})
+}
+
 // signalled sends a signal to the agent on whose host a program leads.
 func signalled(by syscall.Signal) ending {
 	return func(ctx context.Context, _ *bench, t *contenders, leader *hosts.Host) (time.Duration, error) {
@@ -101,26 +110,6 @@ func restarted(ctx context.Context, b *bench, t *contenders, _ *hosts.Host) (tim
 	return 0, nil
 }
 
-// settled waits for that time, and then until there is a leader. It returns the host that leads,
-// and what is known there.
-func (r *rig) settled(ctx context.Context, name string, d time.Duration) (*hosts.Host, api.Election, error) {
-	if err := observe.Sleep(ctx, d+time.Duration(r.rng.Int64N(int64(r.lease/4)))); err != nil {
-		return nil, api.Election{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		for _, h := range r.Cluster.Hosts() {
-			if e, err := asked(ctx, h, name); err == nil && e.IsLeader {
-				return h, e, nil
-			}
-		}
-		if err := observe.Sleep(ctx, askEvery); err != nil {
-			return nil, api.Election{}, fmt.Errorf("wait for a leader: %w", err)
-		}
-	}
-}
-
 // cost waits until the programs know all that follows from what happened at that instant. It
 // returns how many leads were lost, for how long there was no leader, for how long no program
 // acted, and for how long two did.
@@ -129,75 +118,43 @@ func (t *contenders) cost(ctx context.Context, leader *hosts.Host, was api.Elect
 		return nil, err
 	}
 	now := boottime.Now()
-	if _, _, err := t.await(ctx, "a program that acts", func(s stamp.Stamp) bool { return s.Last > int64(now) }); err != nil {
-		return nil, err
-	}
-	other := t.other(leader)
-	e, err := asked(ctx, other, contested)
-	if err != nil {
+	if _, err := t.await(ctx, "a program that acts", func(s observe.ProgramSpan) bool { return s.To > now }); err != nil {
 		return nil, err
 	}
 	changes, gap := 0.0, time.Duration(0)
-	if e.Term != was.Term {
-		entry, err := lastChange(ctx, other, contested)
-		if err != nil {
-			return nil, err
+	err := lab.Call(ctx, t.other(leader), func(ctx context.Context, c *client.Client) error {
+		e, err := c.Election(ctx, contested, client.ElectionOptions{})
+		if err != nil || e.Term == was.Term {
+			return err
 		}
-		changes, gap = 1, time.Duration(entry.GapMS)*time.Millisecond
+		all, err := c.History(ctx, contested, 1)
+		if err != nil || len(all) == 0 {
+			return errors.Join(err, errors.New("there is no history"))
+		}
+		changes, gap = 1, time.Duration(all[len(all)-1].GapMS)*time.Millisecond
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	paused, together, err := t.acted(at, now)
 	return []value{{Value: changes, Unit: leadsLost}, took(gap, noLeader), took(paused, perPause), took(together, overlapped)}, err
 }
 
-// acted returns, for the time between two instants and by the programs' own stamps, how long no
-// program acted, and how long two did.
-func (t *contenders) acted(from, until election.Instant) (paused, together time.Duration, err error) {
-	spans, err := t.Spans()
-	if err != nil {
-		return 0, 0, err
-	}
-	paused, _ = observe.Pause(spans, from, until)
-	for _, o := range observe.ProgramOverlaps(spans) {
-		together = max(together, o.To.Sub(max(o.From, from)))
-	}
-	return paused, together, nil
-}
-
 // nextLife waits until an agent's next process answers, and leads with a lease that it has
 // renewed, or does not lead. It returns how long after the instant that was.
-func (r *rig) nextLife(ctx context.Context, h *hosts.Host, former int, at election.Instant) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
+func (r *rig) nextLife(ctx context.Context, h *hosts.Host, former int, at election.Instant) (after time.Duration, err error) {
+	err = until(ctx, "the next life of "+h.Name(), patience, askEvery, func(ctx context.Context) (bool, error) {
 		ask, done := context.WithTimeout(ctx, r.lease)
-		e, err := asked(ask, h, contested)
+		e, err := asked(ask, h)
 		done()
 		renewed := e.ValidUntilBoottimeNS > int64(at)+int64(renewedBy*float64(r.lease))
-		if err == nil && e.Leader != nil && (!e.IsLeader || renewed) {
-			after := boottime.Now().Sub(at)
-			if pid, err := lab.Life(ctx, h); err == nil && pid != former {
-				return after, nil
-			}
+		if err != nil || e.Leader == nil || e.IsLeader && !renewed {
+			return false, nil
 		}
-		if err := observe.Sleep(ctx, askEvery); err != nil {
-			return 0, fmt.Errorf("wait for the next life of %s: %w", h.Name(), err)
-		}
-	}
-}
-
-func asked(ctx context.Context, h *hosts.Host, name string) (api.Election, error) {
-	c := client.New(h.Config().Socket)
-	defer c.Close()
-	return c.Election(ctx, name, client.ElectionOptions{})
-}
-
-// lastChange returns the newest entry of an agent's history.
-func lastChange(ctx context.Context, h *hosts.Host, name string) (api.Transition, error) {
-	c := client.New(h.Config().Socket)
-	defer c.Close()
-	all, err := c.History(ctx, name, 1)
-	if err != nil || len(all) == 0 {
-		return api.Transition{}, errors.Join(err, errors.New("there is no history"))
-	}
-	return all[len(all)-1], nil
+		after = boottime.Now().Sub(at)
+		pid, err := lab.Life(ctx, h)
+		return err == nil && pid != former, nil
+	})
+	return after, err
 }

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/testbed/hosts"
-	"github.com/doyen-election/doyen/testbed/lab"
 )
 
 const (
@@ -48,7 +45,7 @@ func (b *bench) many(ctx context.Context, n int) (err error) {
 				return err
 			}
 		}
-		costs, err := b.costsOf(ctx, all, "many elections", busySettle)
+		costs, err := b.costsOf(ctx, all, "many elections", busySettle, b.window())
 		if err != nil {
 			return err
 		}
@@ -135,35 +132,8 @@ func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration)
 				return err
 			}
 		}
-		return b.noteCounters(ctx, what, r.Cluster.Hosts())
+		return nil
 	})
-}
-
-// noteCounters writes what the agents counted, which may explain a bad figure.
-func (b *bench) noteCounters(ctx context.Context, what string, all []*hosts.Host) error {
-	for _, h := range all {
-		families, err := lab.ReadMetrics(ctx, h)
-		if err != nil {
-			return err
-		}
-		var counts []string
-		for _, name := range []string{"steps", "selection_rounds", "nominations", "terms_won", "leases_expired", "suspicions", "messages_dropped"} {
-			for why, n := range families.By("doyen_"+name+"_total", "why") {
-				if n > 0 {
-					counts = append(counts, fmt.Sprintf("%s %.0f", strings.TrimSpace(name+" "+why), n))
-				}
-			}
-		}
-		for _, name := range []string{"step", "state_write"} {
-			for _, m := range families["doyen_"+name+"_seconds"].GetMetric() {
-				h := m.GetHistogram()
-				counts = append(counts, fmt.Sprintf("%s %.2f ms", name, 1000*h.GetSampleSum()/max(1, float64(h.GetSampleCount()))))
-			}
-		}
-		slices.Sort(counts)
-		b.progress(fmt.Sprintf("%s: %s: %s", what, h.Name(), strings.Join(counts, ", ")), 0, 0)
-	}
-	return nil
 }
 
 type loops struct{ running []*exec.Cmd }

@@ -149,10 +149,6 @@ func costs(p Point) []measure {
 		{"Watch", "ms/change", fmt.Sprintf("a change → read by all of %d watchers of one agent", watcherCount), []Target{{ofMax, 50}}},
 		{"Watch", "KiB/watcher", "memory of the agent for each watcher: PSS", nil},
 		{"Binary", "MB", "stripped binary", []Target{{ofMax, 20}}},
-		{"Measuring/of=signal", "ms/signal", "measuring: stamp before a signal → the signal was sent", []Target{{ofP99, 1}}},
-		{"Measuring/of=watching", "ms-watched/takeover", "transfer → new leader, watched as in every measurement", nil},
-		{"Measuring/of=watching", "ms-unwatched/takeover", "transfer → new leader, nobody watching, read afterwards", nil},
-		{"Measuring/of=watching", "ms-added/takeover", "measuring: what watching adds to a takeover, difference of the medians", []Target{{ofMedian, 1}}},
 	}
 }
 

@@ -41,7 +41,6 @@ func parts() []part {
 		{"traffic", compared, (*bench).idle, needLinux},
 		{"cut", compared, rounds(experiment{name: "Takeover", faults: []string{"cut"}, tenths: 3}), needNamespaces},
 		{"messages", compared, rounds(experiment{name: "Election", faults: []string{"kill", "resign"}, tenths: 1, count: true}), nil},
-		{"overhead", onRequest, (*bench).overhead, nil},
 		{"again-kill", onRequest, rounds(experiment{name: "Takeover", faults: []string{"kill"}, tenths: 10, again: true}), nil},
 		{"again-handover", onRequest, rounds(experiment{name: "Takeover", faults: []string{"sigterm", "resign", "transfer"}, tenths: 10, again: true}), nil},
 		{"life-kill", onRequest, lives("Life/end=kill", Point{}, 10, signalled(syscall.SIGKILL)), needLinux},

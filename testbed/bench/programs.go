@@ -9,58 +9,59 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/actor"
-	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// lookEvery is how often stamps are read. The figures do not depend on it.
-const lookEvery = 2 * time.Millisecond
-
-// commandPackage is the program that the bench lets `doyen run` start.
 const (
+	// lookEvery and askEvery are how often stamps are read and agents are asked. The figures
+	// of programs do not depend on them.
+	lookEvery = 2 * time.Millisecond
+	askEvery  = time.Millisecond
+	// commandPackage is the program that the bench lets `doyen run` start.
 	commandPackage = "github.com/doyen-election/doyen/testbed/actor/command"
 	contested      = "bench"
 )
 
-// contenders is a cluster with one program on each host, all candidates in one election.
+// contenders is a cluster with one program on each host, all candidates in one election, while
+// nothing watches.
 type contenders struct {
 	*rig
 	command  command
 	programs map[*hosts.Host]*lab.Program
-	dying    *lab.Program // the program that a strike ended; nil if none did
-}
-
-// strike makes the program that acts stop acting.
-type strike func(ctx context.Context, t *contenders, host *hosts.Host, acting stamp.Stamp) error
-
-func strikes() map[string]strike {
-	return map[string]strike{
-		"kill": func(_ context.Context, t *contenders, host *hosts.Host, _ stamp.Stamp) error {
-			t.dying = t.programs[host]
-			_, err := t.dying.Crash()
-			return err
-		},
-		"kill-command": func(_ context.Context, t *contenders, host *hosts.Host, acting stamp.Stamp) error {
-			t.dying = t.programs[host]
-			return syscall.Kill(acting.PID, syscall.SIGKILL)
-		},
-		"resign": func(ctx context.Context, t *contenders, host *hosts.Host, _ stamp.Stamp) error {
-			_, err := handOver(ctx, host, contested, "")
-			return err
-		},
-		"transfer": func(ctx context.Context, t *contenders, host *hosts.Host, _ stamp.Stamp) error {
-			_, err := handOver(ctx, host, contested, t.other(host).Name())
-			return err
-		},
-	}
 }
 
 type command func(*lab.Program) *exec.Cmd
+
+// strike makes the program that acts on a host stop acting. It returns the program that it has
+// ended, if it has.
+type strike func(ctx context.Context, t *contenders, host *hosts.Host, acting observe.ProgramSpan) (*lab.Program, error)
+
+func strikes() map[string]strike {
+	return map[string]strike{
+		"kill": func(_ context.Context, t *contenders, host *hosts.Host, _ observe.ProgramSpan) (*lab.Program, error) {
+			_, err := t.programs[host].Crash()
+			return t.programs[host], err
+		},
+		"kill-command": func(_ context.Context, t *contenders, host *hosts.Host, acting observe.ProgramSpan) (*lab.Program, error) {
+			return t.programs[host], syscall.Kill(acting.PID, syscall.SIGKILL)
+		},
+		"resign": func(ctx context.Context, _ *contenders, host *hosts.Host, _ observe.ProgramSpan) (*lab.Program, error) {
+			_, err := handOver(ctx, host, contested, "")
+			return nil, err
+		},
+		"transfer": func(ctx context.Context, t *contenders, host *hosts.Host, _ observe.ProgramSpan) (*lab.Program, error) {
+			_, err := handOver(ctx, host, contested, t.other(host).Name())
+			return nil, err
+		},
+	}
+}
 
 // campaigning returns a program that is a candidate without `doyen run`.
 func campaigning() (command, error) {
@@ -92,24 +93,22 @@ func (b *bench) programs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.running(ctx, []string{"--restart", "never"}, func(run command) error { return b.strikes(ctx, campaign, run) })
-}
-
-func (b *bench) strikes(ctx context.Context, campaign, run command) error {
-	for _, p := range []struct {
-		by, fault string
-		tenths    int
-		command   command
-	}{
-		{"campaign", "kill", 40, campaign}, {"run", "kill-command", 10, run}, {"run", "kill", 10, run},
-		{"campaign", "resign", 3, campaign}, {"campaign", "transfer", 3, campaign},
-	} {
-		name := fmt.Sprintf("Program/by=%s/fault=%s", p.by, p.fault)
-		if err := b.replacements(ctx, name, b.rounds(p.tenths), p.command, strikes()[p.fault]); err != nil {
-			return err
+	return b.running(ctx, []string{"--restart", "never"}, func(run command) error {
+		for _, p := range []struct {
+			by, fault string
+			tenths    int
+			command   command
+		}{
+			{"campaign", "kill", 40, campaign}, {"run", "kill-command", 10, run}, {"run", "kill", 10, run},
+			{"campaign", "resign", 3, campaign}, {"campaign", "transfer", 3, campaign},
+		} {
+			name := fmt.Sprintf("Program/by=%s/fault=%s", p.by, p.fault)
+			if err := b.replacements(ctx, name, b.rounds(p.tenths), p.command, strikes()[p.fault]); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (b *bench) replacements(ctx context.Context, name string, rounds int, command command, hit strike) error {
@@ -124,7 +123,7 @@ func (b *bench) replacements(ctx context.Context, name string, rounds int, comma
 	})
 }
 
-// rivals starts agents with a candidate on each host, and measures while nothing watches them.
+// rivals starts agents with a candidate on each host.
 func (b *bench) rivals(ctx context.Context, c hosts.Config, command command, measure func(*contenders) error) error {
 	return b.quietOf(ctx, c, func(r *rig, _ *hosts.Host) error {
 		t := &contenders{rig: r, command: command, programs: map[*hosts.Host]*lab.Program{}}
@@ -142,46 +141,36 @@ func (t *contenders) start(h *hosts.Host) (err error) {
 	return err
 }
 
-// newest returns the newest stamp, which is of the program that acts, and its host.
-func (t *contenders) newest() (host *hosts.Host, found stamp.Stamp, err error) {
-	for _, h := range t.Cluster.Hosts() {
-		all, err := stamp.Read(t.programs[h].Stamps)
-		if err != nil {
-			return nil, stamp.Stamp{}, err
+// await reads the stamps until the newest ones fit.
+func (t *contenders) await(ctx context.Context, what string, fits func(observe.ProgramSpan) bool) (newest observe.ProgramSpan, err error) {
+	err = until(ctx, what, patience, lookEvery, func(context.Context) (bool, error) {
+		spans, err := t.Spans()
+		if err != nil || len(spans) == 0 {
+			return false, err
 		}
-		for _, s := range all {
-			if s.First > found.First {
-				host, found = h, s
-			}
-		}
-	}
-	return host, found, nil
+		newest = spans[len(spans)-1]
+		return fits(newest), nil
+	})
+	return newest, err
 }
 
-// await reads the stamps until the newest one fits.
-func (t *contenders) await(ctx context.Context, what string, fits func(stamp.Stamp) bool) (host *hosts.Host, found stamp.Stamp, err error) {
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if host, found, err = t.newest(); err != nil || found.First > 0 && fits(found) {
-			return host, found, err
-		}
-		if err := observe.Sleep(ctx, lookEvery); err != nil {
-			return nil, stamp.Stamp{}, err
-		}
+// acted returns, for the time between two instants and by the programs' own stamps, how long no
+// program acted, and how long two did.
+func (t *contenders) acted(from, until election.Instant) (paused, together time.Duration, err error) {
+	spans, err := t.Spans()
+	if err != nil {
+		return 0, 0, err
 	}
-	return nil, stamp.Stamp{}, fmt.Errorf("wait for %s: not within %s", what, patience)
+	paused, _ = observe.Pause(spans, from, until)
+	for _, o := range observe.ProgramOverlaps(spans) {
+		together = max(together, o.To.Sub(max(o.From, from)))
+	}
+	return paused, together, nil
 }
 
 // round strikes the program that acts. It returns how long it took until another one acted, and
 // for how long both did.
-func (t *contenders) round(ctx context.Context, hit strike) (took, overlap time.Duration, err error) {
-	if t.dying != nil {
-		select {
-		case <-t.dying.Ended():
-		case <-time.After(patience):
-			return 0, 0, fmt.Errorf("program %s, which was killed, has not ended", t.dying.Name)
-		}
-		t.dying = nil
-	}
+func (t *contenders) round(ctx context.Context, hit strike) (took, together time.Duration, err error) {
 	for h, p := range t.programs {
 		if p.Acting().Ended != "" {
 			if err := t.start(h); err != nil {
@@ -189,46 +178,55 @@ func (t *contenders) round(ctx context.Context, hit strike) (took, overlap time.
 			}
 		}
 	}
-	settle := t.lease/3 + time.Duration(t.rng.Int64N(int64(t.lease/4))) // then all are candidates; the moment is random
-	if err := observe.Sleep(ctx, settle); err != nil {
-		return 0, 0, err
-	}
-	host, acting, err := t.await(ctx, "a program that acts", func(s stamp.Stamp) bool { return stamp.Now()-s.Last < int64(settle) })
+	host, _, err := t.settled(ctx, t.lease/3)
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := rivalled(ctx, host); err != nil {
+	began := boottime.Now()
+	acting, err := t.await(ctx, "a program that acts", func(s observe.ProgramSpan) bool { return s.To > began })
+	if err != nil {
 		return 0, 0, err
 	}
 	at := boottime.Now()
-	if err := hit(ctx, t, host, acting); err != nil {
-		return 0, 0, err
-	}
-	_, next, err := t.await(ctx, "the next program", func(s stamp.Stamp) bool { return s.First > int64(at) })
+	dying, err := hit(ctx, t, host, acting)
 	if err != nil {
 		return 0, 0, err
 	}
-	before, err := stamp.Read(t.programs[host].Stamps)
+	next, err := t.await(ctx, "the next program", func(s observe.ProgramSpan) bool { return s.From > at })
 	if err != nil {
 		return 0, 0, err
 	}
-	i := slices.IndexFunc(before, func(s stamp.Stamp) bool { return s.PID == acting.PID && s.Term == acting.Term })
-	return time.Duration(next.First - int64(at)), max(0, time.Duration(before[i].Last-next.First)), nil
+	if dying != nil {
+		err = until(ctx, "the end of "+dying.Name, patience, lookEvery, func(context.Context) (bool, error) { return dying.Acting().Ended != "", nil })
+	}
+	if err == nil {
+		_, together, err = t.acted(at, boottime.Now())
+	}
+	return next.From.Sub(at), together, err
 }
 
-// rivalled waits until the program that was started again is a candidate too.
-func rivalled(ctx context.Context, h *hosts.Host) error {
-	c := client.New(h.Config().Socket)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		e, err := c.Election(ctx, contested, client.ElectionOptions{})
-		if err != nil || len(e.Candidates) > 1 {
-			return err
-		}
-		if err := observe.Sleep(ctx, lookEvery); err != nil {
-			return fmt.Errorf("wait for a second candidate: %w", err)
-		}
+// settled waits for that time, and then until a program leads and another one is a candidate
+// too. It returns the host that leads, and what is known there.
+func (r *rig) settled(ctx context.Context, d time.Duration) (leader *hosts.Host, e api.Election, err error) {
+	if err := observe.Sleep(ctx, d+time.Duration(r.rng.Int64N(int64(r.lease/4)))); err != nil {
+		return nil, e, err
 	}
+	err = until(ctx, "a leader with a rival", patience, askEvery, func(ctx context.Context) (bool, error) {
+		for _, leader = range r.Cluster.Hosts() {
+			var err error
+			if e, err = asked(ctx, leader); err == nil && e.IsLeader && len(e.Candidates) > 1 {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return leader, e, err
+}
+
+func asked(ctx context.Context, h *hosts.Host) (e api.Election, err error) {
+	err = lab.Call(ctx, h, func(ctx context.Context, c *client.Client) (err error) {
+		e, err = c.Election(ctx, contested, client.ElectionOptions{})
+		return err
+	})
+	return e, err
 }

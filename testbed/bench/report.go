@@ -189,7 +189,6 @@ func machine() (config []benchfmt.Config, load string) {
 	if err != nil {
 		return config, "unknown"
 	}
-	add("cpu", processor(fs))
 	if memory, err := fs.Meminfo(); err == nil && memory.MemTotalBytes != nil {
 		add("memory", fmt.Sprintf("%d MiB", *memory.MemTotalBytes>>20))
 	}

@@ -105,3 +105,17 @@ func (r *rig) successor(ctx context.Context, after election.Instant) (observe.Cl
 	})
 	return c, err
 }
+
+// until asks again and again until done reports true, or fails.
+func until(ctx context.Context, what string, limit, every time.Duration, done func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		if ok, err := done(ctx); ok || err != nil {
+			return err
+		}
+		if err := observe.Sleep(ctx, every); err != nil {
+			return fmt.Errorf("wait for %s: %w", what, err)
+		}
+	}
+}

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/testbed/actor"
-	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // TestMain lets this very binary be the agents.
@@ -55,10 +56,10 @@ func TestAProgramIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	missed := false
-	missedOnce := func(ctx context.Context, t *contenders, host *hosts.Host, s stamp.Stamp) error {
+	missedOnce := func(ctx context.Context, t *contenders, host *hosts.Host, s observe.ProgramSpan) (*lab.Program, error) {
 		if !missed {
 			missed = true
-			return errMoved
+			return nil, errMoved
 		}
 		return strikes()["kill"](ctx, t, host, s)
 	}
@@ -110,7 +111,7 @@ func TestWhatAgentsCostIsMeasured(t *testing.T) {
 		samples    int
 	}{
 		{"ColdStart", "ms/start", 1}, {"ColdStart", "ms-all/start", 1}, {"Idle/role=leader", rss, 1}, {"Idle/role=follower", "messages/s", 2},
-		{"StartAtOnce", "ms-connected/start", 1}, {"StartAtOnce", "failed-dials/agent", 3}, {"Election/fault=resign/kind=VoteRequest", perElection, 1},
+		{"StartAtOnce", "ms-connected/start", 1}, {"StartAtOnce", "failed-dials/agent", 3}, {"Election/fault=resign", perElection, 1},
 	} {
 		if got := b.samples(f.name, f.unit); len(got) != f.samples {
 			t.Errorf("%s %s: %v, want %d samples", f.name, f.unit, got, f.samples)
