@@ -155,7 +155,7 @@ func (s *Server) openRoutes() *http.ServeMux {
 // pageRoutes are the routes of the TCP listener, where a person may look at a page.
 func (s *Server) pageRoutes() *http.ServeMux {
 	mux := s.openRoutes()
-	mux.Handle("/{$}", get(page.Handler(s.shown, s.Logger).ServeHTTP))
+	mux.Handle("/{$}", get(page.Handler(s.shown).ServeHTTP))
 	if s.HTTPAPI {
 		mux.Handle("/v1/", readOnly(s.socketRoutes(), false, "this listener only answers questions: use the agent's socket on its host"))
 	}
