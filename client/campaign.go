@@ -203,10 +203,5 @@ func (r *retry) reset() { r.last = 0 }
 
 func (r *retry) wait(ctx context.Context) {
 	r.last = min(max(firstRetry, 2*r.last), lastRetry)
-	timer := time.NewTimer(r.last/2 + rand.N(r.last/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	sleep(ctx, r.last/2+rand.N(r.last/2))
 }

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -89,7 +88,7 @@ func (s *Candidacy) connect(ctx context.Context, path string, request any) error
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	defer stop()
-	response, err := s.client.sendBy(life, httpClient(transport), http.MethodPost, path, request)
+	response, err := s.client.send(life, httpClient(transport), http.MethodPost, path, request)
 	if err != nil {
 		cancel(nil)
 		if ctx.Err() != nil {
@@ -123,8 +122,7 @@ func (s *Candidacy) Resume(ctx context.Context) error {
 	s.abandon = cancel
 	s.lines.hangUp()
 	s.mu.Unlock()
-	wait := firstResume
-	for {
+	for wait := firstResume; ; wait = min(2*wait, lastResume) {
 		select {
 		case <-s.closed:
 			return errClosed
@@ -134,13 +132,7 @@ func (s *Candidacy) Resume(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil || !passing(err) {
 			return err
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
-		wait = min(2*wait, lastResume)
+		sleep(ctx, wait)
 	}
 }
 
@@ -154,19 +146,10 @@ func (s *Candidacy) newest() *lines {
 // read passes each line on until the connection ends.
 func (s *Candidacy) read(l *lines, body io.Reader) {
 	defer close(l.ended)
-	for line, err := range readLines(body) {
-		var event api.CampaignEvent
-		if err == nil {
-			if bad := json.Unmarshal(line, &event); bad != nil {
-				err = &badLineError{"event of a campaign", bad}
-			}
-		}
+	for event, err := range events[api.CampaignEvent](s.client, body) {
 		if err != nil {
 			l.err = err
 			return
-		}
-		if s.client.Raw != nil {
-			s.client.Raw(line)
 		}
 		select {
 		case l.events <- event:
@@ -216,11 +199,7 @@ func (s *Candidacy) fault(ctx context.Context) error {
 		return fmt.Errorf("wait for the agent: %w", errClosed)
 	default:
 	}
-	err := s.newest().err
-	if bad, ok := errors.AsType[*badLineError](err); ok {
-		return fmt.Errorf("decode the campaign: %w", bad)
-	}
-	return s.client.unanswered(context.WithoutCancel(ctx), err)
+	return s.client.ended(context.WithoutCancel(ctx), "campaign", s.newest().err)
 }
 
 // Stopped gives the receipt for the newest term that Next returned: nothing that this program did

@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,15 +36,15 @@ func (c *Client) Watch(ctx context.Context, name string, after uint64) iter.Seq2
 		path += "?after=" + strconv.FormatUint(after, 10)
 	}
 	return func(yield func(api.Change, error) bool) {
-		response, err := c.send(ctx, http.MethodGet, path, nil)
+		response, err := c.send(ctx, c.http, http.MethodGet, path, nil)
 		if err != nil {
 			yield(api.Change{}, err)
 			return
 		}
 		defer response.Body.Close()
-		for change, err := range c.changes(response.Body) {
+		for change, err := range events[api.Change](c, response.Body) {
 			if err != nil {
-				yield(api.Change{}, c.ended(ctx, err))
+				yield(api.Change{}, c.ended(ctx, "watch", err))
 				return
 			}
 			if !yield(change, nil) {
@@ -53,51 +54,35 @@ func (c *Client) Watch(ctx context.Context, name string, after uint64) iter.Seq2
 	}
 }
 
-// changes decodes the lines of a watch. The last element carries the error that ended the
+// events decodes each line that is not empty. The last element carries the error that ended the
 // lines, io.EOF if the agent ended them.
-func (c *Client) changes(r io.Reader) iter.Seq2[api.Change, error] {
-	return func(yield func(api.Change, error) bool) {
-		for line, err := range readLines(r) {
-			var change api.Change
-			if err == nil {
-				if bad := json.Unmarshal(line, &change); bad != nil {
-					err = &badLineError{"change", bad}
-				}
+func events[E any](c *Client, r io.Reader) iter.Seq2[E, error] {
+	return func(yield func(E, error) bool) {
+		lines := bufio.NewScanner(r)
+		lines.Buffer(nil, maxLine)
+		lines.Split(wholeLines)
+		for lines.Scan() {
+			line := lines.Bytes()
+			if len(line) == 0 {
+				continue
 			}
-			if err != nil {
-				yield(api.Change{}, err)
+			var event E
+			if err := json.Unmarshal(line, &event); err != nil {
+				yield(event, fmt.Errorf("%w: %w", errBadLine, err))
 				return
 			}
 			if c.Raw != nil {
 				c.Raw(line)
 			}
-			if !yield(change, nil) {
+			if !yield(event, nil) {
 				return
 			}
 		}
-	}
-}
-
-// readLines yields each line that is not empty; a line is valid until the next one. The last
-// element carries the error that ended the lines, io.EOF if the agent ended them.
-func readLines(r io.Reader) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		lines := bufio.NewScanner(r)
-		lines.Buffer(nil, maxLine)
-		lines.Split(wholeLines)
-		for lines.Scan() {
-			if len(lines.Bytes()) > 0 && !yield(lines.Bytes(), nil) {
-				return
-			}
-		}
-		err := lines.Err()
-		switch {
-		case errors.Is(err, bufio.ErrTooLong):
+		err := cmp.Or(lines.Err(), io.EOF)
+		if errors.Is(err, bufio.ErrTooLong) {
 			err = tooLongError{maxLine}
-		case err == nil:
-			err = io.EOF
 		}
-		yield(nil, err)
+		yield(*new(E), err)
 	}
 }
 
@@ -113,18 +98,12 @@ func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 	return 0, nil, nil
 }
 
-// badLineError is a line that is not valid in its stream.
-type badLineError struct {
-	of  string // change, or event of a campaign
-	err error
-}
+var errBadLine = errors.New("a line is not valid")
 
-func (e *badLineError) Error() string { return "a line is not a valid " + e.of + ": " + e.err.Error() }
-func (e *badLineError) Unwrap() error { return e.err }
-
-func (c *Client) ended(ctx context.Context, err error) error {
-	if _, ok := errors.AsType[*badLineError](err); ok {
-		return fmt.Errorf("decode the watch: %w", err)
+// ended is why a stream of lines ended.
+func (c *Client) ended(ctx context.Context, stream string, err error) error {
+	if errors.Is(err, errBadLine) {
+		return fmt.Errorf("decode the %s: %w", stream, err)
 	}
 	return c.unanswered(ctx, err)
 }

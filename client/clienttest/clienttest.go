@@ -7,6 +7,7 @@ package clienttest
 
 import (
 	"encoding/json"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -70,16 +71,12 @@ func (a *Agent) Listen() {
 	mux.HandleFunc("POST /v1/elections/{name}/campaign", a.campaign)
 	mux.HandleFunc("POST /v1/campaigns/{id}/resume", a.resume)
 	mux.HandleFunc("POST /v1/campaigns/{id}/stopped", a.stopped)
-	a.server, a.done = &http.Server{Handler: mux, ErrorLog: log.New(discard{}, "", 0)}, make(chan struct{})
+	a.server, a.done = &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}, make(chan struct{})
 	go func(server *http.Server, done chan struct{}) {
 		defer close(done)
 		server.Serve(listener)
 	}(a.server, a.done)
 }
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // Stop closes the socket and every connection, as a killed agent's kernel does.
 func (a *Agent) Stop() {
@@ -100,18 +97,22 @@ func (a *Agent) Refuse(status int, code, message string) {
 // Stood waits for the next candidate.
 func (a *Agent) Stood() *Campaign {
 	a.t.Helper()
+	return a.await(a.stood, "no candidate came")
+}
+
+func (a *Agent) await(from <-chan *Campaign, otherwise string) *Campaign {
+	a.t.Helper()
 	select {
-	case c := <-a.stood:
+	case c := <-from:
 		return c
 	case <-time.After(Patience):
-		a.t.Fatal("no candidate came")
+		a.t.Fatal(otherwise)
 		return nil
 	}
 }
 
 func (a *Agent) campaign(w http.ResponseWriter, r *http.Request) {
-	c := &Campaign{t: a.t, Election: r.PathValue("name"), lines: make(chan api.CampaignEvent, 64),
-		cut: make(chan struct{}), gone: make(chan struct{}), receipts: make(chan struct{}, 64)}
+	c := newCampaign(a.t, "", r.PathValue("name"))
 	defer close(c.gone)
 	if err := json.NewDecoder(r.Body).Decode(&c.Request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -142,8 +143,8 @@ func (a *Agent) resume(w http.ResponseWriter, r *http.Request) {
 		a.unknown(w)
 		return
 	}
-	c := &Campaign{t: a.t, ID: old.ID, Election: old.Election, Request: old.Request, lines: make(chan api.CampaignEvent, 64),
-		cut: make(chan struct{}), gone: make(chan struct{}), receipts: make(chan struct{}, 64)}
+	c := newCampaign(a.t, old.ID, old.Election)
+	c.Request = old.Request
 	defer close(c.gone)
 	if err := json.NewDecoder(r.Body).Decode(&c.Resumed); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -159,13 +160,7 @@ func (a *Agent) resume(w http.ResponseWriter, r *http.Request) {
 // Resumed waits for the next program that resumes.
 func (a *Agent) Resumed() *Campaign {
 	a.t.Helper()
-	select {
-	case c := <-a.again:
-		return c
-	case <-time.After(Patience):
-		a.t.Fatal("no program resumed")
-		return nil
-	}
+	return a.await(a.again, "no program resumed")
 }
 
 // write sends the lines until the connection ends.
@@ -226,6 +221,11 @@ type Campaign struct {
 	gone     chan struct{}
 	receipts chan struct{}
 	held     atomic.Pointer[chan struct{}] // receipts are answered once it is closed; nil: at once
+}
+
+func newCampaign(t testing.TB, id, election string) *Campaign {
+	return &Campaign{t: t, ID: id, Election: election, lines: make(chan api.CampaignEvent, 64),
+		cut: make(chan struct{}), gone: make(chan struct{}), receipts: make(chan struct{}, 64)}
 }
 
 // HoldReceipts has the agent answer receipts only once release is called.
