@@ -247,31 +247,27 @@ func (l *link) report(err error) bool {
 // dial needs it. The kernel of a host whose agent died refuses at once.
 func (l *link) probe() {
 	addr := l.where()
-	l.t.running.Add(1)
-	go func() {
-		defer l.t.running.Done()
+	l.t.running.Go(func() {
 		ctx, cancel := context.WithTimeout(l.ctx, l.t.grace)
 		defer cancel()
 		select {
 		case l.probes <- l.t.knock(ctx, addr):
 		case <-l.ctx.Done():
 		}
-	}()
+	})
 }
 
 // wake makes the peer, which is the side that dials, find this later life at once: it refuses
 // wake's connection, and dials. Otherwise it would dial more and more rarely.
 func (l *link) wake() {
-	l.t.running.Add(1)
-	go func() {
-		defer l.t.running.Done()
+	l.t.running.Go(func() {
 		ctx, cancel := context.WithTimeout(l.ctx, l.t.limits.greet)
 		defer cancel()
 		if turn, err := l.t.dialling.begin(ctx, l.urgent, false); err == nil {
 			_ = l.t.host.call(ctx, l.pid, l.where()) // a peer that is down dials when it starts
 			l.t.dialling.end(turn, false)
 		}
-	}()
+	})
 }
 
 // knock returns an error only if no process listens at the address. No answer in time proves

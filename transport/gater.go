@@ -67,7 +67,7 @@ func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.
 		return false
 	case l.dials:
 		g.t.count.refused[refuseDirection].Add(1)
-		l.wokenUp()
+		signal(l.woken)
 		return false
 	}
 	return true

@@ -29,17 +29,18 @@ const Level = election.Level
 
 // Hello is what an agent sends about itself before anything else.
 type Hello struct {
-	Lineage   election.LineageID // not 0
-	Run       election.RunID     // 0: the first run of the lineage
-	Level     uint64             // the feature level; New sets it to Level
-	Name      string             // as election.ValidName has it
-	Cluster   string
-	Version   string // of the program
-	Algorithm string
-	Quorum    bool
-	Heartbeat time.Duration
-	Lease     time.Duration
-	Follows   bool // algorithm and lease are not in use: the sender's roster names others
+	Lineage   election.LineageID `cbor:"2,keyasint"`            // not 0
+	Run       election.RunID     `cbor:"11,keyasint,omitempty"` // 0: the first run of the lineage
+	Level     uint64             `cbor:"13,keyasint,omitempty"` // the feature level; New sets it to Level
+	Name      string             `cbor:"3,keyasint"`            // as election.ValidName has it
+	Cluster   string             `cbor:"4,keyasint"`
+	Version   string             `cbor:"5,keyasint"` // of the program
+	Algorithm string             `cbor:"6,keyasint"`
+	Quorum    bool               `cbor:"7,keyasint"`
+	Heartbeat time.Duration      `cbor:"8,keyasint"`
+	Lease     time.Duration      `cbor:"9,keyasint"`
+	// Follows came with level 2: algorithm and lease are not in use, the sender's roster names others.
+	Follows bool `cbor:"14,keyasint,omitempty"`
 }
 
 // Validate returns what is wrong with the hello, without a look at the receiver's own.
@@ -57,26 +58,14 @@ func (h Hello) Validate() error {
 	return nil
 }
 
-// helloFrame is the first frame in each direction.
+// helloFrame is the first frame in each direction. 0.3.0 sends a hash as 12, which nothing needs any
+// more.
 type helloFrame struct {
-	Protocol  uint64             `cbor:"1,keyasint"`
-	Boot      election.LineageID `cbor:"2,keyasint"`
-	Name      string             `cbor:"3,keyasint"`
-	Cluster   string             `cbor:"4,keyasint"`
-	Version   string             `cbor:"5,keyasint"`
-	Algorithm string             `cbor:"6,keyasint"`
-	Quorum    bool               `cbor:"7,keyasint"`
-	Heartbeat time.Duration      `cbor:"8,keyasint"`
-	Lease     time.Duration      `cbor:"9,keyasint"`
+	Protocol uint64 `cbor:"1,keyasint"`
 	// Held is the run of the receiver that the sender still counts as connected, 0 if none. If
 	// there is one, the new connection only replaces a broken one.
 	Held election.RunID `cbor:"10,keyasint,omitempty"`
-	// Run is 0 if it equals Boot, as in a lineage's first life, and from 0.2.0.
-	Run election.RunID `cbor:"11,keyasint,omitempty"`
-	// 0.3.0 sends a hash as 12, which nothing needs any more.
-	Level uint64 `cbor:"13,keyasint,omitempty"`
-	// Follows came with level 2.
-	Follows bool `cbor:"14,keyasint,omitempty"`
+	Hello
 }
 
 // verdictFrame is the second frame in each direction.
@@ -85,27 +74,19 @@ type verdictFrame struct {
 	Reason   string `cbor:"2,keyasint,omitempty"`
 }
 
+// frame leaves out the run of a lineage's first life, which 0.2.0 does not know either.
 func (h Hello) frame(held election.RunID) helloFrame {
-	f := helloFrame{
-		Protocol: protocolVersion, Held: held,
-		Boot: h.Lineage, Name: h.Name, Cluster: h.Cluster, Version: h.Version,
-		Algorithm: h.Algorithm, Quorum: h.Quorum, Heartbeat: h.Heartbeat, Lease: h.Lease, Level: h.Level, Follows: h.Follows,
+	if !h.isLater() {
+		h.Run = 0
 	}
-	if h.isLater() {
-		f.Run = h.Run
-	}
-	return f
+	return helloFrame{Protocol: protocolVersion, Held: held, Hello: h}
 }
 
 func (f helloFrame) hello() Hello {
-	h := Hello{
-		Lineage: f.Boot, Run: f.Run, Name: f.Name, Cluster: f.Cluster, Version: f.Version,
-		Algorithm: f.Algorithm, Quorum: f.Quorum, Heartbeat: f.Heartbeat, Lease: f.Lease, Level: f.Level, Follows: f.Follows,
+	if f.Run == 0 {
+		f.Run = election.RunID(f.Lineage)
 	}
-	if h.Run == 0 {
-		h.Run = election.RunID(f.Boot)
-	}
-	return h
+	return f.Hello
 }
 
 // greeting is the hello to send now.
@@ -209,7 +190,11 @@ func part(w *wire) {
 }
 
 func sendCBOR(w *wire, v any) error {
-	body, err := cbor.Marshal(v)
+	enc, err := cbor.EncOptions{Sort: cbor.SortBytewiseLexical}.EncMode()
+	if err != nil {
+		return err
+	}
+	body, err := enc.Marshal(v)
 	if err != nil {
 		return err
 	}

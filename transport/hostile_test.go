@@ -142,7 +142,7 @@ func TestARogueHelloIsRefusedInWords(t *testing.T) {
 	}
 	for want, body := range map[string][]byte{
 		"protocol version 2":   frame(func(f *helloFrame) { f.Protocol = 2 }),
-		"lineage ID is 0":      frame(func(f *helloFrame) { f.Boot = 0 }),
+		"lineage ID is 0":      frame(func(f *helloFrame) { f.Lineage = 0 }),
 		"not valid":            frame(func(f *helloFrame) { f.Name = strings.Repeat("n", 64) }),
 		"over the limit":       frame(func(f *helloFrame) { f.Cluster = strings.Repeat("c", maxText+1) }),
 		"negative":             frame(func(f *helloFrame) { f.Lease = -1 }),

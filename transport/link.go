@@ -86,7 +86,6 @@ func newLink(t *Transport, id peer.ID, p Peer) *link {
 }
 
 func (l *link) loop() {
-	defer l.t.running.Done()
 	defer l.end()
 	if !l.dials && l.t.hello.isLater() {
 		l.wake()
@@ -191,13 +190,11 @@ func (l *link) begin(held election.RunID, attempt func(context.Context, *outcome
 	l.attempt++
 	l.abandon, l.busy, l.began = cancel, true, time.Now()
 	o := outcome{attempt: l.attempt, held: held}
-	l.t.running.Add(1)
-	go func() {
-		defer l.t.running.Done()
+	l.t.running.Go(func() {
 		defer cancel()
 		attempt(ctx, &o)
 		l.tell(o)
-	}()
+	})
 }
 
 func (l *link) urgent() urgency { return urgency(l.urgency.Load()) }
@@ -287,15 +284,8 @@ func (l *link) adopt(o outcome) {
 // start runs the session's reader and writer.
 func (l *link) start(s *session) {
 	written := make(chan struct{})
-	l.t.running.Add(2)
-	go func() {
-		defer l.t.running.Done()
-		s.write(&l.t.count, written)
-	}()
-	go func() {
-		defer l.t.running.Done()
-		s.read(func(m election.Message) { l.deliver(s, m) }, &l.t.count, written)
-	}()
+	l.t.running.Go(func() { s.write(&l.t.count, written) })
+	l.t.running.Go(func() { s.read(func(m election.Message) { l.deliver(s, m) }, &l.t.count, written) })
 }
 
 // deliver puts a message into the inbox, unless its session is no longer the link's.

@@ -77,7 +77,7 @@ func TestBothSidesAgreeWhetherAConnectionIsNew(t *testing.T) {
 					hello.Run = run
 					l := &link{t: &Transport{hello: hello}, held: ours, level: level}
 					claim := l.claim()
-					mine := l.resumes(outcome{held: claim, theirs: helloFrame{Boot: peer, Held: theirs}})
+					mine := l.resumes(outcome{held: claim, theirs: helloFrame{Hello: Hello{Lineage: peer}, Held: theirs}})
 					known := run
 					if level == 0 {
 						known = lineage

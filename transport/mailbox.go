@@ -1,10 +1,48 @@
 package transport
 
 import (
+	"net/netip"
 	"sync"
 
+	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/transport/inbox"
 )
+
+// Event is what a consumer gets from the transport: Connected, Lost, Message or Refused.
+type Event interface{ event() }
+
+type (
+	// Connected: messages to and from the peer may now arrive.
+	Connected struct {
+		Peer  election.PeerID
+		Hello Hello
+	}
+	// Lost ends what Connected began.
+	Lost struct {
+		Peer election.PeerID
+		Err  error // why; never nil
+	}
+	// Message is a message from a connected peer. Package codec has found its values
+	// valid.
+	Message struct {
+		Peer    election.PeerID
+		Message election.Message
+	}
+	// Refused: a peer could be reached, and is not connected because one side refused. The
+	// event comes again only when the cause changes.
+	Refused struct {
+		Peer   election.PeerID
+		Name   string         // as in its hello; empty without one
+		Addr   netip.AddrPort // as far as known
+		ByPeer bool           // the peer refused this agent; else this agent refused the peer
+		Err    error          // the refuser's reason
+	}
+)
+
+func (Connected) event() {}
+func (Lost) event()      {}
+func (Message) event()   {}
+func (Refused) event()   {}
 
 // inboxRefusals bounds the refusals that wait.
 const inboxRefusals = 64
@@ -48,16 +86,8 @@ func (b *mailbox) put(e Event) bool {
 	case Connected:
 		b.waiting.Note(e.Peer, e)
 	}
-	b.wake()
+	signal(b.ready)
 	return true
-}
-
-// wake tells the consumer that something waits.
-func (b *mailbox) wake() {
-	select {
-	case b.ready <- struct{}{}:
-	default:
-	}
 }
 
 // take returns the event to be handled next, in the order of package inbox. While more
@@ -67,7 +97,7 @@ func (b *mailbox) take() (Event, bool) {
 	defer b.mu.Unlock()
 	item, ok := b.waiting.Take()
 	if b.waiting.Waiting() > 0 {
-		b.wake()
+		signal(b.ready)
 	}
 	switch {
 	case !ok:

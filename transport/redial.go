@@ -59,14 +59,6 @@ func (l *link) pause(o outcome, refused bool) time.Duration {
 	return pause
 }
 
-// wokenUp makes the loop dial a later life of the peer, which has reported itself (see wake).
-func (l *link) wokenUp() {
-	select {
-	case l.woken <- struct{}{}:
-	default:
-	}
-}
-
 // rouse dials a peer that has reported itself: at once, but no more often than other peers. If
 // the former life's connection still looks open, its end has not been read yet; then redial is
 // not delayed.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -13,14 +12,8 @@ import (
 	"github.com/doyen-election/doyen/internal/base/codec"
 )
 
-const (
-	// queueLength and queueBytes bound what waits to be written to one peer.
-	queueLength = 256
-	queueBytes  = 4 << 20
-	// writeTimeout is how long a peer may read nothing, once the buffers in between are
-	// full.
-	writeTimeout = 2 * time.Second
-)
+// writeTimeout is how long a peer may read nothing, once the buffers in between are full.
+const writeTimeout = 2 * time.Second
 
 var (
 	errClosedByPeer = errors.New("connection closed by the peer")
@@ -37,9 +30,7 @@ var (
 type session struct {
 	wire  *wire
 	began time.Time
-	queue chan []byte
-	bytes atomic.Int64  // in queue
-	first urgent        // sent before what is in queue
+	out   outbox
 	drain chan struct{} // closed: write what is queued, then close this half
 	gone  chan struct{} // closed: the connection is closed, or about to be
 	done  chan struct{} // closed: both goroutines have ended
@@ -49,7 +40,7 @@ type session struct {
 
 func newSession(w *wire) *session {
 	return &session{
-		wire: w, began: time.Now(), queue: make(chan []byte, queueLength), first: urgent{ready: make(chan struct{}, 1)},
+		wire: w, began: time.Now(), out: outbox{ready: make(chan struct{}, 1)},
 		drain: make(chan struct{}), gone: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -61,29 +52,6 @@ func (s *session) over() <-chan struct{} {
 		return nil
 	}
 	return s.done
-}
-
-// enqueue has a message sent, of which body is the encoded form. It reports whether there
-// was room.
-func (s *session) enqueue(m election.Message, body []byte, count *counters) bool {
-	if slot := slotOf(m); slot >= 0 {
-		if s.first.put(slot, body) {
-			count.dropped[dropOutdated].Add(1)
-		}
-		return true
-	}
-	size := int64(len(body))
-	if s.bytes.Add(size) > queueBytes {
-		s.bytes.Add(-size)
-		return false
-	}
-	select {
-	case s.queue <- body:
-		return true
-	default:
-		s.bytes.Add(-size)
-		return false
-	}
 }
 
 // close ends the session. If it is called with several reasons, the first counts.
@@ -135,78 +103,45 @@ func dropFor(err error) int {
 	return dropInvalid
 }
 
-// write sends what is queued, all that waits at once, until the session ends or is
-// drained.
+// write sends what is queued, all that waits at once, until the session ends or is drained. Then it
+// closes this side's half of the stream: once the peer has read all of it, the peer closes the
+// connection.
 func (s *session) write(count *counters, written chan<- struct{}) {
 	defer close(written)
-	for {
-		var body []byte
+	for draining := false; !draining; {
 		select {
-		case <-s.first.ready:
-		case body = <-s.queue:
+		case <-s.out.ready:
 		case <-s.drain:
-			if err := s.writeRest(count); err != nil {
-				s.close(err)
-			}
-			return
+			draining = true
 		case <-s.gone:
 			return
 		}
-		if err := s.writeBatch(body, count); err != nil {
+		err := s.writeBatch(count)
+		if err == nil && draining {
+			err = s.wire.stream.CloseWrite()
+		}
+		if err != nil {
 			s.close(err)
 			return
 		}
 	}
 }
 
-// writeBatch sends the urgent messages, then body unless it is nil, then what waits in the
-// queue.
-func (s *session) writeBatch(body []byte, count *counters) error {
+// writeBatch sends all that waits.
+func (s *session) writeBatch(count *counters) error {
 	if err := s.wire.stream.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	for sent := uint64(0); ; {
-		for _, first := range s.first.take() {
-			if first == nil {
-				continue
-			}
-			sent++
-			if err := s.writeOne(first, count); err != nil {
-				return err
-			}
-		}
-		if body == nil {
-			select {
-			case body = <-s.queue:
-			default:
-				count.messagesOut.Add(sent)
-				return s.wire.flush()
-			}
-		}
-		s.bytes.Add(-int64(len(body)))
-		sent++
-		if err := s.writeOne(body, count); err != nil {
+	sent := uint64(0)
+	for body := s.out.take(); body != nil; body = s.out.take() {
+		if err := s.wire.write(body); err != nil {
 			return err
 		}
-		body = nil
+		count.bytesOut.Add(uint64(frameHeader + len(body)))
+		sent++
 	}
-}
-
-func (s *session) writeOne(body []byte, count *counters) error {
-	if err := s.wire.write(body); err != nil {
-		return err
-	}
-	count.bytesOut.Add(uint64(frameHeader + len(body)))
-	return nil
-}
-
-// writeRest sends what is left and closes this side's half of the stream. Once the peer has
-// read all of it, the peer closes the connection.
-func (s *session) writeRest(count *counters) error {
-	if err := s.writeBatch(nil, count); err != nil {
-		return err
-	}
-	return s.wire.stream.CloseWrite()
+	count.messagesOut.Add(sent)
+	return s.wire.flush()
 }
 
 // finish writes what is queued and waits until the peer has read it, or ctx ends.

@@ -216,8 +216,7 @@ func (t *Transport) SetPeers(peers []Peer) {
 		t.strangers.forget(p.ID)
 		l := newLink(t, id, p)
 		t.links[l.id] = l
-		t.running.Add(1)
-		go l.loop()
+		t.running.Go(l.loop)
 	}
 	t.dialling.look()
 }
@@ -231,10 +230,7 @@ func (l *link) relocate(p Peer) {
 		return
 	}
 	l.addr = p.Addr
-	select {
-	case l.moved <- struct{}{}:
-	default:
-	}
+	signal(l.moved)
 }
 
 // place is what is known of an address.
@@ -293,11 +289,14 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 		t.refuse(to, m, err)
 		return false
 	}
-	if !s.enqueue(m, body, &t.count) {
+	ok, replaced := s.out.put(m, body)
+	switch {
+	case !ok:
 		t.count.dropped[dropQueueFull].Add(1)
-		return false
+	case replaced:
+		t.count.dropped[dropOutdated].Add(1)
 	}
-	return true
+	return ok
 }
 
 // levelOf is the feature level from which on a peer knows the message.
@@ -334,10 +333,7 @@ func (t *Transport) Unsendable() string {
 // call it again if the silence lasts.
 func (t *Transport) Suspect(p election.PeerID) {
 	if l := t.link(p); l != nil {
-		select {
-		case l.suspected <- struct{}{}:
-		default:
-		}
+		signal(l.suspected)
 	}
 }
 

@@ -1,0 +1,80 @@
+package transport
+
+import (
+	"sync"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	// queueLength and queueBytes bound what waits to be written to one peer.
+	queueLength = 256
+	queueBytes  = 4 << 20
+)
+
+// outbox holds the encoded messages that wait to be written to one peer. The newest heartbeat, and
+// the newest answer to a heartbeat, replace older ones and are taken before everything else, so that
+// a leader keeps its leases however much else there is to send.
+type outbox struct {
+	mu     sync.Mutex
+	urgent [2][]byte
+	queue  [][]byte
+	bytes  int           // in queue
+	ready  chan struct{} // of capacity 1: something was put
+}
+
+// slotOf is the index of a message in urgent; -1 if it is not urgent.
+func slotOf(m election.Message) int {
+	switch m.(type) {
+	case election.Heartbeat:
+		return 0
+	case election.HeartbeatAck:
+		return 1
+	}
+	return -1
+}
+
+// put adds a message, of which body is the encoded form. It reports whether there was room, and
+// whether the message replaced an older one.
+func (o *outbox) put(m election.Message, body []byte) (ok, replaced bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch slot := slotOf(m); {
+	case slot >= 0:
+		replaced = o.urgent[slot] != nil
+		o.urgent[slot] = body
+	case len(o.queue) >= queueLength || o.bytes+len(body) > queueBytes:
+		return false, false
+	default:
+		o.queue = append(o.queue, body)
+		o.bytes += len(body)
+	}
+	signal(o.ready)
+	return true, replaced
+}
+
+// take returns and removes what is to be written next; nil: nothing waits.
+func (o *outbox) take() (body []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for slot, newest := range o.urgent {
+		if newest != nil {
+			o.urgent[slot] = nil
+			return newest
+		}
+	}
+	if len(o.queue) > 0 {
+		body, o.queue[0] = o.queue[0], nil
+		o.queue = o.queue[1:]
+		o.bytes -= len(body)
+	}
+	return body
+}
+
+// signal has whoever waits on a channel of capacity 1 look again.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
