@@ -1,32 +1,9 @@
 // Package agent is the daemon: it runs the pure elector against the network, the
-// disk and the clock, and answers the programs of its host.
+// disk and the clock, and answers the programs of its host. It makes the parts, starts and stops
+// them; package loop owns the elector.
 //
-// # The loop
-//
-// One goroutine owns the elector (loop.go). run takes one input at a time: from the
-// timer, the transport, gossip, the writer, and the programs and operators of this
-// host. feed gives it to the elector, shows readers the outcome (publish), and
-// carries out the output in the order of its fields:
-//
-//	Record     putOnRecord (lives.go): before readers see anything of the outcome
-//	Withdraw   withdraw (announce.go) notifies the program that acts and the companion,
-//	           by package actors. Once both have stopped, the input Stopped follows: their
-//	           receipts come by Receipt (campaigns.go).
-//	Persist    the writer makes the state durable, on another goroutine (writer.go)
-//	Send       to the transport; Redial has it make a connection again
-//	Announce   announce (announce.go) notifies the new leader's program and the companion
-//	           (tellCampaigns), the watches and the history
-//	Replies    to the callers of commands
-//
-// # Guarantees
-//
-// Programs are notified of the end of a leadership before it is released. State is written
-// before anything is sent that rests on it. Messages leave before changes are announced.
-// Readers see an immutable picture, and no lease that has ended. Everything that is queued is
-// bounded. A stop hands over what this agent leads before it closes anything.
-//
-// The package does not guarantee that a program which ignores its deadline stops acting. It assumes
-// a disk that keeps what it has synced, and a clock that counts suspend (see package boottime).
+// A stop hands over what this agent leads before it closes anything. The package assumes a disk that
+// keeps what it has synced, and a clock that counts suspend (see package boottime).
 package agent
 
 import (
@@ -48,6 +25,7 @@ import (
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/forward"
+	"github.com/doyen-election/doyen/agent/loop"
 	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/serve"
@@ -151,8 +129,8 @@ type agent struct {
 	keys       *settings.Keyring
 	pages      *pages.Keeper
 	metrics    *metrics
-	loop       *loop
-	writer     *writer
+	loop       *loop.Loop
+	writer     *loop.Writer
 	server     *serve.Server
 }
 
@@ -188,7 +166,7 @@ func (a *agent) start() error {
 	if err := a.newCore(state, hub); err != nil {
 		return errors.Join(err, sockets.Close())
 	}
-	if err := a.loop.history.Keep(filepath.Join(a.cfg.DataDir, "history"), func(err error) { a.logger.Warn(err.Error()) }); err != nil {
+	if err := a.loop.History.Keep(filepath.Join(a.cfg.DataDir, "history"), func(err error) { a.logger.Warn(err.Error()) }); err != nil {
 		a.logger.Warn(err.Error())
 	}
 	a.server = a.newServer(hub)
@@ -283,19 +261,19 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 		return fmt.Errorf("start elector: %w", err)
 	}
 	onRecord := actors.NewOnRecord(a.past, a.record.WriteActors)
-	a.writer = newWriter(a.store, a.metrics.fsync.observe, a.logger)
-	a.loop = newLoop(loopConfig{
-		adopt: a.adopt,
-		core:  core, network: a.transport, gossip: a.membership, writer: a.writer, past: a.past, hub: hub, pages: a.pages,
-		record: a.record, noRecord: a.noRecord, known: knownVoters(a.past),
-		campaigns: actors.New(actors.Config{
+	a.writer = loop.NewWriter(a.store, a.metrics.fsync.observe, a.logger)
+	a.loop = loop.New(loop.Config{
+		Adopt: a.adopt,
+		Core:  core, Network: a.transport, Gossip: a.membership, Writer: a.writer, Past: a.past, Hub: hub, Pages: a.pages,
+		Record: a.record, NoRecord: a.noRecord, Known: knownVoters(a.past),
+		Actors: actors.New(actors.Config{
 			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
 			MaxCandidacies: serve.Bound(actors.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
 			Step: a.cfg.Step(false), StepOfMany: a.cfg.Step(true), NewID: newCampaignID, Authority: a.authority(),
 			Past: actors.Before(a.past, a.cfg.Quorum), Record: onRecord.Program, RecordCompanion: onRecord.Companion, Needs: needs(a.cfg),
 		}),
-		clock: boottime.Now, suspended: a.suspends.Seen, life: a.around.Life, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
-		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(), drained: a.store.DrainedSince, expected: a.cfg.Expected(),
+		Clock: boottime.Now, Suspended: a.suspends.Seen, Life: a.around.Life, Lease: a.cfg.Lease, Heartbeat: a.cfg.Heartbeat, Voters: a.cfg.Voters, Self: holder, Name: a.cfg.Name,
+		Observe: a.metrics.step.observe, Logger: a.logger, WasDrained: a.store.Drained(), Drained: a.store.DrainedSince, Expected: a.cfg.Expected(),
 	})
 	return nil
 }
@@ -303,16 +281,16 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	a.metrics.watch(a.cfg, a.loop, a.transport)
 	a.keys = settings.NewKeyring(a.cfg.KeyFile, a.membership, a.logger.With("part", "keys"))
-	a.loop.desk = forward.New(a.transport.Send, func(ctx context.Context, from election.PeerID, c election.Call) election.CallAnswer {
+	a.loop.Desk = forward.New(a.transport.Send, func(ctx context.Context, from election.PeerID, c election.Call) election.CallAnswer {
 		return a.server.Forwarded(ctx, from, c)
 	})
 	actUser, _ := a.cfg.ActUID() // validated
 	return serve.New(serve.Config{
-		Other: a.loop.desk,
+		Other: a.loop.Desk,
 		Name:  a.cfg.Name, Version: Version, Cluster: a.cfg.Cluster, Algorithm: a.cfg.Algorithm,
-		Self: a.loop.self, Run: a.runID, Life: a.lineage.Life, Keeper: a.around.Life != nil, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
+		Self: a.loop.Self, Run: a.runID, Life: a.lineage.Life, Keeper: a.around.Life != nil, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
 		Keyring: a.keys,
-		History: a.loop.history.List, Enter: a.loop.history.Add, Heartbeat: a.cfg.Heartbeat,
+		History: a.loop.History.List, Enter: a.loop.History.Add, Heartbeat: a.cfg.Heartbeat,
 		Preemption: a.preemption, Campaigns: a.loop,
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
 		KeepDrain: a.store.SetDrained,

@@ -1,18 +1,16 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/agent/loop"
 	"github.com/doyen-election/doyen/internal/base/footprint"
 )
 
@@ -20,8 +18,6 @@ const (
 	leaveLimit = 300 * time.Millisecond // to leave gossip
 	flushLimit = 200 * time.Millisecond // to send what is queued
 	closeLimit = 500 * time.Millisecond // to finish answers under way
-	// handOverSlack is how much longer than one lease a hand-over may take.
-	handOverSlack = 500 * time.Millisecond
 )
 
 // run starts the loop, reports that the agent is ready, and stops it on request.
@@ -34,10 +30,10 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 		}
 	}()
 	var running sync.WaitGroup
-	running.Go(func() { a.writer.run(loopCtx) })
-	running.Go(func() { a.loop.run(loopCtx) })
+	running.Go(func() { a.writer.Run(loopCtx) })
+	running.Go(func() { a.loop.Run(loopCtx) })
 	running.Go(func() { a.pages.Run(loopCtx) })
-	running.Go(func() { a.loop.history.Run(loopCtx) })
+	running.Go(func() { a.loop.History.Run(loopCtx) })
 	running.Go(func() { a.watchdog(loopCtx) })
 	running.Go(func() { a.tellStatus(loopCtx) })
 	running.Go(func() { a.obeyHangups(loopCtx) })
@@ -89,83 +85,12 @@ func (a *agent) trim() {
 // handOver has the loop release everything, and notifies the other agents that this one
 // leaves. The loop runs on meanwhile, since the successor may need this agent's vote.
 func (a *agent) handOver() {
-	a.release()
+	a.loop.Release()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
 	defer cancel()
 	if err := a.membership.Leave(ctx); err != nil {
 		a.logger.Info("goodbye may not have reached the other agents: they notice by its silence that this one is gone", "err", err)
 	}
-}
-
-// release waits until everything that this agent led is released, and others lead it.
-func (a *agent) release() {
-	close(a.loop.shutdown)
-	lease := cmp.Or(a.loop.picture.Load().Status.Roster.Lease(), a.cfg.Lease)
-	limit := time.NewTimer(lease + handOverSlack)
-	defer limit.Stop()
-	select {
-	case <-a.loop.released:
-		a.logger.Info("handed over")
-		a.voteForSuccessor()
-	case <-limit.C:
-		a.logger.Warn("stopped without a hand-over: the successor waits for the lease to end")
-	}
-}
-
-// voteForSuccessor waits until others lead what was handed over, but no longer than a nominee
-// waits for votes. Those others may need this agent's vote, and they close their connections
-// to it as soon as they learn that it leaves.
-func (a *agent) voteForSuccessor() {
-	limit := time.NewTimer(2 * a.cfg.Heartbeat)
-	defer limit.Stop()
-	select {
-	case <-a.loop.followed:
-	case <-limit.C:
-	}
-}
-
-// reportReleased closes released once a stopping agent has released everything, and
-// followed once others lead it.
-func (l *loop) reportReleased() {
-	if !l.stopping || l.core.HandingOver() {
-		return
-	}
-	closeOnce(l.released)
-	if l.succeeded() {
-		closeOnce(l.followed)
-	}
-}
-
-// closeOnce closes a channel that no other goroutine closes.
-func closeOnce(c chan struct{}) {
-	select {
-	case <-c:
-	default:
-		close(c)
-	}
-}
-
-// ledWithHeirs returns the elections that this agent leads by quorum and others could lead.
-func (l *loop) ledWithHeirs() (led []election.Name) {
-	status := l.picture.Load().Status
-	for _, c := range status.Contests {
-		other := func(p election.PeerID) bool { return p != l.self.Peer }
-		if status.Quorum.Enabled && c.Leader == l.self && slices.ContainsFunc(c.Candidates, other) {
-			led = append(led, c.Election)
-		}
-	}
-	return led
-}
-
-// succeeded reports whether others lead all that was handed over.
-func (l *loop) succeeded() bool {
-	now := l.clock()
-	for _, c := range l.picture.Load().Status.Contests {
-		if leader, led := c.LeaderAt(now); (!led || leader == l.self) && slices.Contains(l.handed, c.Election) {
-			return false
-		}
-	}
-	return true
 }
 
 // close closes every part, the last started first. Whatever does not end in time is harmless,
@@ -223,7 +148,7 @@ func (a *agent) abort() error {
 
 // commands is what callers on the socket can make the agent do.
 type commands struct {
-	*loop
+	*loop.Loop
 	agent *agent
 }
 
@@ -231,9 +156,9 @@ type commands struct {
 func (c commands) Leave(ctx context.Context) error {
 	c.agent.leaveOnce.Do(func() { close(c.agent.leaving) })
 	select {
-	case <-c.loop.released:
+	case <-c.Loop.Released:
 		return nil
-	case <-c.loop.done:
+	case <-c.Loop.Done:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -245,7 +170,7 @@ func (a *agent) flushHistory() {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		if err := a.loop.history.Flush(); err != nil {
+		if err := a.loop.History.Flush(); err != nil {
 			a.logger.Info("the newest changes of the history were not written", "err", err)
 		}
 	}()

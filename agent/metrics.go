@@ -2,15 +2,14 @@ package agent
 
 import (
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/doyen-election/doyen/agent/loop"
 	"github.com/doyen-election/doyen/agent/settings"
-	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
@@ -54,7 +53,7 @@ func (m *metrics) handler() http.Handler {
 }
 
 // watch adds the metrics that are read from the running parts.
-func (m *metrics) watch(cfg settings.Config, l *loop, t *transport.Transport) {
+func (m *metrics) watch(cfg settings.Config, l *loop.Loop, t *transport.Transport) {
 	m.of.MustRegister(&reader{loop: l, transport: t, cfg: cfg, desc: newDescs()})
 }
 
@@ -113,7 +112,7 @@ func newDescs() descs {
 
 // reader turns the newest picture into metrics.
 type reader struct {
-	loop      *loop
+	loop      *loop.Loop
 	transport *transport.Transport
 	cfg       settings.Config
 	desc      descs
@@ -137,7 +136,7 @@ func (r *reader) Collect(out chan<- prometheus.Metric) {
 }
 
 func (r *reader) programs(gauge, counter func(*prometheus.Desc, float64, ...string)) {
-	s := r.loop.campaigns.Stats()
+	s := r.loop.Actors.Stats()
 	gauge(r.desc.campaigns, float64(s.Candidacies))
 	counter(r.desc.elected, float64(s.Elected))
 	counter(r.desc.revoked, float64(s.Revoked))
@@ -159,7 +158,7 @@ func (r *reader) elections(gauge, counter func(*prometheus.Desc, float64, ...str
 		if e.Leader != nil {
 			gauge(r.desc.named, 1, e.Election, e.Leader.Name)
 		}
-		counter(r.desc.changes, float64(r.loop.leaders.changes(e.Election)), e.Election)
+		counter(r.desc.changes, float64(r.loop.Leaders.Changes(e.Election)), e.Election)
 		gauge(r.desc.term, float64(e.Term), e.Election)
 		gauge(r.desc.remaining, float64(e.LeaseRemainingMS)/1000, e.Election)
 		gauge(r.desc.candidates, float64(len(e.Candidates)), e.Election)
@@ -193,7 +192,7 @@ func (r *reader) cluster(gauge func(*prometheus.Desc, float64, ...string)) {
 
 func (r *reader) counters(counter func(*prometheus.Desc, float64, ...string)) {
 	c := r.loop.Picture().Status.Counters
-	counter(r.desc.lives, max(1, float64(r.loop.record.Lineage().Life)))
+	counter(r.desc.lives, max(1, float64(r.loop.Record.Lineage().Life)))
 	counter(r.desc.steps, float64(c.Steps))
 	counter(r.desc.votes, float64(c.VotesGranted), "granted")
 	counter(r.desc.votes, float64(c.VotesRefused), "refused")
@@ -232,40 +231,4 @@ func one(b bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// leaders counts how often another agent became the leader of an election. The zero value is
-// ready to use, by any goroutine.
-type leaders struct {
-	mu sync.Mutex
-	of map[string]succession
-}
-
-type succession struct {
-	last    string // peer ID
-	changes int
-}
-
-const maxFollowed = 2 * election.MaxElections
-
-// follow counts a leader. If there are too many elections, most of which no longer exist, all
-// counts start again.
-func (l *leaders) follow(name, leader string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.of[name]
-	if s.last != "" && s.last != leader {
-		s.changes++
-	}
-	if s.last == "" && len(l.of) >= maxFollowed || l.of == nil {
-		l.of = map[string]succession{}
-	}
-	s.last = leader
-	l.of[name] = s
-}
-
-func (l *leaders) changes(name string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.of[name].changes
 }

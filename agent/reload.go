@@ -13,6 +13,7 @@ import (
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/membership"
 )
 
@@ -143,20 +144,7 @@ func (a *agent) apply(now, next settings.Config) (rekeyed bool, err error) {
 		}
 	}
 	a.level.configure(next.LogLevel)
-	if !a.loop.call(func(at election.Instant) { a.loop.reconfigure(at, next) }) {
-		return rekeyed, errors.New(whyAgentStops)
-	}
-	return rekeyed, nil
-}
-
-// reconfigure gives the settings to what the loop owns, and has doyen act read its own.
-func (l *loop) reconfigure(at election.Instant, c settings.Config) {
-	l.campaigns.Configure(at, actors.Settings{Priority: c.Priority, Host: c.Candidate, Preempt: c.Preempt, PreemptDelay: c.PreemptDelay, Needs: needs(c)})
-	l.campaigns.Companions().Reloaded()
-	l.queue = append(l.queue, election.Configure{Preempt: c.Preempt, PreemptDelay: c.PreemptDelay})
-	l.expected = c.Expected()
-	l.drainQueue()
-	l.publish(at)
+	return rekeyed, a.loop.Reconfigure(actors.Settings{Priority: next.Priority, Host: next.Candidate, Preempt: next.Preempt, PreemptDelay: next.PreemptDelay, Needs: needs(next)}, next.Expected())
 }
 
 // preemption returns the settings preempt and preempt-delay.
@@ -218,4 +206,19 @@ func samePort(a, b string) bool {
 	_, one, _ := net.SplitHostPort(a)
 	_, other, _ := net.SplitHostPort(b)
 	return one == other && one != "0"
+}
+
+// needs is for what this host needs a companion.
+func needs(c settings.Config) actors.Needs {
+	hooks := c.Hooks()
+	n := actors.Needs{Hooked: func(name election.Name) bool { return hooks.For(name) != "" }, Named: hooks.Elections()}
+	for name := range c.Checks() {
+		if name == health.Host {
+			name = api.EveryElection
+		}
+		n.Checked = append(n.Checked, name)
+	}
+	slices.Sort(n.Checked)
+	n.Named = append(n.Named, n.Checked...)
+	return n
 }

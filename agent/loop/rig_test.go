@@ -1,8 +1,9 @@
-package agent
+package loop
 
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -37,7 +38,7 @@ type rig struct {
 	views  chan membership.View
 	slept  atomic.Int32 // suspends yet to be noticed
 	log    bytes.Buffer
-	loop   *loop
+	loop   *Loop
 	cancel context.CancelFunc
 }
 
@@ -157,15 +158,15 @@ func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 	}
 	logger := slog.New(slog.NewTextHandler(&r.log, nil))
 	none := func(time.Duration) {}
-	w := newWriter(r, none, logger)
+	w := NewWriter(r, none, logger)
 	born := time.Now()
-	r.loop = newLoop(loopConfig{
-		adopt: func(*election.Roster) {},
-		core:  r, network: r, gossip: r, writer: w, hub: watch.NewHub(0), lease: lease, heartbeat: lease / 6,
-		clock:     func() election.Instant { return election.Instant(time.Since(born)) },
-		suspended: func() bool { return r.slept.Load() > 0 && r.slept.Add(-1) >= 0 },
-		self:      election.Holder{Peer: me, Lineage: 1}, name: "a", observe: none, logger: logger,
-		campaigns: actors.New(actors.Config{Priority: 100, NewID: newCampaignID, Step: lease / 10}),
+	r.loop = New(Config{
+		Adopt: func(*election.Roster) {},
+		Core:  r, Network: r, Gossip: r, Writer: w, Hub: watch.NewHub(0), Lease: lease, Heartbeat: lease / 6,
+		Clock:     func() election.Instant { return election.Instant(time.Since(born)) },
+		Suspended: func() bool { return r.slept.Load() > 0 && r.slept.Add(-1) >= 0 },
+		Self:      election.Holder{Peer: me, Lineage: 1}, Name: "a", Observe: none, Logger: logger,
+		Actors: actors.New(actors.Config{Priority: 100, NewID: rand.Text, Step: lease / 10}),
 	})
 	return r
 }
@@ -174,8 +175,8 @@ func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 func (r *rig) start(t *testing.T) *rig {
 	ctx, cancel := context.WithCancel(t.Context())
 	r.cancel = cancel
-	go r.loop.writer.run(ctx)
-	go r.loop.run(ctx)
+	go r.loop.Writer.Run(ctx)
+	go r.loop.Run(ctx)
 	return r
 }
 

@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"net/netip"
@@ -149,7 +149,7 @@ func TestGossipClosesNoStreamThatWorks(t *testing.T) {
 func TestVotersAreConnectedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
-		r.loop.voters = []string{"b"}
+		r.loop.Voters = []string{"b"}
 		r.start(t)
 		defer r.cancel()
 		r.views <- membership.View{Members: []membership.Member{memberOf("b", membership.Alive), memberOf("c", membership.Alive)}}
@@ -183,7 +183,7 @@ func TestWhatIsNeitherToAVoterNorToALeaderCanWait(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, nil)
-			r.loop.voters, r.loop.led = c.voters, c.leads
+			r.loop.Voters, r.loop.led = c.voters, c.leads
 			r.start(t)
 			defer r.cancel()
 			r.views <- membership.View{Members: []membership.Member{memberOf("b", membership.Alive), memberOf("c", membership.Alive)}}
@@ -200,7 +200,7 @@ func TestRecordedVotersAreConnectedUntilGossipShowsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		at := netip.MustParseAddrPort("10.0.0.9:7947")
-		r.loop.known = []record.Voter{{Peer: me, Stream: at}, {Peer: "b", Stream: at}, {Peer: "c", Stream: at}, {Peer: "gone", Stream: at}}
+		r.loop.Known = []record.Voter{{Peer: me, Stream: at}, {Peer: "b", Stream: at}, {Peer: "c", Stream: at}, {Peer: "gone", Stream: at}}
 		voters := []election.Voter{{Name: "a", Peer: me}, {Name: "b", Peer: "b"}, {Name: "c", Peer: "c"}}
 		r.status.Roster = &election.Roster{Voters: voters}
 		r.start(t)

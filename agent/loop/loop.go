@@ -1,4 +1,27 @@
-package agent
+// Package loop is the one goroutine that owns the elector. Run takes one input at a time: from the
+// timer, the transport, gossip, the writer, and the programs and operators of this
+// host. feed gives it to the elector, shows readers the outcome (publish), and
+// carries out the output in the order of its fields:
+//
+//	Record     putOnRecord (lives.go): before readers see anything of the outcome
+//	Withdraw   withdraw (announce.go) notifies the program that acts and the companion,
+//	           by package actors. Once both have stopped, the input Stopped follows: their
+//	           receipts come by Receipt (campaigns.go).
+//	Persist    the writer makes the state durable, on another goroutine (writer.go)
+//	Send       to the transport; Redial has it make a connection again
+//	Announce   announce (announce.go) notifies the new leader's program and the companion
+//	           (tellCampaigns), the watches and the history
+//	Replies    to the callers of commands
+//
+// # Guarantees
+//
+// Programs are notified of the end of a leadership before it is released. State is written
+// before anything is sent that rests on it. Messages leave before changes are announced.
+// Readers see an immutable picture, and no lease that has ended. Everything that is queued is
+// bounded.
+//
+// The package does not guarantee that a program which ignores its deadline stops acting.
+package loop
 
 import (
 	"context"
@@ -26,51 +49,51 @@ const (
 	maxBatch   = 32  // events of the network handled before readers see their outcome
 )
 
-// loopConfig is what the loop works with.
-type loopConfig struct {
-	core    core
-	network network
-	gossip  gossip
-	writer  *writer
-	past    *record.Past // nil: no earlier life
-	// wasDrained: the agent was drained when it stopped.
-	wasDrained bool
-	drained    func() time.Time // since when the agent is drained, as kept over restarts; zero: not known
-	expected   []election.Name  // elections that should always have a candidate, sorted
-	// campaigns are the candidates of this host; owned by the goroutine of run.
-	campaigns *actors.Registry
-	hub       *watch.Hub
-	pages     *pages.Keeper  // nil: none are kept
-	record    *record.Record // nil: none is kept
-	noRecord  string         // why no record is kept; owned by the goroutine of run
-	known     []record.Voter // voters on record that gossip has not shown yet
-	clock     func() election.Instant
-	suspended func() bool  // whether the host was suspended since the last call
-	life      *keeper.Life // nil: there is no keeper that waits for ticks
-	lease     time.Duration
-	heartbeat time.Duration
-	voters    []string // names in the first roster, as configured
-	self      election.Holder
-	name      string
-	observe   func(time.Duration)    // how long a step took
-	adopt     func(*election.Roster) // called with each new roster
-	logger    *slog.Logger
+// Config is what the loop works with.
+type Config struct {
+	Core    core
+	Network network
+	Gossip  gossip
+	Writer  *Writer
+	Past    *record.Past // nil: no earlier life
+	// WasDrained: the agent was drained when it stopped.
+	WasDrained bool
+	Drained    func() time.Time // since when the agent is drained, as kept over restarts; zero: not known
+	Expected   []election.Name  // elections that should always have a candidate, sorted
+	// Actors are the candidates of this host; owned by the goroutine of Run.
+	Actors    *actors.Registry
+	Hub       *watch.Hub
+	Pages     *pages.Keeper  // nil: none are kept
+	Record    *record.Record // nil: none is kept
+	NoRecord  string         // why no record is kept; owned by the goroutine of Run
+	Known     []record.Voter // voters on record that gossip has not shown yet
+	Clock     func() election.Instant
+	Suspended func() bool  // whether the host was suspended since the last call
+	Life      *keeper.Life // nil: there is no keeper that waits for ticks
+	Lease     time.Duration
+	Heartbeat time.Duration
+	Voters    []string // names in the first roster, as configured
+	Self      election.Holder
+	Name      string
+	Observe   func(time.Duration)    // how long a step took
+	Adopt     func(*election.Roster) // called with each new roster
+	Logger    *slog.Logger
 }
 
-// loop owns the elector. It gives the elector inputs in the order in which they come, and
+// Loop owns the elector. It gives the elector inputs in the order in which they come, and
 // carries out its outputs.
-type loop struct {
-	loopConfig
+type Loop struct {
+	Config
 	asks     chan ask
 	calls    chan func()
-	shutdown chan struct{} // closed: hand over everything
-	released chan struct{} // closed by the loop: everything is released
-	followed chan struct{} // closed by the loop: others lead what was handed over
-	done     chan struct{} // closed by the loop: it has ended
+	Shutdown chan struct{} // closed: hand over everything
+	Released chan struct{} // closed by the loop: everything is released
+	Followed chan struct{} // closed by the loop: others lead what was handed over
+	Done     chan struct{} // closed by the loop: it has ended
 	picture  atomic.Pointer[serve.Picture]
-	history  *history.Log
-	desk     *forward.Desk // of calls between agents; nil: none are made
-	leaders  leaders
+	History  *history.Log
+	Desk     *forward.Desk // of calls between agents; nil: none are made
+	Leaders  leaders
 
 	// Owned by the goroutine of run.
 	timer *time.Timer
@@ -94,40 +117,40 @@ type loop struct {
 	prolonged []*elector.ContestStatus // those in the last picture from which programs were sent their leases
 }
 
-func newLoop(c loopConfig) *loop {
-	l := &loop{
-		loopConfig: c,
-		asks:       make(chan ask, maxAsks),
-		calls:      make(chan func()),
-		shutdown:   make(chan struct{}),
-		released:   make(chan struct{}),
-		followed:   make(chan struct{}),
-		done:       make(chan struct{}),
-		timer:      time.NewTimer(time.Hour),
-		lateness:   lateness{due: election.Never, writingSince: election.Never},
-		pending:    map[election.RequestID]pending{},
-		presence:   newPresence(c.lease),
-		peers:      newPeers(),
-		history:    history.New(int64(c.clock()), string(election.Default)),
-		warnings:   newWarnings(c.lease, c.logger),
+func New(c Config) *Loop {
+	l := &Loop{
+		Config:   c,
+		asks:     make(chan ask, maxAsks),
+		calls:    make(chan func()),
+		Shutdown: make(chan struct{}),
+		Released: make(chan struct{}),
+		Followed: make(chan struct{}),
+		Done:     make(chan struct{}),
+		timer:    time.NewTimer(time.Hour),
+		lateness: lateness{due: election.Never, writingSince: election.Never},
+		pending:  map[election.RequestID]pending{},
+		presence: newPresence(c.Lease),
+		peers:    newPeers(),
+		History:  history.New(int64(c.Clock()), string(election.Default)),
+		warnings: newWarnings(c.Lease, c.Logger),
 	}
-	l.publish(l.clock())
+	l.publish(l.Clock())
 	return l
 }
 
-// run gives the elector its inputs until ctx ends.
-func (l *loop) run(ctx context.Context) {
-	defer close(l.done)
-	defer l.campaigns.Close(whyAgentStops)
+// Run gives the elector its inputs until ctx ends.
+func (l *Loop) Run(ctx context.Context) {
+	defer close(l.Done)
+	defer l.Actors.Close(whyAgentStops)
 	defer l.timer.Stop()
-	l.enterRestart(l.clock())
+	l.enterRestart(l.Clock())
 	l.proveAbsent()
-	if l.wasDrained {
-		l.logger.Warn("still drained after restart: this agent can't be elected until `doyen drain off`")
+	if l.WasDrained {
+		l.Logger.Warn("still drained after restart: this agent can't be elected until `doyen drain off`")
 		l.queue = append(l.queue, election.Drain{On: true})
 	}
-	l.queue = append(append(l.queue, l.campaigns.Take()...), election.Tick{})
-	shutdown := l.shutdown
+	l.queue = append(append(l.queue, l.Actors.Take()...), election.Tick{})
+	shutdown := l.Shutdown
 	for {
 		l.drainQueue()
 		select {
@@ -135,17 +158,17 @@ func (l *loop) run(ctx context.Context) {
 			return
 		case <-l.timer.C:
 			l.step(election.Tick{})
-		case <-l.network.Ready():
+		case <-l.Network.Ready():
 			l.take()
-		case v := <-l.gossip.Views():
+		case v := <-l.Gossip.Views():
 			l.viewed(v)
-		case result := <-l.writer.results:
+		case result := <-l.Writer.results:
 			now := l.resume() // first, as in step
 			l.doubt(now)
 			l.writingSince = election.Never
 			l.feed(now, result)
-		case <-l.pages.Ready():
-			l.publish(l.clock())
+		case <-l.Pages.Ready():
+			l.publish(l.Clock())
 		case f := <-l.calls:
 			l.resume()
 			f()
@@ -162,10 +185,10 @@ func (l *loop) run(ctx context.Context) {
 
 // drainQueue gives the elector the inputs that its last step has caused, such as the
 // receipt for a leadership under which nothing acted.
-func (l *loop) drainQueue() {
+func (l *Loop) drainQueue() {
 	for {
 		l.review()
-		if l.queue = append(l.queue, l.campaigns.Take()...); len(l.queue) == 0 {
+		if l.queue = append(l.queue, l.Actors.Take()...); len(l.queue) == 0 {
 			break
 		}
 		in := l.queue[0]
@@ -178,9 +201,9 @@ func (l *loop) drainQueue() {
 // take handles the events of the network, up to maxBatch. One picture shows readers the
 // outcome of all that only renew leases or count something: with a thousand elections a
 // picture costs more than a message.
-func (l *loop) take() {
+func (l *Loop) take() {
 	for range maxBatch {
-		e, ok := l.network.Next()
+		e, ok := l.Network.Next()
 		if !ok {
 			break
 		}
@@ -188,14 +211,14 @@ func (l *loop) take() {
 		l.drainQueue()
 	}
 	if l.unshown {
-		l.publish(l.clock())
+		l.publish(l.Clock())
 		l.prolong()
 	}
 }
 
 // step gives the elector one input. If the host was suspended, the input Suspended comes
 // first: what came after a suspend must not count together with what came before.
-func (l *loop) step(in election.Input) {
+func (l *Loop) step(in election.Input) {
 	now := l.resume()
 	l.doubt(now)
 	l.feed(now, in)
@@ -203,41 +226,41 @@ func (l *loop) step(in election.Input) {
 
 // resume reports a suspend to the elector, if there was one. It returns an instant that it
 // read before it checked, so the elector knows of every suspend before that instant.
-func (l *loop) resume() election.Instant {
+func (l *Loop) resume() election.Instant {
 	for {
-		now := l.clock()
-		if !l.suspended() {
+		now := l.Clock()
+		if !l.Suspended() {
 			return now
 		}
-		l.logger.Warn("this host was suspended: this agent leads nothing any more, and votes for no new leader for a lease")
-		l.feed(l.clock(), election.Suspended{})
-		l.kept(l.record.Suspended())
+		l.Logger.Warn("this host was suspended: this agent leads nothing any more, and votes for no new leader for a lease")
+		l.feed(l.Clock(), election.Suspended{})
+		l.kept(l.Record.Suspended())
 	}
 }
 
 // feed gives the elector one input and carries out the output. The record comes first, so that
 // the next life knows all that anybody could see. Readers see the outcome before any message
 // leaves, so a leadership that ends is gone from the picture before it is released.
-func (l *loop) feed(now election.Instant, in election.Input) {
+func (l *Loop) feed(now election.Instant, in election.Input) {
 	before := l.picture.Load()
-	out := l.core.Step(now, in)
+	out := l.Core.Step(now, in)
 	l.putOnRecord(out.Record)
 	if l.unshown = quietly(in, out); !l.unshown {
 		l.publish(now)
 	}
-	l.campaigns.Advance(now) // the registry gives up the candidacies that the elector gave up
+	l.Actors.Advance(now) // the registry gives up the candidacies that the elector gave up
 	for _, w := range out.Withdraw {
 		l.withdraw(w)
 	}
 	if out.Persist != nil {
 		l.writingSince = now
-		l.writer.requests <- *out.Persist // never blocks: the elector has one write at a time
+		l.Writer.requests <- *out.Persist // never blocks: the elector has one write at a time
 	}
 	for _, e := range out.Send {
-		l.network.Send(e.To, e.Message)
+		l.Network.Send(e.To, e.Message)
 	}
 	for _, p := range out.Redial {
-		l.network.Suspect(p)
+		l.Network.Suspect(p)
 	}
 	for _, a := range out.Announce {
 		l.announce(now, before, a)
@@ -248,8 +271,8 @@ func (l *loop) feed(now election.Instant, in election.Input) {
 	if !l.unshown {
 		l.prolong()
 	}
-	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.campaigns.WakeAt(), l.presence.dueAt, l.recordDue))
-	l.observe(l.clock().Sub(now))
+	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.Actors.WakeAt(), l.presence.dueAt, l.recordDue))
+	l.Observe(l.Clock().Sub(now))
 }
 
 // quietly reports whether readers may see the outcome of a step a few messages later: no
@@ -259,8 +282,8 @@ func quietly(in election.Input, out election.Output) bool {
 	return message && len(out.Withdraw) == 0 && len(out.Announce) == 0 && len(out.Replies) == 0
 }
 
-func (l *loop) arm(now, wake election.Instant) {
-	wake = election.Instant(l.life.Ticks(int64(now), int64(wake)))
+func (l *Loop) arm(now, wake election.Instant) {
+	wake = election.Instant(l.Life.Ticks(int64(now), int64(wake)))
 	l.due = max(now, wake)
 	if wake == election.Never {
 		l.timer.Stop()
@@ -272,51 +295,51 @@ func (l *loop) arm(now, wake election.Instant) {
 }
 
 // event handles one event of the transport.
-func (l *loop) event(e transport.Event) {
+func (l *Loop) event(e transport.Event) {
 	switch e := e.(type) {
 	case transport.Message:
-		l.heard[e.Peer] = l.clock()
-		if l.desk != nil && l.desk.Received(e.Peer, e.Message) {
+		l.heard[e.Peer] = l.Clock()
+		if l.Desk != nil && l.Desk.Received(e.Peer, e.Message) {
 			return
 		}
 		l.step(election.Received{From: e.Peer, Message: e.Message})
 	case transport.Connected:
-		l.heard[e.Peer] = l.clock()
+		l.heard[e.Peer] = l.Clock()
 		delete(l.lost, e.Peer)
 		l.connect(e.Peer, true)
 		l.warnings.unrefuse(e.Peer)
-		l.logger.Info("peer connected", "peer", e.Peer, "name", e.Hello.Name)
+		l.Logger.Info("peer connected", "peer", e.Peer, "name", e.Hello.Name)
 		l.step(election.PeerConnected{Peer: e.Peer, Lineage: e.Hello.Lineage, Run: e.Hello.Run, Level: e.Hello.Level, Heartbeat: e.Hello.Heartbeat})
 	case transport.Lost:
 		delete(l.heard, e.Peer)
-		l.lose(e.Peer, l.clock())
+		l.lose(e.Peer, l.Clock())
 		l.connect(e.Peer, false)
-		l.logger.Info("peer lost", "peer", e.Peer, "name", l.nameOf(e.Peer), "err", e.Err)
+		l.Logger.Info("peer lost", "peer", e.Peer, "name", l.nameOf(e.Peer), "err", e.Err)
 		l.step(election.PeerLost{Peer: e.Peer})
 	case transport.Refused:
 		l.warnings.refuse(e)
-		l.publish(l.clock())
+		l.publish(l.Clock())
 	}
 }
 
 // publish replaces what readers see.
-func (l *loop) publish(now election.Instant) {
+func (l *Loop) publish(now election.Instant) {
 	l.unshown = false
-	status := l.core.Status(now)
+	status := l.Core.Status(now)
 	if l.names == nil || l.roster != status.Roster {
 		if l.roster != status.Roster {
 			l.roster = status.Roster
 			l.reach()
 		}
-		l.adopt(status.Roster)
-		l.names = namesOf(l.self.Peer, l.name, l.view, status.Roster)
-		l.warnings.adopted(l.self.Peer, l.name, status.Roster)
+		l.Adopt(status.Roster)
+		l.names = namesOf(l.Self.Peer, l.Name, l.view, status.Roster)
+		l.warnings.adopted(l.Self.Peer, l.Name, status.Roster)
 	}
-	l.pages.Publish(now, status)
+	l.Pages.Publish(now, status)
 	l.picture.Store(&serve.Picture{
-		Status: status, View: l.view, Names: l.names, Connected: l.connected, Expected: l.expected,
-		Unhealthy: l.campaigns.Companions().Unable(election.Default),
-		Warnings:  l.warnings.update(now, l.otherWarnings(now, status), l.writer.problem()),
+		Status: status, View: l.view, Names: l.names, Connected: l.connected, Expected: l.Expected,
+		Unhealthy: l.Actors.Companions().Unable(election.Default),
+		Warnings:  l.warnings.update(now, l.otherWarnings(now, status), l.Writer.problem()),
 	})
 	if status.Draining != l.draining {
 		l.drain(status.Draining)

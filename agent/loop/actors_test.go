@@ -1,6 +1,7 @@
-package agent
+package loop
 
 import (
+	"crypto/rand"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,8 +23,8 @@ func TestTheActorsAreOnRecordBeforeTheProgramIsTold(t *testing.T) {
 			told = append(told, strconv.Itoa(len(lines))+" lines before "+strconv.Itoa(int(a.Program.Told)))
 			return nil
 		})
-		registry := actors.New(actors.Config{Priority: 100, NewID: newCampaignID, Step: lease / 10, Record: onRecord.Program})
-		r.loop.campaigns = registry
+		registry := actors.New(actors.Config{Priority: 100, NewID: rand.Text, Step: lease / 10, Record: onRecord.Program})
+		r.loop.Actors = registry
 		k, _ = registry.Stand(0, actors.Request{Election: pay})
 		registry.Lead(0, pay, 4, election.Instant(lease), nil)
 		registry.Rise(pay, 5, election.Instant(2*lease), nil)

@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // ask gives a command to the elector, and keeps the channel for its reply.
-func (l *loop) ask(a ask) {
+func (l *Loop) ask(a ask) {
 	if a.build == nil {
 		a.reply <- election.Reply{}
 		return
@@ -33,7 +33,7 @@ func (l *loop) ask(a ask) {
 	l.step(a.build(l.requests))
 }
 
-func (l *loop) answer(r election.Reply) {
+func (l *Loop) answer(r election.Reply) {
 	if p, ok := l.pending[r.Request]; ok {
 		delete(l.pending, r.Request)
 		p.reply <- r
@@ -41,14 +41,14 @@ func (l *loop) answer(r election.Reply) {
 }
 
 // Picture returns what readers see now.
-func (l *loop) Picture() *serve.Picture { return l.picture.Load() }
+func (l *Loop) Picture() *serve.Picture { return l.picture.Load() }
 
 // Ask has the loop carry out a command and waits for the elector's reply.
-func (l *loop) Ask(ctx context.Context, build func(election.RequestID) election.Input) (election.Reply, error) {
+func (l *Loop) Ask(ctx context.Context, build func(election.RequestID) election.Input) (election.Reply, error) {
 	a := ask{build: build, reply: make(chan election.Reply, 1), gone: ctx.Done()}
 	select {
 	case l.asks <- a:
-	case <-l.done:
+	case <-l.Done:
 		return election.Reply{}, errors.New("the agent stops")
 	case <-ctx.Done():
 		return election.Reply{}, ctx.Err()
@@ -56,7 +56,7 @@ func (l *loop) Ask(ctx context.Context, build func(election.RequestID) election.
 	select {
 	case r := <-a.reply:
 		return r, nil
-	case <-l.done:
+	case <-l.Done:
 		return election.Reply{}, errors.New("the agent stops")
 	case <-ctx.Done():
 		return election.Reply{}, ctx.Err()
@@ -64,7 +64,7 @@ func (l *loop) Ask(ctx context.Context, build func(election.RequestID) election.
 }
 
 // Ping returns once the loop has answered.
-func (l *loop) Ping(ctx context.Context) error {
+func (l *Loop) Ping(ctx context.Context) error {
 	_, err := l.Ask(ctx, nil)
 	return err
 }
@@ -83,12 +83,12 @@ type pending struct {
 }
 
 // drain notifies the other agents that this one is drained, or is not any more.
-func (l *loop) drain(on bool) {
+func (l *Loop) drain(on bool) {
 	l.draining, l.drainedAt = on, time.Time{}
-	if on && l.drained != nil {
-		l.drainedAt = l.drained()
+	if on && l.Drained != nil {
+		l.drainedAt = l.Drained()
 	}
-	if err := l.gossip.Update(func(m *membership.Member) { m.Draining = on }); err != nil {
-		l.logger.Warn("the other agents can't be notified of the drain", "err", err)
+	if err := l.Gossip.Update(func(m *membership.Member) { m.Draining = on }); err != nil {
+		l.Logger.Warn("the other agents can't be notified of the drain", "err", err)
 	}
 }

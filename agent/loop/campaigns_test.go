@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"errors"
@@ -57,10 +57,10 @@ func TestAProgramIsToldWhatTheElectorDecides(t *testing.T) {
 		leads := func(until election.Instant) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.status.Contests = []*elector.ContestStatus{{Election: pay, State: elector.Leading, Leader: r.loop.self, Term: 4, ValidUntil: until}}
+			r.status.Contests = []*elector.ContestStatus{{Election: pay, State: elector.Leading, Leader: r.loop.Self, Term: 4, ValidUntil: until}}
 		}
 		leads(election.Instant(lease))
-		out.Announce = []election.Announcement{{Election: pay, Event: election.Leading, Leader: r.loop.self, Term: 4}}
+		out.Announce = []election.Announcement{{Election: pay, Event: election.Leading, Leader: r.loop.Self, Term: 4}}
 		r.happen()
 		if got := kinds(k); got != "candidate elected" {
 			t.Errorf("told %q", got)
@@ -102,7 +102,7 @@ func TestALeadershipThatIsOverIsToldToNoProgram(t *testing.T) {
 		r := payments(t, func(r *rig) election.Output {
 			return election.Output{
 				Withdraw: []election.Withdrawal{{Election: pay, Term: 4, StopBy: election.Instant(lease)}},
-				Announce: []election.Announcement{{Election: pay, Event: election.Leading, Leader: r.loop.self, Term: 4}},
+				Announce: []election.Announcement{{Election: pay, Event: election.Leading, Leader: r.loop.Self, Term: 4}},
 			}
 		})
 		k, err := r.loop.Stand(actors.Request{Election: pay})

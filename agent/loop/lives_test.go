@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"path/filepath"
@@ -15,14 +15,14 @@ import (
 // the agent was restarted: in what it leads, and in default, whether it has heard of that or not.
 func TestALaterLifeBeginsWithItsRestart(t *testing.T) {
 	r := newRig(t, nil)
-	r.loop.past = &record.Past{}
+	r.loop.Past = &record.Past{}
 	r.status.Contests = []*elector.ContestStatus{
 		{Election: "others", Leader: election.Holder{Peer: "b"}, Term: 4},
-		{Election: "payments", State: elector.Leading, Leader: r.loop.self, Term: 7},
+		{Election: "payments", State: elector.Leading, Leader: r.loop.Self, Term: 7},
 	}
 	r.loop.publish(1)
 	r.loop.enterRestart(1)
-	entries := r.loop.history.List("", 10)
+	entries := r.loop.History.List("", 10)
 	if len(entries) != 2 || entries[0].Election != "payments" || entries[0].Term != 7 || entries[0].Leader == nil || entries[1].Election != "default" || entries[1].Leader != nil {
 		t.Fatalf("%+v", entries)
 	}
@@ -31,7 +31,7 @@ func TestALaterLifeBeginsWithItsRestart(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	f, err := r.loop.hub.Follow("payments", 0, true)
+	f, err := r.loop.Hub.Follow("payments", 0, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,24 +51,24 @@ func TestAFollowerThatWasStartedAgainSeesNoElection(t *testing.T) {
 		reason string
 	}{{4, "elected"}, {4, "heard again"}, {4, "heard again"}, {5, "elected"}} {
 		r := newRig(t, nil)
-		if err := r.loop.history.Keep(path, nil); err != nil {
+		if err := r.loop.History.Keep(path, nil); err != nil {
 			t.Fatal(err)
 		}
 		if run > 0 {
-			r.loop.past = &record.Past{}
+			r.loop.Past = &record.Past{}
 		}
 		r.loop.publish(1)
 		r.loop.enterRestart(1)
 		now := election.Instant(12 * time.Millisecond)
 		r.loop.announce(now, r.loop.picture.Load(), election.Announcement{Election: "default", Event: election.Following, Leader: b, Term: want.term, Reason: election.ReasonElected})
-		entry := r.loop.history.List("default", 1)[0]
+		entry := r.loop.History.List("default", 1)[0]
 		if entry.Type != api.ChangeLeader || entry.Reason != want.reason || (entry.GapMS > 0 || entry.VacantMS > 0) != (want.reason == "elected") {
 			t.Errorf("run %d: %+v", run, entry)
 		}
-		if n := r.loop.leaders.changes("default"); n != 0 {
+		if n := r.loop.Leaders.Changes("default"); n != 0 {
 			t.Errorf("run %d: %d changes of the leader", run, n)
 		}
-		f, err := r.loop.hub.Follow("default", 0, true)
+		f, err := r.loop.Hub.Follow("default", 0, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestAFollowerThatWasStartedAgainSeesNoElection(t *testing.T) {
 		if last := changes[len(changes)-1]; last.Type != api.ChangeLeader || last.Reason != want.reason {
 			t.Errorf("run %d: a watch shows %+v", run, last)
 		}
-		if err := r.loop.history.Flush(); err != nil {
+		if err := r.loop.History.Flush(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"cmp"
@@ -126,9 +126,9 @@ func (p *peers) lose(id election.PeerID, at election.Instant) {
 }
 
 // viewed handles a new view of the members.
-func (l *loop) viewed(v membership.View) {
+func (l *Loop) viewed(v membership.View) {
 	l.view, l.names = &v, nil
-	l.known = slices.DeleteFunc(l.known, func(r record.Voter) bool { return lists(v, r.Peer) })
+	l.Known = slices.DeleteFunc(l.Known, func(r record.Voter) bool { return lists(v, r.Peer) })
 	l.warnings.viewed(v)
 	l.look()
 	l.step(election.ViewChanged{View: l.presence.view()})
@@ -145,8 +145,8 @@ func lists(v membership.View, p election.PeerID) bool {
 
 // review looks, when that is due, at the members that gossip calls dead and whose streams
 // work: it checks them again, and asks each for an answer.
-func (l *loop) review() {
-	now := l.clock()
+func (l *Loop) review() {
+	now := l.Clock()
 	l.lookForRecord(now)
 	if now < l.presence.dueAt {
 		return
@@ -156,14 +156,14 @@ func (l *loop) review() {
 	}
 	for _, m := range l.presence.members {
 		if m.dead {
-			l.network.Send(m.Peer, election.Inquiry{Election: election.Default}) // about one election, so that the answer is short
+			l.Network.Send(m.Peer, election.Inquiry{Election: election.Default}) // about one election, so that the answer is short
 		}
 	}
 }
 
 // look determines who is present, and reports whether that has changed.
-func (l *loop) look() bool {
-	changed := l.presence.update(l.clock(), l.view, l.heard)
+func (l *Loop) look() bool {
+	changed := l.presence.update(l.Clock(), l.view, l.heard)
 	if changed {
 		l.reach()
 	}
@@ -173,25 +173,25 @@ func (l *loop) look() bool {
 // reach has the transport connect to the present members, voters first. A connection between
 // two agents that neither vote nor lead can wait. A later life has to renew within the lease,
 // so it reaches voters that gossip has not shown yet at their recorded addresses.
-func (l *loop) reach() {
+func (l *Loop) reach() {
 	peers := make([]transport.Peer, 0, len(l.presence.members))
 	votes := func(p election.PeerID, name string) bool {
-		return l.roster.Has(p) || l.roster == nil && slices.Contains(l.voters, name)
+		return l.roster.Has(p) || l.roster == nil && slices.Contains(l.Voters, name)
 	}
-	plain := !l.led && (l.roster != nil || len(l.voters) > 0) && !votes(l.self.Peer, l.name)
+	plain := !l.led && (l.roster != nil || len(l.Voters) > 0) && !votes(l.Self.Peer, l.Name)
 	for _, m := range l.presence.members {
-		if m.Peer == l.self.Peer {
+		if m.Peer == l.Self.Peer {
 			continue
 		}
 		first := votes(m.Peer, m.Name)
 		peers = append(peers, transport.Peer{ID: m.Peer, Addr: m.PeerAddr, First: first, Later: plain && !first})
 	}
-	for _, v := range l.known {
-		if l.roster.Has(v.Peer) && v.Peer != l.self.Peer {
+	for _, v := range l.Known {
+		if l.roster.Has(v.Peer) && v.Peer != l.Self.Peer {
 			peers = append(peers, transport.Peer{ID: v.Peer, Addr: v.Stream, First: true})
 		}
 	}
-	l.network.SetPeers(peers)
+	l.Network.SetPeers(peers)
 	l.recordVoters()
 }
 

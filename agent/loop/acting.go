@@ -1,31 +1,13 @@
-package agent
+package loop
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/doyen-election/doyen/agent/actors"
-	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/act/health"
 )
-
-// needs is for what this host needs a companion.
-func needs(c settings.Config) actors.Needs {
-	hooks := c.Hooks()
-	n := actors.Needs{Hooked: func(name election.Name) bool { return hooks.For(name) != "" }, Named: hooks.Elections()}
-	for name := range c.Checks() {
-		if name == health.Host {
-			name = api.EveryElection
-		}
-		n.Checked = append(n.Checked, name)
-	}
-	slices.Sort(n.Checked)
-	n.Named = append(n.Named, n.Checked...)
-	return n
-}
 
 // given is why a program has given up the lead of the election in which one ended last.
 type given struct {
@@ -35,8 +17,8 @@ type given struct {
 
 // because is the reason that people see: the check's or the program's, if the candidacy was
 // withdrawn for it.
-func (l *loop) because(name election.Name, why election.Reason) election.Reason {
-	switch unable := l.campaigns.Companions().Unable(name); {
+func (l *Loop) because(name election.Name, why election.Reason) election.Reason {
+	switch unable := l.Actors.Companions().Unable(name); {
 	case why != election.ReasonWithdrawn:
 	case l.given.election == name && l.given.why != "":
 		return l.given.why
@@ -48,23 +30,23 @@ func (l *loop) because(name election.Name, why election.Reason) election.Reason 
 
 // actingWarnings warn about checks that keep this host from being a candidate, hooks that failed,
 // and a companion that is missing.
-func (l *loop) actingWarnings() (all []api.Warning) {
+func (l *Loop) actingWarnings() (all []api.Warning) {
 	where := func(name election.Name) string {
 		if name == api.EveryElection {
 			return "in any election"
 		}
 		return "in " + string(name)
 	}
-	verdicts := l.campaigns.Companions().Verdicts()
+	verdicts := l.Actors.Companions().Verdicts()
 	for _, name := range slices.Sorted(maps.Keys(verdicts)) {
 		all = append(all, api.Warning{Code: warnUnhealthy, Message: fmt.Sprintf("this host is not a candidate %s: %s", where(name), verdicts[name])})
 	}
-	failed := l.campaigns.Companions().Failed()
+	failed := l.Actors.Companions().Failed()
 	for _, name := range slices.Sorted(maps.Keys(failed)) {
 		all = append(all, api.Warning{Code: warnHookFailed, Message: fmt.Sprintf(
 			"the hook has failed %s: %s; what it should have set up for this leader may be missing: correct it, then run doyen resign %s or doyen reload", where(name), failed[name], name)})
 	}
-	if l.campaigns.Companions().Lacks() {
+	if l.Actors.Companions().Lacks() {
 		all = append(all, api.Warning{Code: warnActMissing, Message: "doyen act is not connected, so no hook or check of this host runs, and it is not a candidate where the configuration names one: " +
 			"the agent's keeper starts doyen act; without a keeper, or with act: false, start it beside the agent (the log of both has the reason if it ended)"})
 	}

@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ func TestTheHistorySaysWhatWasKnownOfALostLeader(t *testing.T) {
 			switch in := in.(type) {
 			case election.Received:
 				r.status.Contests = []*elector.ContestStatus{{Election: "default", State: elector.Following, Leader: b, Term: 4,
-					HeardAt: r.loop.clock(), ValidUntil: r.loop.clock().Add(lease)}}
+					HeardAt: r.loop.Clock(), ValidUntil: r.loop.Clock().Add(lease)}}
 				out.Announce = []election.Announcement{{Election: "default", Event: election.Following, Leader: b, Term: 4, Reason: election.ReasonElected}}
 			case election.Resign: // stands for what makes the elector lose it
 				r.status.Contests = nil
@@ -48,7 +48,7 @@ func TestTheHistorySaysWhatWasKnownOfALostLeader(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		got := r.loop.history.List("default", 10)
+		got := r.loop.History.List("default", 10)
 		if len(got) != 2 || got[0].GapMS != 300 || got[0].Leader.Name != "bee" || !strings.HasPrefix(got[0].Evidence, "bee claims term 4 in its heartbeats, its lease lasts 1s") {
 			t.Fatalf("the history is %+v", got)
 		}

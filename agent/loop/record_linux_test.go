@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"bytes"
@@ -58,13 +58,13 @@ func TestARecordIsWrittenBeforeAnythingOfAnOutputShows(t *testing.T) {
 	})
 	var stepped atomic.Bool
 	sent := make(chan bool, 1)
-	r.loop.record = kept
-	r.loop.core = asked{r, func() {
+	r.loop.Record = kept
+	r.loop.Core = asked{r, func() {
 		if r.got(election.Tick{}) && !stepped.Swap(true) && !onRecord() {
 			t.Error("readers were shown an outcome that is not on record")
 		}
 	}}
-	r.loop.network = sendSpy{r, func() { sent <- onRecord() }}
+	r.loop.Network = sendSpy{r, func() { sent <- onRecord() }}
 	r.start(t)
 	defer r.cancel()
 	if !<-sent {
@@ -85,9 +85,9 @@ func TestARecordThatIsRemovedIsNoticed(t *testing.T) {
 	}
 	defer kept.Close()
 	r := newRig(t, nil)
-	r.loop.record = kept
+	r.loop.Record = kept
 	var now election.Instant
-	r.loop.clock = func() election.Instant { return now }
+	r.loop.Clock = func() election.Instant { return now }
 	warns := func(after time.Duration) bool {
 		now = now.Add(after)
 		r.loop.review()

@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"cmp"
@@ -154,15 +154,15 @@ func refusalText(r membership.Refusal) string {
 
 // otherWarnings returns the elector's warnings, and those about lease pages, messages that
 // can't be sent, and gossip.
-func (l *loop) otherWarnings(now election.Instant, status *elector.Status) []api.Warning {
-	all := words.Warnings(status, l.name)
-	if l.noRecord != "" {
-		all = append(all, api.Warning{Code: warnNoRecord, Message: l.noRecord})
+func (l *Loop) otherWarnings(now election.Instant, status *elector.Status) []api.Warning {
+	all := words.Warnings(status, l.Name)
+	if l.NoRecord != "" {
+		all = append(all, api.Warning{Code: warnNoRecord, Message: l.NoRecord})
 	}
-	if problem := l.pages.Problem(); problem != "" {
+	if problem := l.Pages.Problem(); problem != "" {
 		all = append(all, api.Warning{Code: warnPages, Message: problem})
 	}
-	if problem := l.network.Unsendable(); problem != "" {
+	if problem := l.Network.Unsendable(); problem != "" {
 		all = append(all, api.Warning{Code: warnUnsendable, Message: problem})
 	}
 	all = append(all, l.candidacyWarnings(status)...)
@@ -274,7 +274,7 @@ const drainedLong = 24 * time.Hour
 
 // candidacyWarnings warns about a long drain, and about elections that should have candidates. Without a
 // quorum nobody can lead, which has a warning of its own.
-func (l *loop) candidacyWarnings(s *elector.Status) (all []api.Warning) {
+func (l *Loop) candidacyWarnings(s *elector.Status) (all []api.Warning) {
 	if s.Draining && !l.drainedAt.IsZero() && time.Since(l.drainedAt) >= drainedLong {
 		all = append(all, api.Warning{Code: warnDrained, Message: fmt.Sprintf(
 			"this agent has been drained since %s and can't be elected: if the maintenance has ended, run doyen drain off", l.drainedAt.UTC().Format("2006-01-02 15:04 UTC"))})
@@ -282,7 +282,7 @@ func (l *loop) candidacyWarnings(s *elector.Status) (all []api.Warning) {
 	if s.Quorum.Enabled && !s.Quorum.Exists {
 		return all
 	}
-	for _, name := range l.expected {
+	for _, name := range l.Expected {
 		if c, ok := contestOf(s, name); ok && len(c.Candidates) > 0 {
 			continue
 		}

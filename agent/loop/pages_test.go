@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"context"
@@ -28,16 +28,16 @@ func TestALeasePageSaysTheEndBeforeTheReleaseIsSent(t *testing.T) {
 		r.status.Contests = []*elector.ContestStatus{&over} // mu is held
 		return election.Output{Send: []election.Envelope{{To: "b", Message: election.Release{}}}, WakeAt: election.Never}
 	}
-	r.loop.pages = pages.Open(leasepage.Dir(dir+"/sock"), self.Lineage, nil)
+	r.loop.Pages = pages.Open(leasepage.Dir(dir+"/sock"), self.Lineage, nil)
 	var running sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
-	running.Go(func() { r.loop.pages.Run(ctx) })
+	running.Go(func() { r.loop.Pages.Run(ctx) })
 	defer running.Wait()
 	defer stop()
 
 	var page *leasepage.Reader
 	asked := make(chan bool, 1)
-	r.loop.network = sendSpy{r, func() { asked <- page.Valid() }}
+	r.loop.Network = sendSpy{r, func() { asked <- page.Valid() }}
 	r.start(t)
 	defer r.cancel()
 	limit := time.Now().Add(time.Minute)
@@ -49,7 +49,7 @@ func TestALeasePageSaysTheEndBeforeTheReleaseIsSent(t *testing.T) {
 			t.Fatal("the page never held the lease")
 		}
 	}
-	close(r.loop.shutdown)
+	close(r.loop.Shutdown)
 	select {
 	case held := <-asked:
 		if held {

@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"errors"
@@ -8,10 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/membership"
 )
 
 // slowDisk ends each write when the test says how.
@@ -22,8 +20,8 @@ func (d slowDisk) Write(election.State) error { return <-d.outcome }
 func TestV4TheWriterAnswersOnceTheDiskHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := slowDisk{make(chan error)}
-		w := newWriter(disk, func(time.Duration) {}, slog.New(slog.DiscardHandler))
-		go w.run(t.Context())
+		w := NewWriter(disk, func(time.Duration) {}, slog.New(slog.DiscardHandler))
+		go w.Run(t.Context())
 		for i, outcome := range []error{nil, errors.New("full"), nil} {
 			write := uint64(i + 1)
 			w.requests <- election.Persist{Write: write}
@@ -48,8 +46,8 @@ func TestV4TheWriterAnswersOnceTheDiskHas(t *testing.T) {
 func TestAnotherWriterBarsTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := slowDisk{make(chan error)}
-		w := newWriter(disk, func(time.Duration) {}, slog.New(slog.DiscardHandler))
-		go w.run(t.Context())
+		w := NewWriter(disk, func(time.Duration) {}, slog.New(slog.DiscardHandler))
+		go w.Run(t.Context())
 		for write := uint64(1); write <= 2; write++ {
 			w.requests <- election.Persist{Write: write}
 			disk.outcome <- fmt.Errorf("write state: %w", &store.TakenError{})
@@ -67,38 +65,4 @@ func TestAnotherWriterBarsTheAgent(t *testing.T) {
 			t.Errorf("told again: %#v", <-w.results)
 		}
 	})
-}
-
-func TestV5EachStartIsAnotherBoot(t *testing.T) {
-	seen := map[election.RunID]bool{}
-	for range 100 {
-		b := newRun()
-		if b == 0 || seen[b] {
-			t.Fatalf("boot ID %s is 0 or was drawn before", b)
-		}
-		seen[b] = true
-	}
-}
-
-func TestAgentsThatDisagreeOnWhatMattersAreRefused(t *testing.T) {
-	own := membership.Settings{Algorithm: "bully", Quorum: true, Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond}
-	a := &agent{cfg: settings.Config{Name: "a", Algorithm: own.Algorithm, Quorum: own.Quorum, Heartbeat: own.Heartbeat, Lease: own.Lease}}
-	for name, edit := range map[string]func(*membership.Settings){
-		"algorithm": func(s *membership.Settings) { s.Algorithm = "ring" },
-		"quorum":    func(s *membership.Settings) { s.Quorum = false },
-		"lease":     func(s *membership.Settings) { s.Lease *= 2 },
-	} {
-		theirs := own
-		edit(&theirs)
-		if err := a.agree("b", theirs); err == nil {
-			t.Errorf("another %s is let in", name)
-		}
-	}
-	faster := own
-	faster.Heartbeat /= 2
-	for _, s := range []membership.Settings{own, faster} {
-		if err := a.agree("b", s); err != nil {
-			t.Errorf("refused: %v", err)
-		}
-	}
 }

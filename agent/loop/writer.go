@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 
 // writer makes states durable outside of the loop: a slow disk delays only messages that rest on
 // them. The elector has at most one write in progress, so neither channel fills up.
-type writer struct {
+type Writer struct {
 	disk    disk
 	logger  *slog.Logger
 	observe func(time.Duration)
@@ -26,15 +26,15 @@ type writer struct {
 	barred   bool              // taken was reported to the elector
 }
 
-func newWriter(d disk, observe func(time.Duration), logger *slog.Logger) *writer {
-	return &writer{
+func NewWriter(d disk, observe func(time.Duration), logger *slog.Logger) *Writer {
+	return &Writer{
 		disk: d, logger: logger, observe: observe,
 		requests: make(chan election.Persist, 1), results: make(chan election.Input, 2),
 	}
 }
 
 // run writes until ctx ends. It finishes a write in progress.
-func (w *writer) run(ctx context.Context) {
+func (w *Writer) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -48,7 +48,7 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-func (w *writer) write(p election.Persist) election.Input {
+func (w *Writer) write(p election.Persist) election.Input {
 	began := time.Now()
 	err := w.disk.Write(p.State)
 	w.observe(time.Since(began))
@@ -70,7 +70,7 @@ func (w *writer) write(p election.Persist) election.Input {
 }
 
 // bar returns, once, the input that reports another process writing to the data directory.
-func (w *writer) bar() *election.Barred {
+func (w *Writer) bar() *election.Barred {
 	if w.taken == nil || w.barred {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (w *writer) bar() *election.Barred {
 }
 
 // problem returns why the last write failed, empty if it succeeded.
-func (w *writer) problem() string {
+func (w *Writer) problem() string {
 	if text := w.failure.Load(); text != nil {
 		return *text
 	}
@@ -95,8 +95,8 @@ type lateness struct {
 
 // doubt tells the elector by how much the timer, the loop or a write is behind, if that is more
 // than an eighth of the lease, and no more often than that.
-func (l *loop) doubt(now election.Instant) {
-	by, worth := max(now.Sub(l.due), now.Sub(l.writingSince)), cmp.Or(l.picture.Load().Status.Roster.Lease(), l.lease)/8
+func (l *Loop) doubt(now election.Instant) {
+	by, worth := max(now.Sub(l.due), now.Sub(l.writingSince)), cmp.Or(l.picture.Load().Status.Roster.Lease(), l.Lease)/8
 	if by <= worth || now.Sub(l.toldAt) < worth {
 		return
 	}

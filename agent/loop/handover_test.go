@@ -1,11 +1,10 @@
-package agent
+package loop
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/membership"
@@ -20,7 +19,7 @@ func TestAnAgentThatStopsStaysUntilOthersLeadWhatItLed(t *testing.T) {
 			r.lead(election.Holder{Peer: "b", Lineage: 1}, me, "b")
 			return 30 * time.Millisecond
 		},
-		"nobody takes it": func(*rig) time.Duration { return 400 * time.Millisecond },
+		"nobody takes it": func(*rig) time.Duration { return 2 * (lease / 6) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -30,9 +29,8 @@ func TestAnAgentThatStopsStaysUntilOthersLeadWhatItLed(t *testing.T) {
 				r.views <- membership.View{}
 				stopped := make(chan time.Time, 1)
 				began := time.Now()
-				a := &agent{cfg: settings.Config{Heartbeat: 200 * time.Millisecond, Lease: lease}, loop: r.loop, logger: r.loop.logger}
 				go func() {
-					a.release()
+					r.loop.Release()
 					stopped <- time.Now()
 				}()
 				synctest.Wait()
@@ -56,8 +54,7 @@ func TestAnAgentThatStopsWaitsForNobodyWhereNobodyElseCouldLead(t *testing.T) {
 		r.start(t)
 		r.views <- membership.View{}
 		began := time.Now()
-		a := &agent{cfg: settings.Config{Heartbeat: 200 * time.Millisecond, Lease: lease}, loop: r.loop, logger: r.loop.logger}
-		a.release()
+		r.loop.Release()
 		if took := time.Since(began); took != 0 {
 			t.Errorf("it stayed for %s", took)
 		}
@@ -75,8 +72,7 @@ func TestAHandOverHasTheTimeOfTheLeaseInUse(t *testing.T) {
 			r.start(t)
 			r.views <- membership.View{}
 			began := time.Now()
-			a := &agent{cfg: settings.Config{Heartbeat: 200 * time.Millisecond, Lease: lease}, loop: r.loop, logger: r.loop.logger}
-			a.release()
+			r.loop.Release()
 			if took, want := time.Since(began), max(lease, agreed)+handOverSlack; took != want {
 				t.Errorf("with an agreed lease of %s it waits for %s, want %s", agreed, took, want)
 			}

@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func TestAnOutputIsCarriedOutInItsOrder(t *testing.T) {
 		if got := r.happened(); got != "send:b write" && got != "write send:b" {
 			t.Errorf("happened: %s", got)
 		}
-		if r.loop.hub.Index("default") != 1 {
+		if r.loop.Hub.Index("default") != 1 {
 			t.Error("not announced")
 		}
 		for _, want := range []election.Input{
@@ -55,18 +55,18 @@ func TestReadersSeeTheEndOfALeadershipBeforeItsReleaseIsSent(t *testing.T) {
 			r.status.Contests = []*elector.ContestStatus{{Election: "default", Term: 4}} // mu is held
 			return election.Output{Send: []election.Envelope{{To: "b", Message: election.Release{}}}, WakeAt: election.Never}
 		})
-		r.loop.network = sendSpy{r, func() {
+		r.loop.Network = sendSpy{r, func() {
 			if c := r.loop.Picture().Status.Contests; len(c) != 1 || c[0].Term != 4 {
 				t.Errorf("at the send, readers still saw %+v", c)
 			}
 		}}
 		r.start(t)
-		close(r.loop.shutdown)
+		close(r.loop.Shutdown)
 		synctest.Wait()
 		if !strings.Contains(r.happened(), "send:b") {
 			t.Error("not sent")
 		}
-		<-r.loop.released
+		<-r.loop.Released
 		r.cancel()
 	})
 }
@@ -131,7 +131,7 @@ func TestAWriteThatFailsIsToldAndLoggedOnce(t *testing.T) {
 		r.full = nil
 		writes = 2
 		r.hear(transport.Connected{Peer: "b"})
-		r.loop.writer.requests <- election.Persist{Write: 4}
+		r.loop.Writer.requests <- election.Persist{Write: 4}
 		synctest.Wait()
 		if n := strings.Count(r.log.String(), "can be written again"); n != 1 || !r.got(election.Persisted{Write: 4}) {
 			t.Errorf("the recovery was logged %d times:\n%s", n, &r.log)

@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 )
 
 // enter adds a change to the history, with what this agent knew of it.
-func (l *loop) enter(now election.Instant, before *serve.Picture, a election.Announcement, c api.Change) {
-	l.history.Add(api.Transition{
+func (l *Loop) enter(now election.Instant, before *serve.Picture, a election.Announcement, c api.Change) {
+	l.History.Add(api.Transition{
 		Time: c.Time, Election: c.Election, Type: c.Type, Leader: c.Leader, Term: c.Term,
-		Reason: c.Reason, Evidence: l.evidence(l.self, now, before.Status, l.picture.Load().Status, a), BoottimeNS: c.BoottimeNS,
+		Reason: c.Reason, Evidence: l.evidence(l.Self, now, before.Status, l.picture.Load().Status, a), BoottimeNS: c.BoottimeNS,
 		HeardBoottimeNS: int64(lastHeard(before, a)),
 	})
 }

@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"time"
@@ -11,12 +11,12 @@ import (
 // withdraw ends what this host does as a leader. The input Stopped follows once the program that
 // acts and the companion have stopped; at once if there is neither. If they take too long, the
 // elector releases the term at the deadline.
-func (l *loop) withdraw(w election.Withdrawal) {
-	l.given = given{w.Election, l.campaigns.Given(w.Election)}
+func (l *Loop) withdraw(w election.Withdrawal) {
+	l.given = given{w.Election, l.Actors.Given(w.Election)}
 	w.Reason = l.because(w.Election, w.Reason)
-	l.logger.Info("leadership ends", "election", w.Election, "term", w.Term, "reason", w.Reason)
+	l.Logger.Info("leadership ends", "election", w.Election, "term", w.Term, "reason", w.Reason)
 	change := l.nobody(w.Election, w.Term, string(w.Reason))
-	l.campaigns.Withdraw(w, &change)
+	l.Actors.Withdraw(w, &change)
 }
 
 // reasonHeardAgain is the reason where an agent that was started again hears the leader that it
@@ -24,9 +24,9 @@ func (l *loop) withdraw(w election.Withdrawal) {
 const reasonHeardAgain election.Reason = "heard again"
 
 // announce notifies the programs of this host who leads.
-func (l *loop) announce(now election.Instant, before *serve.Picture, a election.Announcement) {
+func (l *Loop) announce(now election.Instant, before *serve.Picture, a election.Announcement) {
 	a.Reason = l.because(a.Election, a.Reason)
-	if a.Event == election.Following && l.history.HeardAgain(string(a.Election), string(a.Leader.Peer), uint64(a.Term)) {
+	if a.Event == election.Following && l.History.HeardAgain(string(a.Election), string(a.Leader.Peer), uint64(a.Term)) {
 		a.Reason = reasonHeardAgain
 	}
 	change := api.Change{
@@ -35,8 +35,8 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 	}
 	if a.Event != election.NoLeader {
 		change.Leader = l.picture.Load().Leader(a.Leader.Peer)
-		change.IsLeader = a.Leader == l.self
-		l.leaders.follow(change.Election, change.Leader.ID)
+		change.IsLeader = a.Leader == l.Self
+		l.Leaders.follow(change.Election, change.Leader.ID)
 	}
 	if change.IsLeader && !l.led {
 		l.led = true
@@ -45,23 +45,23 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 	switch a.Event {
 	case election.NoLeader:
 		change.Type = api.ChangeNoLeader
-		l.logger.Info("nobody leads", "election", a.Election, "term", a.Term, "reason", a.Reason)
+		l.Logger.Info("nobody leads", "election", a.Election, "term", a.Term, "reason", a.Reason)
 	case election.NewTerm:
 		change.Type = api.ChangeTerm
-		l.logger.Info("term rose", "election", a.Election, "leader", change.Leader.Name, "term", a.Term)
+		l.Logger.Info("term rose", "election", a.Election, "leader", change.Leader.Name, "term", a.Term)
 	default:
 		change.Type = api.ChangeLeader
-		l.logger.Info(map[bool]string{true: "this agent leads", false: "following"}[change.IsLeader],
+		l.Logger.Info(map[bool]string{true: "this agent leads", false: "following"}[change.IsLeader],
 			"election", a.Election, "leader", change.Leader.Name, "term", a.Term, "reason", a.Reason)
 	}
 	l.enter(now, before, a, change)
 	l.tellCampaigns(now, a, change)
-	l.hub.Publish(change)
+	l.Hub.Publish(change)
 }
 
 // nobody is the change that a companion is sent after a start, or at the end of a leadership,
 // while no leader is known.
-func (l *loop) nobody(name election.Name, term election.Term, why string) api.Change {
+func (l *Loop) nobody(name election.Name, term election.Term, why string) api.Change {
 	return api.Change{Time: time.Now().UTC(), Type: api.ChangeNoLeader, Election: string(name),
-		Term: uint64(term), Reason: why, BoottimeNS: int64(l.clock())}
+		Term: uint64(term), Reason: why, BoottimeNS: int64(l.Clock())}
 }

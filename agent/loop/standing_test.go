@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"strings"
@@ -30,7 +30,7 @@ func (r *rig) shows(change func(*elector.Status), code string) (found []api.Warn
 func TestAnExpectedElectionWithoutCandidatesIsAWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
-		r.loop.expected = []election.Name{"billing", "payments"}
+		r.loop.Expected = []election.Name{"billing", "payments"}
 		r.start(t)
 		billing := &elector.ContestStatus{Election: "billing", Candidates: []election.PeerID{"b"}}
 		payments := &elector.ContestStatus{Election: "payments"}
@@ -64,7 +64,7 @@ func TestADrainOfADayIsAWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		since := time.Now().Add(-23 * time.Hour)
-		r.loop.drained = func() time.Time { return since }
+		r.loop.Drained = func() time.Time { return since }
 		r.start(t)
 		on := func(s *elector.Status) { s.Draining = true }
 		if got := r.shows(on, warnDrained); len(got) != 0 {
@@ -88,14 +88,14 @@ func TestAChangeOfTheLeaderIsCounted(t *testing.T) {
 		want   int
 	}{{"a", 0}, {"a", 0}, {"b", 1}, {"a", 2}} {
 		l.follow("default", c.leader)
-		if got := l.changes("default"); got != c.want {
+		if got := l.Changes("default"); got != c.want {
 			t.Errorf("after %d leaders: %d changes, want %d", i+1, got, c.want)
 		}
 	}
 	for i := range 2 * maxFollowed {
 		l.follow(strings.Repeat("x", i+1), "a")
 	}
-	if len(l.of) > maxFollowed || l.changes("none") != 0 {
+	if len(l.of) > maxFollowed || l.Changes("none") != 0 {
 		t.Errorf("%d elections are kept", len(l.of))
 	}
 }

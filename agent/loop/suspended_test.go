@@ -1,4 +1,4 @@
-package agent
+package loop
 
 import (
 	"slices"
@@ -20,9 +20,9 @@ func TestASuspendIsToldBeforeAnythingElse(t *testing.T) {
 		for how, happens := range map[string]func(){
 			"a message": func() { r.hear(heard) },
 			"a write": func() {
-				ago := r.loop.clock().Add(-time.Hour)
+				ago := r.loop.Clock().Add(-time.Hour)
 				r.loop.writingSince, r.loop.toldAt = ago, ago
-				r.loop.writer.results <- election.Persisted{}
+				r.loop.Writer.results <- election.Persisted{}
 			},
 			"a program": func() { r.loop.Campaigns() },
 			"a command": func() {
@@ -68,14 +68,14 @@ func TestTheCoreHearsOfASuspendBeforeAnyLaterInput(t *testing.T) {
 		const hour = election.Instant(3600e9)
 		woken, asked, told := hour, hour, hour // the end of the last suspend: as it is, when the clocks were compared, when the core received it
 		begins := ""
-		r.loop.clock = func() election.Instant {
+		r.loop.Clock = func() election.Instant {
 			now := woken
 			if begins == "after the clock is read" {
 				woken, begins = woken+hour, ""
 			}
 			return now
 		}
-		r.loop.suspended = func() bool {
+		r.loop.Suspended = func() bool {
 			seen := woken > asked
 			asked = woken
 			if begins == "after the clocks are compared" {
@@ -83,7 +83,7 @@ func TestTheCoreHearsOfASuspendBeforeAnyLaterInput(t *testing.T) {
 			}
 			return seen
 		}
-		r.loop.core = timedCore{r, func(now election.Instant, in election.Input) {
+		r.loop.Core = timedCore{r, func(now election.Instant, in election.Input) {
 			if in == election.Input(election.Suspended{}) {
 				told = asked
 			}

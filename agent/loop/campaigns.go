@@ -1,7 +1,8 @@
-package agent
+package loop
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,28 +19,28 @@ import (
 const whyAgentStops = "the agent stops"
 
 // call has the loop run f, and returns true once f has run; false if the loop has ended.
-func (l *loop) call(f func(now election.Instant)) bool {
+func (l *Loop) call(f func(now election.Instant)) bool {
 	done := make(chan struct{})
 	select {
 	case l.calls <- func() {
-		f(l.clock())
+		f(l.Clock())
 		close(done)
 	}:
 		<-done
 		return true
-	case <-l.done:
+	case <-l.Done:
 		return false
 	}
 }
 
 // Stand adds a program's candidacy. Errors are *api.ErrorDetail.
-func (l *loop) Stand(q actors.Request) (k *actors.Candidacy, err error) {
+func (l *Loop) Stand(q actors.Request) (k *actors.Candidacy, err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
 	l.call(func(now election.Instant) {
 		if l.stopping {
 			return
 		}
-		if k, err = l.campaigns.Stand(now, q); err != nil {
+		if k, err = l.Actors.Stand(now, q); err != nil {
 			return
 		}
 		l.drainQueue()
@@ -49,7 +50,7 @@ func (l *loop) Stand(q actors.Request) (k *actors.Candidacy, err error) {
 			return
 		}
 		if _, exists := l.contest(q.Election); !exists {
-			l.campaigns.End(k.ID())
+			l.Actors.End(k.ID())
 			l.drainQueue()
 			k, err = nil, &api.ErrorDetail{Code: api.CodeBusy, Message: fmt.Sprintf(
 				"there are too many elections: %s can't be created", q.Election)}
@@ -59,10 +60,10 @@ func (l *loop) Stand(q actors.Request) (k *actors.Candidacy, err error) {
 }
 
 // Resume gives a program its candidacy back. Errors are *api.ErrorDetail.
-func (l *loop) Resume(q actors.Resumption) (k *actors.Candidacy, err error) {
+func (l *Loop) Resume(q actors.Resumption) (k *actors.Candidacy, err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
 	l.call(func(now election.Instant) {
-		k, err = l.campaigns.Resume(now, q)
+		k, err = l.Actors.Resume(now, q)
 		l.drainQueue()
 	})
 	return k, err
@@ -70,32 +71,32 @@ func (l *loop) Resume(q actors.Resumption) (k *actors.Candidacy, err error) {
 
 // End ends a candidacy. If its program may still act, waits is true, and until is its deadline:
 // a later proof that the program has ended changes nothing.
-func (l *loop) End(id string) (until election.Instant, waits bool) {
+func (l *Loop) End(id string) (until election.Instant, waits bool) {
 	l.call(func(election.Instant) {
-		l.campaigns.End(id)
+		l.Actors.End(id)
 		l.drainQueue()
-		until, waits = l.campaigns.Awaits(id)
+		until, waits = l.Actors.Awaits(id)
 	})
 	return until, waits
 }
 
 // Gone records the proof that the program of a candidacy has ended.
-func (l *loop) Gone(id string) {
-	l.call(func(election.Instant) { l.campaigns.Gone(id) })
+func (l *Loop) Gone(id string) {
+	l.call(func(election.Instant) { l.Actors.Gone(id) })
 }
 
 // Receipt records a program's report that it has stopped. Errors are *api.ErrorDetail.
-func (l *loop) Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) (err error) {
+func (l *Loop) Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) (err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
-	l.call(func(election.Instant) { err = l.campaigns.Receipt(id, name, term, why, authorized) })
+	l.call(func(election.Instant) { err = l.Actors.Receipt(id, name, term, why, authorized) })
 	return err
 }
 
 // Report records what a companion reports of itself. Errors are *api.ErrorDetail.
-func (l *loop) Report(id string, c api.Companion, authorized func(uid uint32) bool) (err error) {
+func (l *Loop) Report(id string, c api.Companion, authorized func(uid uint32) bool) (err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
 	l.call(func(now election.Instant) {
-		if err = l.campaigns.Report(now, id, c, authorized); err == nil {
+		if err = l.Actors.Report(now, id, c, authorized); err == nil {
 			l.drainQueue()
 			l.publish(now)
 		}
@@ -109,7 +110,7 @@ const whyConnected = "doyen act has connected"
 // introduce sends companions who leads where this host does not; where it leads, they have been
 // sent that. It covers those that a companion names, and where it acts in every other one, all that
 // this agent knows.
-func (l *loop) introduce(names []string, why string) {
+func (l *Loop) introduce(names []string, why string) {
 	picture, every := l.picture.Load(), slices.Contains(names, api.EveryElection)
 	all := map[election.Name]bool{}
 	for _, name := range names {
@@ -123,24 +124,24 @@ func (l *loop) introduce(names []string, why string) {
 			continue
 		}
 		c, _ := l.contest(name)
-		if leader, led := c.LeaderAt(l.clock()); !led {
-			l.campaigns.Companions().Change(name, l.nobody(name, 0, why))
-		} else if leader != l.self {
-			l.campaigns.Companions().Change(name, api.Change{Time: time.Now().UTC(), Type: api.ChangeLeader, Election: string(name), Term: uint64(c.Term), Reason: why,
-				Leader: picture.Leader(leader.Peer), BoottimeNS: int64(l.clock())})
+		if leader, led := c.LeaderAt(l.Clock()); !led {
+			l.Actors.Companions().Change(name, l.nobody(name, 0, why))
+		} else if leader != l.Self {
+			l.Actors.Companions().Change(name, api.Change{Time: time.Now().UTC(), Type: api.ChangeLeader, Election: string(name), Term: uint64(c.Term), Reason: why,
+				Leader: picture.Leader(leader.Peer), BoottimeNS: int64(l.Clock())})
 		}
 	}
 }
 
 // Campaigns lists the programs that are candidates; none once the loop has ended.
-func (l *loop) Campaigns() []api.Campaign {
+func (l *Loop) Campaigns() []api.Campaign {
 	all := []api.Campaign{}
-	l.call(func(election.Instant) { all = append(all, l.campaigns.List()...) })
+	l.call(func(election.Instant) { all = append(all, l.Actors.List()...) })
 	return all
 }
 
 // contest returns an election as the newest picture shows it.
-func (l *loop) contest(name election.Name) (elector.ContestStatus, bool) {
+func (l *Loop) contest(name election.Name) (elector.ContestStatus, bool) {
 	contests := l.picture.Load().Status.Contests
 	i, ok := slices.BinarySearchFunc(contests, name, func(c *elector.ContestStatus, n election.Name) int {
 		return cmp.Compare(c.Election, n)
@@ -153,7 +154,7 @@ func (l *loop) contest(name election.Name) (elector.ContestStatus, bool) {
 
 // prolong notifies the programs whose leases were renewed since its last call. If an election
 // has not changed, both pictures share one pointer to it.
-func (l *loop) prolong() {
+func (l *Loop) prolong() {
 	before := l.prolonged
 	l.prolonged = l.picture.Load().Status.Contests
 	for i, c := range l.prolonged {
@@ -161,36 +162,36 @@ func (l *loop) prolong() {
 			continue
 		}
 		if l.holds(c) {
-			l.campaigns.Prolong(c.Election, c.Term, c.ValidUntil)
+			l.Actors.Prolong(c.Election, c.Term, c.ValidUntil)
 		}
 	}
 }
 
-func (l *loop) holds(c *elector.ContestStatus) bool {
-	return c.State == elector.Leading && c.Leader == l.self
+func (l *Loop) holds(c *elector.ContestStatus) bool {
+	return c.State == elector.Leading && c.Leader == l.Self
 }
 
 // tellCampaigns notifies the program that is to act that this agent leads. A leadership can
 // start and end within one step; then no program is notified.
-func (l *loop) tellCampaigns(now election.Instant, a election.Announcement, change api.Change) {
-	if a.Leader != l.self || a.Event != election.Leading && a.Event != election.NewTerm {
-		l.campaigns.Companions().Change(a.Election, change)
+func (l *Loop) tellCampaigns(now election.Instant, a election.Announcement, change api.Change) {
+	if a.Leader != l.Self || a.Event != election.Leading && a.Event != election.NewTerm {
+		l.Actors.Companions().Change(a.Election, change)
 		return
 	}
 	c, ok := l.contest(a.Election)
 	switch {
 	case !ok || !l.holds(&c) || c.Term != a.Term:
 	case a.Event == election.NewTerm:
-		l.campaigns.Rise(a.Election, a.Term, c.ValidUntil, &change)
+		l.Actors.Rise(a.Election, a.Term, c.ValidUntil, &change)
 	default:
-		l.campaigns.Lead(now, a.Election, a.Term, c.ValidUntil, &change)
+		l.Actors.Lead(now, a.Election, a.Term, c.ValidUntil, &change)
 	}
 }
 
 // proveAbsent waits for the end of programs that an earlier life elected and that have not
 // resumed yet.
-func (l *loop) proveAbsent() {
-	programs, until := l.campaigns.Absent()
+func (l *Loop) proveAbsent() {
+	programs, until := l.Actors.Absent()
 	if len(programs) == 0 {
 		return
 	}
@@ -201,7 +202,7 @@ func (l *loop) proveAbsent() {
 			}
 			process, err := proof.Recorded(p)
 			if err != nil {
-				l.logger.Info("a program that led can't be proven to have ended: if it does not resume, its successor waits for the end of the lease", "campaign", p.Campaign, "err", err)
+				l.Logger.Info("a program that led can't be proven to have ended: if it does not resume, its successor waits for the end of the lease", "campaign", p.Campaign, "err", err)
 				continue
 			}
 			go l.proveEnd(p.Campaign, process, until[i])
@@ -209,19 +210,34 @@ func (l *loop) proveAbsent() {
 	}()
 }
 
-func (l *loop) proveEnd(id string, process *proof.Process, until election.Instant) {
+func (l *Loop) proveEnd(id string, process *proof.Process, until election.Instant) {
 	defer process.Close()
-	deadline := time.NewTimer(until.Sub(l.clock()))
+	deadline := time.NewTimer(until.Sub(l.Clock()))
 	defer deadline.Stop()
 	select {
 	case <-process.Gone():
 	case <-deadline.C:
 		return
-	case <-l.done:
+	case <-l.Done:
 		return
 	}
 	if process.Alone() {
-		l.logger.Info("the program that led has exited", "campaign", id)
-		l.call(func(election.Instant) { l.campaigns.Dead(id) })
+		l.Logger.Info("the program that led has exited", "campaign", id)
+		l.call(func(election.Instant) { l.Actors.Dead(id) })
 	}
+}
+
+// Reconfigure gives the settings to what the loop owns, and has doyen act read its own.
+func (l *Loop) Reconfigure(s actors.Settings, expected []election.Name) error {
+	if !l.call(func(at election.Instant) {
+		l.Actors.Configure(at, s)
+		l.Actors.Companions().Reloaded()
+		l.queue = append(l.queue, election.Configure{Preempt: s.Preempt, PreemptDelay: s.PreemptDelay})
+		l.Expected = expected
+		l.drainQueue()
+		l.publish(at)
+	}) {
+		return errors.New(whyAgentStops)
+	}
+	return nil
 }

@@ -1,0 +1,83 @@
+package loop
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// handOverSlack is how much longer than one lease a hand-over may take.
+const handOverSlack = 500 * time.Millisecond
+
+// Release waits until everything that this agent led is released, and others lead it.
+func (l *Loop) Release() {
+	close(l.Shutdown)
+	lease := cmp.Or(l.picture.Load().Status.Roster.Lease(), l.Lease)
+	limit := time.NewTimer(lease + handOverSlack)
+	defer limit.Stop()
+	select {
+	case <-l.Released:
+		l.Logger.Info("handed over")
+		l.voteForSuccessor()
+	case <-limit.C:
+		l.Logger.Warn("stopped without a hand-over: the successor waits for the lease to end")
+	}
+}
+
+// voteForSuccessor waits until others lead what was handed over, but no longer than a nominee
+// waits for votes. Those others may need this agent's vote, and they close their connections
+// to it as soon as they learn that it leaves.
+func (l *Loop) voteForSuccessor() {
+	limit := time.NewTimer(2 * l.Heartbeat)
+	defer limit.Stop()
+	select {
+	case <-l.Followed:
+	case <-limit.C:
+	}
+}
+
+// reportReleased closes released once a stopping agent has released everything, and
+// followed once others lead it.
+func (l *Loop) reportReleased() {
+	if !l.stopping || l.Core.HandingOver() {
+		return
+	}
+	closeOnce(l.Released)
+	if l.succeeded() {
+		closeOnce(l.Followed)
+	}
+}
+
+// closeOnce closes a channel that no other goroutine closes.
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
+}
+
+// ledWithHeirs returns the elections that this agent leads by quorum and others could lead.
+func (l *Loop) ledWithHeirs() (led []election.Name) {
+	status := l.picture.Load().Status
+	for _, c := range status.Contests {
+		other := func(p election.PeerID) bool { return p != l.Self.Peer }
+		if status.Quorum.Enabled && c.Leader == l.Self && slices.ContainsFunc(c.Candidates, other) {
+			led = append(led, c.Election)
+		}
+	}
+	return led
+}
+
+// succeeded reports whether others lead all that was handed over.
+func (l *Loop) succeeded() bool {
+	now := l.Clock()
+	for _, c := range l.picture.Load().Status.Contests {
+		if leader, led := c.LeaderAt(now); (!led || leader == l.Self) && slices.Contains(l.handed, c.Election) {
+			return false
+		}
+	}
+	return true
+}
