@@ -101,9 +101,9 @@ func TestTheRPMIsUnderstood(t *testing.T) {
 	rpm := file(t, ".rpm")
 	for query, want := range map[string][]string{
 		"-i": {"Name        : doyen", "Version     : " + made.version, "License     : Apache-2.0", "Build Host  : localhost"},
-		"-l": {"/usr/bin/doyen\n", "/usr/lib/systemd/system/doyen.service\n", "/usr/share/man/man1/doyen.1.gz\n", "/usr/share/zsh/site-functions/_doyen\n"},
+		"-l": {"/usr/bin/doyen\n", "/usr/lib/systemd/system/doyen.service\n", "/usr/lib/systemd/system/doyen-act.service\n", "/usr/share/man/man1/doyen.1.gz\n", "/usr/share/zsh/site-functions/_doyen\n"},
 		// The scripts are the same as in the deb, which is installed and removed.
-		"--scripts": {"doyen restart", "systemctl --no-reload disable --now doyen.service"},
+		"--scripts": {"doyen restart", "systemctl --no-reload disable --now doyen-act.service doyen.service"},
 	} {
 		out := run(t, "rpm", "-qp", query, rpm)
 		for _, w := range want {

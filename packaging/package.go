@@ -26,6 +26,8 @@ type platform struct {
 // documents are the files of the source that come with every release, by their names there.
 var documents = []string{"README.md", "CHANGELOG.md", "LICENSE", "packaging/files/agent.yaml", "docs", "examples"}
 
+var units = []string{"doyen.service", "doyen-act.service"}
+
 // archive writes a tar.gz with the program, the manual, the completions and the documents.
 func (p platform) archive() error {
 	program, err := p.build(p.system, p.arch, p.system == "linux")
@@ -45,8 +47,10 @@ func (p platform) archive() error {
 		}
 	}
 	if p.system == "linux" {
-		if all["lib/systemd/system/doyen.service"], err = read(p.file("doyen.service"), 0o644); err != nil {
-			return err
+		for _, unit := range units {
+			if all["lib/systemd/system/"+unit], err = read(p.file(unit), 0o644); err != nil {
+				return err
+			}
 		}
 	}
 	name := fmt.Sprintf("doyen-%s-%s-%s", p.version, p.system, p.arch)
@@ -175,7 +179,9 @@ func (p platform) info(kind string) (*nfpm.Info, error) {
 		info.Contents = append(info.Contents, &files.Content{Source: from, Destination: to, FileInfo: &files.ContentFileInfo{Mode: mode, Owner: "root", Group: "root", MTime: p.made}})
 	}
 	add(program, "/usr/bin/doyen", 0o755)
-	add(p.file("doyen.service"), "/usr/lib/systemd/system/doyen.service", 0o644)
+	for _, unit := range units {
+		add(p.file(unit), "/usr/lib/systemd/system/"+unit, 0o644)
+	}
 	add(p.file("sysusers.conf"), "/usr/lib/sysusers.d/doyen.conf", 0o644)
 	add(p.file("tmpfiles.conf"), "/usr/lib/tmpfiles.d/doyen.conf", 0o644)
 	for to, from := range p.documents() {

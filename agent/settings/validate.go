@@ -34,8 +34,16 @@ var validating = []func(Config) *Error{
 // Validate reports the first mistake in a resolved configuration as a *Error. It reads
 // the key file, and looks up the users and groups that are named. As root it also checks who
 // could change the hooks and the agent's files.
-func (c Config) Validate() error {
-	for _, check := range validating {
+func (c Config) Validate() error { return c.first(validating) }
+
+// ValidateActing reports the first mistake in what doyen act uses, whose user may be one that can
+// read neither the key nor the data directory.
+func (c Config) ValidateActing() error {
+	return c.first([]func(Config) *Error{checkPaths, checkHooks, checkHealth})
+}
+
+func (c Config) first(checks []func(Config) *Error) error {
+	for _, check := range checks {
 		if err := check(c); err != nil {
 			return err
 		}

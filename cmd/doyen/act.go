@@ -43,12 +43,12 @@ func (i *invocation) actArgs() []string {
 }
 
 func runAct(i *invocation) error {
-	_, config, err := configured(i)
+	config, err := acting(i)
 	if err != nil {
 		return err
 	}
 	read := func() (act.Work, error) {
-		_, again, err := configured(i)
+		again, err := acting(i)
 		return work(again), err
 	}
 	if !work(config).Any() {
@@ -75,6 +75,19 @@ func runAct(i *invocation) error {
 		return fmt.Errorf("act: %w", err)
 	}
 	return nil
+}
+
+// acting returns the configuration of the agent, of which only what doyen act uses has to be valid.
+func acting(i *invocation) (settings.Config, error) {
+	found, err := gather(i)
+	if err != nil {
+		return settings.Config{}, err
+	}
+	config, err := found.config.Resolve()
+	if err == nil {
+		err = config.ValidateActing()
+	}
+	return config, found.blame(err)
 }
 
 // work is what a configuration has run.

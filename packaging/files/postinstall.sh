@@ -11,6 +11,7 @@ if command -v systemd-sysusers >/dev/null; then
 	systemd-sysusers doyen.conf
 else
 	getent passwd doyen >/dev/null || useradd --system --user-group --home-dir /var/lib/doyen --shell /usr/sbin/nologin doyen
+	getent passwd doyen-act >/dev/null || useradd --system --user-group --home-dir / --shell /usr/sbin/nologin doyen-act
 	getent group doyen-read >/dev/null || groupadd --system doyen-read
 fi
 # systemd-tmpfiles needs a mounted /proc, which a root that is being made may lack.

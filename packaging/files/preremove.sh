@@ -7,5 +7,5 @@ remove | 0) ;;
 *) exit 0 ;;
 esac
 if [ -d /run/systemd/system ]; then
-	systemctl --no-reload disable --now doyen.service
+	systemctl --no-reload disable --now doyen-act.service doyen.service
 fi

@@ -8,6 +8,7 @@ trap 'echo "FAILED: line $LINENO: $BASH_COMMAND"; systemctl status --no-pager do
 step() { echo "== $*"; }
 field() { doyen "${@:2}" -o json | grep -o "\"$1\":[^,}]*" | head -1 | cut -d: -f2- | tr -d '"'; }
 await() { for _ in $(seq 300); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; echo "waited in vain for: $*"; "$@"; }
+no() { ! "$@"; } # set -e ignores a command that ! negates
 property() { systemctl show -P "$1" doyen; }
 term() { field term leader; }
 life() { field pid status; }
@@ -36,7 +37,7 @@ ip link set site0 up
 ip link set site1 up
 await doyen is-leader
 [ "$(property ActiveState)" = active ]
-! doyen status | grep no_record
+no grep no_record <(doyen status)
 
 step 'doyen restart: same term, same keeper, another life'
 keeper=$(property MainPID) first=$(term) before=$(life)
@@ -69,6 +70,68 @@ await doyen is-leader
 step 'the hook ran under the filter, and for no restart'
 ran
 
+step 'doyen-act.service: hooks and checks have a user and rights of their own, the agent has none'
+install -D /dev/stdin /usr/local/libexec/doyen/rights <<'END'
+#!/bin/sh
+echo "$DOYEN_EVENT $(id -un) $(awk '/^CapEff/ { print $2 }' /proc/self/status)" >>"/var/lib/$(id -un)/runs"
+END
+cp /etc/doyen/agent.yaml /root
+sed -i 's|^on-change: .*|on-change: /usr/local/libexec/doyen/rights|' /etc/doyen/agent.yaml
+echo 'check: /usr/local/libexec/doyen/check' >>/etc/doyen/agent.yaml
+printf '#!/bin/sh\nid -un >"/var/lib/$(id -un)/checked"\n' | install /dev/stdin /usr/local/libexec/doyen/check
+mkdir -p /etc/systemd/system/doyen.service.d /etc/systemd/system/doyen-act.service.d
+cp /usr/share/doc/doyen/examples/systemd/act.conf /etc/systemd/system/doyen.service.d
+cat >/etc/systemd/system/doyen-act.service.d/rights.conf <<END
+[Service]
+StateDirectory=doyen-act
+AmbientCapabilities=CAP_NET_ADMIN
+CapabilityBoundingSet=CAP_NET_ADMIN
+END
+systemd-analyze verify doyen.service doyen-act.service
+systemd-analyze security --no-pager --threshold=20 doyen-act.service | tail -1
+systemctl daemon-reload
+systemctl enable doyen-act
+systemctl restart doyen
+last() { [ "$(tail -1 "/var/lib/$1/runs")" = "$2" ]; }
+await last doyen-act 'leading doyen-act 0000000000001000'
+await grep doyen-act /var/lib/doyen-act/checked
+[ ! -e /var/lib/doyen/runs ]
+for pid in "$(property MainPID)" "$(life)"; do
+	grep -x 'CapPrm:	0000000000000000' "/proc/$pid/status"; grep -x 'CapEff:	0000000000000000' "/proc/$pid/status"
+	grep -x 'CapAmb:	0000000000000000' "/proc/$pid/status"; grep -x 'CapBnd:	0000000000000000' "/proc/$pid/status"
+done
+no grep 'doyen act' <(systemctl status --no-pager doyen)
+
+step 'what the agent can write is not executed, and doyen restart goes on leading'
+for at in /etc/doyen/keys /var/lib/doyen /run/doyen /run/doyen-read /tmp /var/tmp /dev/shm; do
+	inside() { nsenter --target="$(life)" --mount "$@"; }
+	inside cp /usr/bin/true $at/dropped
+	no inside $at/dropped
+	inside rm $at/dropped
+done
+first=$(term) before=$(life)
+dpkg -i /doyen.deb
+await doyen is-leader
+[ "$(term)" = "$first" ]; [ "$(life)" != "$before" ]
+last doyen-act 'leading doyen-act 0000000000001000'; [ "$(wc -l </var/lib/doyen-act/runs)" = 2 ]
+
+step 'a companion that is killed: the hook runs again, under a higher term'
+kill -9 "$(systemctl show -P MainPID doyen-act)"
+again() { [ "$(grep -c leading /var/lib/doyen-act/runs)" = 2 ]; }
+await again
+[ "$(term)" = "$((first + 1))" ]
+
+step 'doyen-act.service is disabled again: the keeper runs hooks and checks'
+systemctl disable --now doyen-act
+await last doyen-act 'none doyen-act 0000000000001000'
+rm /etc/systemd/system/doyen.service.d/act.conf
+systemctl daemon-reload
+systemctl restart doyen
+await last doyen 'leading doyen 0000000000000000'
+[ "$(systemctl show -P ActiveState doyen-act)" = inactive ]
+cp /root/agent.yaml /etc/doyen/agent.yaml
+doyen reload
+
 step 'stop is clean, and stays'
 systemctl stop doyen
 [ "$(property ActiveState) $(property Result)" = 'inactive success' ]
@@ -77,7 +140,7 @@ tail -1 /var/lib/doyen/events | grep -x none
 
 step 'a mistake in the configuration is not tried again'
 sed -i 's/^voters.*/voters: [A]/' /etc/doyen/agent.yaml
-! systemctl start doyen
+no systemctl start doyen
 [ "$(property ExecMainStatus) $(property NRestarts)" = '78 0' ]
 
 step 'removal stops it and keeps the data'
