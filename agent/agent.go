@@ -74,10 +74,8 @@ func Run(ctx context.Context, cfg settings.Config, around Process, stderr io.Wri
 		a.logger.Warn(line)
 	}
 	if err := a.start(); err != nil {
-		LeaveWord(cfg.Socket, err)
 		return errors.Join(err, a.abort())
 	}
-	_ = os.Remove(wordPath(cfg.Socket)) // this life was expected, and is there
 	return a.run(ctx, stderr)
 }
 
@@ -91,6 +89,9 @@ type Process struct {
 	ActArgs []string
 	// Program is the file that the next life is started from; empty: Restart is refused.
 	Program string
+	// Trial runs that file with this agent's arguments and --check-config, and returns what it prints;
+	// nil: nobody can.
+	Trial func(context.Context) ([]byte, error)
 	// Reread returns the configuration as it is now, resolved and valid; nil: a reload is refused.
 	// Each element of Hangups asks for a reload.
 	Reread  func() (settings.Config, error)

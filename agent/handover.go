@@ -29,6 +29,9 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 			stop()
 		}
 	}()
+	if err := a.around.Life.Confine(); err != nil {
+		a.logger.Info("the kernel does not keep this process from starting others, which it never does", "err", err)
+	}
 	var running sync.WaitGroup
 	running.Go(func() { a.writer.Run(loopCtx) })
 	running.Go(func() { a.loop.Run(loopCtx) })
@@ -52,7 +55,6 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 			a.handFirst = noRecordNow
 		}
 		restarts, goesOn = true, a.handFirst == ""
-		a.expectNext()
 	}
 	switch {
 	case goesOn:

@@ -6,25 +6,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/settings"
 )
 
-const (
-	// tryLimit bounds the trial of the next life's program, which reads a few files.
-	tryLimit = 8 * time.Second
-	// maxTried bounds what that program may print, in bytes.
-	maxTried = 1 << 20
-	maxWord  = 4 << 10 // of the next life's word, in bytes
-)
+// tryLimit bounds the trial of the next life's program, which its keeper kills before.
+const tryLimit = 10 * time.Second
 
 // RecordFormatKey is where `doyen agent --check-config -o json` says which format of the record
 // that program has.
@@ -41,7 +33,7 @@ var lasting = []string{"name", "cluster", "data-dir", "socket", "record-dir", "q
 // next life that can't would cost the leaderships. The caller then calls Restarts. If the next
 // life can't go on from the record, what is led has to be handed over first, and Restart says why.
 func (c commands) Restart(ctx context.Context) (handsOver string, err error) {
-	handsOver, err = c.agent.tryNext(ctx, tryLimit)
+	handsOver, err = c.agent.tryNext(ctx)
 	if err != nil {
 		c.agent.logger.Warn("a restart was refused, and this agent goes on as it is", "why", err)
 	}
@@ -62,7 +54,7 @@ func (c commands) Restarts(handsOver string) {
 	})
 }
 
-func (a *agent) tryNext(ctx context.Context, limit time.Duration) (handsOver string, err error) {
+func (a *agent) tryNext(ctx context.Context) (handsOver string, err error) {
 	select {
 	case <-a.leaving:
 		return "", errors.New("this agent is stopping; start it again once it has stopped")
@@ -71,7 +63,7 @@ func (a *agent) tryNext(ctx context.Context, limit time.Duration) (handsOver str
 	if a.around.Program == "" {
 		return "", errors.New("this agent is part of another program, which has to restart it")
 	}
-	next, format, err := a.nextConfig(ctx, limit)
+	next, format, err := a.nextConfig(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -113,29 +105,30 @@ func otherwise(setting string) string {
 }
 
 // nextConfig has the program file say with which settings it would run, and which format of the
-// record it has; 0: it has none.
-func (a *agent) nextConfig(ctx context.Context, limit time.Duration) (next settings.Config, format int, err error) {
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+// record it has; 0: it has none. Without a keeper, who could run that file, it is this program that
+// reads the settings.
+func (a *agent) nextConfig(ctx context.Context) (next settings.Config, format int, err error) {
 	program := a.around.Program
-	var said, complaint tried
-	try := exec.CommandContext(ctx, program, append(os.Args[1:len(os.Args):len(os.Args)], "--check-config", "--output", "json")...)
-	try.Args[0], try.Stdout, try.Stderr = os.Args[0], &said, &complaint
-	try.WaitDelay = time.Second // for a child of it that keeps the pipes
-	err = try.Run()
+	if a.around.Trial == nil {
+		if next, err = a.around.Reread(); err != nil {
+			err = fmt.Errorf("%s can't start with this configuration: %w", program, err)
+		}
+		return next, record.Format, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
+	printed, err := a.around.Trial(ctx)
+	first, _, _ := strings.Cut(strings.TrimPrefix(string(printed), "doyen: "), "\n")
 	switch {
-	case ctx.Err() != nil:
-		return next, 0, fmt.Errorf("%s did not answer --check-config within %s; put a working program file in place, and try again", program, time.Since(began).Round(100*time.Millisecond))
-	case err != nil && complaint.Len() > 0:
-		return next, 0, fmt.Errorf("%s can't start with this configuration (%w): %s", program, err, complaint.first())
+	case err != nil && first != "":
+		return next, 0, fmt.Errorf("%s can't start with this configuration (%w): %s", program, err, first)
 	case err != nil:
 		return next, 0, fmt.Errorf("%s can't be started (%w); put a working program file in place, and try again", program, err)
 	}
 	next = a.cfg
 	values := map[string]json.RawMessage{}
-	err = json.Unmarshal(said.Bytes(), &values)
-	delete(values, "check") // that of the host is not a text, and is nothing to compare
+	err = json.Unmarshal(printed[bytes.LastIndexByte(printed, '\n')+1:], &values) // the last line; warnings come before
+	delete(values, "check")                                                       // that of the host is not a text, and is nothing to compare
 	for _, s := range settings.All() {
 		if value, known := values[s.Name]; known && err == nil {
 			err = s.SetJSON(&next, value)
@@ -164,56 +157,4 @@ func (a *agent) tryPorts(next settings.Config) error {
 		}
 	}
 	return a.tryReadSocket(next)
-}
-
-// tried keeps the start of what is written to it.
-type tried struct{ bytes.Buffer }
-
-func (t *tried) Write(p []byte) (int, error) {
-	t.Buffer.Write(p[:min(len(p), maxTried-t.Len())])
-	return len(p), nil
-}
-
-// first returns the first line, without the name that each error of the program begins with.
-func (t *tried) first() string {
-	line, _, _ := strings.Cut(strings.TrimPrefix(t.String(), "doyen: "), "\n")
-	return line
-}
-
-// wordPath is where a process that is to be the next life leaves word of why it can't start, for
-// `doyen restart`. The former life makes the file: no other start leaves one behind.
-func wordPath(socket string) string { return socket + ".next" }
-
-// expectNext makes the file for the next life's word.
-func (a *agent) expectNext() {
-	_ = os.Remove(wordPath(a.cfg.Socket))
-	f, err := os.OpenFile(wordPath(a.cfg.Socket), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		a.logger.Debug("doyen restart will not be able to say why the next process can't start", "err", err)
-		return
-	}
-	_ = f.Close() // nothing was written
-}
-
-// LeaveWord writes why this process can't be the next life, if `doyen restart` may wait for it.
-func LeaveWord(socket string, why error) {
-	f, err := os.OpenFile(wordPath(socket), os.O_WRONLY|os.O_TRUNC|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return
-	}
-	_, _ = f.WriteString(why.Error()) // the log has it too
-	_ = f.Close()
-}
-
-// NextFailed returns why the next process of a restarting agent could not start; empty: it has
-// started, or has not said why it could not.
-func NextFailed(socket string) string {
-	f, err := os.OpenFile(wordPath(socket), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	word, _ := io.ReadAll(io.LimitReader(f, maxWord))
-	line, _, _ := strings.Cut(string(word), "\n")
-	return line
 }

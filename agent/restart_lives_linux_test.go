@@ -7,20 +7,25 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/agent/settings"
+	"github.com/doyen-election/doyen/internal/keeper"
 )
 
 // A restart ends no leadership: no program may hear that it does, for its next life leads on.
 func TestARestartTellsNoProgramThatItIsOver(t *testing.T) {
 	c := lone(t)
 	c.RecordDir, c.Candidate = inMemory(t), false
-	program := programFile(t, "", "cat <<'END'\n"+checked(t, c, record.Format)+"\nEND")
-	client, _, stop := start(t, c, agent.Process{Program: program})
+	around := installed(t, "cat <<'END'\n"+checked(t, c, record.Format)+"\nEND")
+	client, _, stop := start(t, c, around)
 	response, err := client.Post("http://d/v1/elections/payments/campaign", "application/json", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -77,8 +82,8 @@ func TestARestartHandsOverWhereTheNextLifeCanNotGoOn(t *testing.T) {
 			}
 			next := c
 			next.Lease = cmp.Or(handsOver.lease, c.Lease)
-			program := programFile(t, "", "cat <<'END'\n"+checked(t, next, handsOver.format)+"\nEND")
-			client, _, stop := start(t, c, agent.Process{Program: program})
+			around := installed(t, "cat <<'END'\n"+checked(t, next, handsOver.format)+"\nEND")
+			client, _, stop := start(t, c, around)
 			response, err := client.Post("http://d/v1/elections/payments/campaign", "application/json", nil)
 			if err != nil {
 				t.Fatal(err)
@@ -106,6 +111,47 @@ func TestARestartHandsOverWhereTheNextLifeCanNotGoOn(t *testing.T) {
 				t.Errorf("it ended with %v", err)
 			}
 		})
+	}
+}
+
+// Without its keeper the next process could only begin after a stop; a keeper can be added.
+func TestARestartKeepsItsKeeper(t *testing.T) {
+	page, err := unix.MemfdCreate("page", unix.MFD_ALLOW_SEALING) // of a keeper that does not read what this agent writes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DOYEN_KEEPER_PAGE", strconv.Itoa(page))
+	c := lone(t)
+	c.Keeper = true
+	without := c
+	without.Keeper = false
+	around := installed(t, "cat <<'END'\n"+checked(t, without, record.Format)+"\nEND")
+	around.Life = keeper.Attach()
+	client, _, stop := start(t, c, around)
+	if outcome := restart(t, client); outcome.Done || !strings.Contains(outcome.Message, `--keeper has changed from "true" to "false"`) {
+		t.Errorf("%+v", outcome)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// Without a keeper it is this program that reads what the next process would.
+func TestAnAgentWithoutAKeeperReadsItsConfigurationBeforeARestart(t *testing.T) {
+	t.Parallel()
+	c := lone(t)
+	c.RecordDir, c.Candidate = inMemory(t), false
+	bad := errors.New("--lease: bad")
+	client, _, stop := start(t, c, agent.Process{Program: "doyen", Reread: func() (settings.Config, error) { return c, bad }})
+	if outcome := restart(t, client); outcome.Done || outcome.Message != "doyen can't start with this configuration: --lease: bad" {
+		t.Errorf("%+v", outcome)
+	}
+	bad = nil
+	if outcome := restart(t, client); !outcome.Done || outcome.Message != "" {
+		t.Errorf("%+v", outcome)
+	}
+	if err := stop(); !errors.Is(err, agent.ErrRestart) {
+		t.Errorf("it ended with %v", err)
 	}
 }
 

@@ -1,12 +1,15 @@
 package agent_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,7 +19,6 @@ import (
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/settings"
-	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
@@ -55,6 +57,16 @@ func programFile(t *testing.T, path, text string) string {
 	return path
 }
 
+// installed is a process with such a program file, and with what a keeper does with it.
+func installed(t *testing.T, text string) agent.Process {
+	t.Helper()
+	program := programFile(t, "", text)
+	return agent.Process{Program: program, Trial: func(ctx context.Context) ([]byte, error) {
+		printed, err := exec.CommandContext(ctx, program).CombinedOutput()
+		return bytes.TrimSpace(printed), err
+	}}
+}
+
 // A mistake that can be seen before a restart changes nothing: the agent says why, and goes on.
 func TestARestartThatWouldFailIsRefused(t *testing.T) {
 	t.Parallel()
@@ -68,9 +80,8 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := lone(t)
-	program := filepath.Join(t.TempDir(), "doyen")
-	client, out, stop := start(t, c, agent.Process{Program: program})
+	c, around := lone(t), installed(t, "true")
+	client, out, stop := start(t, c, around)
 	prints := func(change func(*settings.Config)) string {
 		next := c
 		change(&next)
@@ -94,7 +105,7 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 		"http is taken":        {prints(func(c *settings.Config) { c.HTTP = busy.Addr().String() }), "--http: " + busy.Addr().String() + " is in use"},
 		"foreign address":      {prints(func(c *settings.Config) { c.Bind, c.Advertise = "192.0.2.1", "192.0.2.1" }), "192.0.2.1 is not an address of this host"},
 	} {
-		programFile(t, program, refused.program)
+		programFile(t, around.Program, refused.program)
 		outcome := restart(t, client)
 		if outcome.Done || !strings.Contains(outcome.Message, refused.want) {
 			t.Errorf("%s: %+v, want %q", name, outcome, refused.want)
@@ -103,7 +114,7 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 			t.Errorf("%s: the log has no word of it:\n%s", name, out)
 		}
 	}
-	if err := os.Remove(program); err != nil {
+	if err := os.Remove(around.Program); err != nil {
 		t.Fatal(err)
 	}
 	if outcome := restart(t, client); outcome.Done || !strings.Contains(outcome.Message, "can't be started") {
@@ -111,23 +122,6 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 	}
 	if status, _ := get(t, client, "/livez"); status != http.StatusOK {
 		t.Errorf("the agent suffered: %d", status)
-	}
-	if err := stop(); err != nil {
-		t.Errorf("it ended with %v", err)
-	}
-}
-
-// Without its keeper the next process could only begin after a stop; a keeper can be added.
-func TestARestartKeepsItsKeeper(t *testing.T) {
-	t.Setenv("DOYEN_KEEPER_PAGE", "-1") // one that does not read what this agent writes
-	c := lone(t)
-	c.Keeper = true
-	without := c
-	without.Keeper = false
-	program := programFile(t, "", "cat <<'END'\n"+checked(t, without, record.Format)+"\nEND")
-	client, _, stop := start(t, c, agent.Process{Program: program, Life: keeper.Attach()})
-	if outcome := restart(t, client); outcome.Done || !strings.Contains(outcome.Message, `--keeper has changed from "true" to "false"`) {
-		t.Errorf("%+v", outcome)
 	}
 	if err := stop(); err != nil {
 		t.Errorf("it ended with %v", err)
@@ -143,8 +137,9 @@ func TestARestartAfterAReloadFindsItsOwnAddress(t *testing.T) {
 	c.RecordDir = filepath.Join(t.TempDir(), "missing", "too") // so that this process hands over
 	next.RecordDir = c.RecordDir
 	text := strings.Replace(checked(t, next, record.Format), `"check":""`, `"check":{"command":"true"}`, 1) // a check of the host
-	program := programFile(t, "", "cat <<'END'\n"+text+"\nEND")
-	client, _, _ := start(t, c, agent.Process{Program: program, Reread: func() (settings.Config, error) { return next, nil }})
+	around := installed(t, "echo a warning >&2\ncat <<'END'\n"+text+"\nEND")
+	around.Reread = func() (settings.Config, error) { return next, nil }
+	client, _, _ := start(t, c, around)
 	response, err := client.Post("http://d/v1/reload", "application/json", nil)
 	if err != nil || response.StatusCode != http.StatusOK {
 		t.Fatal(response, err)
@@ -176,36 +171,4 @@ func restart(t *testing.T, client *http.Client) (o outcome) {
 		t.Fatal(response.Status, string(body), err)
 	}
 	return o
-}
-
-// The process that was to be the next life leaves word of why it can't start, and no other does.
-func TestOnlyAnExpectedStartLeavesWordOfItsFailure(t *testing.T) {
-	t.Parallel()
-	c := lone(t)
-	if err := os.MkdirAll(filepath.Dir(c.Socket), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	c.RecordDir = filepath.Join(t.TempDir(), "missing", "too") // so that this process hands over, and can start again
-	agent.LeaveWord(c.Socket, fmt.Errorf("not expected"))
-	if why := agent.NextFailed(c.Socket); why != "" {
-		t.Errorf("%q", why)
-	}
-	program := programFile(t, "", "cat <<'END'\n"+checked(t, c, record.Format)+"\nEND")
-	client, _, stop := start(t, c, agent.Process{Program: program})
-	if outcome := restart(t, client); !outcome.Done {
-		t.Fatalf("%+v", outcome)
-	}
-	_ = stop()
-	if why := agent.NextFailed(c.Socket); why != "" {
-		t.Errorf("%q", why)
-	}
-	agent.LeaveWord(c.Socket, fmt.Errorf("the first line\nthe second"))
-	if why := agent.NextFailed(c.Socket); why != "the first line" {
-		t.Errorf("%q", why)
-	}
-	_, _, stop = start(t, c) // in vain until the former one has ended
-	defer stop()
-	if why := agent.NextFailed(c.Socket); why != "" {
-		t.Errorf("after a start that worked: %q", why)
-	}
 }

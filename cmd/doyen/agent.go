@@ -80,6 +80,9 @@ func runAgent(i *invocation) error {
 		_, again, err := configured(i)
 		return again, err
 	}}
+	if i.life != nil {
+		around.Trial = i.life.Try
+	}
 	if i.process {
 		if around.Program, err = keeper.Program(os.Args[0]); err != nil {
 			return err
@@ -95,11 +98,7 @@ func runAgent(i *invocation) error {
 	defer outliveReaders()()
 	switch err := agent.Run(i.ctx, config, around, i.stderr); {
 	case errors.Is(err, agent.ErrRestart):
-		err := i.restart(around.Program)
-		if err != nil {
-			agent.LeaveWord(config.Socket, err)
-		}
-		return err
+		return i.restart(around.Program)
 	case err != nil:
 		return found.blame(err)
 	}
@@ -109,15 +108,12 @@ func runAgent(i *invocation) error {
 // restart ends the process so that the next life starts from the program file as it is now:
 // the keeper starts it, else this process becomes it.
 func (s *shell) restart(program string) error {
-	if s.life.Restarts() {
+	if s.life != nil {
+		s.life.Restarts()
 		return nil
 	}
 	signal.Ignore(syscall.SIGHUP) // until the next process can reload
-	env := os.Environ()
-	if s.life != nil { // its keeper sees only that this process goes on
-		env = append(env, keeper.Apart)
-	}
-	return fmt.Errorf("start %s again: %w", program, syscall.Exec(program, os.Args, env))
+	return fmt.Errorf("start %s again: %w", program, syscall.Exec(program, os.Args, os.Environ()))
 }
 
 // configured returns the configuration that the agent is to run with.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
@@ -78,13 +77,13 @@ func restartAgent(i *invocation) error {
 }
 
 // awaitNext waits until a process of the agent answers that is another than before. It says on
-// stderr what it waits for, and how the next process failed.
+// stderr what it waits for.
 func (i *invocation) awaitNext(ctx context.Context, c *client.Client, before string, limit time.Duration) (api.Agent, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	again, late := time.NewTicker(answersEvery), time.After(quietly)
 	defer again.Stop()
-	said, same := "", false
+	same := false
 	for {
 		now, err := c.Agent(ctx)
 		if err == nil && now.BootID != before {
@@ -92,10 +91,6 @@ func (i *invocation) awaitNext(ctx context.Context, c *client.Client, before str
 		}
 		if ctx.Err() == nil {
 			same = err == nil
-		}
-		if why := agent.NextFailed(c.Socket()); why != "" && why != said {
-			said = why
-			fmt.Fprintf(i.stderr, "doyen: restart: the agent's next process could not start: %s\n", printable(why))
 		}
 		select {
 		case <-again.C:
@@ -108,21 +103,18 @@ func (i *invocation) awaitNext(ctx context.Context, c *client.Client, before str
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return now, fmt.Errorf("restart: wait for the agent's next process: %w", ctx.Err())
 		}
-		return now, nextMissing(c.Socket(), said, same, limit)
+		return now, nextMissing(c.Socket(), same, limit)
 	}
 }
 
 // nextMissing is the error when no next process of the agent answered in time.
-func nextMissing(socket, why string, same bool, limit time.Duration) error {
+func nextMissing(socket string, same bool, limit time.Duration) error {
 	missing := &failure{code: exitFailed, what: "restart",
 		err:  fmt.Errorf("no next process of the agent answers at %s after %s", socket, limit),
 		hint: "read the agent's log (`journalctl -u doyen`), repair what it reports or put the former program file in place, and start the agent: systemctl restart doyen"}
-	switch {
-	case same:
+	if same {
 		missing.err = fmt.Errorf("the agent has not ended after %s: the process before still answers at %s", limit, socket)
 		missing.hint = "it may still be handing over: its log and `doyen status` show more"
-	case why != "":
-		missing.err = fmt.Errorf("%w; the last one ended with: %s", missing.err, why)
 	}
 	return missing
 }

@@ -45,11 +45,8 @@ func (k *keeper) stepAct(now int64) {
 
 func (k *keeper) startAct(now int64) {
 	a := &k.act
-	env := slices.DeleteFunc(k.environment(), func(v string) bool { // those are the life's alone
-		return strings.HasPrefix(v, pageVariable+"=") || strings.HasPrefix(v, notifyVariable+"=")
-	})
 	pid, err := syscall.ForkExec(k.program, a.args, &syscall.ProcAttr{
-		Env: env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+		Env: k.bareEnvironment(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		k.logger.Error("doyen act can't be started: hooks and checks don't run", "program", k.program, "err", err)
@@ -59,7 +56,13 @@ func (k *keeper) startAct(now int64) {
 	a.pid, a.born, a.ending, a.startAt = pid, now, false, never
 }
 
-// actEnded handles the end of the second child.
+// bareEnvironment lacks what is a life's alone.
+func (k *keeper) bareEnvironment() []string {
+	return slices.DeleteFunc(k.environment(), func(v string) bool {
+		return strings.HasPrefix(v, pageVariable+"=") || strings.HasPrefix(v, notifyVariable+"=")
+	})
+}
+
 func (k *keeper) actEnded(now int64, status syscall.WaitStatus) {
 	a := &k.act
 	lasted, asked := time.Duration(now-a.born), a.ending

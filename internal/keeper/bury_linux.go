@@ -41,7 +41,6 @@ func hold(path string) (int, error) {
 	return fd, err
 }
 
-// destroy destroys the record.
 func destroy(known Known) error {
 	if known.Record == "" {
 		return nil
@@ -52,7 +51,6 @@ func destroy(known Known) error {
 	return nil
 }
 
-// wipe ends the lease pages of a directory.
 func wipe(dir string) error {
 	if dir == "" {
 		return nil

@@ -58,7 +58,9 @@ type keeper struct {
 	known   Known          // of the last life that told it
 	burial  chan struct{}
 	act     act
-	code    int // the exit code, once the life and the burial have ended; -1: the keeper goes on
+	trial   trial
+	bare    bare // starts the lives
+	code    int  // the exit code, once the life and the burial have ended; -1: the keeper goes on
 }
 
 // Main runs the keeper that Become has made of this process, until the process ends.
@@ -80,17 +82,15 @@ func Main() {
 	leave(k.run())
 }
 
-// catch catches the signals.
 func (k *keeper) catch() {
-	signal.Notify(k.children, syscall.SIGCHLD)
+	signal.Notify(k.children, syscall.SIGCHLD, syscall.SIGWINCH) // see Life.Try
 	signal.Notify(k.ends, syscall.SIGTERM, syscall.SIGINT)
 	signal.Notify(k.others, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
 }
 
 func newKeeper(program string, args []string) (*keeper, error) {
-	// The kernel ends a life when the thread that started it ends.
-	runtime.LockOSThread()
-	k := &keeper{program: program, args: args, startAt: never, feedAt: never, code: -1,
+	runtime.LockOSThread() // the kernel ends doyen act when the thread that started it ends
+	k := &keeper{program: program, args: args, startAt: never, feedAt: never, code: -1, bare: newBare(),
 		ends: make(chan os.Signal, 8), others: make(chan os.Signal, 8), children: make(chan os.Signal, 1)}
 	k.catch()
 	var err error
@@ -107,6 +107,10 @@ func newKeeper(program string, args []string) (*keeper, error) {
 	if k.page, k.fd, err = newPage(); err != nil {
 		return nil, err
 	}
+	k.page.trial.can.Store(true)
+	if k.trial.out, err = newOutput(); err != nil {
+		return nil, err
+	}
 	k.startAt, k.watch.due = 0, never
 	return k, nil
 }
@@ -116,7 +120,7 @@ func (k *keeper) run() (code int) {
 	k.step(alarm.Now())
 	spare()
 	for k.pid != 0 || k.burial != nil || k.act.pid != 0 || k.code < 0 && !k.asked {
-		k.alarm.Set(min(k.startAt, k.watch.due, k.feedAt, k.actWake(alarm.Now())))
+		k.alarm.Set(min(k.startAt, k.watch.due, k.feedAt, k.actWake(alarm.Now()), k.trial.wake()))
 		select {
 		case s := <-k.ends:
 			k.end(s, alarm.Now())
@@ -135,7 +139,7 @@ func (k *keeper) run() (code int) {
 	return max(0, k.code)
 }
 
-// spare makes this process small: it has little to do, and needs nearly nothing of the program.
+// spare makes this process small.
 func spare() {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(-1)
@@ -169,7 +173,6 @@ func (k *keeper) end(s os.Signal, now int64) {
 	}
 }
 
-// pass sends the signal to the life.
 func (k *keeper) pass(s os.Signal) {
 	sent, ok := s.(syscall.Signal)
 	if !ok || k.pid == 0 || sent == syscall.SIGPIPE {
@@ -180,7 +183,6 @@ func (k *keeper) pass(s os.Signal) {
 	}
 }
 
-// step reaps lives, starts the next one when its time has come, and kills one that hangs.
 func (k *keeper) step(now int64) {
 	k.reap(now)
 	if now >= k.startAt && k.burial == nil && k.code < 0 && !k.asked {
@@ -188,6 +190,7 @@ func (k *keeper) step(now int64) {
 	}
 	k.feed(now)
 	k.stepAct(now)
+	k.stepTrial(now)
 	if k.pid == 0 {
 		return
 	}

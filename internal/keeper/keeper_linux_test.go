@@ -3,6 +3,7 @@ package keeper
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -34,6 +35,14 @@ func TestMain(m *testing.M) {
 
 // life is a fake one: it reports its process, and does what its first argument names.
 func life(args []string) int {
+	if last := args[len(args)-1]; last == "json" { // a trial
+		fmt.Println("warning\n", args, "page", os.Getenv(pageVariable), "notify", os.Getenv(notifyVariable))
+		if args[0] == "refuse" {
+			fmt.Fprint(os.Stderr, "doyen: ", strings.Repeat("x", maxTried))
+			return 78
+		}
+		return 0
+	}
 	if args[0] == "slow" {
 		<-time.After(1300 * time.Millisecond)
 	}
@@ -62,6 +71,11 @@ func life(args []string) int {
 	switch args[0] {
 	case "slow", "slower":
 		<-time.After(time.Hour) // not by a SIGSTOP: that notifies the parent
+	case "try", "refuse":
+		for range 2 {
+			printed, err := kept.Try(context.Background())
+			fmt.Printf("trial %v, %d bytes: %.80q\n", err, len(printed), printed)
+		}
 	case "exit":
 		code, _ := strconv.Atoi(args[1])
 		return code

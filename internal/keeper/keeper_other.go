@@ -2,7 +2,10 @@
 
 package keeper
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // Available reports whether this system has what a keeper needs.
 const Available = false
@@ -15,5 +18,8 @@ func Become(string, []string, string, string) error {
 // Attach returns nil: there is no keeper.
 func Attach() *Life { return nil }
 
-// Apart tells a program nothing here.
-const Apart = "DOYEN_KEEPER_PAGE=-1"
+// Confine does nothing here.
+func (*Life) Confine() error { return nil }
+
+// Try is never called here.
+func (*Life) Try(context.Context) ([]byte, error) { return nil, errors.ErrUnsupported }

@@ -31,18 +31,12 @@ func Become(program string, args []string, logFormat, logLevel string) error {
 	return nil
 }
 
-// Apart, as the descriptor of the page, tells a life that it has a keeper, but no page.
-const Apart = pageVariable + "=-1"
-
 // Attach returns the life's side of the page if this process has a keeper. The main function calls
 // it once. It removes the variable, so that processes started by this one have no keeper.
 func Attach() *Life {
 	text := os.Getenv(pageVariable)
 	_ = os.Unsetenv(pageVariable)
 	fd, err := strconv.Atoi(text)
-	if err == nil && fd == -1 {
-		return &Life{page: new(page), apart: true}
-	}
 	if err != nil || fd <= 2 {
 		return nil
 	}
@@ -55,9 +49,12 @@ func Attach() *Life {
 	p, err := mapPage(fd)
 	unix.Close(fd)
 	if err != nil || p.magic != magic { // the keeper is of another version
-		return &Life{page: new(page), apart: true}
+		return &Life{page: new(page)}
 	}
-	return &Life{page: p, before: p.explained()}
+	if p.trial.can.Load() {
+		unix.CloseOnExec(fd + 1)
+	}
+	return &Life{page: p, before: p.explained(), tried: fd + 1}
 }
 
 // newPage returns a page and its descriptor.

@@ -12,15 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// start starts a life.
 func (k *keeper) start(now int64) {
 	k.startAt = never
 	k.page.clear()
 	k.watch, k.hung, k.slow, k.born = watch{due: never}, false, false, now
 	k.notify.send([]byte("WATCHDOG=1")) // the life's own will follow
-	pid, err := syscall.ForkExec(k.program, k.args, &syscall.ProcAttr{
+	pid, err := k.bare.start(k.program, k.args, &syscall.ProcAttr{
 		Env:   k.environment(),
-		Files: []uintptr{0, 1, 2, uintptr(k.fd)},
+		Files: []uintptr{0, 1, 2, uintptr(k.fd), uintptr(k.trial.out)},
 		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
@@ -44,7 +43,7 @@ func transient(err error) bool {
 		errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
 }
 
-// pageAt is the life's descriptor of the page.
+// pageAt is the life's descriptor of the page; the next one is that of what a trial prints.
 const pageAt = 3
 
 func (k *keeper) environment() []string {
@@ -79,6 +78,8 @@ func (k *keeper) reap(now int64) {
 			k.ended(now, status)
 		case pid == k.act.pid:
 			k.actEnded(now, status)
+		case pid == k.trial.pid:
+			k.tried(0, status)
 		}
 	}
 }
@@ -147,7 +148,7 @@ func (k *keeper) bury() {
 	}()
 }
 
-// exitCode is the exit code that a shell would show for the status.
+// exitCode is what a shell would show.
 func exitCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())
@@ -155,7 +156,6 @@ func exitCode(status syscall.WaitStatus) int {
 	return status.ExitStatus()
 }
 
-// describe returns how a life ended.
 func describe(status syscall.WaitStatus, hung, restarts bool) string {
 	switch {
 	case restarts:

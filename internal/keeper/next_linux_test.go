@@ -4,10 +4,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // An exit code of 0 is a clean end only if the life has said that it ends.
@@ -79,14 +82,20 @@ func TestTheWatchdogIsFedWhileNoLifeRuns(t *testing.T) {
 
 // A life under a keeper of another version has a keeper, and is not to become one.
 func TestALifeWhoseKeeperHasAnotherPageRunsWithoutOne(t *testing.T) {
-	name, value, _ := strings.Cut(Apart, "=")
-	t.Setenv(name, value)
-	l := Attach()
-	if l == nil || l.Restarts() {
-		t.Fatalf("life %+v", l)
+	page, err := unix.MemfdCreate("page", unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if os.Getenv(name) != "" {
+	t.Setenv(pageVariable, strconv.Itoa(page))
+	l := Attach()
+	if l == nil {
+		t.Fatal("no life")
+	}
+	if os.Getenv(pageVariable) != "" {
 		t.Error("what the life starts would have a keeper too")
+	}
+	if _, err := l.Try(t.Context()); err == nil || !strings.Contains(err.Error(), "restart the service") {
+		t.Errorf("a trial: %v", err)
 	}
 	l.Begins(1)
 	l.Tells(Known{Peer: "p"})

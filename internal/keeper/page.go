@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -50,6 +51,13 @@ type page struct {
 	// Keepers of versions before 0.4.0 read here whether they can turn into the life's program. At 0
 	// they go on as they are.
 	_ [4]uint64
+
+	trial struct { // see Life.Try
+		can         atomic.Bool   // the keeper writes: it runs trials
+		asked       atomic.Uint64 // the life counts its requests
+		done        atomic.Uint64 // the keeper writes: the last request with an outcome, after
+		errno, ends atomic.Uint32 // why the program could not be started; else how it ended
+	}
 }
 
 const _ = uint(pageSize - unsafe.Sizeof(page{})) // it fits
@@ -74,9 +82,10 @@ func (p *page) explained() string { return string(p.why.bytes[:min(p.why.length.
 
 // Life is the life's side of the page. A nil Life, of an agent without a keeper, reports nothing.
 type Life struct {
-	page   *page
-	apart  bool // its keeper has another kind of page, and sees nothing of this one
+	page   *page // if its keeper has another kind of page, that keeper sees nothing of this one
 	before string
+	trials sync.Mutex // one at a time
+	tried  int        // descriptor of what a trial has printed
 }
 
 const (
@@ -170,11 +179,9 @@ func (l *Life) Stops() {
 }
 
 // Restarts tells the keeper to start the next life from what the program file is by then. The
-// caller ends the process. Restarts returns false if there is no keeper that reads it.
-func (l *Life) Restarts() bool {
-	if l == nil || l.apart {
-		return false
+// caller ends the process.
+func (l *Life) Restarts() {
+	if l != nil {
+		l.page.state.Store(restarting)
 	}
-	l.page.state.Store(restarting)
-	return true
 }

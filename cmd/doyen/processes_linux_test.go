@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+)
+
+// kept starts agents with keepers, of which that one leads. The hook of a runs until it is ended, and
+// its check succeeds.
+func kept(t *testing.T, leader string) *mesh {
+	t.Helper()
+	records, err := os.MkdirTemp("/dev/shm", "doyen") // which is in memory where the kernel has this
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(records) })
+	m := newMesh(t)
+	m.write(t, "hook", "#!/bin/sh\necho \"$DOYEN_EVENT\" >> "+filepath.Join(m.dir, "events")+"\n[ \"$DOYEN_EVENT\" != leading ] || exec sleep 1000\n")
+	m.write(t, "check", "#!/bin/sh\n")
+	m.write(t, "agent.yaml", "on-change: "+filepath.Join(m.dir, "hook")+"\ncheck: {command: "+filepath.Join(m.dir, "check")+", every: 1s}\n")
+	for _, name := range []string{"a", "b", "c"} {
+		m.more = []string{"--keeper", "--record-dir", records}
+		if name == "a" {
+			m.more = append(m.more, "--config", filepath.Join(m.dir, "agent.yaml"))
+		}
+		m.start(t, name)
+	}
+	m.lead(t, leader)
+	return m
+}
+
+func (m *mesh) agent(t *testing.T, name string) (a api.Agent) {
+	t.Helper()
+	m.until(t, name+" answers", func(ctx context.Context) bool {
+		var err error
+		a, err = m.client(name).Agent(ctx)
+		return err == nil && a.PID != 0
+	})
+	return a
+}
+
+// doyens returns the arguments, by process, of the descendants of a process that run this program.
+func doyens(t *testing.T, of int) map[int][]string {
+	t.Helper()
+	all := map[int][]string{}
+	own, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := filepath.Glob("/proc/" + strconv.Itoa(of) + "/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		children, _ := os.ReadFile(list) // it may just have ended
+		for _, child := range strings.Fields(string(children)) {
+			pid, err := strconv.Atoi(child)
+			if err != nil {
+				t.Fatal(err)
+			}
+			exe, err := os.Stat("/proc/" + child + "/exe")
+			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
+			if err == nil && os.SameFile(exe, own) && len(line) > 0 {
+				all[pid] = strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+			}
+			maps.Copy(all, doyens(t, pid))
+		}
+	}
+	return all
+}
+
+// Everything that can run on a host, compared with the list that docs/architecture.md has.
+func TestTheProcessesOfAHostAreThoseThatTheDocumentationNames(t *testing.T) {
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "\n## Processes on a host\n")
+	list, _, _ = strings.Cut(list, "\n## ")
+	want := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| \\*\\*[a-z, ]+\\*\\* \\| (.*?) \\|").FindAllStringSubmatch(list, -1) {
+		for _, word := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(row[1], -1) {
+			want[word[1]] = true
+		}
+	}
+	m := kept(t, "a")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := &exec.Cmd{Path: self, Args: []string{"doyen", "run", "pay", "--socket", m.socket("a"), "--check", filepath.Join(m.dir, "check"), "--", "sleep", "1000"},
+		SysProcAttr: withThisProcess()}
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = run.Process.Signal(syscall.SIGTERM)
+		_ = run.Wait()
+	}()
+	m.until(t, "everything runs", func(context.Context) bool {
+		events, _ := os.ReadFile(filepath.Join(m.dir, "events"))
+		return len(doyens(t, run.Process.Pid)) > 0 && strings.Contains(string(events), "leading")
+	})
+	found := map[string]bool{}
+	for pid, args := range doyens(t, os.Getpid()) {
+		found[args[1]] = true
+		t.Log(pid, args[1])
+	}
+	if !maps.Equal(found, want) {
+		t.Errorf("there are %v, and docs/architecture.md has %v", slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(want)))
+	}
+}
+
+// rights are the values of a status in /proc that say what a process may do.
+func rights(t *testing.T, path string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":\t")
+		if strings.HasPrefix(name, "Cap") || name == "Seccomp" || name == "NoNewPrivs" {
+			all[name] = strings.TrimLeft(value, "0")
+		}
+	}
+	return all
+}
+
+// What a keeper may do is for what acts: the agent, which is on the network, has no capability, and
+// the kernel refuses it any program. So has the next life, after a kill and after a restart.
+func TestAnAgentHasNoRightsAndNeedsNone(t *testing.T) {
+	m := kept(t, "a")
+	now := m.agent(t, "a")
+	for i, end := range []func(){
+		func() {},
+		func() { _ = syscall.Kill(now.PID, syscall.SIGKILL) }, // it is there
+		func() {
+			if outcome, err := m.client("a").Restart(t.Context()); err != nil || !outcome.Done {
+				t.Errorf("restart: %+v, %v", outcome, err)
+			}
+		},
+	} {
+		end()
+		former := now.BootID
+		m.until(t, "the next life leads", func(ctx context.Context) bool {
+			now = m.agent(t, "a")
+			e, err := m.client("a").Election(ctx, "default", client.ElectionOptions{})
+			return err == nil && e.IsLeader && (i == 0 || now.BootID != former)
+		})
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", now.PID))
+		if err != nil || len(threads) < 2 {
+			t.Fatal(threads, err)
+		}
+		for _, thread := range threads {
+			want := map[string]string{"CapInh": "", "CapPrm": "", "CapEff": "", "CapBnd": "", "CapAmb": "", "NoNewPrivs": "1", "Seccomp": "2"}
+			got := rights(t, thread)
+			if os.Geteuid() != 0 {
+				want["CapBnd"] = got["CapBnd"] // which only root may change
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("life %d: %s: %v, want %v", now.Life, thread, got, want)
+			}
+		}
+	}
+	for pid, args := range doyens(t, os.Getpid()) {
+		if got, own := rights(t, fmt.Sprintf("/proc/%d/status", pid)), rights(t, "/proc/self/status"); args[1] != "agent" && !maps.Equal(got, own) {
+			t.Errorf("%v has %v, and the keeper was started with %v", args[:2], got, own)
+		}
+	}
+}
+
+// From its start on an agent starts no process, whatever is asked of it, while it takes over, has a
+// hook and a check run, makes what a bug report has, reads its configuration again, and restarts.
+func TestAnAgentStartsNoProcess(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("needs strace, which CI installs")
+	}
+	m := kept(t, "b")
+	traced := m.agent(t, "a")
+	trace := filepath.Join(m.dir, "trace")
+	tracer := exec.Command(strace, "-f", "-e", "trace=process", "-o", trace, "-p", strconv.Itoa(traced.PID))
+	said, err := tracer.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tracer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer tracer.Process.Kill()
+	lines := bufio.NewScanner(said)
+	for lines.Scan() && !strings.Contains(lines.Text(), "attached") {
+	}
+	go func() {
+		for lines.Scan() { // one for each new thread
+		}
+	}()
+	_ = m.agents["b"].Process.Kill() // it runs
+	m.until(t, "a leads, and its hook runs", func(ctx context.Context) bool {
+		e, err := m.client("a").Election(ctx, "default", client.ElectionOptions{})
+		events, _ := os.ReadFile(filepath.Join(m.dir, "events"))
+		if err == nil && e.Leader != nil && e.Leader.Name == "c" {
+			_, _ = m.client("a").Transfer(ctx, "default", "a")
+		}
+		return err == nil && e.IsLeader && strings.HasSuffix(string(events), "leading\n")
+	})
+	var out, problems bytes.Buffer
+	for _, args := range [][]string{{"debug", "--cpu-profile", "1s", "--out", filepath.Join(m.dir, "report")}, {"reload"}, {"restart"}} {
+		if code := run(t.Context(), append(append([]string{"doyen"}, args...), "--socket", m.socket("a")), nil, &out, &problems); code != exitOK {
+			t.Errorf("%v: %d: %s%s", args, code, &out, &problems)
+		}
+	}
+	_ = tracer.Wait() // it ends with what it traces
+	text, err := os.ReadFile(trace)
+	if err != nil || !strings.Contains(string(text), "exit_group(") {
+		t.Fatalf("%v; traced:\n%s", err, text)
+	}
+	starts := regexp.MustCompile(`\b(execve|execveat|fork|vfork|clone|clone3)\(`)
+	for line := range strings.Lines(string(text)) {
+		if starts.MatchString(line) && !strings.Contains(line, "CLONE_THREAD") {
+			t.Error(line)
+		}
+	}
+}

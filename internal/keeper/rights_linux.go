@@ -1,0 +1,106 @@
+package keeper
+
+import (
+	"errors"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// bare starts processes without a capability: those of this process are for doyen act. Its thread
+// never ends, since what it has started would end with it.
+type bare chan func()
+
+func newBare() bare {
+	b := make(bare)
+	go func() {
+		runtime.LockOSThread()
+		giveUp()
+		for f := range b {
+			f()
+		}
+	}()
+	return b
+}
+
+// giveUp takes all capabilities from this thread, and from what it starts. The service manager may
+// forbid the later calls; without them only a process of root has some.
+func giveUp() {
+	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	for c := uintptr(0); unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) == nil; c++ {
+	}
+	var none [2]unix.CapUserData
+	_ = unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
+}
+
+func (b bare) start(program string, args []string, attr *syscall.ProcAttr) (pid int, err error) {
+	done := make(chan struct{})
+	b <- func() {
+		pid, err = syscall.ForkExec(program, args, attr)
+		close(done)
+	}
+	<-done
+	return pid, err
+}
+
+// Confine has the kernel refuse this process another program, and processes besides its threads,
+// from now on: what has to be started its keeper starts. It needs seccomp.
+func (l *Life) Confine() error {
+	if l == nil || !l.page.trial.can.Load() {
+		return nil // without such a keeper it turns itself into the next life
+	}
+	filter, err := confinement()
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_TSYNC|unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW, uintptr(unsafe.Pointer(&program)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// confinement is the program by which the kernel judges each system call.
+func confinement() ([]unix.SockFilter, error) {
+	calls := []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
+	var arch uint32
+	switch runtime.GOARCH {
+	case "arm64":
+		arch = unix.AUDIT_ARCH_AARCH64
+	case "amd64":
+		arch, calls = unix.AUDIT_ARCH_X86_64, append(calls, 57, 58) // fork and vfork, which others don't have
+	default:
+		return nil, errors.ErrUnsupported
+	}
+	const numberAt, archAt, flagsAt = 0, 4, 16 // in struct seccomp_data
+	const x32 = 0x40000000                     // the other system calls of amd64
+	load := func(at uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+	}
+	// jump skips as many statements if the comparison holds, and if not.
+	jump := func(compare uint16, k uint32, so, not uint8) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_JMP | compare | unix.BPF_K, K: k, Jt: so, Jf: not}
+	}
+	end := func(verdict uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: verdict}
+	}
+	refuse := end(unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM))
+	f := []unix.SockFilter{load(archAt), jump(unix.BPF_JEQ, arch, 1, 0), refuse, load(numberAt), jump(unix.BPF_JGE, x32, 0, 1), refuse}
+	for _, c := range calls {
+		f = append(f, jump(unix.BPF_JEQ, c, 0, 1), refuse)
+	}
+	return append(f,
+		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), end(unix.SECCOMP_RET_ERRNO|uint32(unix.ENOSYS)), // its flags can't be seen; clone follows
+		jump(unix.BPF_JEQ, unix.SYS_CLONE, 0, 3), load(flagsAt), jump(unix.BPF_JSET, unix.CLONE_THREAD, 1, 0), refuse,
+		end(unix.SECCOMP_RET_ALLOW)), nil
+}

@@ -1,0 +1,113 @@
+package keeper
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	trialLimit   = 8 * time.Second      // of a trial, which reads a few files
+	maxTried     = 1 << 20              // what it may print, in bytes
+	outcomeEvery = 5 * time.Millisecond // a life looks for the outcome
+)
+
+// trial is the program file's --check-config, which a life that starts no process asks for.
+type trial struct {
+	out   int    // descriptor of what the program prints
+	begun uint64 // the last request
+	pid   int    // 0: none runs
+	endBy int64
+}
+
+// newOutput returns a file in memory that no program can make larger.
+func newOutput() (int, error) {
+	fd, err := unix.MemfdCreate("doyen-trial", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err == nil {
+		err = unix.Ftruncate(fd, maxTried)
+	}
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("make room for what a trial prints: %w", err)
+	}
+	return fd, nil
+}
+
+func (t *trial) wake() int64 {
+	if t.pid == 0 {
+		return never
+	}
+	return t.endBy
+}
+
+// stepTrial starts the trial that the life has asked for, and kills one that does not end.
+func (k *keeper) stepTrial(now int64) {
+	t := &k.trial
+	asked := k.page.trial.asked.Load()
+	switch {
+	case t.pid != 0 && now >= t.endBy:
+		t.endBy = never
+		_ = syscall.Kill(t.pid, syscall.SIGKILL)
+	case t.pid == 0 && k.pid != 0 && asked != t.begun:
+		t.begun, t.endBy = asked, now+int64(trialLimit)
+		_ = unix.Fallocate(t.out, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, maxTried)
+		_, _ = unix.Seek(t.out, 0, 0)
+		pid, err := k.bare.start(k.program, append(slices.Clone(k.args), "--check-config", "--output", "json"), &syscall.ProcAttr{
+			Env: k.bareEnvironment(), Files: []uintptr{0, uintptr(t.out), uintptr(t.out)}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+		})
+		if t.pid = pid; err != nil {
+			errno, _ := errors.AsType[syscall.Errno](err)
+			k.tried(errno, 0)
+		}
+	}
+}
+
+// tried gives the life the outcome of its trial.
+func (k *keeper) tried(errno syscall.Errno, status syscall.WaitStatus) {
+	k.trial.pid = 0
+	p := &k.page.trial
+	p.errno.Store(uint32(errno))
+	p.ends.Store(uint32(status))
+	p.done.Store(k.trial.begun)
+}
+
+// Try has the keeper run the program file as it is now with this life's arguments and --check-config,
+// and returns what it prints. If it can't be started, err wraps a syscall.Errno.
+func (l *Life) Try(ctx context.Context) (printed []byte, err error) {
+	l.trials.Lock()
+	defer l.trials.Unlock()
+	p := &l.page.trial
+	if !p.can.Load() {
+		return nil, errors.New("the keeper of this agent is of another version, and can't try a program file: restart the service, which hands over")
+	}
+	request := p.asked.Add(1)
+	_ = syscall.Kill(os.Getppid(), syscall.SIGWINCH) // to look now; by default it does nothing
+	for again := time.NewTicker(outcomeEvery); p.done.Load() != request; {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if errno := syscall.Errno(p.errno.Load()); errno != 0 {
+		return nil, errno
+	}
+	printed = make([]byte, maxTried)
+	if _, err := unix.Pread(l.tried, printed, 0); err != nil {
+		return nil, err
+	}
+	printed = bytes.TrimRight(printed, "\x00\n")
+	if status := syscall.WaitStatus(p.ends.Load()); status != 0 {
+		err = errors.New(describe(status, false, false))
+	}
+	return printed, err
+}
