@@ -92,7 +92,5 @@ func acting(i *invocation) (settings.Config, error) {
 
 // work is what a configuration has run.
 func work(c settings.Config) act.Work {
-	hooks := c.Hooks()
-	hooks.Guarded = true // see main
-	return act.Work{Hooks: hooks, Checks: c.Checks(), Failures: c.HookFailures}
+	return act.Work{Hooks: c.Hooks(), Checks: c.Checks(), Failures: c.HookFailures}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/doyen-election/doyen/agent/settings"
-	"github.com/doyen-election/doyen/internal/runner"
+	"github.com/doyen-election/doyen/internal/act/runner"
 )
 
 // The scripts are static: completing asks no agent, and so never waits for one.

@@ -14,20 +14,14 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/doyen-election/doyen/internal/act/hook"
+	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/base/alarm"
 	"github.com/doyen-election/doyen/internal/keeper"
-	"github.com/doyen-election/doyen/internal/runner"
 )
 
 func main() {
-	if len(os.Args) > 1 { // doyen itself may have started this program, as a helper
-		switch os.Args[1] {
-		case runner.GuardWord:
-			os.Exit(runner.Guard(os.Args[2:]))
-		case hook.GuardWord:
-			os.Exit(hook.Guard())
-		}
+	if len(os.Args) > 1 && os.Args[1] == guard.Word { // doyen itself has started this program, as a helper
+		os.Exit(guard.Main())
 	}
 	life := keeper.Attach()
 	ctx, cancel := context.WithCancel(context.Background())

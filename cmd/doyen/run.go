@@ -14,7 +14,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/runner"
+	"github.com/doyen-election/doyen/internal/act/runner"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/internal/act/health"
-	"github.com/doyen-election/doyen/internal/runner"
+	"github.com/doyen-election/doyen/internal/act/runner"
 )
 
 // runHealthFlags are the flags by which `doyen run` learns whether CMD should lead here.

@@ -22,12 +22,14 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/hook"
 	"github.com/doyen-election/doyen/internal/base/boottime"
@@ -132,10 +134,19 @@ func Run(ctx context.Context, c Config) error {
 	a := &actor{Config: c, ctx: life, calls: make(chan func()), joins: make(chan joined), lines: make(chan line),
 		announced: map[election.Name]announced{}, verdicts: map[string]api.Check{}, failed: map[string]string{},
 		failures: map[election.Name]int{}, repeats: map[election.Name]*time.Timer{}, led: map[election.Name]lead{}}
-	a.hooks = hook.Start(c.Work.Hooks, c.Logger.With("part", "hook"))
-	a.checks = health.New(life, a.judged, c.Logger.With("part", "check"))
+	owner, err := filepath.Abs(c.Client.Socket())
+	if err != nil {
+		owner = c.Client.Socket()
+	}
+	if n := guard.EndLeftovers(owner); n > 0 {
+		c.Logger.Warn("ended what a doyen act before this one had left behind when it was killed with its guards", "processes", n)
+	}
+	pool := guard.NewPool(os.Environ(), guard.Nice(), owner, c.Logger.With("part", "guard"))
+	defer pool.Close()
+	a.hooks = hook.Start(c.Work.Hooks, pool, c.Logger.With("part", "hook"))
+	a.checks = health.New(life, pool, hook.CheckAsRoot, a.judged, c.Logger.With("part", "check"))
 	a.setChecks()
-	err := a.loop(ctx)
+	err = a.loop(ctx)
 	cancel()
 	a.checks.Wait()
 	return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/hook"
 	"github.com/doyen-election/doyen/internal/base/boottime"
@@ -65,12 +66,7 @@ func (a *actor) actsUntil(name election.Name, term election.Term) election.Insta
 	case l.view:
 		return election.Never
 	}
-	return l.until.Add(-margin(l.lease))
-}
-
-// margin is how long before the end of a lease of that length a run is killed.
-func margin(lease time.Duration) time.Duration {
-	return min(max(lease/10, min(50*time.Millisecond, lease/4)), time.Second)
+	return l.until.Add(-guard.Margin(l.lease))
 }
 
 // result takes the outcome of a run for a leadership.
@@ -167,7 +163,7 @@ func (a *actor) receipt(name election.Name, term election.Term, why string) {
 // expire ends the leaderships that nobody has prolonged.
 func (a *actor) expire(now election.Instant) {
 	for name, l := range a.led {
-		if !l.view && now >= l.until.Add(-margin(l.lease)) {
+		if !l.view && now >= l.until.Add(-guard.Margin(l.lease)) {
 			a.Logger.Warn("the agent did not prolong a leadership: ending it", "election", name, "term", l.term)
 			a.end(name, l, nobody(name, l.term, whyExpired), whyExpired, l.until.Sub(now))
 		}
@@ -179,7 +175,7 @@ func (a *actor) next(now election.Instant) time.Duration {
 	wait := time.Hour
 	for _, l := range a.led {
 		if !l.view {
-			wait = min(wait, l.until.Add(-margin(l.lease)).Sub(now))
+			wait = min(wait, l.until.Add(-guard.Margin(l.lease)).Sub(now))
 		}
 	}
 	return max(wait, 0)

@@ -8,8 +8,8 @@
 //
 // It guarantees that at most one run of each check is under way, and that none of them delays its
 // caller: each check has its own goroutine. A run that SIGKILL does not end (a disk that hangs)
-// counts as failed too. It does not guarantee that processes which a check put into another
-// process group end with it.
+// counts as failed too. What a check leaves in its process group ends with it; what it leaves in
+// another one ends if the check was killed, and else goes on.
 package health
 
 import (
@@ -20,17 +20,15 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 	"unicode"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/act/hook"
+	"github.com/doyen-election/doyen/internal/act/guard"
 )
 
 // Check is one check; zero values stand for the defaults.
@@ -111,9 +109,11 @@ func (j *Judge) Add(ok bool) bool {
 
 // Checks are the checks that run. Its methods may be called from any goroutine.
 type Checks struct {
-	report func(name election.Name, current func() bool, unhealthy string)
-	logger *slog.Logger
-	ctx    context.Context
+	pool    *guard.Pool
+	allowed func(command string) error
+	report  func(name election.Name, current func() bool, unhealthy string)
+	logger  *slog.Logger
+	ctx     context.Context
 
 	mu      sync.Mutex
 	running map[election.Name]*check
@@ -130,11 +130,11 @@ type check struct {
 	hung   chan string // the outcome of the run under way; nil: there is none
 }
 
-// New returns checks that run until ctx ends. report is called with each verdict, unhealthy being
+// New returns checks that run in the pool until ctx ends. A command that is not allowed fails. report is called with each verdict, unhealthy being
 // why the host may not be a candidate, empty if it may; current reports whether the verdict still
 // counts.
-func New(ctx context.Context, report func(name election.Name, current func() bool, unhealthy string), logger *slog.Logger) *Checks {
-	return &Checks{report: report, logger: logger, ctx: ctx, running: map[election.Name]*check{}}
+func New(ctx context.Context, pool *guard.Pool, allowed func(command string) error, report func(name election.Name, current func() bool, unhealthy string), logger *slog.Logger) *Checks {
+	return &Checks{pool: pool, allowed: allowed, report: report, logger: logger, ctx: ctx, running: map[election.Name]*check{}}
 }
 
 // Set replaces the checks. A check that has changed keeps its verdict, and a new one starts with
@@ -156,7 +156,7 @@ func (h *Checks) Set(checks map[election.Name]Check, healthy func(election.Name)
 	for name, c := range checks {
 		c = c.Resolved()
 		k := &check{Check: c, name: name, Judge: c.Judge(healthy(name))}
-		k.run = k.once
+		k.run = func(ctx context.Context) string { return h.once(ctx, k) }
 		if was := h.running[name]; was != nil {
 			if was.Check == c {
 				continue
@@ -251,34 +251,25 @@ func (k *check) outcome(ctx context.Context) string {
 }
 
 // once runs the check, and returns why it failed; empty: it did not.
-func (k *check) once(ctx context.Context) string {
-	if err := hook.CheckAsRoot(k.Command); err != nil {
+func (h *Checks) once(ctx context.Context, k *check) string {
+	if err := h.allowed(k.Command); err != nil {
 		return err.Error()
 	}
 	limit, cancel := context.WithTimeout(ctx, k.Timeout)
 	defer cancel()
-	cmd := exec.CommandContext(limit, "/bin/sh", "-c", k.Command)
-	if k.name != Host {
-		cmd.Env = append(os.Environ(), "DOYEN_ELECTION="+string(k.name))
-	}
-	cmd.SysProcAttr = hook.Attributes()
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second // what it left behind may hold its output open
 	var out LastLine
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
+	r := guard.Run{Line: k.Command, Output: &out}
+	if k.name != Host {
+		r.Env = []string{"DOYEN_ELECTION=" + string(k.name)}
+	}
+	err := h.pool.Run(limit, r)
 	switch {
 	case limit.Err() != nil:
-		return k.Late(&out)
-	case err == nil, errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success():
+		return strings.TrimSuffix(fmt.Sprintf("it did not end within %s: %s", k.Timeout, out.Text()), ": ")
+	case err == nil, errors.Is(err, exec.ErrWaitDelay):
 		return ""
 	}
 	return cmp.Or(out.Text(), err.Error())
-}
-
-// Late is why a check failed that was killed at its timeout.
-func (c Check) Late(out *LastLine) string {
-	return strings.TrimSuffix(fmt.Sprintf("it did not end within %s: %s", c.Resolved().Timeout, out.Text()), ": ")
 }
 
 // maxLine bounds the line of a check that is shown, in bytes.

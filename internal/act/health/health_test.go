@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/guard"
 )
 
 func TestOnlyOutcomesInARowChangeTheVerdict(t *testing.T) {
@@ -45,7 +46,22 @@ func TestOnlyOutcomesInARowChangeTheVerdict(t *testing.T) {
 	}
 }
 
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == guard.Word {
+		os.Exit(guard.Main())
+	}
+	os.Exit(m.Run())
+}
+
+// checksOfTest run what they are given, and report to nobody.
+func checksOfTest(t *testing.T) *Checks {
+	pool := guard.NewPool(os.Environ(), guard.Nice(), "", slog.New(slog.DiscardHandler))
+	t.Cleanup(pool.Close)
+	return New(t.Context(), pool, func(string) error { return nil }, nil, slog.New(slog.DiscardHandler))
+}
+
 func TestWhyACheckFails(t *testing.T) {
+	h := checksOfTest(t)
 	for command, want := range map[string]string{
 		"true":                               "",
 		"echo fine":                          "",
@@ -60,12 +76,12 @@ func TestWhyACheckFails(t *testing.T) {
 		if strings.Contains(command, "sleep") {
 			k.Timeout = 2 * time.Second
 		}
-		if got := k.once(t.Context()); got != want {
+		if got := h.once(t.Context(), &k); got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
 	}
 	long := check{Check: Check{Command: "yes é | tr -d '\\n' | head -c 9000; exit 1", Timeout: time.Minute}}
-	if got := long.once(t.Context()); len(got) == 0 || len(got) > maxLine || strings.ContainsRune(got, '?') {
+	if got := h.once(t.Context(), &long); len(got) == 0 || len(got) > maxLine || strings.ContainsRune(got, '?') {
 		t.Errorf("%d bytes of a long line are shown: %q", len(got), got)
 	}
 }
@@ -74,7 +90,7 @@ func TestWhyACheckFails(t *testing.T) {
 func TestAHungCheckIsKilledWithItsChildren(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	k := check{Check: Check{Command: "sleep 1000 & echo $! >> " + pids + "; echo $$ >> " + pids + "; wait", Timeout: 2 * time.Second}}
-	if got := k.once(t.Context()); got != "it did not end within 2s" {
+	if got := checksOfTest(t).once(t.Context(), &k); got != "it did not end within 2s" {
 		t.Errorf("it failed for %q", got)
 	}
 	text, err := os.ReadFile(pids)
@@ -125,7 +141,7 @@ func TestVerdictsAreReportedAndReplaced(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	file := filepath.Join(t.TempDir(), "ok")
 	reports := make(chan string, 100)
-	h := New(ctx, func(name election.Name, current func() bool, unhealthy string) {
+	h := New(ctx, checksOfTest(t).pool, func(string) error { return nil }, func(name election.Name, current func() bool, unhealthy string) {
 		if current() {
 			reports <- string(name) + ":" + unhealthy
 		}

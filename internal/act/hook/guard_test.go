@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/act/hook"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 )
@@ -34,8 +35,8 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == hook.GuardWord {
-		os.Exit(hook.Guard())
+	if len(os.Args) > 1 && os.Args[1] == guard.Word {
+		os.Exit(guard.Main())
 	}
 	if command := os.Getenv(child); command != "" {
 		playAnAgent(command)
@@ -56,7 +57,8 @@ func playAnAgent(command string) {
 			return boottime.Now().Add(lease)
 		}
 	}
-	r := hook.Start(hook.Commands{Default: command, Limit: limit, Guarded: true}, slog.New(slog.NewTextHandler(os.Stdout, nil)))
+	logger := slog.New(slog.NewTextHandler(os.Stdout, nil))
+	r := hook.Start(hook.Commands{Default: command, Limit: limit}, guard.NewPool(os.Environ(), guard.Nice(), os.Getenv(child), logger), logger)
 	r.Enqueue(event)
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
 }
@@ -165,29 +167,68 @@ func TestAFrozenAgentsRunIsLimited(t *testing.T) {
 	a.ended()
 }
 
-// Something kills the guard, such as the kernel for memory, and then the agent is
-// killed or frozen: another guard knows of the run under way.
-func TestAGuardThatEndsIsReplacedForTheRunUnderWay(t *testing.T) {
+// Something kills the guard, such as the kernel for memory: its run ends with all that it has
+// started, of which the kernel kills only the first process.
+func TestARunEndsWithItsGuard(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Linux's /proc, to find the guard's process; CI runs it")
 	}
-	for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
-		a := startActing(t, childLimit+"=1h", childLease+"=2s")
-		if err := syscall.Kill(a.guard(), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		for a.renewed.Scan() && !strings.Contains(a.renewed.Text(), "hook's guard has ended") {
-		}
-		for range 8 { // two leases
-			a.renewed.Scan()
-		}
-		a.goesOn()
-		a.signal(s)
-		a.ended()
+	a := startActing(t, childLimit+"=1h", childLease+"=2s")
+	if err := syscall.Kill(a.guard(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
+	a.ended()
 }
 
-// guard finds the guard of the stand-in.
+// A guard that is frozen kills nothing, and can't be asked to.
+func TestAFrozenGuardDoesNotDelayTheEndOfARun(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs Linux's /proc, to find the guard's process; CI runs it")
+	}
+	a := startActing(t, childLimit+"=1s")
+	if err := syscall.Kill(a.guard(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	a.ended()
+}
+
+// Nobody is left to end what a run has started when this process and the guard are killed at once:
+// the next process does.
+func TestWhatIsLeftOfAKilledAgentAndGuardIsEndedByTheNext(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs Linux's /proc, to find what is left; CI runs it")
+	}
+	a := startActing(t, childLimit+"=1h")
+	pid, owner := a.guard(), ""
+	for _, entry := range a.agent.Env {
+		if text, found := strings.CutPrefix(entry, child+"="); found {
+			owner = text
+		}
+	}
+	a.signal(syscall.SIGSTOP)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if n := guard.EndLeftovers(owner); n != 0 {
+		t.Errorf("%d processes were ended while their agent was alive", n)
+	}
+	a.goesOn()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	a.signal(syscall.SIGKILL)
+	_ = a.agent.Wait()
+	if n := guard.EndLeftovers("another " + owner); n != 0 {
+		t.Errorf("%d processes of another agent were ended", n)
+	}
+	a.goesOn()
+	if n := guard.EndLeftovers(owner); n == 0 {
+		t.Error("nothing was found")
+	}
+	a.ended()
+}
+
+// guard finds the guard of the stand-in's run.
 func (a acting) guard() int {
 	a.t.Helper()
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", a.agent.Process.Pid))
@@ -195,9 +236,12 @@ func (a acting) guard() int {
 		children, _ := os.ReadFile(list)
 		for _, child := range strings.Fields(string(children)) {
 			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
-			if strings.Contains(string(line), hook.GuardWord) {
-				pid, _ := strconv.Atoi(child)
-				return pid
+			grand, _ := filepath.Glob("/proc/" + child + "/task/*/children")
+			for _, list := range grand {
+				if text, _ := os.ReadFile(list); len(text) > 0 && strings.Contains(string(line), guard.Word) {
+					pid, _ := strconv.Atoi(child)
+					return pid
+				}
 			}
 		}
 	}

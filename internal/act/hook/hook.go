@@ -8,15 +8,14 @@
 // places. So the other elections don't wait for them, however many there are.
 //
 // A command that was run because this agent leads is killed as soon as that leadership ends,
-// so that the run for the end need not wait. A guard is a separate process. If this process is
-// frozen, the guard kills such a command by the end of the lease, and every run at its limit;
-// if this process dies, it kills all at once. As root, the package refuses commands that
-// others could have written, see Check.
+// so that the run for the end need not wait. Each run is under a guard (package guard), which
+// kills it by the end of the lease, and every run at its limit, if this process is frozen, and at
+// once if this process dies. As root, the package refuses commands that others could have
+// written, see Check.
 //
-// It does not guarantee that processes which a command left elsewhere (a service it started, a
-// process in another group) stop. Nor does it guarantee that the run for the end of a
-// leadership has finished before another agent leads, but it logs when a run is too late. Runs
-// are not guarded between the end of a guard and the start of the next one, see keepGuard.
+// It does not guarantee that a service which a command has started stops. What a run that ends by
+// itself leaves running goes on. Nor does it guarantee that the run for the end of a leadership
+// has finished before another agent leads, but it logs when a run is too late.
 package hook
 
 import (
@@ -31,7 +30,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/act/guard"
 )
 
 // Why a run was killed.
@@ -49,12 +48,6 @@ type Commands struct {
 	Others  string // of elections that are not in Of; empty: none
 	// Limit bounds each run.
 	Limit time.Duration
-	// Guarded has runs guarded. Then the main function of this program must call Guard when its
-	// first argument is GuardWord.
-	Guarded bool
-	// Ran, if not nil, is called before a command is started because this agent leads, and again
-	// when that run has ended and is not repeated. Several goroutines may call it at once.
-	Ran func(name election.Name, term election.Term, finished bool)
 }
 
 // Any reports whether there is a command at all.
@@ -121,8 +114,7 @@ type Event struct {
 // Runner runs the commands. Its methods may be called from any goroutine.
 type Runner struct {
 	commands atomic.Pointer[Commands] // replaced, never changed
-	check    func(command string) error
-	clock    func() election.Instant
+	pool     *guard.Pool
 	logger   *slog.Logger
 	ctx      context.Context // of all runs
 	cancel   context.CancelCauseFunc
@@ -133,115 +125,25 @@ type Runner struct {
 	running map[election.Name]*task
 	shared  int // how many running tasks are of elections without their own hook setting, which share a few places
 	closed  bool
-	guard   *guard // nil: there is none
-	keys    uint64 // how many keys were given to runs
 }
 
 // task is an event in progress, with what kills its run.
 type task struct {
 	event  Event
-	key    uint64 // by which the guard knows the run
 	ctx    context.Context
 	kill   context.CancelCauseFunc
 	cancel context.CancelFunc
 	shares bool
 	limit  election.Instant // when the run must end, whatever Until returns
-	until  election.Instant // the deadline last sent to the guard
-	group  int              // the run's process group until its first process is reaped; then 0
-	killed bool             // by the guard
 	again  bool             // the run is to be repeated
 }
 
-// Start starts a runner of `sh -c COMMAND`.
-func Start(commands Commands, logger *slog.Logger) *Runner {
-	r := &Runner{check: CheckAsRoot, clock: boottime.Now, logger: logger,
-		ended: make(chan struct{}), running: map[election.Name]*task{}}
+// Start starts a runner of `sh -c COMMAND`, whose runs are in the pool.
+func Start(commands Commands, pool *guard.Pool, logger *slog.Logger) *Runner {
+	r := &Runner{pool: pool, logger: logger, ended: make(chan struct{}), running: map[election.Name]*task{}}
 	r.commands.Store(&commands)
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
-	if commands.Guarded {
-		r.guard = r.newGuard()
-		go r.keepGuard(r.guard)
-	}
 	return r
-}
-
-func (r *Runner) newGuard() *guard {
-	g, err := startGuard()
-	if err != nil {
-		r.logger.Warn("hook is not guarded: if this agent is killed or frozen, nothing ends a run under way; starting its guard is tried again", "err", err)
-		return nil
-	}
-	return g
-}
-
-// keepGuard starts another guard whenever one has ended, until the runner has ended. It reports the
-// runs in progress to the new guard. If guards end soon, it pauses before the next one.
-func (r *Runner) keepGuard(g *guard) {
-	pause := time.Duration(0)
-	for {
-		began := time.Now()
-		if g != nil {
-			<-g.ended
-		}
-		if time.Since(began) > longestPause {
-			pause = 0
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-r.ended:
-			timer.Stop()
-		}
-		if r.finished() {
-			return
-		}
-		pause = min(max(time.Second, 2*pause), longestPause)
-		if g = r.newGuard(); g != nil && !r.guardBy(g) {
-			return
-		}
-	}
-}
-
-// longestPause bounds how long a runner waits before it starts another guard.
-const longestPause = 10 * time.Second
-
-// finished reports whether the runner has ended. The runner's guard ends just before.
-func (r *Runner) finished() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.hasEnded()
-}
-
-// hasEnded is finished for callers that hold the lock.
-func (r *Runner) hasEnded() bool {
-	select {
-	case <-r.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-// guardBy has another guard take over, and returns false if the runner has ended.
-func (r *Runner) guardBy(g *guard) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.hasEnded() {
-		g.close()
-		return false
-	}
-	// The former guard's socket is left to the garbage collector: a run that is being started may
-	// still use it.
-	r.guard = g
-	runs := 0
-	for _, t := range r.running {
-		if t.group > 0 {
-			g.adopt(t.key, t.group, t.until)
-			runs++
-		}
-	}
-	r.logger.Warn("hook's guard has ended: another one was started, runs in between were not guarded", "runs", runs)
-	return true
 }
 
 // Covers reports whether a change of the election runs a command. A nil runner covers no election.
@@ -265,14 +167,6 @@ func (r *Runner) Configure(c Commands) {
 	next := *r.commands.Load()
 	next.Default, next.Of, next.Others = c.Default, c.Of, c.Others
 	r.commands.Store(&next)
-}
-
-// Named returns the elections that have their own command, sorted.
-func (r *Runner) Named() []election.Name {
-	if r == nil {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(r.commands.Load().Of))
 }
 
 // Enqueue accepts an event of an election that is covered; it never blocks.

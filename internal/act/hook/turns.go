@@ -39,8 +39,7 @@ func (r *Runner) dispatch() {
 		}
 		e := r.waiting[i]
 		r.waiting = slices.Delete(r.waiting, i, i+1)
-		r.keys++
-		t := &task{event: e, key: r.keys, shares: !r.commands.Load().named(e.Election)}
+		t := &task{event: e, shares: !r.commands.Load().named(e.Election)}
 		ctx, kill := context.WithCancelCause(r.ctx)
 		t.kill = kill
 		t.ctx, t.cancel = context.WithTimeoutCause(ctx, r.commands.Load().Limit, errTooLong)
@@ -57,7 +56,6 @@ func (r *Runner) dispatch() {
 		select {
 		case <-r.ended:
 		default:
-			r.guard.close()
 			close(r.ended)
 		}
 	}

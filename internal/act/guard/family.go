@@ -1,0 +1,103 @@
+package guard
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Reap takes the status of every child that has ended. childless reports that no child is
+// left. Since this process is a subreaper, it then has no descendant either.
+func Reap(ended func(pid int, status unix.WaitStatus)) (childless bool) {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil: // ECHILD
+			return true
+		case pid == 0:
+			return false
+		default:
+			ended(pid, status)
+		}
+	}
+}
+
+// KillFamily sends SIGKILL to the process group, if the command has a separate one, and to
+// every child that is not spared. Only a child's number is safe to use: no other process gets it
+// before the child is reaped. A child's descendant becomes a child when its parent is dead, so
+// the next call finds it. err is about a process that this one may not kill.
+func KillFamily(group int, spared func(pid int) bool) (err error) {
+	if group > 0 {
+		killGroup(group)
+	}
+	for _, pid := range Children() {
+		if spared != nil && spared(pid) {
+			continue
+		}
+		hasten(unix.PRIO_PROCESS, pid)
+		if fault := syscall.Kill(pid, syscall.SIGKILL); fault != nil && !errors.Is(fault, syscall.ESRCH) {
+			err = fault
+		}
+	}
+	return err
+}
+
+// Children lists the children of this process, zombies included.
+func Children() []int { return children(unix.Getpid()) }
+
+// inhabited reports whether a child of this process is in the group. When the process after which
+// a group is called is gone, nothing else shows that the number is still its own.
+func inhabited(group int) bool {
+	return slices.ContainsFunc(Children(), func(pid int) bool {
+		in, err := unix.Getpgid(pid)
+		return err == nil && in == group
+	})
+}
+
+// killGroup sends SIGKILL to a process group. No process of the group escapes by forking.
+func killGroup(group int) {
+	hasten(unix.PRIO_PGRP, group)
+	_ = syscall.Kill(-group, syscall.SIGKILL) // it is not an error if none of it is left
+}
+
+// askFamily sends the signal once to each process. The first call sends it to the group, and
+// to the descendants of this process that are in another group. A process that a later call
+// finds was forked since, and gets the signal whatever its group. told holds who has got it.
+func askFamily(group int, signal syscall.Signal, told map[int]bool) {
+	first := group > 0 && !told[-group]
+	if first {
+		told[-group] = true
+		ask(-group, signal)
+	}
+	for _, pid := range descendants(unix.Getpid()) {
+		if told[pid] {
+			continue
+		}
+		told[pid] = true
+		if in, err := unix.Getpgid(pid); err == nil && !(first && in == group) {
+			ask(pid, signal)
+		}
+	}
+}
+
+// ask sends a signal, and has a stopped process continue so that it can act on the signal.
+func ask(pid int, signal syscall.Signal) {
+	_ = syscall.Kill(pid, signal) // a process that is gone needs none
+	_ = syscall.Kill(pid, syscall.SIGCONT)
+}
+
+// maxDescendants bounds one walk: a fork bomb must not keep its killer busy with looking for
+// processes.
+const maxDescendants = 10_000
+
+func descendants(pid int) []int {
+	found := children(pid)
+	for i := 0; i < len(found) && len(found) < maxDescendants; i++ {
+		found = append(found, children(found[i])...)
+	}
+	return found
+}

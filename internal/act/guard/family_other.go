@@ -1,0 +1,33 @@
+//go:build !linux
+
+package guard
+
+import (
+	"os"
+	"syscall"
+)
+
+// Adopt does nothing: only Linux has subreapers.
+func Adopt() error { return nil }
+
+func attributes(group int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pgid: group}
+}
+
+func ownProgram() (string, error) { return os.Executable() }
+
+// children returns none: on this system only the process group can be ended.
+func children(int) []int { return nil }
+
+// ParentOf returns false: this system does not show it.
+func ParentOf(int) (int, bool) { return 0, false }
+
+// EndLeftovers finds none: this system does not show whose processes are.
+func EndLeftovers(string) int { return 0 }
+
+func mark(string, uint64) string { return "" }
+func endMarked(string)           {}
+
+func Hurry() (nice int) { return 0 }
+func calm(_, _, _ int)  {}
+func hasten(_, _ int)   {}

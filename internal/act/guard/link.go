@@ -1,0 +1,209 @@
+package guard
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Order is a message to a guard.
+type Order struct {
+	Do string `json:"do"`
+
+	// Of start: what to run. The arguments may have any bytes.
+	Path  string   `json:"path,omitempty"`
+	Args  [][]byte `json:"args,omitempty"`
+	Env   []string `json:"env,omitempty"`   // beside the guard's own
+	Group int      `json:"group,omitempty"` // process group that the command joins; 0: a separate one
+	Nice  int      `json:"nice,omitempty"`
+	// Standard says that two descriptors come along: the command's input, and its output.
+	Standard bool          `json:"standard,omitempty"`
+	Grace    time.Duration `json:"grace,omitempty"` // for descendants that outlive the command
+	// Leaves says that what the command leaves running when it ends by itself goes on, with
+	// LeavesGroup also what is in its process group.
+	Leaves      bool   `json:"leaves,omitempty"`
+	LeavesGroup bool   `json:"leaves_group,omitempty"`
+	Campaign    string `json:"campaign,omitempty"` // whose receipt the guard gives; empty: none
+
+	Term     uint64   `json:"term,omitempty"` // of start and lease, as Schedule is
+	Schedule Schedule `json:"schedule"`
+	Signal   int      `json:"signal,omitempty"`  // of stop and signal; 0: none
+	TermAt   int64    `json:"term_at,omitempty"` // of stop: when to send SIGTERM as well; 0: not
+	KillAt   int64    `json:"kill_at,omitempty"` // of stop
+
+	Copies int   `json:"copies,omitempty"` // how many descriptors come along
+	files  []int // those, received
+}
+
+// What an order asks for.
+const (
+	Start   = "start"   // the command, with its input and output, or with a copy of the campaign's connection
+	Keep    = "keep"    // the connection's copy that comes along, instead of the former one's
+	Lease   = "lease"   // keep another schedule
+	Stop    = "stop"    // end the command: the signal now, SIGKILL at kill_at
+	Signal  = "signal"  // pass the signal on
+	Prepare = "prepare" // for a start with a copy of a connection, and for a receipt
+)
+
+// Report is a message from a guard.
+type Report struct {
+	Kind   string `json:"kind"`
+	Why    string `json:"why,omitempty"`    // of gone, failed and stuck
+	Errno  int    `json:"errno,omitempty"`  // of failed
+	Status int    `json:"status,omitempty"` // of gone: the exit status, or 128 and the signal
+	Killed bool   `json:"killed,omitempty"` // of gone: SIGKILL was needed
+	Others bool   `json:"others,omitempty"` // of gone: descendants outlived the command
+}
+
+// The kinds of a report.
+const (
+	Ready   = "ready"
+	Started = "started"
+	Failed  = "failed" // the command could not be started; nothing runs
+	Gone    = "gone"   // neither the command nor a descendant is left, but for what it may leave
+	Stuck   = "stuck"  // SIGKILL was sent and has had no effect so far
+)
+
+// Why a command is gone.
+const (
+	ByItself = "itself"
+	ByOrder  = "order"
+	ByLease  = "lease" // the schedule ran out
+	TooLate  = "late"  // the schedule had run out before the start: nothing ran
+)
+
+// link is one end of the socket between a guard and its parent. Each message is one line of
+// JSON.
+type link struct {
+	conn *net.UnixConn
+	rest []byte
+	fds  []int
+}
+
+// send writes a message, with copies of the descriptors.
+func (l *link) send(message any, fds ...int) error {
+	line, err := json.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("encode message: %w", err)
+	}
+	line = append(line, '\n')
+	n, _, err := l.conn.WriteMsgUnix(line, unix.UnixRights(fds...), nil)
+	if err == nil && n < len(line) {
+		_, err = l.conn.Write(line[n:])
+	}
+	if err != nil {
+		return fmt.Errorf("send message: %w", err)
+	}
+	return nil
+}
+
+// receive waits for the next message. It fails when the other process is gone.
+func (l *link) receive(v any) error {
+	raw, err := l.conn.SyscallConn()
+	for err == nil {
+		var got bool
+		if got, err = l.next(v); got {
+			return nil
+		}
+		if err == nil {
+			err = Readable(raw)
+		}
+	}
+	return err
+}
+
+// next takes a message that has come in already, and returns false if there is none.
+func (l *link) next(v any) (ok bool, err error) {
+	raw, err := l.conn.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	buffer, oob := make([]byte, 4096), make([]byte, maxRights)
+	for {
+		if line, rest, found := bytes.Cut(l.rest, []byte("\n")); found {
+			l.rest = rest
+			if err := json.Unmarshal(line, v); err != nil {
+				return false, fmt.Errorf("decode message: %w", err)
+			}
+			return true, nil
+		}
+		var n, oobn int
+		fault := raw.Control(func(fd uintptr) {
+			n, oobn, _, _, err = unix.Recvmsg(int(fd), buffer, oob, unix.MSG_DONTWAIT)
+		})
+		switch {
+		case fault != nil:
+			return false, fault
+		case errors.Is(err, unix.EAGAIN):
+			return false, nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err == nil:
+			err = l.took(buffer[:n], oob[:oobn])
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+// listen reports on ready, until the link is closed, that there is something to receive. The
+// end of the other process counts too.
+func (l *link) listen(ready chan<- struct{}) {
+	raw, err := l.conn.SyscallConn()
+	for err == nil {
+		err = Readable(raw)
+		ready <- struct{}{}
+	}
+}
+
+// take returns the descriptors that came with a message. They come in the order of messages.
+func (l *link) take(n int) []int {
+	n = min(n, len(l.fds))
+	fds := l.fds[:n:n]
+	l.fds = l.fds[n:]
+	return fds
+}
+
+// maxRights bounds the descriptors of one message, in bytes.
+var maxRights = unix.CmsgSpace(4 * 8)
+
+// took keeps what has come in.
+func (l *link) took(data, oob []byte) error {
+	if len(data) == 0 && len(oob) == 0 {
+		return errEnded
+	}
+	l.rest = append(l.rest, data...)
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return fmt.Errorf("receive descriptor: %w", err)
+	}
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return fmt.Errorf("receive descriptor: %w", err)
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+		}
+		l.fds = append(l.fds, fds...)
+	}
+	return nil
+}
+
+// errEnded is the end of the other process.
+var errEnded = errors.New("the other process is gone")
+
+// Readable waits until there is something to read, or the other end is gone.
+func Readable(raw syscall.RawConn) error {
+	return raw.Read(func(fd uintptr) bool {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		return n != 0 || err != nil
+	})
+}

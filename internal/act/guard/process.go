@@ -1,0 +1,321 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/base/alarm"
+)
+
+const (
+	// Word is the first argument of a process that is to call Main.
+	Word = "guard"
+	// guardSocket is the descriptor of the guard's end of the link.
+	guardSocket = 3
+	// keepFrom is the least descriptor under which a command holds its copy of
+	// the campaign's connection: above those that shells and daemons use.
+	keepFrom = 100
+	// Again is how long to wait before killing again, and StuckAfter how long before it is
+	// reported that killing does not help.
+	Again      = 2 * time.Millisecond
+	StuckAfter = 200 * time.Millisecond
+	// receiptTimeout bounds giving a receipt.
+	receiptTimeout = time.Second
+	// maxOrders bounds the orders that a guard obeys before it looks at its schedule. Its
+	// socket holds fewer.
+	maxOrders = 1000
+	// never is after every deadline.
+	never = int64(math.MaxInt64)
+)
+
+// process is a guard at work. It alone waits for the command and its descendants: it is their
+// parent, or becomes that.
+type process struct {
+	link     *link
+	ready    chan struct{} // there may be orders; nil once the parent is gone
+	alarm    *alarm.Alarm
+	orphan   bool
+	command  *command // nil: nothing runs
+	receipts sync.WaitGroup
+	forks    chan fork
+	made     chan birth
+}
+
+// Main is the whole life of a guard. The caller ends the process with the status that Main
+// returns. The main function must call it, before anything else has started a process.
+func Main() int {
+	g, err := newProcess()
+	if err == nil {
+		err = g.loop()
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "doyen: guard: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func newProcess() (*process, error) {
+	syscall.CloseOnExec(guardSocket)
+	// When a process with threads needs a larger table of descriptors, that takes some ten
+	// milliseconds. They are spent now, and not when the command is to start.
+	if grown, err := unix.FcntlInt(guardSocket, unix.F_DUPFD_CLOEXEC, keepFrom); err == nil {
+		syscall.Close(grown)
+	}
+	file := os.NewFile(guardSocket, "parent")
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, errors.New("only doyen run and doyen act can start it")
+	}
+	file.Close()
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil, errors.New("open the parent's socket: it is not a Unix socket")
+	}
+	if err := Adopt(); err != nil {
+		return nil, err
+	}
+	a, err := alarm.New()
+	if err != nil {
+		return nil, err
+	}
+	Hurry()
+	return &process{link: &link{conn: socket}, ready: make(chan struct{}), alarm: a, forks: make(chan fork, 1), made: make(chan birth, 1)}, nil
+}
+
+// loop obeys orders, reaps and keeps the schedule until both parent and command are gone.
+func (g *process) loop() error {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	// What ends or stops the parent must not end its guard. The signals are caught, since
+	// the command would inherit it if they were ignored.
+	deaf := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGPIPE} {
+		if !signal.Ignored(s) {
+			signal.Notify(deaf, s)
+		}
+	}
+	runtime.GOMAXPROCS(2) // one for an exec that hangs, see fork
+	go g.link.listen(g.ready)
+	go g.forker()
+	g.tell(Report{Kind: Ready}) // the loop finds out if the parent is gone
+	for !g.orphan || g.command != nil {
+		select {
+		case <-g.ready:
+		case <-ended:
+		case <-g.alarm.C:
+		case b := <-g.made:
+			g.born(b)
+		}
+		// The clock is read before the orders. So an order from before a deadline is known
+		// when the deadline is judged, even if this guard did not run for a while.
+		now := alarm.Now()
+		g.catchUp()
+		g.step(now)
+	}
+	g.receipts.Wait()
+	return nil
+}
+
+// catchUp obeys all orders that the parent has given.
+func (g *process) catchUp() {
+	for range maxOrders {
+		if g.orphan {
+			return
+		}
+		var o Order
+		got, err := g.link.next(&o)
+		if err == nil && !got {
+			return
+		}
+		o.files = g.link.take(o.Copies)
+		g.obey(&o, err == nil)
+		for _, fd := range o.files {
+			syscall.Close(fd)
+		}
+	}
+}
+
+// obey obeys an order. The caller closes the descriptors that came with it and are left in it.
+func (g *process) obey(o *Order, ok bool) {
+	c := g.command
+	switch {
+	case !ok:
+		g.ready, g.orphan = nil, true
+		if c != nil {
+			c.killAt = 0
+		}
+	case o.Do == Prepare:
+		g.receipts.Go(warm)
+	case o.Do == Start && c == nil:
+		g.start(o)
+	case c == nil: // sent before the parent knew that the command is gone
+	case o.Do == Keep:
+		c.keep(o.files, unix.F_DUPFD_CLOEXEC)
+	case o.Do == Lease:
+		c.schedule, c.term = o.Schedule, o.Term
+	case o.Do == Stop:
+		c.stop(*o)
+	case o.Do == Signal:
+		c.pass(syscall.Signal(o.Signal))
+	}
+}
+
+// start has the command started, unless its time has passed already.
+func (g *process) start(o *Order) {
+	if alarm.Now() >= o.Schedule.TermAt {
+		g.tell(Report{Kind: Gone, Why: TooLate})
+		return
+	}
+	c := &command{order: *o, kept: -1, term: o.Term, schedule: o.Schedule, killAt: never, termAt: never, told: map[int]bool{}}
+	f := fork{path: o.Path, attr: syscall.ProcAttr{Env: append(os.Environ(), o.Env...), Files: []uintptr{0, 1, 2}, Sys: attributes(o.Group)}}
+	for _, arg := range o.Args {
+		f.args = append(f.args, string(arg))
+	}
+	if o.Standard && len(o.files) == 2 {
+		f.closed, o.files = o.files, nil
+		f.attr.Files = []uintptr{uintptr(f.closed[0]), uintptr(f.closed[1]), uintptr(f.closed[1])}
+	} else {
+		// The command inherits every descriptor that is not closed on exec. It is the only
+		// process that a guard starts.
+		c.keep(o.files, unix.F_DUPFD)
+	}
+	g.command = c
+	g.forks <- f
+}
+
+// fork is a process to be made.
+type fork struct {
+	path   string
+	args   []string
+	attr   syscall.ProcAttr
+	closed []int // descriptors that are closed then
+}
+
+// birth is the outcome of making a process.
+type birth struct {
+	pid int
+	err error
+}
+
+// forker makes processes on one thread, which lives as long as the guard: the kernel kills
+// the command when the thread that made it ends. The loop itself is not bound to a thread:
+// it would be slower to wake.
+//
+// An exec may hang, on a disk or for a scanner. Until it ends, the thread keeps its processor, and
+// a collection of garbage would have all others wait for it: none begins meanwhile, so that the
+// loop goes on to keep the deadline.
+func (g *process) forker() {
+	runtime.LockOSThread()
+	for f := range g.forks {
+		every := debug.SetGCPercent(-1)
+		pid, err := syscall.ForkExec(f.path, f.args, &f.attr)
+		debug.SetGCPercent(every)
+		for _, fd := range f.closed {
+			syscall.Close(fd)
+		}
+		g.made <- birth{pid, err}
+	}
+}
+
+// born takes the outcome of making the command's process.
+func (g *process) born(b birth) {
+	c := g.command
+	if b.err != nil {
+		c.drop()
+		g.command = nil
+		errno, _ := errors.AsType[syscall.Errno](b.err)
+		g.tell(Report{Kind: Failed, Errno: int(errno), Why: b.err.Error()})
+		return
+	}
+	c.pid = b.pid
+	if c.order.Group == 0 {
+		c.group = b.pid
+	}
+	if c.first.pid == b.pid {
+		c.end(c.first.status)
+	} else {
+		calm(b.pid, c.group, c.order.Nice)
+	}
+	g.tell(Report{Kind: Started})
+}
+
+// step reaps processes that ended, does what is due, and reports when no process is left.
+func (g *process) step(now int64) {
+	childless := Reap(func(pid int, status unix.WaitStatus) {
+		if c := g.command; c != nil {
+			c.reaped(pid, exitStatus(status))
+		}
+	})
+	c := g.command
+	if c == nil {
+		return
+	}
+	if leaves := c.ended && c.order.Leaves && c.why == ByItself; c.pid == 0 || !childless && !leaves {
+		if fault := c.enforce(now); fault != "" {
+			g.tell(Report{Kind: Stuck, Why: fault})
+		}
+		g.alarm.Set(c.next(now))
+		return
+	}
+	if !childless && !c.order.LeavesGroup && c.held() > 0 {
+		killGroup(c.group)
+	}
+	if c.order.Campaign != "" && (g.orphan || c.why == ByLease) {
+		g.withdraw(c)
+	}
+	c.drop()
+	g.command = nil
+	g.tell(Report{Kind: Gone, Why: c.why, Status: c.status, Killed: c.killing > 0, Others: c.others || !childless})
+}
+
+// withdraw ends the candidacy and sends the receipt, since the parent can't: it has died or
+// is frozen. Else the agent would renew the lease for a host where nothing runs. withdraw
+// closes the connection first: else the candidacy could be elected again.
+func (g *process) withdraw(c *command) {
+	if c.kept >= 0 {
+		_ = syscall.Shutdown(c.kept, syscall.SHUT_RDWR)
+	}
+	agent := client.New(os.Getenv("DOYEN_SOCKET"))
+	g.receipts.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
+		defer cancel()
+		_ = agent.Stopped(ctx, c.order.Campaign, c.term) // if it fails, the lease runs out
+		agent.Close()
+	})
+}
+
+// warm asks the agent something, so that the receipt is not the first request. The first one
+// takes milliseconds longer, for program pages and tables that were not used before, and a
+// successor waits for the receipt.
+func warm() {
+	agent := client.New(os.Getenv("DOYEN_SOCKET"))
+	ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
+	defer cancel()
+	_, _ = agent.Agent(ctx)
+	agent.Close()
+}
+
+// tell sends the parent a report. The loop notices it if the parent has ended.
+func (g *process) tell(r Report) { _ = g.link.send(r) }
+
+// exitStatus is what a shell would call the status.
+func exitStatus(status unix.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}

@@ -1,0 +1,228 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/act/guard"
+	"github.com/doyen-election/doyen/internal/base/alarm"
+)
+
+// hear handles a line of the agent.
+func (r *runner) hear(h hearing) {
+	e, now := h.event, alarm.Now()
+	switch {
+	case h.err != nil && r.leading && !r.view && broken(h.err):
+		r.resuming = true
+		go func() {
+			err := h.from.Resume(r.ctx)
+			select {
+			case r.resumed <- attempt{h.from, err}:
+			case <-r.ctx.Done():
+			}
+		}()
+	case h.err != nil:
+		r.cutOff(h.err)
+	case e.Type == api.CampaignElected, e.Type == api.CampaignRenewed && (r.leading || e.Term == r.late):
+		r.lead(e, now)
+	case e.Type == api.CampaignRevoked && r.leading:
+		r.until = min(r.until, e.StopByBoottimeNS)
+		r.lose(e.Reason, true)
+	case e.Type == api.CampaignRevoked && r.late > 0:
+		// The candidacy was elected and revoked while this process did not run.
+		r.owed, r.revoked, r.until, r.late = true, true, e.StopByBoottimeNS, 0
+	}
+}
+
+// broken reports that the agent died, for all that is known.
+func broken(err error) bool {
+	_, unreachable := errors.AsType[*client.UnreachableError](err)
+	return unreachable
+}
+
+// cutOff handles the end of the candidacy's lines.
+func (r *runner) cutOff(err error) {
+	r.over = true
+	if r.leading {
+		r.lose("the connection to the agent has ended: "+err.Error(), false)
+	} else {
+		r.say("the connection to the agent has ended: %v", err)
+	}
+}
+
+// resume handles the outcome of taking the candidacy up again: meanwhile the command runs on
+// under the deadline that it has.
+func (r *runner) resume(err error) {
+	r.resuming = false
+	if err != nil {
+		r.cutOff(err)
+		return
+	}
+	r.back = true
+	go r.listen(r.candidacy)
+	if r.state != idle {
+		if err := r.guard.Send(guard.Order{Do: guard.Keep}, r.candidacy); err != nil {
+			r.loseGuard()
+		}
+	}
+}
+
+// lead handles a line with a deadline.
+func (r *runner) lead(e api.CampaignEvent, now int64) {
+	left := time.Duration(e.ValidUntilBoottimeNS - now)
+	if !r.leading && left <= 0 {
+		r.late = e.Term
+		return
+	}
+	r.view = e.Authority == api.AuthorityView
+	if r.back {
+		r.back = false
+		r.say("the agent was started again: still leading %s, term %d", r.Election, e.Term)
+	} else if r.leading && e.Term != r.term {
+		r.say("still leading %s, now under term %d", r.Election, e.Term)
+	}
+	if !r.leading {
+		r.leading, r.owed, r.revoked, r.lease, r.late, r.explained = true, true, false, 0, 0, ""
+	}
+	r.term, r.until, r.lease = e.Term, e.ValidUntilBoottimeNS, max(r.lease, left)
+	if r.state != idle {
+		r.guard.Tell(guard.Order{Do: guard.Lease, Term: r.term, Schedule: guard.Plan(r.until, r.lease)})
+	}
+}
+
+func (r *runner) lose(reason string, revoked bool) {
+	r.leading, r.revoked, r.back = false, revoked, false
+	r.forget()
+	what := "nothing was running"
+	if r.state != idle {
+		what = "stopping " + r.name()
+	}
+	r.say("no longer leading %s (%s): %s", r.Election, reason, what)
+}
+
+// forget resets how often the command has ended, which counts for one leadership only.
+func (r *runner) forget() { r.ends, r.notBefore = 0, 0 }
+
+// learn handles a report of the guard, or its end.
+func (r *runner) learn(got guard.Report, ok bool) {
+	switch {
+	case !ok:
+		r.replaceGuard()
+	case got.Kind == guard.Ready:
+		r.ready = true
+		r.guard.Prepare()
+	case got.Kind == guard.Started && r.state == starting:
+		r.state = running
+	case got.Kind == guard.Stuck:
+		r.say("%s; a successor waits for the lease to end", got.Why)
+	case got.Kind == guard.Failed:
+		r.state = idle
+		status := statusNotRunnable
+		if syscall.Errno(got.Errno) == syscall.ENOENT {
+			status = statusNotFound
+		}
+		r.say("can't start %s: %s", r.name(), got.Why)
+		r.ended(status)
+	case got.Kind == guard.Gone:
+		r.state = idle
+		r.reclaim()
+		r.gone(got)
+		r.expectNothing()
+	}
+}
+
+// gone handles the end of the command and all its descendants.
+func (r *runner) gone(got guard.Report) {
+	if got.Others && got.Why == guard.ByItself {
+		r.say("%s left processes running when it ended: stopping them", r.name())
+	}
+	switch got.Why {
+	case guard.ByItself:
+		r.ended(got.Status)
+	case guard.ByLease:
+		r.leading, r.over = false, true
+		r.forget()
+		r.say("the lease of %s was about to end and nobody renewed it: %s", r.Election, ending(r.name(), got))
+		r.interrupted(got.Status)
+	case guard.TooLate:
+		r.say("the lease of %s was about to end before %s was started", r.Election, r.name())
+	default:
+		r.say("%s", ending(r.name(), got))
+		r.interrupted(got.Status)
+	}
+}
+
+// interrupted continues after the end of a command that was made to end. With RestartNever
+// it is not started again even if this host leads again: nobody knows how far it got.
+func (r *runner) interrupted(status int) {
+	if r.Status {
+		r.status = status
+	}
+	if r.Restart == RestartNever && !r.ending {
+		r.say("%s is not started again: it should run only once", r.name())
+		r.ending, r.status = true, status
+	}
+}
+
+// ended handles the end of a command that was not made to end.
+func (r *runner) ended(status int) {
+	if r.ending {
+		if r.Status {
+			r.status = status
+		}
+		return
+	}
+	if r.Restart == RestartNever || r.Restart == RestartOnFailure && status == 0 {
+		r.say("%s ended with status %d", r.name(), status)
+		r.ending, r.status = true, status
+		return
+	}
+	r.relax(status)
+}
+
+// relax delays the next start and, after too many ends in a row, lets another host lead. It
+// does not count an end when the lease had expired, or nearly: that may have been forced.
+func (r *runner) relax(status int) {
+	now := alarm.Now()
+	if !r.leading || now >= guard.Plan(r.until, r.lease).TermAt {
+		r.say("%s ended with status %d", r.name(), status)
+		return
+	}
+	if now-r.began >= int64(settled) && (r.progress.ready || !r.Ready) {
+		r.ends = 0
+	}
+	r.ends++
+	wait := pause(r.ends)
+	r.notBefore = now + int64(wait)
+	if r.ends%giveUpAfter == 0 {
+		r.leading, r.over = false, true
+		r.why = fmt.Sprintf("%s ended with status %d, %d times in a row", r.name(), status, r.ends)
+		r.say("%s: letting another host lead %s for %v", r.why, r.Election, wait)
+		return
+	}
+	r.say("%s ended with status %d: starting it again in %v", r.name(), status, wait)
+}
+
+// replaceGuard kills what is left of the command, and starts another guard.
+func (r *runner) replaceGuard() {
+	r.purge()
+	ran := r.state != idle
+	r.state = idle
+	next, err := r.guard, errors.New("start guard: it ended before it was ready")
+	if r.ready {
+		next, err = guard.New(environment(r.Config))
+	}
+	if err != nil {
+		r.ending, r.fault = true, err
+		return
+	}
+	r.guard, r.ready = next, false
+	if ran {
+		r.say("the guard of %s died, and with it what it ran", r.name())
+		r.ended(128 + int(syscall.SIGKILL))
+	}
+}

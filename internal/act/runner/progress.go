@@ -1,0 +1,152 @@
+package runner
+
+import (
+	"bytes"
+	"os"
+	"time"
+
+	"github.com/doyen-election/doyen/internal/act/guard"
+	"github.com/doyen-election/doyen/internal/base/alarm"
+)
+
+// maxNotices bounds what is read at once of the command's notices.
+const maxNotices = 64
+
+// progress is what the present run of the command reports by itself, by sd_notify's protocol.
+type progress struct {
+	notices *notices // nil: nothing is expected
+	ready   bool     // the command acts
+	dueAt   int64    // when it has been silent for too long; never: nothing is expected
+}
+
+// expect begins with a run of the command, and returns the name of the socket for its notices.
+// Each run has its own: what an earlier one sent does not count.
+func (r *runner) expect(now int64) (name string, err error) {
+	r.expectNothing()
+	if !r.notifies() {
+		return "", nil
+	}
+	n, err := newNotices()
+	if err != nil {
+		return "", err
+	}
+	r.progress = progress{notices: n, ready: !r.Ready, dueAt: now + int64(r.Watchdog)}
+	if r.Ready {
+		r.progress.dueAt = now + int64(r.ReadyIn)
+	}
+	go n.listen(r.ctx.Done(), r.noticed)
+	return n.name, nil
+}
+
+// notifies reports whether the command has a NOTIFY_SOCKET.
+func (c *Config) notifies() bool { return c.Ready || c.Watchdog > 0 }
+
+func (r *runner) expectNothing() {
+	if r.progress.notices != nil {
+		r.progress.notices.close()
+	}
+	r.progress = progress{dueAt: never}
+}
+
+// heed reads what the command has reported by now.
+func (r *runner) heed(now int64) {
+	p := &r.progress
+	for range maxNotices {
+		text, sender, ok := p.notices.next()
+		if !ok {
+			return
+		}
+		if r.state == idle || r.state == stopping || !r.ofCommand(sender) {
+			continue
+		}
+		for line := range bytes.SplitSeq(text, []byte("\n")) {
+			switch string(line) {
+			case "READY=1":
+				if !p.ready {
+					p.ready = true
+					p.alive(now, r.Watchdog)
+					r.say("%s is ready: leading %s, term %d", r.name(), r.Election, r.term)
+				}
+			case "WATCHDOG=1":
+				if p.ready {
+					p.alive(now, r.Watchdog)
+				}
+			case "WATCHDOG=trigger":
+				r.handOver(r.name()+" reported by WATCHDOG=trigger that it fails", standBack)
+				return
+			}
+		}
+	}
+}
+
+// alive waits for the next WATCHDOG=1, if any is expected.
+func (p *progress) alive(now int64, watchdog time.Duration) {
+	if p.dueAt = never; watchdog > 0 {
+		p.dueAt = now + int64(watchdog)
+	}
+}
+
+// watch hands over when the command has been silent for too long. A time in which this process
+// did not run does not count: nor did the command, perhaps.
+func (r *runner) watch(now int64) {
+	p := &r.progress
+	if now < p.dueAt || r.state != starting && r.state != running {
+		return
+	}
+	r.heed(now)
+	if now < p.dueAt {
+		return
+	}
+	if _, own := r.stoodStill(now); own {
+		p.dueAt = now + int64(r.silence())
+		return
+	}
+	what := "WATCHDOG=1"
+	if !p.ready {
+		what = "READY=1"
+	}
+	r.handOver(r.name()+" sent no "+what+" for "+r.silence().String(), standBack)
+}
+
+// silence is how long the command may report nothing.
+func (r *runner) silence() time.Duration {
+	if r.progress.ready {
+		return r.Watchdog
+	}
+	return r.ReadyIn
+}
+
+// handOver ends a leadership for a reason of this host's: the command is stopped in order, then
+// the receipt lets others lead. This host is not a candidate again for some time.
+func (r *runner) handOver(why string, wait time.Duration) {
+	r.progress.dueAt = never
+	if !r.leading || r.ending {
+		return
+	}
+	r.over, r.why = true, why
+	r.lose(why, false)
+	r.notBefore = alarm.Now() + int64(wait)
+}
+
+// ofCommand reports whether the sender of a notice is a process of the command. One that has
+// ended meanwhile, as systemd-notify does, must have been this user's.
+func (r *runner) ofCommand(s sender) bool {
+	for pid := s.pid; pid > 1; {
+		parent, ok := guard.ParentOf(pid)
+		switch {
+		case !ok:
+			return s.uid == os.Geteuid()
+		case parent == r.guard.PID:
+			return true
+		}
+		pid = parent
+	}
+	return false
+}
+
+// sender is who sent a notice, by the kernel's word.
+type sender struct{ pid, uid int }
+
+// notifyVariables are those of sd_notify's protocol. What they say to this process is not for the
+// command.
+var notifyVariables = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
