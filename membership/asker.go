@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
@@ -60,11 +61,7 @@ func (a *asker) answers(node string) bool {
 // ask asks the doubted members, and forgets the nodes that are no longer live: a node that
 // comes back is asked again.
 func (a *asker) ask(doubted []Member, live map[string]bool, now time.Time) {
-	for node, q := range a.nodes {
-		if !live[node] && !q.busy {
-			delete(a.nodes, node)
-		}
-	}
+	maps.DeleteFunc(a.nodes, func(node string, q *question) bool { return !live[node] && !q.busy })
 	for _, m := range doubted {
 		node := gossipName(m.Member)
 		q := a.nodes[node]

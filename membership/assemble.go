@@ -3,6 +3,7 @@ package membership
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -150,19 +151,18 @@ func (a *assembler) bury(now time.Time, members map[election.PeerID]Member, gone
 	for _, m := range members {
 		delete(a.gone, lifeOf(m))
 	}
-	for l, at := range a.gone {
-		if now.Sub(at) > departedFor {
-			delete(a.gone, l)
+	maps.DeleteFunc(a.gone, func(_ life, at time.Time) bool { return now.Sub(at) > departedFor })
+	keep(maxGone, a.gone, func(l, o life) int {
+		return cmp.Or(a.gone[l].Compare(a.gone[o]), cmp.Compare(l.peer, o.peer), cmp.Compare(l.boot, o.boot))
+	})
+}
+
+// keep forgets the first entries in that order, until at most so many are left.
+func keep[K comparable, V any](most int, of map[K]V, order func(a, b K) int) {
+	if len(of) > most {
+		for _, k := range slices.SortedFunc(maps.Keys(of), order)[:len(of)-most] {
+			delete(of, k)
 		}
-	}
-	for len(a.gone) > maxGone {
-		var first life
-		for l, at := range a.gone {
-			if was := a.gone[first]; was.IsZero() || cmp.Or(at.Compare(was), cmp.Compare(l.peer, first.peer), cmp.Compare(l.boot, first.boot)) < 0 {
-				first = l
-			}
-		}
-		delete(a.gone, first)
 	}
 }
 
@@ -267,25 +267,13 @@ func (a *assembler) depart(now time.Time, members map[election.PeerID]Member, go
 			a.departed[peer] = departure{member: m, at: now}
 		}
 	}
-	for peer, d := range a.departed {
-		if _, ok := members[peer]; ok || peer == a.self.Peer || now.Sub(d.at) > departedFor {
-			delete(a.departed, peer)
-		}
-	}
-	for len(a.departed) > maxDeparted {
-		delete(a.departed, a.oldest())
-	}
-}
-
-// oldest returns the member that departed first.
-func (a *assembler) oldest() election.PeerID {
-	var first departure
-	for _, d := range a.departed {
-		if first.at.IsZero() || cmp.Or(d.at.Compare(first.at), byPeer(d.member, first.member)) < 0 {
-			first = d
-		}
-	}
-	return first.member.Peer
+	maps.DeleteFunc(a.departed, func(peer election.PeerID, d departure) bool {
+		_, ok := members[peer]
+		return ok || peer == a.self.Peer || now.Sub(d.at) > departedFor
+	})
+	keep(maxDeparted, a.departed, func(p, o election.PeerID) int {
+		return cmp.Or(a.departed[p].at.Compare(a.departed[o].at), cmp.Compare(p, o))
+	})
 }
 
 // lost returns the dead, which the joiner tries to reach, and since when.

@@ -2,13 +2,14 @@ package membership
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -105,10 +106,7 @@ func (p Pace) timing() (timing, error) {
 
 // validate returns what is missing or out of range, in the words of a user.
 func (c Config) validate() error {
-	if err := c.validateSelf(); err != nil {
-		return fmt.Errorf("validate membership config: %w", err)
-	}
-	if err := c.validateNetwork(); err != nil {
+	if err := cmp.Or(c.validateSelf(), c.validateNetwork()); err != nil {
 		return fmt.Errorf("validate membership config: %w", err)
 	}
 	return nil
@@ -198,6 +196,48 @@ func parseSeed(s string, defaultPort uint16) (seed, error) {
 	return seed{host: host, port: uint16(n)}, nil
 }
 
+// SetSeeds replaces the seeds of Config.Join. An error means that nothing was changed.
+func (m *Membership) SetSeeds(join []string) error {
+	seeds, err := m.seeds(join)
+	if err != nil {
+		return err
+	}
+	select {
+	case m.reseed <- seeds:
+	case <-m.ctx.Done():
+	}
+	return nil
+}
+
+func (m *Membership) seeds(join []string) ([]seed, error) {
+	port := uint16(m.cfg.DefaultPort)
+	if port == 0 {
+		port = m.wire.advertise.Port()
+	}
+	var seeds []seed
+	for _, s := range join {
+		parsed, err := parseSeed(s, port)
+		if err != nil {
+			return nil, err
+		}
+		seeds = append(seeds, parsed)
+	}
+	return seeds, nil
+}
+
+// plant replaces the seeds. Those that were there before keep their schedule.
+func (j *joiner) plant(seeds []seed, now time.Time) {
+	want := map[string]bool{}
+	for _, s := range seeds {
+		key := "seed " + s.String()
+		want[key] = true
+		if j.targets[key] == nil {
+			j.targets[key] = &target{seed: s, next: now}
+		}
+	}
+	maps.DeleteFunc(j.targets, func(key string, t *target) bool { return t.lostAt.IsZero() && !want[key] })
+}
+
 // advertised is the address for the other agents.
 func (c Config) advertised() netip.Addr {
 	if c.Advertise.IsValid() {
@@ -206,8 +246,8 @@ func (c Config) advertised() netip.Addr {
 	return c.Bind.Unmap()
 }
 
-// hostAddrs returns the addresses of this host's interfaces, sorted; none when the
-// system does not report them.
+// hostAddrs returns the addresses of this host's interfaces; none when the system does not report
+// them.
 func hostAddrs() []netip.Addr {
 	found, err := net.InterfaceAddrs()
 	if err != nil {
@@ -219,7 +259,6 @@ func hostAddrs() []netip.Addr {
 			addrs = append(addrs, p.Addr().Unmap())
 		}
 	}
-	slices.SortFunc(addrs, netip.Addr.Compare)
 	return addrs
 }
 

@@ -3,6 +3,7 @@ package membership
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -25,10 +26,16 @@ type delegate struct {
 
 	mu     sync.Mutex
 	opened map[string]opened
-	pings  map[string]ping     // the last one answered, by node
-	nodes  map[string]sighting // what memberlist lists, by node
-	leaves map[string]bool     // nodes that announced that they leave
-	kept   time.Duration       // for how long memberlist lists a dead node
+	nodes  map[string]*listed // what memberlist lists, by node
+	kept   time.Duration      // for how long memberlist lists a dead node
+}
+
+// listed is what is kept of a node in memberlist's list.
+type listed struct {
+	sighting
+	leaves   bool          // it has announced that it leaves
+	rtt      time.Duration // of the last probe that it answered
+	answered time.Time     // when that was
 }
 
 // sighting is a node as memberlist lists it. Memberlist has no call for that: Members mixes
@@ -39,12 +46,6 @@ type sighting struct {
 	meta   []byte
 	status Status
 	since  time.Time
-}
-
-// ping is the last probe that a node answered.
-type ping struct {
-	rtt      time.Duration
-	answered time.Time
 }
 
 // opened is the outcome of verifying a node's advertisement. It is kept because the same
@@ -62,7 +63,7 @@ func newDelegate(n *notary, self string) *delegate {
 	return &delegate{
 		notary: n, self: self,
 		poke: make(chan struct{}, 1), forged: make(chan hint, 16),
-		opened: map[string]opened{}, pings: map[string]ping{}, nodes: map[string]sighting{}, leaves: map[string]bool{},
+		opened: map[string]opened{}, nodes: map[string]*listed{},
 	}
 }
 
@@ -89,9 +90,10 @@ func (d *delegate) open(node string, meta []byte) (Member, error) {
 	return m, err
 }
 
-func (d *delegate) changed() {
+// offer sends what there is room for.
+func offer[T any](c chan<- T, v T) {
 	select {
-	case d.poke <- struct{}{}:
+	case c <- v:
 	default:
 	}
 }
@@ -107,10 +109,7 @@ func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 		return errVersions // the guard has reported it
 	}
 	if _, err := d.open(n.Name, n.Meta); err != nil {
-		select {
-		case d.forged <- hint{cause: CauseSignature, name: displayName(n.Name), addr: nodeAddr(n), text: err.Error()}:
-		default:
-		}
+		offer(d.forged, hint{cause: CauseSignature, name: displayName(n.Name), addr: nodeAddr(n), text: err.Error()})
 		return err
 	}
 	if n.Name != d.self && d.live.Load() >= maxMembers {
@@ -126,15 +125,18 @@ func (d *delegate) NotifyUpdate(n *memberlist.Node) { d.saw(n, Alive) }
 // saw keeps how memberlist lists a node from now on.
 func (d *delegate) saw(n *memberlist.Node, status Status) {
 	d.mu.Lock()
-	if d.nodes[n.Name].status != Alive { // it comes back
-		delete(d.leaves, n.Name)
+	k := d.nodes[n.Name]
+	if k == nil {
+		k = &listed{}
+		d.nodes[n.Name] = k
 	}
-	if status == Dead && d.leaves[n.Name] {
+	k.leaves = k.leaves && k.status == Alive // else it comes back
+	if status == Dead && k.leaves {
 		status = Left
 	}
-	d.nodes[n.Name] = sighting{node: n.Name, addr: nodeAddr(n), meta: bytes.Clone(n.Meta), status: status, since: time.Now()}
+	k.sighting = sighting{node: n.Name, addr: nodeAddr(n), meta: bytes.Clone(n.Meta), status: status, since: time.Now()}
 	d.mu.Unlock()
-	d.changed()
+	offer(d.poke, struct{}{})
 }
 
 // left takes an announcement of a node that leaves, before memberlist gets it. Memberlist does
@@ -142,8 +144,8 @@ func (d *delegate) saw(n *memberlist.Node, status Status) {
 func (d *delegate) left(node string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, listed := d.nodes[node]; listed {
-		d.leaves[node] = true
+	if k := d.nodes[node]; k != nil {
+		k.leaves = true
 	}
 }
 
@@ -155,10 +157,9 @@ func (d *delegate) seen(now time.Time) []sighting {
 	for node, s := range d.nodes {
 		if s.status != Alive && now.Sub(s.since) > d.kept {
 			delete(d.nodes, node)
-			delete(d.leaves, node)
 			continue
 		}
-		all = append(all, s)
+		all = append(all, s.sighting)
 	}
 	slices.SortFunc(all, func(a, b sighting) int { return cmp.Compare(a.node, b.node) })
 	return all
@@ -177,40 +178,26 @@ func (d *delegate) NodeMeta(limit int) []byte {
 func (d *delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, _ []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, ok := d.pings[n.Name]; ok || len(d.pings) < maxMembers {
-		d.pings[n.Name] = ping{rtt: rtt, answered: time.Now()}
+	if k := d.nodes[n.Name]; k != nil {
+		k.rtt, k.answered = rtt, time.Now()
 	}
 }
 
-// measured returns the last round trip to the node.
-func (d *delegate) measured(node string) time.Duration {
+// answered returns the last round trip to the node, and when it was; zero: none is known.
+func (d *delegate) answered(node string) (rtt time.Duration, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.pings[node].rtt
-}
-
-// answeredSince reports whether the node has answered a probe of this agent after that
-// time.
-func (d *delegate) answeredSince(node string, at time.Time) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.pings[node].answered.After(at)
+	if k := d.nodes[node]; k != nil {
+		return k.rtt, k.answered
+	}
+	return 0, time.Time{}
 }
 
 // forget drops what is kept of nodes that memberlist no longer lists.
-func (d *delegate) forget(listed func(node string) bool) {
+func (d *delegate) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for node := range d.pings {
-		if !listed(node) {
-			delete(d.pings, node)
-		}
-	}
-	for node := range d.opened {
-		if !listed(node) {
-			delete(d.opened, node)
-		}
-	}
+	maps.DeleteFunc(d.opened, func(node string, _ opened) bool { return d.nodes[node] == nil })
 }
 
 // Nothing but membership travels by gossip.

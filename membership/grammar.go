@@ -263,20 +263,20 @@ func readKey(s source) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	n := int(b[0] & 0x1f)
-	if b[0] == 0xd9 {
-		long, err := unsigned(s, 1)
-		if err != nil {
-			return "", err
-		}
-		n = int(long)
-	} else if b[0]&0xe0 != 0xa0 {
-		return "", fmt.Errorf("byte %#x does not start a field name", b[0])
+	n := uint64(b[0] & 0x1f)
+	switch {
+	case b[0] == 0xd9:
+		n, err = unsigned(s, 1)
+	case b[0]&0xe0 != 0xa0:
+		err = fmt.Errorf("byte %#x does not start a field name", b[0])
 	}
-	if n > maxKey {
-		return "", fmt.Errorf("a field name of %d bytes", n)
+	if err == nil && n > maxKey {
+		err = fmt.Errorf("a field name of %d bytes", n)
 	}
-	name, err := s.next(n)
+	if err != nil {
+		return "", err
+	}
+	name, err := s.next(int(n))
 	return string(name), err
 }
 

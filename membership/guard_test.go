@@ -377,7 +377,7 @@ func FuzzTheGuardLetsNothingPassThatEndsMemberlist(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		full := append(append([]byte{labelled, 4}, "test"...), b...)
 		if m.wire.guard.packet(full, nil) == nil {
-			m.wire.sockets.packets <- &memberlist.Packet{Buf: full, From: from, Timestamp: time.Now()}
+			m.wire.packets <- &memberlist.Packet{Buf: full, From: from, Timestamp: time.Now()}
 		}
 		p := m.wire.admission.opened()
 		defer p.leave(false)

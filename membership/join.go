@@ -117,11 +117,7 @@ func (j *joiner) seek(lost map[netip.AddrPort]time.Time, now time.Time) {
 			t.lostAt, t.fails = at, 0
 		}
 	}
-	for key, t := range j.targets {
-		if !t.lostAt.IsZero() && !want[key] && !t.busy {
-			delete(j.targets, key)
-		}
-	}
+	maps.DeleteFunc(j.targets, func(key string, t *target) bool { return !t.lostAt.IsZero() && !want[key] && !t.busy })
 }
 
 // hurry tries all seeds at once and often: members were lost.
@@ -223,8 +219,7 @@ func (j *joiner) finish(r attempt, now time.Time, cluster string) []hint {
 		return nil
 	}
 	t.busy, t.found = false, r.found
-	t.note(r, now)
-	if t.measure(r); !t.dark && r.tried > 0 {
+	if t.learn(r, now); !t.dark && r.tried > 0 {
 		j.restUntil = later(j.restUntil, now.Add(min(exchangeRest*now.Sub(t.began), exchangeRestMost)))
 	}
 	j.schedule(t, r, now)
@@ -244,11 +239,18 @@ func (j *joiner) finish(r attempt, now time.Time, cluster string) []hint {
 	})
 }
 
-// note keeps why the target can't be joined, and since when.
-func (t *target) note(r attempt, now time.Time) {
-	err := r.err
+// learn keeps why the target can't be joined, and since when; whether anything accepted a connection;
+// and then whether an answer came.
+func (t *target) learn(r attempt, now time.Time) {
+	err, slow, dark := r.err, false, r.tried > 0
 	for _, addr := range r.found {
-		err = cmp.Or(err, r.failed[addr])
+		words, failed := "", r.failed[addr]
+		if failed != nil {
+			words = failed.Error() // memberlist hides the cause, see plainly
+		}
+		err = cmp.Or(err, failed)
+		dark = dark && strings.Contains(words, "dial tcp")
+		slow = slow || !dark && containsAny(words, "i/o timeout", "EOF", "connection reset by peer", "broken pipe")
 	}
 	if r.joined > 0 {
 		err = nil
@@ -256,7 +258,10 @@ func (t *target) note(r attempt, now time.Time) {
 	if t.failed == nil {
 		t.since = now
 	}
-	t.failed = err
+	t.failed, t.dark = err, dark
+	if t.slow++; !slow {
+		t.slow = 0
+	}
 }
 
 // unreached returns the seeds that have not answered for a while.
@@ -282,24 +287,6 @@ func plainly(err error) error {
 	}
 	text := strings.Join(strings.Fields(err.Error()), " ") // memberlist's list of errors hides the cause, which comes last
 	return errors.New(strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:]))
-}
-
-// measure notes whether anything accepted a connection, and then whether an answer came.
-func (t *target) measure(r attempt) {
-	slow, dark := false, r.tried > 0
-	for _, addr := range r.found {
-		words := ""
-		if err := r.failed[addr]; err != nil {
-			words = err.Error() // memberlist hides the cause, see plainly
-		}
-		dark = dark && strings.Contains(words, "dial tcp")
-		slow = slow || !dark && containsAny(words, "i/o timeout", "EOF", "connection reset by peer", "broken pipe")
-	}
-	if t.dark = dark; slow {
-		t.slow++
-	} else {
-		t.slow = 0
-	}
 }
 
 func containsAny(s string, signs ...string) bool {

@@ -25,14 +25,6 @@ type keyring struct {
 	removed atomic.Pointer[time.Time] // when a key was last removed, perhaps to shut somebody out; nil: never
 }
 
-// removedAt returns when a key was last removed, if one was.
-func (k *keyring) removedAt() (at time.Time, ok bool) {
-	if t := k.removed.Load(); t != nil {
-		return *t, true
-	}
-	return time.Time{}, false
-}
-
 // newKeyring makes a keyring that encrypts with the first key, and accepts the others too.
 func newKeyring(g *guard, first []byte, others [][]byte) (*keyring, error) {
 	if len(first) == 0 {

@@ -105,14 +105,17 @@ func TestWhoDoesNotGetTheNewKeyIsShutOut(t *testing.T) {
 	}
 	a.departs("agent-3", Left)
 	b.departs("agent-3", Left)
-	removed, ok := a.keys.removedAt()
-	if !ok {
+	removed := a.keys.removed.Load()
+	if removed == nil {
 		t.Fatal("no key was removed")
 	}
 	deadline := time.After(patience)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !a.del.answeredSince(b.del.self, removed) {
+	for {
+		if _, at := a.del.answered(b.del.self); at.After(*removed) {
+			break
+		}
 		select {
 		case <-tick.C:
 		case <-deadline:

@@ -3,7 +3,9 @@ package membership
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -42,10 +44,7 @@ func (t *logTap) Write(p []byte) (int, error) {
 		// The sender's address is at the end: keep both ends.
 		line = line[:logLine/2] + " … " + line[len(line)-logLine/2:]
 	}
-	select {
-	case t.lines <- line:
-	default:
-	}
+	offer(t.lines, line)
 	return len(p), nil
 }
 
@@ -86,11 +85,7 @@ func (t *logTap) first(text string, now time.Time) bool {
 		return false
 	}
 	if len(t.kinds) >= logKinds {
-		for k, last := range t.kinds {
-			if now.Sub(last) >= logEvery {
-				delete(t.kinds, k)
-			}
-		}
+		maps.DeleteFunc(t.kinds, func(_ string, last time.Time) bool { return now.Sub(last) >= logEvery })
 		if len(t.kinds) >= logKinds {
 			return false
 		}
@@ -119,14 +114,8 @@ func parseLevel(line string) (slog.Level, string) {
 // expected reports whether a line is not worth logging: some say that a restarted agent was
 // pinged by its former name, others repeat a refusal that is reported elsewhere.
 func expected(text string) bool {
-	for _, start := range []string{
-		"Got ping for unexpected node", "ignoring alive message", "Refuting", "Failed fallback TCP ping",
-	} {
-		if strings.HasPrefix(text, start) {
-			return true
-		}
-	}
-	return false
+	starts := []string{"Got ping for unexpected node", "ignoring alive message", "Refuting", "Failed fallback TCP ping"}
+	return slices.ContainsFunc(starts, func(start string) bool { return strings.HasPrefix(text, start) })
 }
 
 // keyText turns memberlist's words about a message that can't be decrypted into an

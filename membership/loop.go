@@ -112,18 +112,17 @@ func (l *loop) read(now time.Time) {
 	}()
 	l.stale = false
 	l.listed = map[netip.AddrPort]bool{}
-	nodes, live := map[string]bool{}, map[string]bool{}
-	removed, shut := l.m.keys.removedAt()
+	live := map[string]bool{}
+	removed := l.m.keys.removed.Load()
 	for i, s := range seen {
-		if shut && s.status == Dead && !l.m.del.answeredSince(s.node, removed) {
+		if _, at := l.m.del.answered(s.node); removed != nil && s.status == Dead && !at.After(*removed) {
 			seen[i].status = Left
 		}
-		nodes[s.node] = true
 		if s.status == Alive {
 			l.listed[s.addr], live[s.node] = true, true
 		}
 	}
-	l.m.del.forget(func(node string) bool { return nodes[node] })
+	l.m.del.forget()
 
 	view, refused := l.assemble.assemble(now, seen)
 	l.asker.ask(l.assemble.doubted, live, now)
@@ -159,7 +158,7 @@ func (l *loop) publish(v View, now time.Time) {
 		node := gossipName(m.Member)
 		old, had := known[node]
 		if m.RTT = old; due || !had || old == 0 {
-			m.RTT = l.m.del.measured(node)
+			m.RTT, _ = l.m.del.answered(node)
 		}
 	}
 	if same(l.last, v) || len(v.Members) == 0 {

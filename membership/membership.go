@@ -195,10 +195,7 @@ func (m *Membership) Update(change func(*Member)) error {
 	}
 	m.self = next
 	m.del.meta.Store(&meta)
-	select {
-	case m.update <- struct{}{}:
-	default:
-	}
+	offer(m.update, struct{}{})
 	return nil
 }
 

@@ -3,6 +3,7 @@ package membership
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -68,28 +69,22 @@ type refused struct {
 func newLedger() *ledger { return &ledger{current: map[refusalKey]*refused{}} }
 
 // settle takes what the newest view refuses. What only earlier views refused ends.
-func (l *ledger) settle(now time.Time, refused []Refusal) {
+func (l *ledger) settle(now time.Time, found []Refusal) {
 	current := map[refusalKey]bool{}
-	for _, r := range refused {
+	for _, r := range found {
 		k := refusalKey{r.Cause, r.Name, r.Addr}
 		current[k] = true
 		l.put(k, r, time.Time{})
 	}
-	for k, s := range l.current {
-		if s.until.IsZero() && !current[k] || !s.until.IsZero() && now.After(s.until) {
-			delete(l.current, k)
-		}
-	}
+	maps.DeleteFunc(l.current, func(k refusalKey, s *refused) bool {
+		return s.until.IsZero() && !current[k] || !s.until.IsZero() && now.After(s.until)
+	})
 }
 
 // arrive forgets the hints about a host whose agent has become a member: it was repaired. If
 // another agent of that host is refused, its next message brings the hint back.
 func (l *ledger) arrive(host netip.Addr) {
-	for k, s := range l.current {
-		if !s.until.IsZero() && k.addr.Addr() == host {
-			delete(l.current, k)
-		}
-	}
+	maps.DeleteFunc(l.current, func(k refusalKey, s *refused) bool { return !s.until.IsZero() && k.addr.Addr() == host })
 }
 
 // note records a hint. It drops the port: each message of a host with another key or cluster

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -11,34 +12,20 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-const (
-	// receiveBuffer is asked of the system, so that a join storm loses little.
-	receiveBuffer = 2 << 20
-	// acceptPause keeps a failing accept (no file descriptors left) from spinning.
-	acceptPause = 50 * time.Millisecond
-)
+// receiveBuffer is asked of the system, so that a join storm loses little.
+const receiveBuffer = 2 << 20
 
-// sockets are a UDP and a TCP socket on the same port number. They replace memberlist's own
-// transport, which makes 64 KiB of garbage for each packet: most of what an idle agent would
-// cost.
-type sockets struct {
-	udp     *net.UDPConn
-	tcp     *net.TCPListener
-	packets chan *memberlist.Packet
-	done    chan struct{}
-}
-
-// bind opens both. If any port will do, it tries another when one is free for TCP alone.
-func bind(addr netip.Addr, port int) (*sockets, error) {
+// bind opens a UDP and a TCP socket on the same port number. If any port will do, it tries another when one is free for TCP alone.
+func bind(addr netip.Addr, port int) (*net.UDPConn, *net.TCPListener, error) {
 	tries := 1
 	if port == 0 {
 		tries = 10
 	}
 	for {
 		tries--
-		s, err := bindOnce(addr, port)
+		udp, tcp, err := bindOnce(addr, port)
 		if err == nil {
-			return s, nil
+			return udp, tcp, nil
 		}
 		inUse := errors.Is(err, syscall.EADDRINUSE)
 		if inUse && tries > 0 {
@@ -46,76 +33,68 @@ func bind(addr netip.Addr, port int) (*sockets, error) {
 		}
 		at := netip.AddrPortFrom(addr, uint16(port))
 		if inUse {
-			return nil, fmt.Errorf("bind gossip on %s: the port is in use: stop the other program, or choose another port", at)
+			return nil, nil, fmt.Errorf("bind gossip on %s: the port is in use: stop the other program, or choose another port", at)
 		}
-		return nil, fmt.Errorf("bind gossip on %s: %w", at, err)
+		return nil, nil, fmt.Errorf("bind gossip on %s: %w", at, err)
 	}
 }
 
-func bindOnce(addr netip.Addr, port int) (*sockets, error) {
+func bindOnce(addr netip.Addr, port int) (*net.UDPConn, *net.TCPListener, error) {
 	tcp, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(addr, uint16(port))))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	bound := tcp.Addr().(*net.TCPAddr).Port
-	udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, uint16(bound))))
+	udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, boundTo(tcp))))
 	if err != nil {
 		_ = tcp.Close()
-		return nil, err
+		return nil, nil, err
 	}
 	_ = udp.SetReadBuffer(receiveBuffer) // the system may allow less: gossip tolerates loss
-	return &sockets{udp: udp, tcp: tcp, packets: make(chan *memberlist.Packet), done: make(chan struct{})}, nil
+	return udp, tcp, nil
 }
 
-// port is the one both sockets are bound to.
-func (s *sockets) port() uint16 { return uint16(s.tcp.Addr().(*net.TCPAddr).Port) }
+func boundTo(l *net.TCPListener) uint16 { return uint16(l.Addr().(*net.TCPAddr).Port) }
 
-// read gives memberlist each packet for which passes returns true, in a buffer of its size,
-// until the sockets are closed.
-func (s *sockets) read(passes func(b []byte, from netip.AddrPort) bool) {
-	buffer := make([]byte, 1<<16)
+// receive gives memberlist each packet that passes the guard, in a buffer of its size, until the
+// sockets are closed. Memberlist's own transport would make 64 KiB of garbage for each packet: most of
+// what an idle agent would cost.
+func (w *wire) receive() {
+	buffer, scratch := make([]byte, 1<<16), make([]byte, 1<<16)
 	for {
-		n, from, err := s.udp.ReadFromUDPAddrPort(buffer)
+		n, from, err := w.udp.ReadFromUDPAddrPort(buffer)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil || n == 0 || !passes(buffer[:n], from) {
+		if err != nil || n == 0 || !w.passes(buffer[:n], from, scratch) {
 			continue // an ICMP error of an earlier packet, an empty one, or noise
 		}
 		packet := &memberlist.Packet{Buf: append([]byte(nil), buffer[:n]...),
 			From: net.UDPAddrFromAddrPort(netip.AddrPortFrom(from.Addr().Unmap(), from.Port())), Timestamp: time.Now()}
 		select {
-		case s.packets <- packet:
-		case <-s.done:
+		case w.packets <- packet:
+		case <-w.ctx.Done():
 			return
 		}
 	}
 }
 
-// accept calls take for each inbound stream, until the sockets are closed.
-func (s *sockets) accept(take func(net.Conn)) {
-	for {
-		c, err := s.tcp.Accept()
-		switch {
-		case err == nil:
-			take(c)
-		case errors.Is(err, net.ErrClosed):
-			return
-		default:
-			pause := time.NewTimer(acceptPause)
-			select {
-			case <-pause.C:
-			case <-s.done:
-				pause.Stop()
-				return
-			}
-		}
-	}
-}
+// obituary begins a datagram of a keeper of 0.3.0, which reports that its agent has ended.
+const obituary = "doyen obituary 1\n"
 
-func (s *sockets) close() error {
-	close(s.done)
-	return errors.Join(s.udp.Close(), s.tcp.Close())
+func (w *wire) passes(b []byte, from netip.AddrPort, scratch []byte) bool {
+	if bytes.HasPrefix(b, []byte(obituary)) {
+		return false // no attack, and nothing that this version needs
+	}
+	f := w.guard.packet(b, scratch)
+	if f == nil {
+		return true
+	}
+	if host := from.Addr().Unmap(); w.known.Load().worthNaming(f.kind, host) {
+		w.suspect(f, host)
+	} else {
+		w.noise.Add(1)
+	}
+	return false
 }
 
 // WriteTo sends one packet, as memberlist.Transport.
@@ -129,9 +108,9 @@ func (w *wire) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("send packet: %w", err)
 	}
-	_, err = w.sockets.udp.WriteToUDPAddrPort(b, to)
+	_, err = w.udp.WriteToUDPAddrPort(b, to)
 	return time.Now(), err
 }
 
 // PacketCh gives the packets that arrive, as memberlist.Transport.
-func (w *wire) PacketCh() <-chan *memberlist.Packet { return w.sockets.packets }
+func (w *wire) PacketCh() <-chan *memberlist.Packet { return w.packets }

@@ -1,12 +1,13 @@
 package membership
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,9 @@ var errWireClosed = errors.New("membership is closed")
 // shutdown it ends all dials and streams: memberlist's goroutines would otherwise go on
 // waiting for them.
 type wire struct {
-	sockets   *sockets
+	udp       *net.UDPConn
+	tcp       *net.TCPListener // on the same port number
+	packets   chan *memberlist.Packet
 	guard     *guard
 	admission *admission
 	advertise netip.AddrPort
@@ -31,8 +34,7 @@ type wire struct {
 	faults    chan hint // bounded, lossy: who can't be understood, and why
 	noise     atomic.Int64
 	known     atomic.Pointer[acquaintances]
-	done      chan struct{}
-	ctx       context.Context // of dials; ends at shutdown
+	ctx       context.Context // ends at shutdown
 	cancel    context.CancelFunc
 	pumped    sync.WaitGroup
 
@@ -63,82 +65,62 @@ func listen(cfg Config, g *guard, t timing, hints chan hint) (*wire, error) {
 		bind:      cfg.Bind.Unmap(),
 		dialLimit: t.dial,
 		readLimit: t.tcp,
+		packets:   make(chan *memberlist.Packet),
 		streams:   make(chan net.Conn),
 		faults:    hints,
-		done:      make(chan struct{}),
 		open:      map[*stream]struct{}{},
 	}
 	w.known.Store(&acquaintances{})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	var err error
-	if w.sockets, err = bind(cfg.Bind, cfg.Port); err != nil {
+	if w.udp, w.tcp, err = bind(cfg.Bind, cfg.Port); err != nil {
 		return nil, err
 	}
-	w.advertise = netip.AddrPortFrom(cfg.advertised(), w.sockets.port())
-	w.pumped.Add(2)
-	go w.receive()
-	go w.pump()
+	w.advertise = netip.AddrPortFrom(cfg.advertised(), boundTo(w.tcp))
+	w.pumped.Go(w.receive)
+	w.pumped.Go(w.pump)
 	return w, nil
-}
-
-// obituary begins a datagram of a keeper of 0.3.0, which reports that its agent has ended.
-const obituary = "doyen obituary 1\n"
-
-// receive hands on packets that pass the guard.
-func (w *wire) receive() {
-	defer w.pumped.Done()
-	scratch := make([]byte, 1<<16)
-	w.sockets.read(func(b []byte, from netip.AddrPort) bool { return w.passes(b, from, scratch) })
-}
-
-func (w *wire) passes(b []byte, from netip.AddrPort, scratch []byte) bool {
-	if bytes.HasPrefix(b, []byte(obituary)) {
-		return false // no attack, and nothing that this version needs
-	}
-	f := w.guard.packet(b, scratch)
-	if f == nil {
-		return true
-	}
-	if host := from.Addr().Unmap(); w.known.Load().worthNaming(f.kind, host) {
-		w.suspect(f, host)
-	} else {
-		w.noise.Add(1)
-	}
-	return false
 }
 
 // suspect reports a sender that can't be understood.
 func (w *wire) suspect(f *fault, host netip.Addr) {
-	h, ok := faultHint(f, host, w.guard.label)
-	if !ok {
-		return
-	}
-	select {
-	case w.faults <- h:
-	default: // the fault will come again
+	if h, ok := faultHint(f, host, w.guard.label); ok {
+		offer(w.faults, h) // the fault will come again
 	}
 }
+
+// acceptPause keeps a failing accept (no file descriptors left) from spinning.
+const acceptPause = 50 * time.Millisecond
 
 // pump admits inbound streams while there are places, and closes the others: who opened
 // them will try again.
 func (w *wire) pump() {
-	defer w.pumped.Done()
-	w.sockets.accept(func(c net.Conn) {
-		from := addrOf(c)
-		known := w.known.Load()
-		p, err := w.admission.enter(from, known.members[from] || known.sought[from])
-		if err != nil {
-			_ = c.Close()
+	for {
+		c, err := w.tcp.Accept()
+		switch {
+		case err == nil:
+			w.admit(c)
+		case errors.Is(err, net.ErrClosed):
 			return
+		default:
+			pause, stop := context.WithTimeout(w.ctx, acceptPause)
+			<-pause.Done()
+			stop()
 		}
-		s, err := w.track(c, p)
-		if err != nil {
-			p.leave(false)
-			_ = c.Close()
-			return
-		}
+	}
+}
+
+func (w *wire) admit(c net.Conn) {
+	from := addrOf(c)
+	known := w.known.Load()
+	p, err := w.admission.enter(from, known.members[from] || known.sought[from])
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	if s, err := w.track(c, p); err == nil {
 		w.pumped.Go(func() { w.examine(s, from) })
-	})
+	}
 }
 
 // examine reads an inbound stream's message and gives the stream to memberlist if
@@ -174,21 +156,23 @@ func addrOf(c net.Conn) netip.Addr {
 func (w *wire) hand(s *stream) {
 	select {
 	case w.streams <- s:
-	case <-w.done:
+	case <-w.ctx.Done():
 		_ = s.Close()
 	}
 }
 
-// track notes a connection, to close it at shutdown. If it has no place, both its ends are
-// this agent's, and no guard reads it.
+// track notes a connection, to close it at shutdown; after that it closes the connection at once. If
+// it has no place, both its ends are this agent's, and no guard reads it.
 func (w *wire) track(c net.Conn, p *place) (*stream, error) {
+	s := &stream{Conn: c, wire: w, place: p, whole: p == nil}
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
+	closed := w.closed
+	w.open[s] = struct{}{}
+	w.mu.Unlock()
+	if closed {
+		_ = s.Close()
 		return nil, errWireClosed
 	}
-	s := &stream{Conn: c, wire: w, place: p, whole: p == nil}
-	w.open[s] = struct{}{}
 	return s, nil
 }
 
@@ -208,12 +192,7 @@ func (w *wire) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (
 	if err != nil {
 		return nil, err
 	}
-	s, err := w.track(c, w.admission.opened())
-	if err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	return s, nil
+	return w.track(c, w.admission.opened())
 }
 
 // dialer dials from the address that the others know this agent by, if it is bound to one:
@@ -237,12 +216,7 @@ func (w *wire) isSelf(a netip.AddrPort) bool {
 	if !w.bind.IsUnspecified() {
 		return a.Addr() == w.bind
 	}
-	for _, own := range hostAddrs() {
-		if own == a.Addr() {
-			return true
-		}
-	}
-	return a.Addr().IsLoopback() || a.Addr().IsUnspecified()
+	return slices.Contains(hostAddrs(), a.Addr()) || a.Addr().IsLoopback() || a.Addr().IsUnspecified()
 }
 
 // Shutdown closes the sockets, ends every dial and stream, and waits for the
@@ -254,17 +228,13 @@ func (w *wire) Shutdown() error {
 		return nil
 	}
 	w.closed = true
-	open := make([]*stream, 0, len(w.open))
-	for s := range w.open {
-		open = append(open, s)
-	}
+	open := slices.Collect(maps.Keys(w.open))
 	w.mu.Unlock()
 	w.cancel()
 	for _, s := range open {
 		_ = s.Close()
 	}
-	close(w.done)
-	err := w.sockets.close()
+	err := errors.Join(w.udp.Close(), w.tcp.Close())
 	w.pumped.Wait()
 	return err
 }
