@@ -64,7 +64,7 @@ func TestAHostWhoseCheckFailsWhenItIsElectedStepsDown(t *testing.T) {
 	read(k)
 	r.Take()
 	r.Lead(0, pay, 3, 1000, nil)
-	wantInputs(t, r, election.Withdraw{Election: pay})
+	wantInputs(t, r, election.Withdraw{Election: pay, Stopped: 3})
 	wantLines(t, k, "")
 }
 
@@ -101,13 +101,13 @@ func TestAProgramReportsWhyItGivesUpTheLead(t *testing.T) {
 	if err := r.Receipt(k.ID(), pay, 3, "check failed: no database", anybody); err != nil {
 		t.Fatal(err)
 	}
-	wantInputs(t, r, election.Withdraw{Election: pay})
+	wantInputs(t, r, election.Withdraw{Election: pay, Stopped: 3})
 	if got := r.Given(pay); got != "check failed: no database" {
 		t.Errorf("given: %q", got)
 	}
 	withdrawn(r, 3, 900, election.ReasonWithdrawn)
 	wantLines(t, k, "revoked 3 until 900 (check failed: no database), end")
-	wantInputs(t, r, stopped(3))
+	wantInputs(t, r) // the elector has released the term
 	if got := r.Given(pay); got != "" {
 		t.Errorf("still given: %q", got)
 	}

@@ -120,6 +120,9 @@ func (s *stage) input(in election.Input) {
 		if s.leads {
 			s.withdraw(election.ReasonWithdrawn)
 		}
+		if in.Stopped == s.term && !s.leads && s.term > 0 {
+			s.release()
+		}
 	case election.Stopped:
 		if in.Term == s.term && !s.leads {
 			s.release()

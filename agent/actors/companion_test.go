@@ -264,6 +264,25 @@ func TestAnElectionHasOneCompanion(t *testing.T) {
 	wantLines(t, every, "changed 2, reloaded")
 }
 
+// The elector releases a term at once only if nothing acts under it: neither a companion that has
+// not stopped, nor a program that has not.
+func TestAReceiptUnaskedReleasesNothingWhileAnotherActs(t *testing.T) {
+	r, program, companion := paired(t)
+	receipt(t, r, program, 1)
+	wantInputs(t, r, election.Withdraw{Election: pay})
+	withdrawn(r, 1, 900, election.ReasonWithdrawn)
+	receipt(t, r, companion, 1)
+	wantInputs(t, r, stopped(1))
+
+	r, program, companion = paired(t)
+	receipt(t, r, companion, 1)
+	wantInputs(t, r, election.Withdraw{Election: pay, Remaining: 100})
+	withdrawn(r, 1, 900, election.ReasonWithdrawn)
+	r.Take()
+	receipt(t, r, program, 1)
+	wantInputs(t, r, stopped(1))
+}
+
 // A companion that gives its receipt unasked gives up the leadership.
 func TestACompanionGivesUpTheLeadership(t *testing.T) {
 	r, _, companion := paired(t)

@@ -30,7 +30,7 @@ func TestAHostThatIsNoCandidateAnyMoreStepsDown(t *testing.T) {
 	} {
 		r := hosted(t)
 		r.Configure(5, s)
-		if in := r.Take(); len(in) != 1 || in[0] != (election.Withdraw{Election: election.Default}) {
+		if in := r.Take(); len(in) != 1 || in[0] != (election.Withdraw{Election: election.Default, Stopped: 3}) {
 			t.Errorf("%s: the elector gets %#v", name, in)
 		}
 	}

@@ -25,6 +25,7 @@ type race struct {
 	change *api.Change      // what watches show of the present term
 	why    election.Reason  // why this host steps down; empty: it does not
 	given  election.Reason  // the same, if the program has said it
+	idle   election.Term    // the elector was given it as one under which nothing acts any more
 
 	due election.Instant // when a rival takes over, if the race is in Registry.rivals
 }
@@ -62,7 +63,8 @@ func (r *Registry) settle(c *race) {
 	}
 }
 
-// dismiss has the elector step down, and stay a candidate with the best candidacy left.
+// dismiss has the elector step down, and stay a candidate with the best candidacy left. If nothing
+// acts any more, the elector releases the term in the same step, and no receipt follows.
 func (r *Registry) dismiss(c *race, why election.Reason) {
 	c.why = why
 	c.asked, c.priority = false, 0
@@ -70,7 +72,10 @@ func (r *Registry) dismiss(c *race, why election.Reason) {
 		c.priority = best.priority
 		c.asked = c.priority > 0
 	}
-	r.inputs = append(r.inputs, election.Withdraw{Election: c.name, Remaining: c.priority})
+	if k := c.acting; c.deed.term == 0 && (k == nil || k.host || k.hasStopped) {
+		c.idle = c.term
+	}
+	r.inputs = append(r.inputs, election.Withdraw{Election: c.name, Remaining: c.priority, Stopped: c.idle})
 }
 
 // Lead records that the host leads the election until that instant, unless the lease is

@@ -193,9 +193,9 @@ func TestAnElectionWonForNobodyIsGivenBack(t *testing.T) {
 	r.End(k.ID())
 	wantInputs(t, r, election.Withdraw{Election: pay})
 	r.Lead(0, pay, 1, 1000, nil) // it was won at that moment
-	wantInputs(t, r, election.Withdraw{Election: pay})
+	wantInputs(t, r, election.Withdraw{Election: pay, Stopped: 1})
 	withdrawn(r, 1, 1000, election.ReasonWithdrawn)
-	wantInputs(t, r, stopped(1))
+	wantInputs(t, r)
 	if len(r.races) != 0 {
 		t.Error("the race stays")
 	}
@@ -260,7 +260,7 @@ func TestPriorityZeroNeverLeads(t *testing.T) {
 	k := stand(t, r, 0)
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 0})
 	r.Lead(0, pay, 1, 1000, nil)
-	wantInputs(t, r, election.Withdraw{Election: pay})
+	wantInputs(t, r, election.Withdraw{Election: pay, Stopped: 1})
 	wantLines(t, k, "candidate")
 }
 

@@ -176,12 +176,12 @@ func TestAProgramThatDoesNotResumeIsDoneByItsDeadline(t *testing.T) {
 	r.Advance(999)
 	wantInputs(t, r)
 	r.Advance(1000)
-	wantInputs(t, r, election.Withdraw{Election: pay, Remaining: 100})
+	wantInputs(t, r, election.Withdraw{Election: pay, Remaining: 100, Stopped: 4})
 	if last := (*recorded)[len(*recorded)-1]; last.Stopped != 4 {
 		t.Errorf("on record is %+v", last)
 	}
 	withdrawn(r, 4, 2000, election.ReasonWithdrawn)
-	wantInputs(t, r, stopped(4)) // nobody acts
+	wantInputs(t, r)
 	r.Lead(1100, pay, 5, 2100, nil)
 	wantLines(t, other, "candidate, elected 5 until 2100")
 	if s := r.Stats(); s.Released["deadline"] != 1 || s.Candidacies != 1 {
@@ -193,9 +193,9 @@ func TestAProgramThatDiedWithTheAgentIsFollowedAtOnce(t *testing.T) {
 	r, _ := next(theActor())
 	r.Take()
 	r.Dead("k1")
-	wantInputs(t, r, election.Withdraw{Election: pay})
+	wantInputs(t, r, election.Withdraw{Election: pay, Stopped: 4})
 	withdrawn(r, 4, 1000, election.ReasonWithdrawn)
-	wantInputs(t, r, stopped(4))
+	wantInputs(t, r)
 	if len(r.byID)+len(r.races)+len(r.waits) != 0 || r.WakeAt() != election.Never {
 		t.Error("something is left behind")
 	}
@@ -207,9 +207,9 @@ func TestAReceiptFromAProgramThatDoesNotResumeCounts(t *testing.T) {
 	if err := r.Receipt("k1", pay, 4, "", func(uid uint32) bool { return uid == 7 }); err != nil {
 		t.Fatal(err)
 	}
-	wantInputs(t, r, election.Withdraw{Election: pay})
+	wantInputs(t, r, election.Withdraw{Election: pay, Stopped: 4})
 	withdrawn(r, 4, 1000, election.ReasonWithdrawn)
-	wantInputs(t, r, stopped(4))
+	wantInputs(t, r)
 }
 
 // It was sent the term, and has stopped under it: nobody may be sent it again (K4d).
@@ -217,16 +217,14 @@ func TestATermWithAReceiptIsGivenBackByTheNextLife(t *testing.T) {
 	p := theActor()
 	p.Stopped = 4
 	r, _ := next(p)
-	wantInputs(t, r, election.Withdraw{Election: pay})
+	wantInputs(t, r, election.Withdraw{Election: pay, Stopped: 4})
 	_, err := r.Resume(0, back())
 	refusal(t, err, api.CodeNotFound)
 	k := stand(t, r)
 	r.Lead(0, pay, 4, 1000, nil)
 	wantLines(t, k, "candidate")
 	withdrawn(r, 4, 1000, election.ReasonWithdrawn)
-	if inputs := r.Take(); !slices.Contains(inputs, election.Input(stopped(4))) {
-		t.Errorf("the elector received %v", inputs)
-	}
+	wantInputs(t, r, election.Campaign{Election: pay, Priority: 100})
 }
 
 // The former life stepped down, and the program may not know.
@@ -281,7 +279,7 @@ func TestTheHostItselfGoesOn(t *testing.T) {
 			Authority: election.Authority{Election: election.Default, Highest: 4, Term: 4, Until: 1000, Priority: 100}}}})
 		want := election.Input(election.Campaign{Election: election.Default, Priority: 100})
 		if p.Stopped == 4 {
-			want = election.Withdraw{Election: election.Default, Remaining: 100}
+			want = election.Withdraw{Election: election.Default, Remaining: 100, Stopped: 4}
 		}
 		if got := r.Take(); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: the elector received %v, want %v", name, got, want)
@@ -293,7 +291,7 @@ func TestTheHostItselfGoesOn(t *testing.T) {
 func TestTheHostGoesOnWithAnotherPriority(t *testing.T) {
 	for priority, want := range map[int][]election.Input{
 		150: {election.Campaign{Election: election.Default, Priority: 100}, election.Campaign{Election: election.Default, Priority: 150}},
-		0:   {election.Withdraw{Election: election.Default, Remaining: 0}},
+		0:   {election.Withdraw{Election: election.Default, Remaining: 0, Stopped: 4}},
 	} {
 		r := New(Config{Priority: priority, Host: true, Past: []Past{{
 			Authority: election.Authority{Election: election.Default, Highest: 4, Term: 4, Until: 1000, Priority: 100}}}})
@@ -336,7 +334,7 @@ func TestWhatIsRecordedOfAProgramsConnections(t *testing.T) {
 // A leader without a quorum has no lease, and others lead as soon as its agent is gone.
 func TestWithoutAQuorumNobodyIsWaitedFor(t *testing.T) {
 	r, _ := next(theActor(), func(p *Past) { p.Until = election.Never })
-	wantInputs(t, r, election.Withdraw{Election: pay})
+	wantInputs(t, r, election.Withdraw{Election: pay, Stopped: 4})
 	if programs, _ := r.Absent(); len(programs) != 0 {
 		t.Error("a program is waited for")
 	}

@@ -19,6 +19,7 @@ type wait struct {
 	change   *api.Change // what watches show of the end
 	beside   bool        // the companion has not stopped yet
 	by       *Candidacy  // the candidacy whose program has not stopped yet; nil: none acts, or it has
+	idle     bool        // the elector needs no receipt
 	over     bool        // the elector has the receipt
 }
 
@@ -29,7 +30,7 @@ func (r *Registry) Withdraw(w election.Withdrawal, change *api.Change) {
 	r.waits = append(r.waits, wt)
 	c := r.races[w.Election]
 	if c != nil && c.why != "" {
-		wt.why = c.why
+		wt.why, wt.idle = c.why, c.idle == w.Term
 	}
 	if c != nil && c.deed.term != 0 {
 		c.deed.wait, wt.beside = wt, true
@@ -46,7 +47,7 @@ func (r *Registry) Withdraw(w election.Withdrawal, change *api.Change) {
 // revoke notifies the program that acts of the end of the leadership.
 func (r *Registry) revoke(c *race, wt *wait) {
 	k := c.acting
-	c.term, c.acting, c.until, c.lease, c.why, c.given, c.change = 0, nil, 0, 0, "", "", nil
+	c.term, c.acting, c.until, c.lease, c.why, c.given, c.idle, c.change = 0, nil, 0, 0, "", "", 0, nil
 	r.led--
 	delete(r.rivals, c)
 	if k != nil && !k.host {
@@ -71,8 +72,9 @@ func (r *Registry) conclude(w *wait) {
 	if w.beside || w.by != nil || w.over {
 		return
 	}
-	w.over = true
-	r.inputs = append(r.inputs, election.Stopped{Election: w.election, Term: w.term})
+	if w.over = true; !w.idle {
+		r.inputs = append(r.inputs, election.Stopped{Election: w.election, Term: w.term})
+	}
 	r.waits = slices.DeleteFunc(r.waits, func(o *wait) bool { return o == w })
 }
 

@@ -93,9 +93,9 @@ func TestAReceiptUnaskedEndsTheTermAndTheCandidacy(t *testing.T) {
 	if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil {
 		t.Fatal(err)
 	}
-	wantInputs(t, r, election.Withdraw{Election: pay})
+	wantInputs(t, r, election.Withdraw{Election: pay, Stopped: 1})
 	withdrawn(r, 1, 1000, election.ReasonWithdrawn)
-	wantInputs(t, r, stopped(1))
+	wantInputs(t, r) // the elector has released the term
 	wantLines(t, k, "candidate, elected 1 until 1000, revoked 1 until 1000 (the program has stopped), end")
 	r.End(k.ID())
 	wantInputs(t, r)
