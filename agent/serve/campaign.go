@@ -44,32 +44,6 @@ type Campaigns interface {
 	Campaigns() []api.Campaign
 }
 
-type (
-	linkKey  struct{}
-	placeKey struct{}
-)
-
-// link is the connection on which a request came.
-type link struct {
-	conn     *net.UnixConn
-	accepted election.Instant
-}
-
-// withLink records a new connection and its peer.
-func (s *Server) withLink(ctx context.Context, c net.Conn) context.Context {
-	ctx = withPeer(ctx, c)
-	k, ok := c.(*placed)
-	if !ok {
-		return ctx
-	}
-	ctx = context.WithValue(ctx, placeKey{}, k)
-	conn, ok := k.Conn.(*net.UnixConn)
-	if !ok {
-		return ctx
-	}
-	return context.WithValue(ctx, linkKey{}, link{conn, s.Clock()})
-}
-
 // candidacies are the connections of programs and companions.
 type candidacies struct {
 	*Config
@@ -96,37 +70,38 @@ func (h *candidacies) campaign(c *call[api.CampaignRequest]) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, h.carry(c.w, c.Request, func(t *stream, on link) (err error) {
+	return nil, h.carry(c.w, c.Request, func(t *stream) (err error) {
 		if c.body.Proof == nil || *c.body.Proof { // before it is a candidate: it has just asked, so it lives
-			h.attend(t, on)
+			h.attend(t)
 		}
 		t.k, err = h.Campaigns.Stand(actors.Request{
 			Election: name, Priority: c.body.Priority, MaxPriority: ceiling, Meta: c.body.Meta, UID: p.UID, Own: h.own(p.UID), PID: p.PID,
-			Program: proof.Identify(on.conn, int64(on.accepted), t.process != nil),
+			Program: proof.Identify(t.unix, int64(t.accepted), t.process != nil),
 		})
 		return err
 	})
 }
 
 // carry makes the connection a candidacy's; begin sets that candidacy.
-func (h *candidacies) carry(w http.ResponseWriter, r *http.Request, begin func(*stream, link) error) error {
+func (h *candidacies) carry(w http.ResponseWriter, r *http.Request, begin func(*stream) error) error {
 	if p, _ := caller(r); h.otherTime(p.PID) {
 		return badRequest("this program is in another time namespace than the agent: " +
 			"it would compare deadlines with a different clock; run it in the host's time namespace, or run an agent in its own")
 	}
-	link, _ := r.Context().Value(linkKey{}).(link)
-	if !h.streams.begin(link.conn) {
+	place := placeOf(r)
+	conn, ok := place.Conn.(*net.UnixConn)
+	if !ok || !h.streams.begin(conn) {
 		return errors.New("the agent stops")
 	}
-	defer h.streams.done(link.conn)
+	defer h.streams.done(conn)
 	w.Header().Set("Connection", "close") // a refused program leaves its place to others
-	t := &stream{of: h, unix: link.conn}
+	t := &stream{of: h, unix: conn, accepted: place.accepted}
 	defer func() {
 		if t.process != nil {
 			t.process.Close()
 		}
 	}()
-	if err := begin(t, link); err != nil {
+	if err := begin(t); err != nil {
 		return err
 	}
 	return t.run(w)
@@ -134,9 +109,9 @@ func (h *candidacies) carry(w http.ResponseWriter, r *http.Request, begin func(*
 
 // attend watches for the end of the process that connected. The other sockets must be closed
 // by then too, or that end proves nothing.
-func (h *candidacies) attend(t *stream, on link, sockets ...uint64) {
+func (h *candidacies) attend(t *stream, sockets ...uint64) {
 	var err error
-	if t.process, err = proof.Of(on.conn, int64(on.accepted), sockets...); err != nil { // then its end proves nothing
+	if t.process, err = proof.Of(t.unix, int64(t.accepted), sockets...); err != nil { // then its end proves nothing
 		h.unproven.Do(func() {
 			h.Logger.Info("this host can't prove that a program has ended: its successor waits for its receipt, or for the end of the lease; not logged again", "err", err)
 		})
@@ -149,10 +124,10 @@ func (h *candidacies) resume(c *call[api.ResumeRequest]) (any, error) {
 		return nil, err
 	}
 	p, _ := caller(c.Request)
-	return nil, h.carry(c.w, c.Request, func(t *stream, on link) (err error) {
+	return nil, h.carry(c.w, c.Request, func(t *stream) (err error) {
 		t.k, err = h.Campaigns.Resume(actors.Resumption{
 			ID: c.PathValue("id"), Term: election.Term(c.body.Term), Meta: c.body.Meta, UID: p.UID, Own: h.own(p.UID),
-			Program: proof.Identify(on.conn, int64(on.accepted), true), Held: proof.Held,
+			Program: proof.Identify(t.unix, int64(t.accepted), true), Held: proof.Held,
 			May: func(name election.Name) error { return h.Access.May(p.Who, access.Campaign, string(name)) },
 			Ceiling: func(name election.Name) *int {
 				highest, _ := h.ceiling(p, name, nil)
@@ -163,7 +138,7 @@ func (h *candidacies) resume(c *call[api.ResumeRequest]) (any, error) {
 			return err
 		}
 		if sockets, provable := t.k.Sockets(); provable {
-			h.attend(t, on, sockets...)
+			h.attend(t, sockets...)
 		}
 		return nil
 	})

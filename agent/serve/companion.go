@@ -32,9 +32,9 @@ func (h *candidacies) join(q *call[api.CampaignRequest]) (any, error) {
 		return nil, refusal(api.CodeForbidden, fmt.Sprintf(
 			"user %s may not be a companion: only root, the agent's user and that of `act-user` in the agent's configuration may", access.UserName(p.UID)))
 	}
-	return nil, h.carry(q.w, q.Request, func(t *stream, on link) (err error) {
+	return nil, h.carry(q.w, q.Request, func(t *stream) (err error) {
 		t.k, err = h.Campaigns.Stand(actors.Request{Meta: q.body.Meta, UID: p.UID, Own: true, PID: p.PID,
-			Program: proof.Identify(on.conn, int64(on.accepted), false), Companion: c})
+			Program: proof.Identify(t.unix, int64(t.accepted), false), Companion: c})
 		return err
 	})
 }

@@ -10,20 +10,29 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-type peerKey struct{}
+type placeKey struct{}
 
-// withPeer records the peer of a new connection; a TCP connection has none.
-func withPeer(ctx context.Context, c net.Conn) context.Context {
-	if k, ok := c.(*placed); ok && k.vouched {
-		return context.WithValue(ctx, peerKey{}, k.peer)
+// withPlace records a new connection.
+func (s *Server) withPlace(ctx context.Context, c net.Conn) context.Context {
+	if k, ok := c.(*placed); ok {
+		k.accepted = s.Clock()
+		return context.WithValue(ctx, placeKey{}, k)
 	}
 	return ctx
 }
 
+// placeOf is the connection on which a request came; nil: another agent forwards it.
+func placeOf(r *http.Request) *placed {
+	k, _ := r.Context().Value(placeKey{}).(*placed)
+	return k
+}
+
 // caller is the process that sent a request; false if the kernel does not name it.
 func caller(r *http.Request) (socket.Peer, bool) {
-	p, ok := r.Context().Value(peerKey{}).(socket.Peer)
-	return p, ok
+	if k := placeOf(r); k != nil && k.vouched {
+		return k.peer, true
+	}
+	return socket.Peer{}, false
 }
 
 // may returns why the caller does not have the right. Some rights are granted for one election:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/serve/socket"
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/door"
 )
 
@@ -145,10 +146,11 @@ func (p *places) turn(k *placed) {
 // placed is a connection that has a place.
 type placed struct {
 	net.Conn
-	places  *places
-	origin  origin
-	peer    socket.Peer
-	vouched bool // the kernel names the peer
+	places   *places
+	origin   origin
+	peer     socket.Peer
+	vouched  bool // the kernel names the peer
+	accepted election.Instant
 
 	// Guarded by places.
 	busy   bool

@@ -173,7 +173,7 @@ func (s *Server) serve(l net.Listener, h http.Handler, idle time.Duration) *http
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idle,
 		MaxHeaderBytes:    maxHeader,
-		ConnContext:       s.withLink,
+		ConnContext:       s.withPlace,
 		ConnState:         follow,
 		BaseContext:       func(net.Listener) context.Context { return s.ctx },
 		ErrorLog:          log.New(debugWriter{s.Logger}, "", 0),
@@ -241,7 +241,7 @@ func bounded(next http.Handler) http.Handler {
 			nothingThere(w, r)
 			return
 		}
-		if k, ok := r.Context().Value(placeKey{}).(*placed); ok {
+		if k := placeOf(r); k != nil {
 			k.turn(true)
 		}
 		next.ServeHTTP(w, r)

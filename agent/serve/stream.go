@@ -30,16 +30,17 @@ const (
 
 // stream is the connection that is a candidacy.
 type stream struct {
-	of      *candidacies
-	k       *actors.Candidacy
-	conn    net.Conn
-	unix    *net.UnixConn  // below conn
-	process *proof.Process // the process that connected; nil: its end can't be proven
-	begun   bool           // the head of the answer is written
-	cut     bool           // the last line was written only in part
-	unread  time.Time      // since when some lines are unread; zero: all were read
-	looked  time.Time      // when that was last checked
-	out     bytes.Buffer   // what is being written
+	of       *candidacies
+	k        *actors.Candidacy
+	conn     net.Conn
+	unix     *net.UnixConn // below conn
+	accepted election.Instant
+	process  *proof.Process // the process that connected; nil: its end can't be proven
+	begun    bool           // the head of the answer is written
+	cut      bool           // the last line was written only in part
+	unread   time.Time      // since when some lines are unread; zero: all were read
+	looked   time.Time      // when that was last checked
+	out      bytes.Buffer   // what is being written
 }
 
 type end uint8 // why a stream ends

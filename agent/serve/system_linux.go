@@ -1,8 +1,11 @@
 package serve
 
 import (
+	"net"
 	"os"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
 // otherTime reports whether a process is known to be in another time namespace. Its CLOCK_BOOTTIME
@@ -14,4 +17,17 @@ func otherTime(pid int32) bool {
 	}
 	theirs, err := os.Readlink("/proc/" + strconv.Itoa(int(pid)) + "/ns/time")
 	return err == nil && theirs != own
+}
+
+// unread reports whether the other side has not read yet all that was written to it.
+func unread(conn *net.UnixConn) bool {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	waiting := 0
+	if err := raw.Control(func(fd uintptr) { waiting, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); err != nil {
+		return false
+	}
+	return err == nil && waiting > 0
 }
