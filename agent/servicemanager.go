@@ -22,7 +22,7 @@ func (a *agent) tellStatus(ctx context.Context) {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return
 	}
-	follower, err := a.loop.Hub.Await(string(election.Default))
+	follower, err := a.loop.Hub.Follow(string(election.Default), 0, false)
 	if err != nil {
 		return
 	}

@@ -63,26 +63,25 @@ func (p *Policy) replaced(right Right, election string) string {
 		return fmt.Sprintf("; with access.elections only what it gives applies, in every election, so give group %s there what it is to keep (%q is every other election)",
 			groupName(p.owner.GID), Rest)
 	}
-	rest := p.elections[Rest].campaign
-	if right == HandOver {
-		rest = p.elections[Rest].handOver
-	}
-	if entry, ok := p.elections[election]; ok && slices.Contains(entry.said, right) || rest.empty() {
+	if slices.Contains(p.elections[election].said, right) || p.elections[Rest].who(right).empty() {
 		return ""
 	}
 	return fmt.Sprintf("; in %s that list replaces the one of %q, so repeat there who is to keep the right", election, Rest)
 }
 
 func (p *Policy) may(w Who, right Right, election string) bool {
-	switch {
-	case p.Own(w.UID), p.in(w, p.admin):
-		return true
-	case right == Campaign:
-		return p.in(w, p.of(election).campaign)
-	case right == HandOver:
-		return p.in(w, p.of(election).handOver)
+	return p.Own(w.UID) || p.in(w, p.admin) || p.in(w, p.of(election).who(right))
+}
+
+// who has the right; nobody has Admin by the rules of an election.
+func (r rules) who(right Right) ids {
+	switch right {
+	case Campaign:
+		return r.campaign
+	case HandOver:
+		return r.handOver
 	}
-	return false
+	return ids{}
 }
 
 // MaxPriority returns the highest priority that the process may have in the election, and
@@ -151,15 +150,8 @@ func (p *Policy) holders(right Right, election string) string {
 	if p.owner.UID != 0 {
 		names = append(names, "the agent's user "+UserName(p.owner.UID))
 	}
-	lists := []ids{p.admin}
-	switch right {
-	case Campaign:
-		lists = append(lists, p.of(election).campaign)
-	case HandOver:
-		lists = append(lists, p.of(election).handOver)
-	}
 	const most = 16 // the rest is in the configuration
-	for _, l := range lists {
+	for _, l := range []ids{p.admin, p.of(election).who(right)} {
 		for _, u := range l.users {
 			names = append(names, "user "+UserName(u))
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/door"
 )
 
 const (
@@ -33,12 +34,11 @@ const Busy = 503
 type Desk struct {
 	send  func(to election.PeerID, m election.Message) bool
 	serve func(ctx context.Context, from election.PeerID, c election.Call) election.CallAnswer
+	calls *door.Places[election.PeerID]
 
 	mu      sync.Mutex
 	last    uint64
 	waiting map[uint64]waiter
-	serving map[election.PeerID]int
-	all     int
 }
 
 type waiter struct {
@@ -51,7 +51,7 @@ type waiter struct {
 func New(send func(election.PeerID, election.Message) bool,
 	serve func(context.Context, election.PeerID, election.Call) election.CallAnswer,
 ) *Desk {
-	return &Desk{send: send, serve: serve, waiting: map[uint64]waiter{}, serving: map[election.PeerID]int{}}
+	return &Desk{send: send, serve: serve, calls: door.NewPlaces[election.PeerID](overall, 0), waiting: map[uint64]waiter{}}
 }
 
 // Call makes a call at another agent and waits for the answer. The call's ID is chosen here.
@@ -83,12 +83,12 @@ func (d *Desk) Call(ctx context.Context, to election.PeerID, c election.Call) (e
 func (d *Desk) Received(from election.PeerID, m election.Message) bool {
 	switch m := m.(type) {
 	case election.Call:
-		if !d.begin(from) {
+		if d.calls.Enter(from, 1, perAgent, false) != nil {
 			d.send(from, election.CallAnswer{ID: m.ID, Status: Busy})
 			return true
 		}
 		go func() {
-			defer d.end(from)
+			defer d.calls.Leave(from, 1)
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			a := d.serve(ctx, from, m)
@@ -106,24 +106,4 @@ func (d *Desk) Received(from election.PeerID, m election.Message) bool {
 		return true
 	}
 	return false
-}
-
-func (d *Desk) begin(from election.PeerID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.serving[from] >= perAgent || d.all >= overall {
-		return false
-	}
-	d.serving[from]++
-	d.all++
-	return true
-}
-
-func (d *Desk) end(from election.PeerID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.all--
-	if d.serving[from]--; d.serving[from] == 0 {
-		delete(d.serving, from)
-	}
 }

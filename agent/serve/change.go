@@ -78,7 +78,7 @@ func (s *Server) handOver(r *http.Request, name election.Name,
 	}
 	ctx, cancel := s.outcomeTime(r)
 	defer cancel()
-	follower, err := s.Hub.Await(string(name))
+	follower, err := s.Hub.Follow(string(name), 0, false)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func (s *Server) leading() []lead {
 		if h, ok := c.LeaderAt(s.Clock()); !ok || h != s.Self {
 			continue
 		}
-		if f, err := s.Hub.Await(string(c.Election)); err == nil {
+		if f, err := s.Hub.Follow(string(c.Election), 0, false); err == nil {
 			led = append(led, lead{c.Election, c.Term, f})
 		}
 	}

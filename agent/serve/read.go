@@ -149,7 +149,7 @@ func (s *Server) awaitTerm(ctx context.Context, name election.Name, term electio
 	if _, named := c.LeaderAt(s.Clock()); term == 0 || named && c.Term >= term {
 		return nil
 	}
-	follower, err := s.Hub.Await(string(name))
+	follower, err := s.Hub.Follow(string(name), 0, false)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -36,9 +35,6 @@ func (h watching) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.watches.Leave(p.UID, 1)
 	follower, err := h.Hub.Follow(string(name), after, after > 0)
-	if errors.Is(err, watch.ErrFull) {
-		err = refusal(api.CodeBusy, err.Error())
-	}
 	if err != nil {
 		refuse(w, err)
 		return

@@ -2,8 +2,8 @@
 //
 // It guarantees that a follower gets the changes of its election in order, each once, or
 // learns how many it missed. Publishing never waits for a follower. A change is encoded
-// once, however many follow. The followers, the changes that wait for them, and the changes
-// kept for followers that return are all bounded.
+// once, however many follow. The changes that wait for a follower, and those kept for followers
+// that return, are bounded; its caller bounds how many follow.
 //
 // It keeps no changes beyond this process. Indexes start at the time of the process's start.
 // So indexes of an earlier process run are recognised, as long as the wall clock did not go back
@@ -20,17 +20,12 @@ import (
 )
 
 const (
-	maxKept      = 1024 // changes, over all elections
-	maxWaiting   = 128  // changes, per follower
-	maxFollowers = 1024
+	maxKept    = 1024 // changes, over all elections
+	maxWaiting = 128  // changes, per follower
 )
 
-var (
-	// ErrFull refuses a follower: there are maxFollowers already.
-	ErrFull = errors.New("follow changes: too many followers")
-	// ErrClosed refuses a follower: the agent stops.
-	ErrClosed = errors.New("follow changes: the agent stops")
-)
+// ErrClosed refuses a follower: the agent stops.
+var ErrClosed = errors.New("follow changes: the agent stops")
 
 // Change is a change that was published. It is never altered, since all followers share it.
 type Change struct {
@@ -61,7 +56,6 @@ type Hub struct {
 	goesOn    uint64                            // lower indexes are of the run before, and nothing is lost since; 0: none are
 	kept      []*Change                         // oldest first
 	followers map[string]map[*Follower]struct{} // by election
-	count     int                               // of followers, without those of Await
 	closed    bool
 }
 
@@ -121,30 +115,6 @@ func (h *Hub) forget(c *Change) {
 func (h *Hub) Follow(election string, after uint64, resume bool) (*Follower, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.count >= maxFollowers && !h.closed {
-		return nil, ErrFull
-	}
-	f, err := h.add(election)
-	if err != nil {
-		return nil, err
-	}
-	f.counted = true
-	h.count++
-	if resume {
-		h.replay(f, after)
-	}
-	return f, nil
-}
-
-// Await follows what comes from now on, for a command that waits for its outcome. It is never
-// refused for lack of a place: commands are few and short.
-func (h *Hub) Await(election string) (*Follower, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.add(election)
-}
-
-func (h *Hub) add(election string) (*Follower, error) {
 	if h.closed {
 		return nil, ErrClosed
 	}
@@ -153,6 +123,9 @@ func (h *Hub) add(election string) (*Follower, error) {
 		h.followers[election] = map[*Follower]struct{}{}
 	}
 	h.followers[election][f] = struct{}{}
+	if resume {
+		h.replay(f, after)
+	}
 	return f, nil
 }
 
@@ -192,7 +165,6 @@ func (h *Hub) Close() {
 type Follower struct {
 	hub      *Hub
 	election string
-	counted  bool          // has one of the bounded places
 	ready    chan struct{} // closed when the hub is
 
 	// Guarded by the hub.
@@ -243,15 +215,8 @@ func (f *Follower) Take() (changes []*Change, missed, index uint64) {
 func (f *Follower) Close() {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
-	followers := f.hub.followers[f.election]
-	if _, follows := followers[f]; !follows {
-		return
-	}
-	delete(followers, f)
-	if f.counted {
-		f.hub.count--
-	}
-	if len(followers) == 0 {
+	delete(f.hub.followers[f.election], f)
+	if len(f.hub.followers[f.election]) == 0 {
 		delete(f.hub.followers, f.election)
 	}
 }

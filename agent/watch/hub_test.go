@@ -107,41 +107,9 @@ func TestALaggardIsToldHowMuchItMissed(t *testing.T) {
 	}
 }
 
-// 1,024 watches of one reader kept everybody from resigning.
-func TestACommandFindsItsPlaceHoweverManyFollow(t *testing.T) {
+func TestFollowersEnd(t *testing.T) {
 	h := watch.NewHub(0)
-	for {
-		if _, err := h.Follow("default", 0, false); errors.Is(err, watch.ErrFull) {
-			break
-		}
-	}
-	f, err := h.Await("default")
-	if err != nil {
-		t.Fatal(err)
-	}
-	publish(h, "default", 1)
-	if changes, _, _ := f.Take(); len(changes) != 1 {
-		t.Errorf("it heard of %d changes, want 1", len(changes))
-	}
-	f.Close()
-	if _, err := h.Follow("default", 0, false); !errors.Is(err, watch.ErrFull) {
-		t.Errorf("its end made a place for a follower: %v", err)
-	}
-}
-
-func TestFollowersAreBoundedAndEnd(t *testing.T) {
-	h := watch.NewHub(0)
-	var all []*watch.Follower
-	for {
-		f, err := h.Follow("default", 0, false)
-		if errors.Is(err, watch.ErrFull) {
-			break
-		}
-		if all = append(all, f); len(all) > 10_000 {
-			t.Fatal("no bound")
-		}
-	}
-	all[0].Close()
+	follow(t, h, 0, false).Close()
 	f := follow(t, h, 0, false)
 	h.Close()
 	h.Close()
