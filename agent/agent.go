@@ -44,7 +44,7 @@ import (
 )
 
 // Version is the version of this build. A release sets it (make dist).
-var Version = "0.3.0"
+var Version = "0.4.0"
 
 // ErrRestart is what Run returns when it was asked to restart. The agent still leads what it
 // led, and the caller ends the process at once: its next life goes on from the record.
