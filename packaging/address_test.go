@@ -29,7 +29,7 @@ const address = "10.0.0.100"
 func TestTheAddressOfAKilledKeeper(t *testing.T) {
 	s := newSite(t)
 	n := s.neighbour(t)
-	s.agents(t, "on-change: /usr/local/libexec/doyen/virtual-ip\n", `cd /usr/share/doc/doyen/examples/virtual-ip
+	s.agents(t, file(t, ".deb"), "on-change: /usr/local/libexec/doyen/virtual-ip\n", `cd /usr/share/doc/doyen/examples/virtual-ip
 		install -D -t /usr/local/libexec/doyen virtual-ip
 		install -D -m 0644 -t /etc/systemd/system/doyen.service.d doyen.service.d/virtual-ip.conf
 		sed -i s/eth0/host0/ /etc/systemd/system/doyen.service.d/virtual-ip.conf`)

@@ -202,12 +202,13 @@ func (h *host) must(t *testing.T, commands, want string) string {
 	return out
 }
 
-// agents installs the package on all hosts, has each run more commands, and starts agents whose
+// agents installs a package on all hosts, has each run more commands, and starts agents whose
 // configuration has these lines, too.
-func (s *site) agents(t *testing.T, lines, commands string) {
+func (s *site) agents(t *testing.T, deb, lines, commands string) {
 	t.Helper()
 	for _, h := range s.hosts {
-		h.must(t, "dpkg -i ./doyen_*.deb", "Setting up doyen")
+		run(t, "cp", deb, h.root+"/root/first.deb")
+		h.must(t, "dpkg -i first.deb", "Setting up doyen")
 	}
 	s.hosts[0].must(t, "doyen keygen --out /etc/doyen/keys/cluster", "")
 	copyTheKey(t, s)
@@ -231,11 +232,16 @@ func (s *site) up() []*host {
 // leader waits until an agent knows who leads, and says who, and in which term.
 func (s *site) leader(t *testing.T) (*host, int) {
 	t.Helper()
+	return s.leaderOf(t, "default")
+}
+
+func (s *site) leaderOf(t *testing.T, election string) (*host, int) {
+	t.Helper()
 	var answer struct {
 		Leader struct{ Name string }
 		Term   int
 	}
-	if err := json.Unmarshal([]byte(s.up()[0].await(t, "doyen leader -o json", `"leader":\{`)), &answer); err != nil {
+	if err := json.Unmarshal([]byte(s.up()[0].await(t, "doyen leader -o json "+election, `"leader":\{`)), &answer); err != nil {
 		t.Fatal(err)
 	}
 	return s.hosts[slices.IndexFunc(s.hosts, func(h *host) bool { return h.name == answer.Leader.Name })], answer.Term

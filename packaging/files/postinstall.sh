@@ -27,4 +27,15 @@ if [ -d /run/systemd/system ]; then
 	if systemctl --quiet is-active doyen.service && ! doyen restart; then
 		echo 'doyen: the agent runs on with the former program; see why above, then run: doyen restart' >&2
 	fi
+	# But where hooks and checks don't run: a keeper of 0.3.0 can't start them.
+	tries=0
+	while doyen status 2>/dev/null | grep -q act_missing; do
+		tries=$((tries + 1))
+		if [ $tries = 10 ]; then
+			echo 'doyen: the service restarts: its keeper is of a version that runs no hooks and checks' >&2
+			systemctl restart doyen.service
+			break
+		fi
+		sleep 0.2
+	done
 fi

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// former returns the package of the release before.
+func former(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../testbed/hosts/release.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit := regexp.MustCompile(`formerCommit = "(.*)"`).FindSubmatch(text)
+	source := t.TempDir()
+	run(t, "git", "clone", "--quiet", "--shared", "--no-checkout", "..", source)
+	if out, err := exec.Command("git", "-C", source, "checkout", "--quiet", string(commit[1])).CombinedOutput(); err != nil {
+		t.Skipf("the history here does not have the release before: %v\n%s", err, out)
+	}
+	pack := exec.CommandContext(t.Context(), "go", "run", ".", "-out", source+"/dist", "-only", "linux/"+runtime.GOARCH)
+	pack.Dir = source + "/packaging"
+	if out, err := pack.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	found, err := filepath.Glob(source + "/dist/*.deb")
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	return found[0]
+}
+
+// Three hosts of the release before, with hooks and checks, install this package, one after the
+// other, as the keepers of that release can't start doyen act. No election is without a leader for
+// longer than a lease, and in each term the hook runs with leading on one host.
+func TestAnUpgradeFromTheReleaseBefore(t *testing.T) {
+	before := former(t)
+	s := newSite(t)
+	s.agents(t, before, `on-change: /usr/local/libexec/doyen/hook
+check: {command: "ls /etc/healthy", every: 500ms}
+elections:
+  payments: {on-change: /usr/local/libexec/doyen/hook, check: {command: "ls /etc/healthy", every: 500ms}}
+`, `touch /etc/healthy
+install -D /dev/stdin /usr/local/libexec/doyen/hook <<'END'
+#!/bin/sh
+echo "$DOYEN_ELECTION $DOYEN_EVENT $DOYEN_TERM" >>/var/lib/doyen/runs
+END
+`)
+	for _, h := range s.hosts {
+		h.must(t, "systemd-run --quiet --unit=payments doyen run payments -- sleep infinity", "")
+	}
+	const all = `(?m)^default .* [abc],[abc],[abc]\n(?s:.*)^payments .* [abc],[abc],[abc]$`
+	for _, h := range s.hosts {
+		h.await(t, "doyen status", all)
+	}
+	begun := time.Now()
+	for _, h := range s.hosts {
+		out := h.must(t, "dpkg -i ./doyen_*.deb", "the service restarts: its keeper")
+		h.await(t, "doyen status", "version "+made.version)
+		t.Logf("after %.1f s, on %s:\n%s%s", time.Since(begun).Seconds(), h.name, out, h.await(t, "doyen status", all))
+		h.must(t, "! doyen status | grep act_missing", "")
+	}
+	led := map[string]string{}
+	for _, h := range s.hosts {
+		worst := vacant(t, h, begun)
+		t.Logf("on %s no leader was known for %s", h.name, worst)
+		if worst > 1200*time.Millisecond {
+			t.Errorf("on %s no leader was known for %s: %s", h.name, worst, h.must(t, "doyen history", ""))
+		}
+		runs := h.must(t, "cat /var/lib/doyen/runs", "")
+		for line := range strings.Lines(runs) {
+			if by := led[line]; strings.Contains(line, " leading ") && by != "" && by != h.name {
+				t.Errorf("the hook ran on %s and on %s with %s", by, h.name, line)
+			}
+			led[line] = h.name
+		}
+	}
+	for _, name := range []string{"default", "payments"} {
+		h, term := s.leaderOf(t, name)
+		h.must(t, "cat /var/lib/doyen/runs", fmt.Sprintf(`(?m)^%s leading %d$`, name, term))
+	}
+}
+
+// vacant returns for how long at most a host has known no leader of an election, since then.
+func vacant(t *testing.T, h *host, since time.Time) time.Duration {
+	t.Helper()
+	var answer struct {
+		History []struct {
+			Time     time.Time
+			VacantMS int64 `json:"vacant_ms"`
+		}
+	}
+	if err := json.Unmarshal([]byte(h.must(t, "doyen history -o json", "")), &answer); err != nil {
+		t.Fatal(err)
+	}
+	worst, seen := int64(0), 0
+	for _, change := range answer.History {
+		if change.Time.After(since) {
+			worst, seen = max(worst, change.VacantMS), seen+1
+		}
+	}
+	if seen == 0 {
+		t.Errorf("%s has no history of the upgrade", h.name)
+	}
+	return time.Duration(worst) * time.Millisecond
+}
