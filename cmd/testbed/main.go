@@ -28,7 +28,7 @@ const (
 )
 
 func main() {
-	// The agents and programs of the testbed are this executable, run again.
+	// The programs of the testbed are this executable, run again.
 	if code, served := actor.Serve(os.Args, os.Stdout, os.Stderr); served {
 		os.Exit(code)
 	}

@@ -2,21 +2,10 @@ package main
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/doyen-election/doyen/testbed/hosts"
 )
-
-// TestMain lets this very binary be the agents.
-func TestMain(m *testing.M) {
-	if code, served := hosts.ServeAgent(os.Args, os.Stderr); served {
-		os.Exit(code)
-	}
-	os.Exit(m.Run())
-}
 
 func testbed(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -49,7 +50,13 @@ func runSoak(c *cli.Context) error {
 	if o.Keep == "" {
 		o.Keep = filepath.Join(os.TempDir(), fmt.Sprintf("doyen-soak-%d", o.Seed))
 	}
+	binary, clean, err := productBinary(c)
+	if err != nil {
+		return err
+	}
+	o.Hosts.Program = binary
 	result, err := soak.Run(c.Context, o)
+	err = errors.Join(err, clean())
 	fmt.Fprint(c.App.Writer, result.Summary())
 	if showErr := draw(c, report.Page{Title: "Soak", Facts: result.Facts(), Recording: result.Recording}); err == nil {
 		err = showErr

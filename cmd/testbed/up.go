@@ -24,7 +24,7 @@ func clusterFlags() []cli.Flag {
 
 // clusterOf is the configuration that clusterFlags ask for.
 func clusterOf(c *cli.Context, agents int) hosts.Config {
-	return hosts.Config{Agents: agents, Algorithm: c.String("algorithm"), Profile: c.String("profile"), Quorum: c.Bool("quorum"), Program: hosts.Self{}}
+	return hosts.Config{Agents: agents, Algorithm: c.String("algorithm"), Profile: c.String("profile"), Quorum: c.Bool("quorum")}
 }
 
 func upCommand(stdin *os.File) *cli.Command {

@@ -24,7 +24,6 @@ import (
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/attack"
-	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
 // word makes an executable one of the programs. It is not meant for people.
@@ -56,13 +55,10 @@ func Attack(o attack.Order) ([]string, error) {
 	return []string{word, "attack", string(order)}, nil
 }
 
-// Serve is an agent, an attack or a program of the testbed, if this process was started as one
+// Serve is an attack or a program of the testbed, if this process was started as one
 // with these args. It returns the exit code and true once that has ended. Otherwise it returns
 // false at once. The main function must call Serve before anything else.
 func Serve(args []string, stdout, stderr io.Writer) (code int, served bool) {
-	if code, served := hosts.ServeAgent(args, stderr); served {
-		return code, true
-	}
 	if len(args) < 3 || args[1] != word {
 		return 0, false
 	}

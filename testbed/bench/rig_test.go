@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -14,13 +15,26 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// TestMain lets this very binary be the agents.
+// TestMain lets this very binary be the programs, and builds the agents.
 func TestMain(m *testing.M) {
 	if code, served := actor.Serve(os.Args, os.Stdout, os.Stderr); served {
 		os.Exit(code)
 	}
-	os.Exit(m.Run())
+	dir, err := hosts.NewDir()
+	if err == nil {
+		product.Path, err = hosts.Build(context.Background(), dir.Path, hosts.Product)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	dir.Close()
+	os.Exit(code)
 }
+
+// product is what the agents run.
+var product hosts.Binary
 
 // small is a bench of three agents, which are this very binary. A lease of the local
 // profile would not always outlast what else a busy machine does.
@@ -36,7 +50,7 @@ func small(t *testing.T) *bench {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	t.Setenv("TMPDIR", dir)
 	return &bench{o: Options{Rounds: 1, Progress: t.Output()}, on: Point{3, "bully", "lan"},
-		program: hosts.Self{}, rng: rand.New(rand.NewPCG(1, 1)), idleTime: lookEvery}
+		program: product, rng: rand.New(rand.NewPCG(1, 1)), idleTime: lookEvery}
 }
 
 // samples returns what was reported of a figure.

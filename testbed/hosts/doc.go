@@ -10,8 +10,7 @@
 // with ErrUnavailable.
 //
 // No process outlives the testbed: Close ends all of them. If the testbed itself is killed,
-// the kernel kills them on Linux. Elsewhere, agents that are this executable run again notice
-// and end. Namespaces and the disks in them end with the processes. All files lie in one
+// the kernel kills them on Linux; elsewhere they go on. Namespaces and the disks in them end with the processes. All files lie in one
 // temporary directory, which Close removes. If a testbed was killed, the next one removes its
 // directory and its control groups.
 //

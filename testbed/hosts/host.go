@@ -155,10 +155,6 @@ func (h *Host) start() (election.Instant, error) {
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = log, log, h.dir, environment()
-	// The pipe closes when the testbed ends, see dieWithParent. cmd.Wait closes it too.
-	if _, err := cmd.StdinPipe(); err != nil {
-		return 0, err
-	}
 	thread, err := h.thread()
 	if err != nil {
 		return 0, err

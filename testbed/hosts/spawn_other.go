@@ -8,7 +8,7 @@ import (
 )
 
 // tie puts a process in a process group of its own, so that a terminal's Ctrl-C reaches only
-// the testbed. On this system, dieWithParent ends an agent when the testbed is gone.
+// the testbed.
 func tie(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -1,7 +1,9 @@
 package lab_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -15,13 +17,26 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// TestMain lets this very binary be the agents and the programs.
+// TestMain lets this very binary be the programs, and builds the agents.
 func TestMain(m *testing.M) {
 	if code, served := actor.Serve(os.Args, os.Stdout, os.Stderr); served {
 		os.Exit(code)
 	}
-	os.Exit(m.Run())
+	dir, err := hosts.NewDir()
+	if err == nil {
+		product.Path, err = hosts.Build(context.Background(), dir.Path, hosts.Product)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	dir.Close()
+	os.Exit(code)
 }
+
+// product is what the agents run.
+var product hosts.Binary
 
 const patience = 30 * time.Second
 
@@ -37,7 +52,7 @@ func open(t *testing.T, agents int) (*lab.Lab, *hosts.Host) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	t.Setenv("TMPDIR", dir)
-	c := hosts.Config{Agents: agents, Algorithm: "bully", Profile: "lan", Quorum: true, Program: hosts.Self{}}
+	c := hosts.Config{Agents: agents, Algorithm: "bully", Profile: "lan", Quorum: true, Program: product}
 	l, err := lab.New(t.Context(), c, lab.Options{Poll: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,8 @@
 package soak
 
 import (
+	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -18,13 +20,26 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// TestMain lets this very binary be the agents and the programs.
+// TestMain lets this very binary be the programs, and builds the agents.
 func TestMain(m *testing.M) {
 	if code, served := actor.Serve(os.Args, os.Stdout, os.Stderr); served {
 		os.Exit(code)
 	}
-	os.Exit(m.Run())
+	dir, err := hosts.NewDir()
+	if err == nil {
+		product.Path, err = hosts.Build(context.Background(), dir.Path, hosts.Product)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	dir.Close()
+	os.Exit(code)
 }
+
+// product is what the agents run.
+var product hosts.Binary
 
 func TestEqualSeedsDrawEqualRounds(t *testing.T) {
 	draw := func(seed uint64) (all []strike) {
@@ -134,7 +149,7 @@ func TestARoundOfFaultsOnRealProcesses(t *testing.T) {
 	}
 	kept := filepath.Join(dir, "kept")
 	result, err := Run(t.Context(), Options{
-		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: hosts.Self{}},
+		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: product},
 		For:   time.Minute, Rounds: 2, Seed: 3, Actor: actor, Keep: kept, Log: t.Output(),
 	})
 	if err != nil {
@@ -154,7 +169,7 @@ func TestARoundOfFaultsOnRealProcesses(t *testing.T) {
 
 // What a violation leaves behind is enough to look into it without the cluster.
 func TestTheLogsOfAViolationAreKept(t *testing.T) {
-	l, err := lab.New(t.Context(), hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: hosts.Self{}}, lab.Options{})
+	l, err := lab.New(t.Context(), hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: product}, lab.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
