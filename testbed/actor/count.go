@@ -1,14 +1,11 @@
 package actor
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
+	"net/rpc"
 	"time"
 
 	"github.com/doyen-election/doyen/client"
@@ -23,24 +20,22 @@ const (
 	// operations. It then writes too late. If another program acts by then, the register has
 	// to refuse the write.
 	dawdles = 100
-	// answering is how long the register may take to answer. No freeze is longer.
-	answering = 30 * time.Second
 )
 
+// Who is the program that asks.
+type Who struct{ Program, Host string }
+
 type Ask struct {
-	Program string `json:"program,omitempty"` // who asks; only in the first line
-	Host    string `json:"host,omitempty"`
-	Op      string `json:"op,omitempty"` // read, add, or "" if an answer came
-	Token   uint64 `json:"token,omitempty"`
-	Value   int    `json:"value,omitempty"`       // to write
-	At      int64  `json:"at_ns,omitempty"`       // an instant at which the program knew that it leads
-	Call    int64  `json:"call_ns,omitempty"`     // when it asked
-	Return  int64  `json:"returned_ns,omitempty"` // when the answer came
+	Add   bool // to the counter; false: read it
+	Token uint64
+	Value int   // to write
+	At    int64 // an instant at which the program knew that it leads
+	Call  int64 // when it asked
 }
 
 type Answer struct {
-	Done  bool `json:"done"` // false: the token is too old
-	Value int  `json:"value"`
+	Done  bool // false: the token is too old
+	Value int
 }
 
 type counter struct {
@@ -51,7 +46,7 @@ type counter struct {
 var ErrRefused = errors.New("the register knows a higher token")
 
 func (p *counter) act(l *client.Leadership) error {
-	line, err := Dial(p.register, p.name, p.host)
+	line, err := Dial(p.register, Who{p.name, p.host})
 	if err != nil {
 		return err
 	}
@@ -62,9 +57,9 @@ func (p *counter) act(l *client.Leadership) error {
 		if !l.Valid() {
 			return nil
 		}
-		a := Ask{Op: "add", Token: now, Value: value + 1, At: int64(at)}
+		a := Ask{Add: true, Token: now, Value: value + 1, At: int64(at)}
 		if !read || now != token { // the first operation with a token reads, and shuts out earlier tokens
-			a.Op, a.Value, token = "read", 0, now
+			a.Add, a.Value, token = false, 0, now
 		}
 		if rand.IntN(dawdles) == 0 { // as if the process paused between looking at the lease and acting
 			_ = observe.Sleep(context.Background(), time.Duration(2*rand.Float64()*float64(time.Until(l.Deadline()))))
@@ -82,50 +77,39 @@ func (p *counter) act(l *client.Leadership) error {
 	return nil
 }
 
-type Line struct {
-	net.Conn
-	encoder *json.Encoder
-	lines   *bufio.Scanner
-}
+// Line connects a program with the register.
+type Line struct{ *rpc.Client }
 
-func Dial(path, program, host string) (*Line, error) {
-	conn, err := net.Dial("unix", path)
+func Dial(path string, who Who) (*Line, error) {
+	c, err := rpc.Dial("unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("reach the register: %w", err)
 	}
-	l := &Line{encoder: json.NewEncoder(conn), lines: bufio.NewScanner(conn), Conn: conn}
-	if err := l.encoder.Encode(Ask{Program: program, Host: host}); err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("reach the register: %w", err)
+	l := &Line{c}
+	return l, l.call("Enter", who, &Answer{})
+}
+
+func (l *Line) call(what string, in any, out *Answer) error {
+	if err := l.Call("Desk."+what, in, out); err != nil {
+		return fmt.Errorf("ask the register: %w", err)
 	}
-	return l, nil
+	return nil
 }
 
 // Ask does an operation, and tells the register when the answer came.
 func (l *Line) Ask(a Ask) (int, error) {
 	got, err := l.Do(a)
 	if err != nil {
-		return 0, fmt.Errorf("ask the register: %w", err)
+		return 0, err
 	}
 	if !got.Done {
 		return 0, ErrRefused
 	}
-	if err := l.encoder.Encode(Ask{Return: int64(boottime.Now())}); err != nil {
-		return 0, fmt.Errorf("answer the register: %w", err)
-	}
-	return got.Value, nil
+	return got.Value, l.call("Returned", int64(boottime.Now()), &Answer{})
 }
 
 func (l *Line) Do(a Ask) (got Answer, err error) {
-	if err := l.SetDeadline(time.Now().Add(answering)); err != nil {
-		return got, err
-	}
 	a.Call = int64(boottime.Now())
-	if err := l.encoder.Encode(a); err != nil {
-		return got, err
-	}
-	if !l.lines.Scan() {
-		return got, fmt.Errorf("no answer: %w", errors.Join(l.lines.Err(), io.ErrUnexpectedEOF))
-	}
-	return got, json.Unmarshal(l.lines.Bytes(), &got)
+	err = l.call("Do", a, &got)
+	return got, err
 }

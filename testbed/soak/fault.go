@@ -1,17 +1,136 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
+	"github.com/doyen-election/doyen/testbed/netns"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
+
+// kind is a kind of fault.
+type kind struct {
+	// fault is what happens to the host's agent, disk, processor or links to the others.
+	fault func(f strike, others []string) hosts.Fault
+	// program is what happens to the host's program. Either of these may be nil.
+	program func(*lab.Program) (election.Instant, error)
+	// asks is something else instead, which the agent is asked for. It returns how to end it.
+	asks func(*soak, context.Context, *hosts.Host) (undo, error)
+}
+
+// kinds returns all kinds, by name.
+func kinds() map[string]kind {
+	just := func(f func() hosts.Fault) func(strike, []string) hosts.Fault {
+		return func(strike, []string) hosts.Fault { return f() }
+	}
+	cut := func(d hosts.Direction) func(strike, []string) hosts.Fault {
+		return func(_ strike, others []string) hosts.Fault { return hosts.Cut(others, d) }
+	}
+	return map[string]kind{
+		"crash":          {fault: just(hosts.Crash)},
+		"terminate":      {fault: just(hosts.Terminate)},
+		"freeze":         {fault: just(hosts.Freeze)},
+		"freeze host":    {fault: just(hosts.Freeze), program: (*lab.Program).Freeze},
+		"crash host":     {fault: just(hosts.Crash), program: (*lab.Program).Crash},
+		"crash program":  {program: (*lab.Program).Crash},
+		"freeze program": {program: (*lab.Program).Freeze},
+		"resign":         {asks: (*soak).resign},
+		"drain":          {asks: (*soak).drainFor},
+		"cut":            {fault: cut(hosts.BothWays)}, // silently, as all cuts
+		"cut out":        {fault: cut(hosts.Forth)},    // no other hears the host
+		"cut in":         {fault: cut(hosts.Back)},     // the host hears no other
+		"cut pair": {fault: func(f strike, others []string) hosts.Fault {
+			return hosts.Cut([]string{others[f.Other%len(others)]}, hosts.BothWays)
+		}},
+		"bad links": {fault: func(f strike, others []string) hosts.Fault {
+			return hosts.Degrade(others, hosts.Forth, f.Link, "bad links")
+		}},
+		"unplug":    {fault: just(hosts.Unplug)},
+		"slow disk": {fault: func(f strike, _ []string) hosts.Fault { return hosts.SlowDisk(f.Disk) }},
+		"starve":    {fault: just(hosts.Starve)},
+	}
+}
+
+// Kinds returns the names of all kinds.
+func Kinds() []string { return slices.Sorted(maps.Keys(kinds())) }
+
+// leading stands for the host that leads when the fault strikes.
+const leading = -1
+
+// strike is one fault of a round.
+type strike struct {
+	Kind  string
+	Host  int // its index, or leading
+	Other int // the second host of a cut pair, among the others
+	At    time.Duration
+	Lasts time.Duration
+	Link  netns.Link    // for bad links
+	Disk  time.Duration // for a slow disk: how much longer each write takes
+}
+
+func (s strike) String() string {
+	host := "the leader"
+	if s.Host != leading {
+		host = fmt.Sprintf("host %d", s.Host)
+	}
+	return fmt.Sprintf("%s of %s after %s for %s", s.Kind, host, s.At.Round(time.Millisecond), s.Lasts.Round(time.Millisecond))
+}
+
+// drawRound draws the faults of one round, in the order of their beginnings: most often one,
+// sometimes two or three. All are over a few leases after the round began.
+func drawRound(rng *rand.Rand, kinds []string, hosts int, lease time.Duration) []strike {
+	n := []int{1, 1, 1, 2, 2, 3}[rng.IntN(6)]
+	var all []strike
+	for range n {
+		s := strike{
+			Kind: kinds[rng.IntN(len(kinds))], Host: leading, Other: rng.IntN(hosts),
+			At:    time.Duration(rng.Int64N(int64(lease))),
+			Lasts: around(rng, []time.Duration{lease / 6, lease, 2 * lease}[rng.IntN(3)], 5*lease),
+			Link: netns.Link{Delay: around(rng, lease/60, lease/4), Jitter: around(rng, lease/120, lease/4),
+				Loss: rng.Float64() * 0.3, Duplicate: rng.Float64() * 0.1, Reorder: rng.Float64() * 0.1},
+			Disk: around(rng, lease/20, lease),
+		}
+		if rng.IntN(2) == 0 {
+			s.Host = rng.IntN(hosts)
+		}
+		all = append(all, s)
+	}
+	slices.SortStableFunc(all, func(a, b strike) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
+// around draws an exponentially distributed time with that mean, at most the given one.
+func around(rng *rand.Rand, mean, most time.Duration) time.Duration {
+	return min(time.Duration(rng.ExpFloat64()*float64(mean)), most)
+}
+
+// moment is when a fault of a round begins or, with undo, ends.
+type moment struct {
+	at     time.Duration
+	strike int
+	undo   bool
+}
+
+// moments puts the beginnings and ends of a round's faults in order.
+func moments(all []strike) []moment {
+	var line []moment
+	for i, s := range all {
+		line = append(line, moment{s.At, i, false}, moment{s.At + s.Lasts, i, true})
+	}
+	slices.SortStableFunc(line, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
+	return line
+}
 
 // undo ends a fault.
 type undo func() error
@@ -66,88 +185,56 @@ func (s *soak) target(f strike) *hosts.Host {
 
 // begin lets f happen to the host's agent, its program or both. It returns how to end f.
 func (s *soak) begin(ctx context.Context, f strike, h *hosts.Host) (undo, error) {
-	p := s.programs[h.Name()]
-	switch f.Kind {
-	case Resign:
-		at, err := lab.HandOver(ctx, h, Election, "")
-		if err != nil {
-			return nil, errNothing // the host is down, frozen or does not lead
-		}
-		s.lab.Note(observe.Fault{What: "resign", Where: []string{h.Name()}, From: at, To: at})
-		return nothing, nil
-	case Drain:
-		at := boottime.Now()
-		if s.drain(ctx, h, true) != nil {
-			return nil, errNothing
-		}
-		s.lab.Note(observe.Fault{What: "drain", Where: []string{h.Name()}, From: at})
-		return func() error {
-			_ = s.drain(context.WithoutCancel(ctx), h, false) // the agent may be down
-			s.lab.Over(boottime.Now(), "", []string{h.Name()}, "drain")
-			return nil
-		}, nil
-	case CrashProgram:
-		_, err := p.Crash()
-		return nothing, err
-	case FreezeProgram:
-		_, err := p.Freeze()
-		return func() error { _, err := p.Thaw(); return err }, err
-	case CrashHost:
-		_, _ = p.Crash() // the program may be gone
-	case FreezeHost:
-		_, _ = p.Freeze()
+	k, p := kinds()[f.Kind], s.programs[h.Name()]
+	if k.asks != nil {
+		return k.asks(s, ctx, h)
 	}
-	fault, err := s.fault(f, h)
-	if err == nil {
-		_, err = s.lab.Begin(fault, h)
+	thaw := func() error { _, err := p.Thaw(); return err }
+	if k.program != nil {
+		if _, err := k.program(p); k.fault == nil {
+			return thaw, err
+		} // with a fault, the program may be gone
 	}
-	if f.Kind == FreezeHost && err != nil {
-		_, _ = p.Thaw()
-	}
-	return func() error {
-		if f.Kind == FreezeHost {
-			_, _ = p.Thaw()
-		}
-		_, err := s.lab.End(fault, h)
-		return err
-	}, err
-}
-
-// fault is the fault of the host's agent, disk, processor or links that f stands for.
-func (s *soak) fault(f strike, h *hosts.Host) (hosts.Fault, error) {
 	var others []string
 	for _, other := range s.lab.Cluster.Hosts() {
 		if other != h {
 			others = append(others, other.Name())
 		}
 	}
-	switch f.Kind {
-	case Crash, CrashHost:
-		return hosts.Crash(), nil
-	case Terminate:
-		return hosts.Terminate(), nil
-	case Freeze, FreezeHost:
-		return hosts.Freeze(), nil
-	case SlowDisk:
-		return hosts.SlowDisk(f.Disk), nil
-	case Starve:
-		return hosts.Starve(), nil
-	case Unplug:
-		return hosts.Unplug(), nil
-	case BadLinks:
-		return hosts.Degrade(others, hosts.Forth, f.Link, "bad links"), nil
-	case CutOut:
-		return hosts.Cut(others, hosts.Forth), nil
-	case CutIn:
-		return hosts.Cut(others, hosts.Back), nil
-	case CutPair:
-		other := s.lab.Cluster.Hosts()[f.Other]
-		if other == h {
-			return hosts.Fault{}, errNothing
-		}
-		return hosts.Cut([]string{other.Name()}, hosts.BothWays), nil
+	fault := k.fault(f, others)
+	_, err := s.lab.Begin(fault, h)
+	if err != nil && k.program != nil {
+		_ = thaw()
 	}
-	return hosts.Cut(others, hosts.BothWays), nil
+	return func() error {
+		if k.program != nil {
+			_ = thaw()
+		}
+		_, err := s.lab.End(fault, h)
+		return err
+	}, err
+}
+
+func (s *soak) resign(ctx context.Context, h *hosts.Host) (undo, error) {
+	at, err := lab.HandOver(ctx, h, Election, "")
+	if err != nil {
+		return nil, errNothing // the host is down, frozen or does not lead
+	}
+	s.lab.Note(observe.Fault{What: "resign", Where: []string{h.Name()}, From: at, To: at})
+	return nothing, nil
+}
+
+func (s *soak) drainFor(ctx context.Context, h *hosts.Host) (undo, error) {
+	at := boottime.Now()
+	if s.drain(ctx, h, true) != nil {
+		return nil, errNothing
+	}
+	s.lab.Note(observe.Fault{What: "drain", Where: []string{h.Name()}, From: at})
+	return func() error {
+		_ = s.drain(context.WithoutCancel(ctx), h, false) // the agent may be down
+		s.lab.Over(boottime.Now(), "", []string{h.Name()}, "drain")
+		return nil
+	}, nil
 }
 
 func (s *soak) drain(ctx context.Context, h *hosts.Host, on bool) error {

@@ -1,11 +1,11 @@
 package soak
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
+	"net/rpc"
 	"slices"
 	"sync"
 	"time"
@@ -47,11 +47,11 @@ type Register struct {
 
 // Counts says how much a register has met.
 type Counts struct {
-	Operations int `json:"operations"` // done
-	Refused    int `json:"refused"`    // for an old token
-	Unknown    int `json:"unknown"`    // done, but the program never received the answer
-	Windows    int `json:"windows"`    // windows of the history that were judged
-	Undecided  int `json:"undecided"`  // windows that took too long to judge
+	Operations int // done
+	Refused    int // for an old token
+	Unknown    int // done, but the program never received the answer
+	Windows    int // windows of the history that were judged
+	Undecided  int // windows that took too long to judge
 }
 
 // NewRegister returns a counter at 0.
@@ -71,35 +71,40 @@ func (r *Register) Serve(ctx context.Context, l net.Listener) error {
 			}
 			return fmt.Errorf("serve the register: %w", err)
 		}
-		running.Go(func() { r.serve(ctx, conn) })
+		running.Go(func() {
+			d := &desk{register: r, client: -1}
+			server := rpc.NewServer()
+			_ = server.RegisterName("Desk", d) // it has methods
+			defer context.AfterFunc(ctx, func() { conn.Close() })()
+			server.ServeConn(conn)
+			r.leave(d.client) // no further request of it can come
+		})
 	}
 }
 
-// serve answers one program. When its connection ends, so does the operation that it had under
-// way: no further request of it can come.
-func (r *Register) serve(ctx context.Context, conn net.Conn) {
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	lines := bufio.NewScanner(conn)
-	encoder := json.NewEncoder(conn)
-	client, host := -1, ""
-	defer func() { r.leave(client) }()
-	for lines.Scan() {
-		var a actor.Ask
-		if json.Unmarshal(lines.Bytes(), &a) != nil {
-			return
-		}
-		switch {
-		case client < 0:
-			client, host = r.enter(a.Program), a.Host
-		case a.Op == "":
-			r.returned(client, a.Return)
-		default:
-			if encoder.Encode(r.do(client, host, a)) != nil {
-				return
-			}
-		}
+// desk answers one program.
+type desk struct {
+	register *Register
+	client   int // -1 before it has entered
+	host     string
+}
+
+func (d *desk) Enter(who actor.Who, _ *actor.Answer) error {
+	d.client, d.host = d.register.enter(who.Program), who.Host
+	return nil
+}
+
+func (d *desk) Do(a actor.Ask, answer *actor.Answer) error {
+	if d.client < 0 {
+		return errors.New("who asks?")
 	}
+	*answer = d.register.do(d.client, d.host, a)
+	return nil
+}
+
+func (d *desk) Returned(at int64, _ *actor.Answer) error {
+	d.register.returned(d.client, at)
+	return nil
 }
 
 func (r *Register) enter(program string) int {
@@ -133,7 +138,7 @@ func (r *Register) do(client int, host string, a actor.Ask) actor.Answer {
 		return actor.Answer{}
 	}
 	o := &porcupine.Operation{ClientId: client, Input: history.Read, Call: a.Call}
-	if a.Op == "add" {
+	if a.Add {
 		o.Input, r.counter.Value, r.lastAdd = history.Add, a.Value, boottime.Now()
 	}
 	o.Output = history.Result{Known: true, Value: r.counter.Value}

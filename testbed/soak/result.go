@@ -15,7 +15,7 @@ type Result struct {
 	Seed      uint64
 	Lasted    time.Duration
 	Rounds    int
-	Faults    map[Kind]int
+	Faults    map[string]int
 	Skipped   []string // kinds of faults that this machine can't have, and why
 	Takeovers int
 	Counts    Counts

@@ -60,7 +60,7 @@ type soak struct {
 	lab      *lab.Lab
 	register *Register
 	programs map[string]*lab.Program // by host
-	kinds    []Kind                  // of faults that this machine can have
+	kinds    []string                // of faults that this machine can have
 	lease    time.Duration
 
 	result Result
@@ -78,7 +78,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	defer cancel()
 	s := &soak{o: o, rng: rand.New(rand.NewPCG(o.Seed, 0x736f616b)), kinds: Kinds(), lease: o.Hosts.Lease(),
 		programs: map[string]*lab.Program{}, register: NewRegister()}
-	s.result = Result{Seed: o.Seed, Faults: map[Kind]int{}}
+	s.result = Result{Seed: o.Seed, Faults: map[string]int{}}
 	defer func() { result = s.result }()
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -238,8 +238,8 @@ func (s *soak) healHost(ctx context.Context, h *hosts.Host) {
 }
 
 // skip records that this machine can't have a kind of fault.
-func (s *soak) skip(k Kind, err error) {
-	s.kinds = slices.DeleteFunc(s.kinds, func(x Kind) bool { return x == k })
+func (s *soak) skip(k string, err error) {
+	s.kinds = slices.DeleteFunc(s.kinds, func(x string) bool { return x == k })
 	s.result.Skipped = append(s.result.Skipped, fmt.Sprintf("%s: %v", k, err))
 	fmt.Fprintf(s.o.Log, "soak: skipped: %s: %v\n", k, err)
 }

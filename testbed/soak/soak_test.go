@@ -58,7 +58,7 @@ func TestEqualSeedsDrawEqualRounds(t *testing.T) {
 }
 
 func TestEveryRoundIsBounded(t *testing.T) {
-	met := map[Kind]bool{}
+	met := map[string]bool{}
 	rapid.Check(t, func(t *rapid.T) {
 		n, lease := rapid.IntRange(3, 50).Draw(t, "hosts"), time.Duration(rapid.IntRange(1, 6000).Draw(t, "lease"))*time.Millisecond
 		round := drawRound(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), Kinds(), n, lease)
@@ -196,7 +196,7 @@ func TestTheLogsOfAViolationAreKept(t *testing.T) {
 }
 
 func TestTheSummaryTellsWhatWasViolated(t *testing.T) {
-	r := Result{Seed: 9, Rounds: 3, Faults: map[Kind]int{Crash: 2, Cut: 1}, Heals: []time.Duration{time.Second},
+	r := Result{Seed: 9, Rounds: 3, Faults: map[string]int{"crash": 2, "cut": 1}, Heals: []time.Duration{time.Second},
 		Violation: &Violation{Rule: "overlap", What: "a and b", Round: 3, Faults: []string{"crash of host 1"}, Logs: "/kept"}}
 	text := r.Summary()
 	for _, want := range []string{"seed 9", "crash 2, cut 1", "VIOLATED: overlap", "in round 3 (crash of host 1): a and b", "logs: /kept"} {
