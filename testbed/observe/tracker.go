@@ -142,6 +142,9 @@ func (t *Tracker) disclaim(name string, at election.Instant, c api.Change) {
 func (t *Tracker) claim(name string, term uint64, at election.Instant) *Claim {
 	if c := t.find(name, term); c != nil && c.Ended == election.Never {
 		c.Start = min(c.Start, at)
+		if at > c.gone { // the agent's next life leads on, and reports when it no longer does
+			c.gone, c.Silent = election.Never, false
+		}
 		return c
 	}
 	if len(t.claims) == maxClaims {

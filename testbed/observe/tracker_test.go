@@ -98,6 +98,19 @@ func TestAKilledLeaderCountsToItsLastDeadline(t *testing.T) {
 	}
 }
 
+func TestANextLifeThatLeadsOnGoesByItsOwnWord(t *testing.T) {
+	tr := tracked(leads("a", 1, 10), told("a", 1, 20, 110))
+	tr.Exited("a", 30)
+	tr.Apply(leads("a", 1, 40))
+	tr.Apply(told("a", 1, 50, 150))
+	tr.Apply(leads("a", 2, 60))
+	tr.Apply(nobody("a", 2, 70))
+	tr.Apply(leads("b", 3, 80))
+	if got := together(tr); got != 0 {
+		t.Errorf("two led at once for %d, and the next life had stepped down", got)
+	}
+}
+
 func TestAReleaseThatAnotherAgentHeardEndsTheClaimOfAKilledOne(t *testing.T) {
 	heard := nobody("b", 1, 40)
 	heard.Change.Reason = string(election.ReasonReleased)
