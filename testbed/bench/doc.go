@@ -14,7 +14,7 @@
 // compare figures of one run, or runs on one machine. A p99 is the nearest rank, so of fewer
 // than a hundred samples it is the maximum.
 //
-// --only names parts (parts.go). Most parts are experiments: a fault hits the leader in each
-// round (experiment.go, fault.go). In others candidates, readers or watchers put load on
-// agents. measures.go has the name of each figure, and its limit.
+// --only names parts (bench.go). Most parts are experiments: a fault hits the leader in each
+// round (experiment.go). In others candidates, readers or watchers put load on
+// agents. table.go has the name of each figure, and its limit.
 package bench

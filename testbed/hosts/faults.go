@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -189,4 +190,86 @@ func (h *Host) Real(at election.Instant) election.Instant {
 		}
 	}
 	return at
+}
+
+// clock is how a host's CLOCK_BOOTTIME runs from an instant on. The zero value is the
+// machine's own clock.
+type clock struct {
+	from election.Instant // of the machine's clock
+	read election.Instant // what the host's clock showed at that instant
+	rate float64
+}
+
+func (c clock) pace() float64 {
+	if c.rate == 0 {
+		return 1
+	}
+	return c.rate
+}
+
+// isTrue reports whether the clock shows the machine's time.
+func (c clock) isTrue() bool { return c.rate == 0 || c.rate == 1 && c.from == c.read }
+
+// at is what the host's clock shows at an instant of the machine's clock.
+func (c clock) at(now election.Instant) election.Instant {
+	if c.isTrue() {
+		return now
+	}
+	return c.read + election.Instant(float64(now-c.from)*c.rate)
+}
+
+// real is the instant of the machine's clock at which the host's clock shows the given one.
+func (c clock) real(shown election.Instant) election.Instant {
+	if c.isTrue() {
+		return shown
+	}
+	return c.from + election.Instant(float64(shown-c.read)/c.rate)
+}
+
+const (
+	// A starved host's processes run for a tenth of each period, in one piece, as the kernel lets
+	// a control group run that has used up its share.
+	starvePeriod = 100 * time.Millisecond
+	starveShare  = 10 * time.Millisecond
+)
+
+// duty lets processes run for a share of each period and stops them for the rest. It needs no
+// rights, and other hosts do not feel it.
+type duty struct {
+	stop    chan struct{}
+	stopped chan struct{}
+}
+
+// newDuty starts a duty. It calls signal to send a signal to each process.
+func newDuty(signal func(syscall.Signal)) *duty {
+	d := &duty{stop: make(chan struct{}), stopped: make(chan struct{})}
+	go d.run(signal)
+	return d
+}
+
+func (d *duty) run(signal func(syscall.Signal)) {
+	defer close(d.stopped)
+	defer signal(syscall.SIGCONT)
+	next := time.NewTimer(starveShare)
+	defer next.Stop()
+	for runs := true; ; runs = !runs {
+		select {
+		case <-d.stop:
+			return
+		case <-next.C:
+		}
+		if runs {
+			signal(syscall.SIGSTOP)
+			next.Reset(starvePeriod - starveShare)
+		} else {
+			signal(syscall.SIGCONT)
+			next.Reset(starveShare)
+		}
+	}
+}
+
+// close ends the duty and leaves the processes running.
+func (d *duty) close() {
+	close(d.stop)
+	<-d.stopped
 }

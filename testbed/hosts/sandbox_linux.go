@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -237,4 +239,13 @@ func canIntercept() error {
 	}
 	thread.close()
 	return probe.close()
+}
+
+// tie puts a process in a process group of its own, so that a terminal's Ctrl-C reaches only
+// the testbed. It also lets the kernel kill the process when the testbed dies.
+func tie(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 }

@@ -1,8 +1,13 @@
 package hosts
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"syscall"
 )
 
 // spawner starts processes from one thread, which lives as long as the spawner. When the
@@ -52,4 +57,70 @@ func (s *spawner) start(cmd *exec.Cmd) error {
 func (s *spawner) close() {
 	close(s.work)
 	<-s.ended
+}
+
+// ended reports whether a process has ended and was waited for.
+func ended(cmd *exec.Cmd) bool {
+	return errors.Is(cmd.Process.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
+
+// Exec starts a program on the host: in its namespaces, with its clock, disk and limits, and
+// in a process group of its own. The program does not outlive the testbed; what it starts may.
+// Unless Exec fails, the caller must Wait for the program.
+func (h *Host) Exec(cmd *exec.Cmd) error {
+	if err := h.exec(cmd); err != nil {
+		return fmt.Errorf("start %s on %s: %w", cmd.Path, h.Name(), err)
+	}
+	if err := h.admit(cmd.Process.Pid); err != nil {
+		_ = cmd.Process.Kill()
+		return errors.Join(fmt.Errorf("start %s on %s: %w", cmd.Path, h.Name(), err), cmd.Wait())
+	}
+	return nil
+}
+
+func (h *Host) exec(cmd *exec.Cmd) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return errors.New("the testbed is closed")
+	}
+	thread, err := h.thread()
+	if err != nil {
+		return err
+	}
+	h.programs = slices.DeleteFunc(h.programs, ended)
+	if err := thread.start(cmd); err != nil {
+		return err
+	}
+	h.programs = append(h.programs, cmd)
+	return nil
+}
+
+func (h *Host) pids() (all []int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.process != nil && !h.process.ended() {
+		all = append(all, h.process.cmd.Process.Pid)
+	}
+	for _, p := range h.programs {
+		if !ended(p) {
+			all = append(all, p.Process.Pid)
+		}
+	}
+	return all
+}
+
+// pulse sends a signal to the process groups of the host's programs, and to that of its agent
+// unless that is frozen.
+func (h *Host) pulse(s syscall.Signal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.process != nil && !h.process.ended() && !h.process.frozen {
+		_ = syscall.Kill(-h.process.cmd.Process.Pid, s) // it may end just now
+	}
+	for _, p := range h.programs {
+		if !ended(p) {
+			_ = syscall.Kill(-p.Process.Pid, s)
+		}
+	}
 }

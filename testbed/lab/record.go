@@ -1,11 +1,20 @@
 package lab
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
@@ -61,4 +70,66 @@ func (l *Lab) KeepLogs(dir string) error {
 	}
 	keep("seen.txt", l.Account(0))
 	return errors.Join(errs...)
+}
+
+type Metrics map[string]*dto.MetricFamily
+
+// ReadMetrics reads the metrics of an agent from its socket.
+func ReadMetrics(ctx context.Context, h *hosts.Host) (Metrics, error) {
+	families, err := readMetrics(ctx, h.Config().Socket)
+	if err != nil {
+		return nil, fmt.Errorf("read the metrics of %s: %w", h.Name(), err)
+	}
+	return families, nil
+}
+
+func readMetrics(ctx context.Context, socket string) (Metrics, error) {
+	const patience = 20 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://d/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, errors.New(response.Status)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	return parser.TextToMetricFamilies(response.Body)
+}
+
+// By sums a metric for each value of one of its labels. It counts only samples that have all
+// the labels of with, each written KEY=VALUE.
+func (m Metrics) By(name, label string, with ...string) map[string]float64 {
+	sum := map[string]float64{}
+	for _, metric := range m[name].GetMetric() {
+		labels := map[string]string{}
+		for _, l := range metric.GetLabel() {
+			labels[l.GetName()] = l.GetValue()
+		}
+		if !slices.ContainsFunc(with, func(w string) bool { key, value, _ := strings.Cut(w, "="); return labels[key] != value }) {
+			sum[labels[label]] += Value(metric)
+		}
+	}
+	return sum
+}
+
+// Sum sums a metric over all samples that have the labels of with.
+func (m Metrics) Sum(name string, with ...string) float64 { return m.By(name, "", with...)[""] }
+
+// Value returns what a counter or a gauge shows.
+func Value(m *dto.Metric) float64 {
+	if c := m.GetCounter(); c != nil {
+		return c.GetValue()
+	}
+	return m.GetGauge().GetValue()
 }

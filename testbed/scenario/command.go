@@ -1,11 +1,17 @@
 package scenario
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -138,4 +144,212 @@ func conditionOf(w *world, name string) (bool, error) {
 		return err == nil, nil
 	}
 	return false, fmt.Errorf("the conditions are long, network and former, and testscript's own")
+}
+
+// names resolves words that mean hosts: a name, all, running, or rest (the hosts that no fault
+// ails now). Commas may separate names.
+func (w *world) names(words []string) ([]string, error) {
+	var found []string
+	for _, word := range words {
+		for _, part := range strings.Split(word, ",") {
+			these, err := w.named(part)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, these...)
+		}
+	}
+	if len(found) == 0 {
+		return nil, errors.New("no host is named")
+	}
+	// In the order of the cluster: hosts with a vote come first.
+	return slices.DeleteFunc(slices.Clone(w.config.Names()), func(name string) bool { return !slices.Contains(found, name) }), nil
+}
+
+func (w *world) named(word string) ([]string, error) {
+	all := w.config.Names()
+	switch word {
+	case "all":
+		return all, nil
+	case "rest":
+		return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return len(w.afflicted[name]) > 0 }), nil
+	case "running":
+		return w.running(), nil
+	case "":
+		return nil, errors.New("an empty name: is a variable not set?")
+	}
+	if !slices.Contains(all, word) {
+		return nil, fmt.Errorf("there is no host %q; there are %s, and the words all, rest and running", word, hosts.Short(all))
+	}
+	return []string{word}, nil
+}
+
+// running returns the hosts whose agent can answer.
+func (w *world) running() []string {
+	if w.lab == nil {
+		return nil
+	}
+	return w.lab.Running()
+}
+
+// hostsOf resolves words to hosts. It lays out the cluster first, if necessary.
+func (w *world) hostsOf(words []string) ([]*hosts.Host, error) {
+	names, err := w.names(words)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.ready(); err != nil {
+		return nil, err
+	}
+	var found []*hosts.Host
+	for _, name := range names {
+		h, ok := w.lab.Cluster.Host(name)
+		if !ok {
+			return nil, fmt.Errorf("host %s was not laid out", name)
+		}
+		found = append(found, h)
+	}
+	return found, nil
+}
+
+func (w *world) oneHost(word string) (*hosts.Host, error) {
+	found, err := w.hostsOf([]string{word})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("%q means %d hosts, want one", word, len(found))
+	}
+	return found[0], nil
+}
+
+// option removes "KEY VALUE" from the words. It finds the last KEY that has a value.
+func option(words []string, key string) (value string, rest []string) {
+	for i := len(words) - 2; i >= 0; i-- {
+		if words[i] == key {
+			return words[i+1], slices.Concat(words[:i], words[i+2:])
+		}
+	}
+	return "", words
+}
+
+// duration removes "KEY TIME" from the words.
+func duration(words []string, key string, usual time.Duration) (time.Duration, []string, error) {
+	value, rest := option(words, key)
+	if value == "" {
+		return usual, words, nil
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
+		return 0, nil, fmt.Errorf("%s %s: want a time such as 1.5s", key, value)
+	}
+	return d, rest, nil
+}
+
+// options splits the words before the first KEY=VALUE.
+func options(words []string) (plain, pairs []string) {
+	first := slices.IndexFunc(words, func(word string) bool { return strings.Contains(word, "=") })
+	if first < 0 {
+		first = len(words)
+	}
+	return words[:first], words[first:]
+}
+
+// timeOf reads a time in a script.
+func timeOf(word string) (time.Duration, error) {
+	d, err := time.ParseDuration(word)
+	if err != nil || d <= 0 || d > maxWithin {
+		return 0, fmt.Errorf("%q: want a time such as 2s, at most an hour", word)
+	}
+	return d, nil
+}
+
+func pair(word string) (key, value string, err error) {
+	key, value, ok := strings.Cut(word, "=")
+	if !ok || key == "" || value == "" {
+		return "", "", fmt.Errorf("%q: want KEY=VALUE", word)
+	}
+	return key, value, nil
+}
+
+func share(text string) (float64, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	f, err := strconv.ParseFloat(number, 64)
+	if percent {
+		f /= 100
+	}
+	if err != nil || !(f >= 0 && f <= 1) {
+		return 0, fmt.Errorf("%q: want a share such as 5%% or 0.05", text)
+	}
+	return f, nil
+}
+
+// doyenTimeout bounds one command of the product's command line.
+const doyenTimeout = 30 * time.Second
+
+// doyenCommand runs the product's command line with a host's socket: doyen HOST [exit=N] ARG….
+// It must end with status N, by default 0; after ! it must end with any other status than 0.
+// The commands stdout and stderr then apply to its output. With & at the end, it runs in the
+// background until the script ends.
+func doyenCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
+	fails := len(args) > 0 && args[0] == "!"
+	if fails {
+		args = args[1:]
+	}
+	if len(args) < 2 {
+		return "", errors.New("want a host and the arguments of doyen")
+	}
+	h, err := w.oneHost(args[0])
+	if err != nil {
+		return "", err
+	}
+	args = args[1:]
+	want := -1
+	if key, value, err := pair(args[0]); err == nil && key == "exit" {
+		if want, err = strconv.Atoi(value); err != nil {
+			return "", fmt.Errorf("%s: want a number", args[0])
+		}
+		args = args[1:]
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, doyenTimeout)
+	if args[len(args)-1] == "&" {
+		ts.Defer(cancel)
+		return w.background(w.doyen(ctx, h, args[:len(args)-1]))
+	}
+	defer cancel()
+	cmd := w.doyen(ctx, h, args)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	w.acted = boottime.Now()
+	err = cmd.Run()
+	_, _ = ts.Stdout().Write(out.Bytes())
+	_, _ = ts.Stderr().Write(errs.Bytes())
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		return "", err
+	}
+	got := cmd.ProcessState.ExitCode()
+	saw := fmt.Sprintf("exit %d after %s", got, boottime.Now().Sub(w.acted).Round(time.Millisecond))
+	switch {
+	case want >= 0 && got != want:
+		return saw, fmt.Errorf("want exit %d; instead: %s\n%s%s", want, saw, &out, &errs)
+	case want < 0 && fails != (got != 0):
+		return saw, fmt.Errorf("it ended with %s\n%s%s", saw, &out, &errs)
+	}
+	return saw, nil
+}
+
+func (w *world) doyen(ctx context.Context, h *hosts.Host, args []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, w.o.Binary.Path, args...)
+	cmd.Env = append(os.Environ(), "DOYEN_SOCKET="+h.Config().Socket)
+	return cmd
+}
+
+// background starts a command without waiting for its end. Its context ends it.
+func (w *world) background(cmd *exec.Cmd) (string, error) {
+	w.acted = boottime.Now()
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	go func() { _ = cmd.Wait() }()
+	return "started", nil
 }

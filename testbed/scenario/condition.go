@@ -2,11 +2,18 @@ package scenario
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -147,4 +154,143 @@ func named(t *observe.Tracker, among []string) string {
 		return "no host runs"
 	}
 	return strings.Join(all, "; ")
+}
+
+const askTimeout = 2 * time.Second
+
+// asked reads the conditions for which agents are asked: quorum STATE on HOST…, warning CODE on
+// HOST…, no-warning CODE on HOST…, members N on HOST…, connected N on HOST…, candidates N on
+// HOST…, drained on HOST….
+func (w *world) asked(name string, words []string, of string) (condition, error) {
+	at := slices.Index(words, "on")
+	if at < 0 {
+		return condition{}, fmt.Errorf("%s: on which hosts?", name)
+	}
+	targets, err := w.hostsOf(words[at+1:])
+	if err != nil {
+		return condition{}, err
+	}
+	value := strings.Join(words[:at], " ")
+	if (value == "") != (name == "drained") {
+		return condition{}, fmt.Errorf("%s: got %q before on", name, value)
+	}
+	return condition{asks: true, judge: func() verdict {
+		v := verdict{holds: true}
+		var all []string
+		for _, h := range targets {
+			found, holds := askHost(w.ctx, h, name, value, of)
+			v.holds = v.holds && holds
+			all = append(all, h.Name()+": "+found)
+		}
+		v.saw = strings.Join(all, "; ")
+		return v
+	}}, nil
+}
+
+func askHost(ctx context.Context, h *hosts.Host, name, value, of string) (found string, holds bool) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c := client.New(h.Config().Socket)
+	defer c.Close()
+	if name == "candidates" {
+		e, err := c.Election(ctx, of, client.ElectionOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
+		return fmt.Sprintf("candidates %s", hosts.Short(e.Candidates)), strconv.Itoa(len(e.Candidates)) == value
+	}
+	if name == "members" || name == "connected" {
+		members, err := c.Members(ctx)
+		if err != nil {
+			return err.Error(), false
+		}
+		if name == "connected" {
+			n := len(slices.DeleteFunc(members, func(m api.Member) bool { return !m.Connected }))
+			return fmt.Sprintf("%d connected", n), strconv.Itoa(n) == value
+		}
+		alive := len(slices.DeleteFunc(members, func(m api.Member) bool { return m.Status != api.StatusAlive }))
+		return fmt.Sprintf("%d alive", alive), strconv.Itoa(alive) == value
+	}
+	a, err := c.Agent(ctx)
+	if err != nil {
+		return err.Error(), false
+	}
+	var codes []string
+	for _, warning := range a.Warnings {
+		codes = append(codes, warning.Code)
+	}
+	switch name {
+	case "quorum":
+		return fmt.Sprintf("quorum %s, %d of %d voters reachable", a.Quorum.State, a.Quorum.Reachable, a.Quorum.Voters), a.Quorum.State == value
+	case "drained":
+		return fmt.Sprintf("draining %t", a.Draining), a.Draining
+	}
+	return "warnings: " + strings.Join(codes, " "), slices.Contains(codes, value) == (name == "warning")
+}
+
+// processes reads the conditions on an agent's process: exit [STATUS] on HOST…, log REGEXP on
+// HOST…, and no-log REGEXP on HOST….
+func (w *world) processes(name string, words []string) (condition, error) {
+	at := slices.Index(words, "on")
+	if at < 0 || at > 1 || name != "exit" && at == 0 {
+		return condition{}, fmt.Errorf("%s: want exit [STATUS] on HOST…, or log 'REGEXP' on HOST…", name)
+	}
+	targets, err := w.hostsOf(words[at+1:])
+	if err != nil {
+		return condition{}, err
+	}
+	if name != "exit" {
+		wanted, err := regexp.Compile(words[0])
+		if err != nil {
+			return condition{}, err
+		}
+		return condition{asks: true, judge: func() verdict { return logged(targets, wanted, name == "log") }}, nil
+	}
+	status := ""
+	if at == 1 {
+		if _, err := strconv.Atoi(words[0]); err != nil {
+			return condition{}, errors.New("exit: want a number as the status")
+		}
+		status = "exit status " + words[0]
+	}
+	return condition{judge: func() verdict { return w.exited(targets, status) }}, nil
+}
+
+func (w *world) exited(targets []*hosts.Host, status string) verdict {
+	v := verdict{holds: true}
+	var all []string
+	for _, h := range targets {
+		word := "runs"
+		for _, e := range w.lab.Exits() {
+			if e.Host != h.Name() {
+				continue
+			}
+			word = e.How
+			v.since = max(v.since, e.At)
+		}
+		v.holds = v.holds && word != "runs" && h.Status() == hosts.Down && (status == "" || word == status)
+		all = append(all, h.Name()+": "+word)
+	}
+	v.saw = strings.Join(all, "; ")
+	return v
+}
+
+const maxLog = 8 << 20
+
+// logged judges whether the logs of all hosts have the pattern, or of none.
+func logged(targets []*hosts.Host, pattern *regexp.Regexp, wanted bool) verdict {
+	v := verdict{holds: true}
+	var wrong []string
+	for _, h := range targets {
+		text, err := os.ReadFile(h.Log())
+		if err != nil || pattern.Match(text[:min(len(text), maxLog)]) != wanted {
+			v.holds = false
+			wrong = append(wrong, h.Name())
+		}
+	}
+	v.saw = "so it is in every log"
+	if !v.holds {
+		v.saw = fmt.Sprintf("in the log of %s, a line with %q: %t", hosts.Short(wrong), pattern, !wanted)
+	}
+	return v
 }

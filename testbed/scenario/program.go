@@ -3,7 +3,9 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -14,9 +16,12 @@ import (
 	"github.com/prometheus/procfs"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/actor"
+	"github.com/doyen-election/doyen/testbed/attack"
+	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
 )
 
@@ -185,4 +190,126 @@ func census(all []*lab.Program) counted {
 	}
 	c.saw = strings.Join(described, "; ")
 	return c
+}
+
+type hooked struct{ name, host, election string }
+
+// hookCommand: hook NAME HOST ELECTION. The host's hook acts from when its host leads, until doyen
+// act, which the agent's keeper starts, ends it.
+func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	if len(args) != 3 {
+		return "", errors.New("want a name, a host and an election")
+	}
+	if w.lab != nil {
+		return "", errLaidOut
+	}
+	name, of := args[0], args[2]
+	taken := slices.ContainsFunc(w.hooks, func(h *hooked) bool { return h.name == name })
+	if taken || slices.Contains(w.config.Names(), name) {
+		return "", fmt.Errorf("the name %q is taken", name)
+	}
+	hosts, err := w.names(args[1:2])
+	if err != nil {
+		return "", err
+	}
+	if len(hosts) != 1 {
+		return "", errors.New("want one host: each has its own hook")
+	}
+	w.hooks = append(w.hooks, &hooked{name: name, host: hosts[0], election: of})
+	w.settings[hosts[0]] = append(w.settings[hosts[0]], func(c *settings.Config) {
+		dir := filepath.Dir(c.Socket)
+		c.Keeper = true // it starts what runs the hook
+		act := strings.Join(append([]string{w.o.Actor}, actor.Command(lab.StampsIn(dir, name))...), " ")
+		command := fmt.Sprintf(`[ "$DOYEN_EVENT" != leading ] || exec %s > %s`, act, saidIn(dir, name))
+		if of == string(election.Default) {
+			c.OnChange = command
+			return
+		}
+		if c.Elections == nil {
+			c.Elections = map[string]settings.ElectionConfig{}
+		}
+		c.Elections[of] = settings.ElectionConfig{OnChange: command}
+	})
+	return "", nil
+}
+
+func saidIn(dir, name string) string { return filepath.Join(dir, "said-"+name) }
+
+// layOutHooks makes the pipes to which runs of hooks report.
+func (w *world) layOutHooks() error {
+	for _, h := range w.hooks {
+		host, err := w.oneHost(h.host)
+		if err != nil {
+			return err
+		}
+		if _, err := w.lab.Hook(h.name, h.election, host, saidIn(filepath.Dir(host.Log()), h.name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attackCommand: attack NAME from HOST on HOST… [KEY=VALUE…] [as=P] for TIME. The script does
+// not wait for its end. The attack is a program of the script, named NAME or P.
+func attackCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	const want = "want: attack NAME from HOST on HOST… [KEY=VALUE…] for TIME"
+	long, words, err := duration(args, "for", 0)
+	if err != nil {
+		return "", err
+	}
+	if long == 0 || len(words) < 5 || words[1] != "from" || words[3] != "on" {
+		return "", errors.New(want)
+	}
+	words, pairs := options(words)
+	name, set := words[0], map[string]string{}
+	for _, word := range pairs {
+		key, value, err := pair(word)
+		if err != nil {
+			return "", err
+		}
+		set[key] = value
+	}
+	if as, ok := set["as"]; ok {
+		name = as
+		delete(set, "as")
+	}
+	from, err := w.oneHost(words[2])
+	if err != nil {
+		return "", err
+	}
+	targets, err := w.hostsOf(words[4:])
+	if err != nil {
+		return "", err
+	}
+	order, err := orderOf(words[0], from, targets, long, set)
+	if err != nil {
+		return "", err
+	}
+	arguments, err := actor.Attack(order)
+	if err != nil {
+		return "", err
+	}
+	return attack.Does(words[0]), w.launch(name, from.Name(), "", func(*lab.Program) *exec.Cmd {
+		return exec.Command(w.o.Actor, arguments...)
+	})
+}
+
+func orderOf(name string, from *hosts.Host, targets []*hosts.Host, long time.Duration, set map[string]string) (attack.Order, error) {
+	o := attack.Order{Attack: name, For: long, Options: set, Here: len(targets) == 1 && targets[0] == from}
+	for _, h := range targets {
+		c, err := h.Config().Resolve()
+		if err != nil {
+			return o, fmt.Errorf("%s: %w", h.Name(), err)
+		}
+		bind, err := netip.ParseAddr(c.Bind)
+		if err != nil {
+			return o, fmt.Errorf("%s: %w", h.Name(), err)
+		}
+		o.Targets = append(o.Targets, attack.Target{
+			Gossip: netip.AddrPortFrom(bind, uint16(c.GossipPort)), Peer: netip.AddrPortFrom(bind, uint16(c.PeerPort)),
+			HTTP: c.HTTP, Socket: c.Socket, Cluster: c.Cluster, KeyFile: c.KeyFile,
+			Algorithm: c.Algorithm, Heartbeat: c.Heartbeat, Lease: c.Lease,
+		})
+	}
+	return o, o.Check()
 }

@@ -3,11 +3,17 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/procfs"
+
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -179,4 +185,73 @@ func countedQuantity(w *world, _ string, words []string) (float64, string, []str
 		}
 	}
 	return sum, fmt.Sprintf("%s rose by %g since the mark", words[0], sum), words[1:], nil
+}
+
+// memoryQuantity: memory HOST LIMIT. It is the most resident memory in MiB that the agent's
+// process has had since the mark.
+func memoryQuantity(w *world, _ string, words []string) (float64, string, []string, error) {
+	if len(words) == 0 {
+		return 0, "", nil, errors.New("want a host and a limit in MiB, as in: memory $l1 <= 48")
+	}
+	h, err := w.oneHost(words[0])
+	if err != nil {
+		return 0, "", nil, err
+	}
+	p, err := procfs.NewProc(h.PID())
+	if err != nil {
+		return 0, "", nil, fmt.Errorf("read the memory of %s: %w", h.Name(), err)
+	}
+	status, err := p.NewStatus()
+	if err != nil {
+		return 0, "", nil, fmt.Errorf("read the memory of %s: %w", h.Name(), err)
+	}
+	mib := float64(status.VmHWM) / (1 << 20)
+	return mib, fmt.Sprintf("%s had at most %.1f MiB", h.Name(), mib), words[1:], nil
+}
+
+// forgetPeaks makes the kernel count each agent's most memory from now on.
+func (w *world) forgetPeaks() {
+	for _, h := range w.lab.Cluster.Hosts() {
+		if pid := h.PID(); pid > 0 {
+			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // an error: it counts from the start
+		}
+	}
+}
+
+func (w *world) record() *observe.Recording {
+	r := w.lab.Record(w.name)
+	r.From, r.Wall, r.Steps, r.Failed = w.began, w.wall, w.steps, w.failure
+	return r
+}
+
+// sample reads the counters of all hosts that run, by "HOST METRIC".
+func (w *world) sample() (map[string]float64, error) {
+	counters := map[string]float64{}
+	for _, h := range w.lab.Cluster.Hosts() {
+		if h.Status() != hosts.Running {
+			continue
+		}
+		families, err := lab.ReadMetrics(w.ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		for name, family := range families {
+			for _, metric := range family.GetMetric() {
+				counters[h.Name()+" "+written(name, metric)] = lab.Value(metric)
+			}
+		}
+	}
+	return counters, nil
+}
+
+// written returns a metric as scripts and /metrics write it: NAME{LABEL="VALUE",…}.
+func written(name string, m *dto.Metric) string {
+	var labels []string
+	for _, l := range m.GetLabel() {
+		labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+	}
+	if len(labels) == 0 {
+		return name
+	}
+	return name + "{" + strings.Join(labels, ",") + "}"
 }

@@ -3,6 +3,7 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
@@ -176,4 +177,189 @@ func describePast(past *election.Past) string {
 		}
 	}
 	return text
+}
+
+// beginsLeading takes in what the next life leads from its first instant on.
+func (w *world) beginsLeading(a *agent, past *election.Past) {
+	if past == nil {
+		return
+	}
+	w.poll(a)
+	w.checkGoesOn(a, past)
+	logs := w.logsOf(a)
+	for _, l := range logs[:len(logs)-1] {
+		if c := a.leads(l.name); c != nil && c.Term > l.last { // the former life did not announce this term
+			w.checkTerm(a, l, election.Announcement{Election: l.name, Term: c.Term}, a.holder())
+			l.highest = max(l.highest, c.Term)
+		}
+	}
+}
+
+// leads returns the agent's last polled status of the election if it leads there, else nil.
+func (a *agent) leads(name election.Name) *elector.ContestStatus {
+	for _, c := range a.contests {
+		if c.Election == name && c.State == elector.Leading && c.Leader == a.holder() {
+			return c
+		}
+	}
+	return nil
+}
+
+// checkGoesOn checks that the next life leads what is on record from its first instant on (K4a,
+// G7).
+func (w *world) checkGoesOn(a *agent, past *election.Past) {
+	if !w.plan.quorum || w.rolledBack || a.suspect() || past.Lease != a.settings.timing.Lease {
+		return
+	}
+	local := a.clock.at(w.Now)
+	for _, row := range past.Rows {
+		l := w.log(a, row.Election)
+		if l == nil || row.Term == 0 || row.Ending.Reason != "" || row.Election == election.RosterElection {
+			continue
+		}
+		if row.Until.Sub(local) < past.Lease/4 || !a.stand[l.index].stands {
+			continue
+		}
+		if !a.disk.state.Roster.Allows(row.Election, a.peer, a.stand[l.index].priority) {
+			continue // it hands over, as the former life was about to
+		}
+		w.stats.Carried++
+		if c := a.leads(row.Election); c == nil || c.Term < row.Term {
+			w.fail("G7", "the next life of %s does not lead %s as is on record (%+v): %+v", a.peer, row.Election, row, c)
+		}
+	}
+}
+
+// perish kills a process, at once or in the middle of a step's output. The next life begins
+// soon, mostly with the record.
+func (w *world) perish(r *rand.Rand) {
+	a := w.victim(r)
+	lease := w.plan.timing.Lease
+	lasts := pick(r, 0, around(r, w.plan.timing.Heartbeat/10), around(r, w.plan.timing.Heartbeat), around(r, lease/2), w.uniform(r, 2*lease))
+	d := doom{steps: r.IntN(12), done: r.IntN(9), loud: chance(r, 0.9), lost: chance(r, 0.15), lasts: lasts}
+	if !a.alive {
+		return
+	}
+	if chance(r, 0.7) {
+		a.doom = &d
+		return
+	}
+	w.stop(a, d.loud)
+	if d.lost {
+		w.loseRecord(a)
+	}
+	w.later(lasts, func() { w.start(a) })
+}
+
+// upgrade starts all agents again, one after the other, as `doyen restart` does.
+func (w *world) upgrade(r *rand.Rand) {
+	at := around(r, w.plan.timing.Heartbeat)
+	for _, i := range r.Perm(len(w.agents)) {
+		a, down := w.agents[i], around(r, w.plan.timing.Heartbeat/4)
+		w.later(at, func() {
+			if a.alive && a.paused == 0 {
+				w.stop(a, true)
+				w.later(down, func() { w.start(a) })
+			}
+		})
+		at += around(r, w.plan.timing.Lease/2)
+	}
+}
+
+// hang stops a process as a deadlock does. Its keeper kills it and starts the next life.
+func (w *world) hang(r *rand.Rand) {
+	a, down := w.victim(r), around(r, w.plan.timing.Heartbeat/10)
+	if !a.alive {
+		return
+	}
+	w.pauseFor(a, "HANGS")
+	w.later(min(3*w.plan.timing.Heartbeat, w.plan.timing.Lease/3), a.inLife(func() {
+		if a.frozen == 0 {
+			w.stop(a, true)
+			w.later(down, func() { w.start(a) })
+			return
+		}
+		w.later(w.plan.timing.Lease, a.inLife(func() { w.stop(a, true); w.start(a) }))
+	}))
+}
+
+// deaths is how many leaders die after the faults.
+const deaths = 3
+
+// checkDeaths lets leaders die at any moment of a step while there are no faults, and come back
+// with their record before their lease ends. Nothing else may change (G7): each leads on in the
+// same term, no agent names another leader or none, and no program stops.
+func (w *world) checkDeaths() {
+	if w.violation != nil || !w.plan.lives || !w.plan.quorum || w.heal.agreedAt < 0 || w.rolledBack {
+		return
+	}
+	w.deaths = true
+	for range deaths {
+		l := w.logs[w.rng.IntN(len(w.logs)-1)]
+		a := w.find(l.holder.Peer)
+		if w.handingOver() || a == nil || !a.alive || a.leads(l.name) == nil || w.disputed(a) {
+			w.watch(w.Now + int64(w.plan.timing.Lease))
+			continue
+		}
+		term, programs := a.leads(l.name).Term, w.acting(a)
+		a.doom = &doom{steps: w.rng.IntN(12), done: w.rng.IntN(9), loud: true, lasts: around(w.rng, w.plan.timing.Lease/64)}
+		w.watch(w.Now + 2*int64(w.plan.timing.Lease))
+		if w.between() { // it took few steps, so that it died only now
+			w.watch(w.Now + int64(w.plan.timing.Lease))
+		}
+		if w.violation != nil || w.handingOver() {
+			return
+		}
+		if c := a.leads(l.name); c == nil || c.Term != term {
+			w.fail("G7", "%s led %s in term %d, died, and was back at once: %+v", a.peer, l.name, term, c)
+		}
+		for i, p := range programs {
+			if now := w.acting(a); i >= len(now) || now[i] != p {
+				w.fail("G7", "the programs of %s did not go on under its next life: %v, and now %v", a.peer, programs, now)
+			}
+		}
+	}
+}
+
+// acting returns the numbers of the programs that act on the host, in the order of elections.
+func (w *world) acting(a *agent) []int {
+	var all []int
+	for _, l := range w.logsOf(a) {
+		if p := l.find(program, a.holder()); p != nil && p.acting(w.Now) {
+			all = append(all, p.number)
+		}
+	}
+	return all
+}
+
+// disputed reports whether the agent is about to take a higher term although it has not died.
+func (w *world) disputed(a *agent) bool {
+	return a.past == nil || a.past.Lease != a.settings.timing.Lease || a.recorded(election.RosterElection).Term != 0
+}
+
+// between reports whether, after the faults, an agent is between two lives, or its newest life
+// has just begun. Such an agent may not know the leaders of other elections yet.
+func (w *world) between() bool {
+	return w.deaths && slices.ContainsFunc(w.agents, func(a *agent) bool {
+		return !a.alive || w.Now-a.born < 2*int64(w.plan.timing.Heartbeat)
+	})
+}
+
+// reconnects reports whether a leader has died, and the agent has been connected to its next
+// life for so short a time that its heartbeat may be on its way.
+func (w *world) reconnects(a *agent, name election.Name) bool {
+	l := w.log(a, name)
+	if !w.deaths || l == nil {
+		return false
+	}
+	b := w.find(l.holder.Peer)
+	if b == nil || b == a {
+		return false
+	}
+	for _, e := range w.conns[a.id][b.id].ends {
+		if !e.told || w.Now-e.tellAt < int64(w.plan.timing.Heartbeat/2) {
+			return true
+		}
+	}
+	return false
 }

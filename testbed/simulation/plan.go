@@ -1,12 +1,15 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/testbed/spacetime"
 )
 
 // plan is what one seed decides before the run begins.
@@ -136,4 +139,180 @@ func pick[T any](rng *rand.Rand, choices ...T) T { return choices[rng.IntN(len(c
 // around draws an exponential duration with this mean, and at most eight times the mean.
 func around(rng *rand.Rand, mean time.Duration) time.Duration {
 	return time.Duration(min(rng.ExpFloat64(), 8) * float64(mean))
+}
+
+// fault is one kind of trouble. Each seed draws which kinds happen, and how often.
+type fault struct {
+	name       string
+	changes    change
+	lives      bool // only in worlds where agents keep a record
+	companions bool // only in worlds with companions
+	strike     func(*world, *rand.Rand)
+}
+
+// change is a set of ways in which a kind of fault, or a seed, changes the voters.
+type change uint8
+
+const (
+	rosters    change = 1 << iota // an operator changes the voters at will
+	identities                    // disks are lost, and with them voters
+	copies                        // older copies of data directories are restored
+	nothing    change = 0
+)
+
+func faultKinds() []fault {
+	return []fault{
+		{name: "join", strike: nil}, // an agent's first start, at a moment of the chaos phase
+		{name: "crash", strike: (*world).crash},
+		{name: "power cut", strike: (*world).cutPower},
+		{name: "damaged disk", strike: (*world).damageDisk},
+		{name: "crash in a step", strike: (*world).crashInStep},
+		{name: "lost disk", changes: identities, strike: (*world).loseDisk},
+		{name: "shutdown", strike: (*world).shutdown},
+		{name: "leave", strike: (*world).leave},
+		{name: "pause", strike: (*world).pause},
+		{name: "host freeze", strike: (*world).freeze},
+		{name: "burst", strike: (*world).strikeBurst},
+		{name: "cut", strike: (*world).strikeCut},
+		{name: "hang-up", strike: (*world).strikeHangUp},
+		{name: "slow disk", strike: (*world).slowDisk},
+		{name: "failing disk", strike: (*world).failDisk},
+		{name: "clock", strike: (*world).retime},
+		{name: "suspicion", strike: (*world).suspect},
+		{name: "drain", strike: (*world).drain},
+		{name: "resign", strike: (*world).resign},
+		{name: "transfer", strike: (*world).transfer},
+		{name: "priority", strike: (*world).reprioritize},
+		{name: "withdrawal", strike: (*world).withdraw},
+		{name: "inquiry", strike: (*world).inquire},
+		{name: "roster", changes: rosters, strike: func(w *world, r *rand.Rand) { w.changeRoster(r) }},
+		{name: "stranded change", changes: rosters, strike: (*world).strandChange},
+		{name: "hurried change", changes: rosters, strike: (*world).hurryChange},
+		{name: "older copy", changes: copies, strike: (*world).rollBack},
+		{name: leaseFault, strike: (*world).changeLease},
+		{name: "begin again", changes: identities, strike: (*world).beginAgain},
+		{name: "suspend", strike: (*world).suspend},
+		{name: "second process", strike: (*world).intrude},
+		{name: "short election", strike: (*world).holdShortElection},
+		{name: "death", lives: true, strike: (*world).perish},
+		{name: "upgrade", lives: true, strike: (*world).upgrade},
+		{name: "hang", lives: true, strike: (*world).hang},
+		{name: "companion's death", companions: true, strike: (*world).killCompanion},
+		{name: "reloaded hooks", companions: true, strike: (*world).reloadHooks},
+	}
+}
+
+// strike is one fault of a seed's schedule. Its details follow from its own draws, so that it
+// does the same when other faults are omitted.
+type strike struct {
+	kind int
+	at   time.Duration
+	draw uint64
+	host int // the number of the agent that a join starts
+}
+
+// drawSchedule draws every fault of a seed, in the order of time.
+func drawSchedule(p *plan, seed uint64) []strike {
+	var all []strike
+	for i, mean := range p.intervals {
+		if mean == 0 {
+			continue
+		}
+		rng := rand.New(rand.NewPCG(seed, 0x6661756c74+uint64(i)<<32))
+		if i == 0 { // a join happens once, and only to some agents
+			for host := range p.voters + p.observers {
+				if rng.IntN(3) == 0 {
+					all = append(all, strike{at: time.Duration(rng.Int64N(int64(p.calm + p.chaos))), host: host})
+				}
+			}
+			continue
+		}
+		for at := p.calm + around(rng, mean); at < p.calm+p.chaos; at += max(1, around(rng, mean)) {
+			all = append(all, strike{kind: i, at: at, draw: rng.Uint64()})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b strike) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+// shrinkSchedule drops the faults that do not strike, moves the others closer together, and
+// sets when the chaos phase then ends. It returns the faults that strike.
+func (w *world) shrinkSchedule(all []strike) []int {
+	s := &w.options.Shrunk
+	var kept []int
+	end := w.plan.calm + w.plan.chaos
+	last, moved := time.Duration(0), time.Duration(0)
+	step := func(at time.Duration, most time.Duration) time.Duration {
+		gap := at - last
+		if s.Gap > 0 {
+			gap = min(gap, most)
+		}
+		last, moved = at, moved+gap
+		return moved
+	}
+	for i := range all {
+		if !s.strikes(i) {
+			continue
+		}
+		all[i].at = step(all[i].at, s.Gap)
+		kept = append(kept, i)
+	}
+	w.chaosEnd = step(end, max(s.Gap, quietLeases*w.plan.timing.Lease))
+	return kept
+}
+
+// quietLeases is how many leases a shrunk world goes on after its last fault: by then all
+// effects of the fault have ended.
+const quietLeases = 8
+
+func (w *world) scheduleFaults() {
+	kinds := faultKinds()
+	for _, i := range w.kept {
+		f := w.schedule[i]
+		w.later(f.at, func() {
+			kind := &kinds[f.kind]
+			w.stats.Faults[kind.name]++
+			w.mark(-1, spacetime.Fault, fmt.Sprintf("fault %d: %s", i, kind.name))
+			if kind.strike == nil {
+				w.start(w.numbered(f.host))
+				return
+			}
+			kind.strike(w, rand.New(rand.NewPCG(f.draw, uint64(f.kind))))
+		})
+	}
+}
+
+// joins reports whether a fault of the schedule starts this host's agent.
+func (w *world) joins(host int) bool {
+	return slices.ContainsFunc(w.kept, func(i int) bool { return w.schedule[i].kind == 0 && w.schedule[i].host == host })
+}
+
+// lasts draws how long a trouble lasts: mostly about a lease.
+func (w *world) lasts(r *rand.Rand) time.Duration {
+	return around(r, pick(r, w.plan.timing.Heartbeat, w.plan.timing.Lease, w.plan.timing.Lease, 4*w.plan.timing.Lease))
+}
+
+// victim draws an agent. Half of the time it draws a leader.
+func (w *world) victim(r *rand.Rand) *agent {
+	lead, log, host := r.IntN(2) == 0, r.IntN(8), r.IntN(w.plan.voters+w.plan.observers)
+	if lead {
+		if a := w.find(w.logs[log%len(w.logs)].holder.Peer); a != nil {
+			return a
+		}
+	}
+	return w.numbered(host)
+}
+
+func (w *world) anyone(r *rand.Rand) *agent {
+	return w.numbered(r.IntN(w.plan.voters + w.plan.observers))
+}
+
+// numbered returns the agent of that number; if it does not exist, the next one that does.
+func (w *world) numbered(host int) *agent {
+	for _, a := range w.agents {
+		if a.number >= host {
+			return a
+		}
+	}
+	return w.agents[0]
 }

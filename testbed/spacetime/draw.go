@@ -2,6 +2,11 @@ package spacetime
 
 import (
 	"fmt"
+	"html"
+	"html/template"
+	"math"
+	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -190,3 +195,127 @@ func (g *drawing) mark(m Mark) {
 		g.Rect("marknote", x-3.5, y-3.5, 7, 7, title)
 	}
 }
+
+const (
+	lineHeight = 15.0 // pixels, of a line of text
+	leastGap   = 4.0  // at least, between two different moments
+	decade     = 16.0 // more height for ten times as long
+)
+
+// axis maps times to heights: in order, but not to scale.
+type axis struct {
+	times   []time.Duration
+	heights []float64
+	rows    []float64 // of the lines of text
+}
+
+// newAxis gives every line of text a row of its own, at the height of its time or, if there is
+// no room, below.
+func newAxis(d Diagram, lines []Line, top float64) axis {
+	times := []time.Duration{d.From, d.To}
+	add := func(ts ...time.Duration) {
+		for _, t := range ts {
+			if t >= d.From && t <= d.To {
+				times = append(times, t)
+			}
+		}
+	}
+	for _, a := range d.Arrows {
+		if !a.Quiet {
+			add(a.Sent, a.Came)
+		}
+	}
+	for _, b := range d.Bars {
+		add(b.From, b.To, b.Lease)
+	}
+	for _, s := range slices.Concat(d.Lives, d.Pauses) {
+		add(s.From, s.To)
+	}
+	for _, l := range lines {
+		add(l.At)
+	}
+	slices.Sort(times)
+	a := axis{times: slices.Compact(times)}
+	next, row := 0, top
+	y := top
+	for i, t := range a.times {
+		if i > 0 {
+			ms := (t - a.times[i-1]).Seconds() * 1000
+			y += leastGap + decade*math.Log10(1+ms)
+		}
+		if next < len(lines) && lines[next].At == t {
+			y = max(y, row)
+		}
+		a.heights = append(a.heights, y)
+		for ; next < len(lines) && lines[next].At == t; next++ {
+			row = max(row, y)
+			a.rows = append(a.rows, row)
+			row += lineHeight
+		}
+	}
+	return a
+}
+
+// y returns the height of a time.
+func (a axis) y(t time.Duration) float64 {
+	last := len(a.times) - 1
+	switch {
+	case t <= a.times[0]:
+		return a.heights[0]
+	case t >= a.times[last]:
+		return a.heights[last]
+	}
+	i := sort.Search(len(a.times), func(i int) bool { return a.times[i] >= t })
+	from, to := a.times[i-1], a.times[i]
+	part := float64(t-from) / float64(to-from)
+	return a.heights[i-1] + part*(a.heights[i]-a.heights[i-1])
+}
+
+// bottom is the height of the last moment or of the last row, whichever is further down.
+func (a axis) bottom() float64 {
+	y := a.heights[len(a.heights)-1]
+	if n := len(a.rows); n > 0 {
+		y = max(y, a.rows[n-1])
+	}
+	return y
+}
+
+// SVG is a drawing in the making. A shape has a class, for the style, and a title, which is
+// shown when the pointer is over it. Later shapes lie on top. Every text is escaped.
+type SVG struct{ out strings.Builder }
+
+// element writes an element. It escapes the text and the title, but not the attributes.
+func (s *SVG) element(tag, class, attributes, title, text string) {
+	fmt.Fprintf(&s.out, `<%s class="%s" %s>`, tag, class, attributes)
+	if title != "" {
+		fmt.Fprintf(&s.out, "<title>%s</title>", html.EscapeString(title))
+	}
+	fmt.Fprintf(&s.out, "%s</%s>\n", html.EscapeString(text), tag)
+}
+
+func (s *SVG) Rect(class string, x, y, w, h float64, title string) {
+	s.element("rect", class, fmt.Sprintf(`x="%.1f" y="%.1f" width="%.1f" height="%.1f"`, x, y, w, h), title, "")
+}
+
+func (s *SVG) Line(class string, x1, y1, x2, y2 float64, title string) {
+	s.element("line", class, fmt.Sprintf(`x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"`, x1, y1, x2, y2), title, "")
+}
+
+// Path draws a path. Its data has a formatting verb for each number.
+func (s *SVG) Path(class, title, data string, numbers ...any) {
+	s.element("path", class, `d="`+fmt.Sprintf(data, numbers...)+`"`, title, "")
+}
+
+func (s *SVG) Text(class string, x, y float64, text, title string) {
+	s.element("text", class, fmt.Sprintf(`x="%.1f" y="%.1f"`, x, y), title, text)
+}
+
+// Group gives shapes one class and one title.
+func (s *SVG) Group(class, title string, draw func()) {
+	fmt.Fprintf(&s.out, `<g class="%s"><title>%s</title>`, class, html.EscapeString(title))
+	draw()
+	s.out.WriteString("</g>\n")
+}
+
+// HTML returns what was drawn. It has to stand inside of an svg element.
+func (s *SVG) HTML() template.HTML { return template.HTML(s.out.String()) }

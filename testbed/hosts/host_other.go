@@ -4,6 +4,8 @@ package hosts
 
 import (
 	"errors"
+	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/doyen-election/doyen/testbed/netns"
@@ -28,3 +30,23 @@ func (r *sandbox) close() error             { return nil }
 
 // canIntercept says why system calls can't be intercepted.
 func canIntercept() error { return errors.New(onlyLinux) }
+
+// burden is of Linux only.
+type burden struct{}
+
+func sweepGroups()             {}
+func newBurden(string) *burden { return &burden{} }
+
+func (b *burden) limit(int64, []int) error         { return unavailable("limit memory", onlyLinux) }
+func (b *burden) crowd(int, *spawner, []int) error { return unavailable("crowd", onlyLinux) }
+func (b *burden) admit(int) error                  { return nil }
+func (b *burden) close() error                     { return nil }
+
+// tie puts a process in a process group of its own, so that a terminal's Ctrl-C reaches only
+// the testbed.
+func tie(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
+}

@@ -1,13 +1,134 @@
 package simulation
 
 import (
+	"bytes"
+	"errors"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/base/codec"
 	"github.com/doyen-election/doyen/testbed/messages"
 )
+
+// maxPast bounds how many older copies of a data directory are kept.
+const maxPast = 8
+
+// rollBack restores an older copy of a host's data directory. Its promises are lost, so G1 and
+// G2 do not hold any more, and neither does what rests on them. This must still hold: no other
+// agent is reported to have an older copy, and an agent that has learnt of its older copy
+// neither promises nor leads.
+func (w *world) rollBack(r *rand.Rand) {
+	a, lasts, which := w.victim(r), w.lasts(r), r.IntN(maxPast)
+	if len(a.disk.past) == 0 || a.frozen > 0 || a.disk.damaged != nil {
+		return
+	}
+	w.stop(a, true)
+	w.later(lasts, func() { w.start(a) })
+	older := a.disk.past[which%len(a.disk.past)]
+	if !a.disk.files.settled() || bytes.Equal(older, a.disk.sure) {
+		return
+	}
+	state, err := codec.DecodeState(older)
+	if err != nil {
+		w.fail("durable state", "%s wrote what can't be read: %v", a.peer, err)
+		return
+	}
+	w.note(a, "an OLDER COPY of its data directory is restored: %s", messages.State(state))
+	a.disk.files.format(stateFile, older)
+	a.disk.sure, a.disk.state = older, state
+	a.rolledBack, w.rolledBack = true, true
+}
+
+// rests reports whether the rule holds only as long as data directories keep all promises.
+func rests(rule string) bool {
+	return slices.Contains([]string{"G1", "G2", "G4", "G5", "H5", "counter", "stability", "terms on disk", "roster on disk",
+		"K4b", "K4d", "G7", "stale answer", "announced terms never fall", "announced deadlines never fall", "traffic"}, rule)
+}
+
+// checkTrusted checks that only agents with an older copy of their data directory are reported
+// to have one.
+func (w *world) checkTrusted(a *agent) {
+	if !a.alive || a.elector == nil {
+		return
+	}
+	for _, x := range a.elector.Status(a.clock.at(w.Now)).Warnings {
+		switch {
+		case x.Code == "data_dir_older" && !a.rolledBack:
+			w.fail("older copies", "%s reports: %+v", a.peer, x)
+		case meetsFormer(x) && a.own == nil, x.Code == "data_dir_shared" && !a.disk.taken:
+			w.fail("barred", "%s reports without reason: %+v", a.peer, x)
+		case bars(x):
+			w.stats.Barred++
+			if meetsFormer(x) {
+				w.stats.Former++
+			}
+		case x.Code == "voter_data_dir_older":
+			for _, b := range w.agents {
+				if b.name == x.Agent && !b.rolledBack {
+					w.fail("older copies", "%s reports: %+v", a.peer, x)
+				}
+			}
+		}
+	}
+}
+
+// intrude lets a second process use an agent's data directory. The process reads the state,
+// grants itself a term in some election, like an agent that is cut off, writes that, and ends.
+// Its vote wins nothing, so the directory still holds all that was ever promised. The agent
+// must notice before it promises anything that rests on its own idea of the directory. Later an
+// operator starts the agent again.
+func (w *world) intrude(r *rand.Rand) {
+	a, boot, lasts := w.victim(r), election.LineageID(r.Uint64()), w.lasts(r)
+	_, name := w.contestOf(r)
+	d := &a.disk
+	if !a.alive || !w.plan.quorum || a.frozen > 0 || d.failing > 0 || d.damaged != nil || d.taken || chance(r, 0.5) {
+		return
+	}
+	c := &calls{filesystem: &d.files, dies: -1, fails: -1, rng: r}
+	second, state, err := store.OpenRecord(c)
+	if err != nil {
+		w.fail("durable state", "a second process can't read what %s wrote: %v", a.peer, err)
+		return
+	}
+	d.look(w, a) // the store has synced what it read
+	if d.believed = d.state; state.Roster.Has(a.peer) && state.Grants != nil {
+		g := state.Grant(name)
+		state.Grants[name] = election.Grant{Term: max(g.Term, state.Roster.Floor) + 1,
+			Holder: election.Holder{Peer: a.peer, Lineage: boot}, Lease: max(g.Lease, a.settings.timing.Lease)}
+	}
+	state.Writes++
+	w.note(a, "a SECOND PROCESS writes to its data directory: %s", messages.State(state))
+	if err := second.Write(state); err != nil {
+		w.fail("durable state", "a second process can't write to the data directory of %s: %v", a.peer, err)
+		return
+	}
+	d.taken = true
+	d.look(w, a)
+	w.stats.Taken++
+	w.later(lasts, a.inLife(func() {
+		w.stop(a, true)
+		w.start(a)
+	}))
+}
+
+// noticed checks that an agent stops writing when another process has written to its data
+// directory, and notifies it of the reason.
+func (w *world) noticed(a *agent, err error) {
+	d := &a.disk
+	taken, found := errors.AsType[*store.TakenError](err)
+	switch {
+	case found && !d.taken:
+		w.fail("one writer", "%s takes its own file for another's", a.peer)
+	case err == nil && d.taken:
+		w.fail("one writer", "%s writes on, though another process has written to its data directory", a.peer)
+	case found && !d.told:
+		d.told = true
+		w.input(a, election.Barred{Code: "data_dir_shared", Detail: taken.Error()})
+	}
+}
 
 // beginAgain has an operator start an agent with an empty data directory as if there were no
 // cluster yet. The agent forms a cluster alone and leads there, until it meets agents of the
