@@ -71,6 +71,7 @@ func (a *Agent) Listen() {
 	mux.HandleFunc("POST /v1/elections/{name}/campaign", a.campaign)
 	mux.HandleFunc("POST /v1/campaigns/{id}/resume", a.resume)
 	mux.HandleFunc("POST /v1/campaigns/{id}/stopped", a.stopped)
+	mux.HandleFunc("POST /v1/campaigns/{id}/companion", a.report)
 	a.server, a.done = &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}, make(chan struct{})
 	go func(server *http.Server, done chan struct{}) {
 		defer close(done)
@@ -189,10 +190,29 @@ func (a *Agent) stopped(w http.ResponseWriter, r *http.Request) {
 		a.unknown(w)
 		return
 	}
+	var stopped api.StoppedRequest
+	if err := json.NewDecoder(r.Body).Decode(&stopped); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	c.stops <- stopped
 	c.receipts <- struct{}{}
 	if held := c.held.Load(); held != nil {
 		<-*held
 	}
+	json.NewEncoder(w).Encode(api.Outcome{Done: true})
+}
+
+func (a *Agent) report(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	c := a.all[r.PathValue("id")]
+	a.mu.Unlock()
+	var reports api.Companion
+	if c == nil || json.NewDecoder(r.Body).Decode(&reports) != nil {
+		a.unknown(w)
+		return
+	}
+	c.reports <- reports
 	json.NewEncoder(w).Encode(api.Outcome{Done: true})
 }
 
@@ -220,12 +240,14 @@ type Campaign struct {
 	cut      chan struct{}
 	gone     chan struct{}
 	receipts chan struct{}
+	stops    chan api.StoppedRequest
+	reports  chan api.Companion
 	held     atomic.Pointer[chan struct{}] // receipts are answered once it is closed; nil: at once
 }
 
 func newCampaign(t testing.TB, id, election string) *Campaign {
 	return &Campaign{t: t, ID: id, Election: election, lines: make(chan api.CampaignEvent, 64),
-		cut: make(chan struct{}), gone: make(chan struct{}), receipts: make(chan struct{}, 64)}
+		cut: make(chan struct{}), gone: make(chan struct{}), receipts: make(chan struct{}, 64), stops: make(chan api.StoppedRequest, 64), reports: make(chan api.Companion, 64)}
 }
 
 // HoldReceipts has the agent answer receipts only once release is called.
@@ -237,7 +259,9 @@ func (c *Campaign) HoldReceipts() (release func()) {
 
 // Say writes a line.
 func (c *Campaign) Say(e api.CampaignEvent) {
-	e.Campaign, e.Election = c.ID, c.Election
+	if e.Campaign = c.ID; c.Election != api.EveryElection { // a companion's lines name theirs
+		e.Election = c.Election
+	}
 	c.lines <- e
 }
 
@@ -270,3 +294,9 @@ func (c *Campaign) Gone() <-chan struct{} { return c.gone }
 
 // Receipts has an element for each receipt.
 func (c *Campaign) Receipts() <-chan struct{} { return c.receipts }
+
+// Stops has the receipts themselves.
+func (c *Campaign) Stops() <-chan api.StoppedRequest { return c.stops }
+
+// Reports has what a companion has reported since it connected.
+func (c *Campaign) Reports() <-chan api.Companion { return c.reports }

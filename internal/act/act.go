@@ -63,6 +63,8 @@ const (
 	joinTimeout = 5 * time.Second
 	firstRetry  = 5 * time.Millisecond
 	lastRetry   = 500 * time.Millisecond
+	// settling is how soon after the first connection the agent's lines have said what this host leads.
+	settling = time.Second
 	// taken is for how long another companion may have the place before that is an error: the one
 	// that this process follows may just be dying.
 	taken = 2 * time.Second
@@ -94,8 +96,9 @@ type actor struct {
 	reporting bool
 	receipts  sync.WaitGroup // those that are owed
 
-	mu  sync.Mutex
-	led map[election.Name]lead
+	mu    sync.Mutex
+	led   map[election.Name]lead
+	since time.Time // when it was first connected; zero: it was not yet
 }
 
 // lead is a leadership of this host, as the agent's lines report it.
@@ -144,7 +147,7 @@ func Run(ctx context.Context, c Config) error {
 	pool := guard.NewPool(os.Environ(), guard.Nice(), owner, c.Logger.With("part", "guard"))
 	defer pool.Close()
 	a.hooks = hook.Start(c.Work.Hooks, pool, c.Logger.With("part", "hook"))
-	a.checks = health.New(life, pool, hook.CheckAsRoot, a.judged, c.Logger.With("part", "check"))
+	a.checks = health.New(life, pool, hook.CheckAsRoot, a.mayLead, a.judged, c.Logger.With("part", "check"))
 	a.setChecks()
 	err = a.loop(ctx)
 	cancel()
@@ -271,6 +274,11 @@ func (a *actor) connect(j joined) error {
 	}
 	a.Logger.Info("connected to the agent")
 	a.candidacy, a.retry, a.refused, a.complaint = j.candidacy, 0, time.Time{}, ""
+	a.mu.Lock()
+	if a.since.IsZero() {
+		a.since = time.Now()
+	}
+	a.mu.Unlock()
 	go a.listen(j.candidacy)
 	return nil
 }

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"time"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/hook"
 )
 
@@ -66,6 +68,14 @@ func (a *actor) setChecks() {
 		}
 	}
 	a.dirty = true
+}
+
+// mayLead reports whether this host leads where a check counts, as far as the agent has said so.
+func (a *actor) mayLead(name election.Name) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, led := a.led[name]
+	return led || name == health.Host && len(a.led) > 0 || a.since.IsZero() || time.Since(a.since) < settling
 }
 
 // nameOf is the name of a check, as the agent is sent it.

@@ -4,7 +4,7 @@
 // A check is a command line of the shell. It fails if its status is not 0, or if it has not ended
 // in time: then it is killed with its process group. Fall failures in a row make the host
 // unhealthy, Rise successes healthy again. Before its first outcome a host is unhealthy, unless
-// the caller assumes otherwise: one success is enough then.
+// the caller assumes otherwise: one success is enough then, and one failure where it does not lead.
 //
 // It guarantees that at most one run of each check is under way, and that none of them delays its
 // caller: each check has its own goroutine. A run that SIGKILL does not end (a disk that hangs)
@@ -75,35 +75,37 @@ func Unknown(checks map[election.Name]Check) map[election.Name]string {
 type Judge struct {
 	fall, rise int
 	healthy    bool
-	row        int // outcomes in a row against the verdict
-	heard      bool
+	known      bool // there is a verdict
+	row        int  // outcomes in a row against it
 }
 
-// Judge returns a judge whose verdict before the first outcome is healthy.
+// Judge returns a judge that has the verdict healthy, or none yet.
 func (c Check) Judge(healthy bool) Judge {
 	c = c.Resolved()
-	return Judge{fall: c.Fall, rise: c.Rise, healthy: healthy}
+	return Judge{fall: c.Fall, rise: c.Rise, healthy: healthy, known: healthy}
 }
 
 // Healthy is the verdict.
 func (j *Judge) Healthy() bool { return j.healthy }
 
-// Add takes an outcome, and reports whether the verdict has changed, or is the first.
-func (j *Judge) Add(ok bool) bool {
-	first := !j.heard && !j.healthy
-	j.heard = true
-	if ok == j.healthy {
+// Add takes an outcome, and reports whether the verdict has changed, or is the first. Of a host that
+// leads the first failure is no verdict yet.
+func (j *Judge) Add(ok, leads bool) bool {
+	if j.known && ok == j.healthy {
 		j.row = 0
-		return first
-	}
-	need := j.fall
-	if ok {
-		need = j.rise
-	}
-	if j.row++; !first && j.row < need {
 		return false
 	}
-	j.healthy, j.row = ok, 0
+	need := 1
+	switch {
+	case !ok && (j.known || leads):
+		need = j.fall
+	case j.known:
+		need = j.rise
+	}
+	if j.row++; j.row < need {
+		return false
+	}
+	j.healthy, j.known, j.row = ok, true, 0
 	return true
 }
 
@@ -111,6 +113,7 @@ func (j *Judge) Add(ok bool) bool {
 type Checks struct {
 	pool    *guard.Pool
 	allowed func(command string) error
+	leads   func(election.Name) bool
 	report  func(name election.Name, current func() bool, unhealthy string)
 	logger  *slog.Logger
 	ctx     context.Context
@@ -130,11 +133,13 @@ type check struct {
 	hung   chan string // the outcome of the run under way; nil: there is none
 }
 
-// New returns checks that run in the pool until ctx ends. A command that is not allowed fails. report is called with each verdict, unhealthy being
+// New returns checks that run in the pool until ctx ends. A command that is not allowed fails. leads
+// reports whether this host may lead where a check counts. report is called with each verdict, unhealthy being
 // why the host may not be a candidate, empty if it may; current reports whether the verdict still
 // counts.
-func New(ctx context.Context, pool *guard.Pool, allowed func(command string) error, report func(name election.Name, current func() bool, unhealthy string), logger *slog.Logger) *Checks {
-	return &Checks{pool: pool, allowed: allowed, report: report, logger: logger, ctx: ctx, running: map[election.Name]*check{}}
+func New(ctx context.Context, pool *guard.Pool, allowed func(command string) error, leads func(election.Name) bool,
+	report func(name election.Name, current func() bool, unhealthy string), logger *slog.Logger) *Checks {
+	return &Checks{pool: pool, allowed: allowed, leads: leads, report: report, logger: logger, ctx: ctx, running: map[election.Name]*check{}}
 }
 
 // Set replaces the checks. A check that has changed keeps its verdict, and a new one starts with
@@ -194,7 +199,7 @@ func (h *Checks) run(ctx context.Context, k *check) {
 		if ctx.Err() != nil {
 			return
 		}
-		if k.Add(why == "") {
+		if k.Add(why == "", h.leads(k.name)) {
 			if why != "" {
 				why = Failed + why
 			}

@@ -18,20 +18,23 @@ import (
 
 func TestOnlyOutcomesInARowChangeTheVerdict(t *testing.T) {
 	for _, c := range []struct {
-		assumed        bool
+		assumed, leads bool
 		outcomes, want string // + ok, - failed; in want the changes to up and down
 	}{
-		{false, "+", "u"},
-		{false, "-", "d"}, // the first reason is worth a report
-		{false, "-+++", "d.u."},
-		{true, "-", "."},
-		{true, "--+---", ".....d"},
-		{true, "---+-++", "..d...u"},
-		{true, "+--", "..."},
+		{false, false, "+", "u"},
+		{false, false, "-", "d"}, // the first reason is worth a report
+		{false, false, "-+++", "d.u."},
+		{false, true, "+", "u"},
+		{false, true, "--+---", "..u..d"}, // a leader does not hand over for one failure
+		{false, true, "---+", "..d."},
+		{true, false, "-", "."},
+		{true, false, "--+---", ".....d"},
+		{true, false, "---+-++", "..d...u"},
+		{true, true, "+--", "..."},
 	} {
 		j, got := Check{}.Judge(c.assumed), ""
 		for _, o := range c.outcomes {
-			switch changed := j.Add(o == '+'); {
+			switch changed := j.Add(o == '+', c.leads); {
 			case !changed:
 				got += "."
 			case j.Healthy():
@@ -57,8 +60,10 @@ func TestMain(m *testing.M) {
 func checksOfTest(t *testing.T) *Checks {
 	pool := guard.NewPool(os.Environ(), guard.Nice(), "", slog.New(slog.DiscardHandler))
 	t.Cleanup(pool.Close)
-	return New(t.Context(), pool, func(string) error { return nil }, nil, slog.New(slog.DiscardHandler))
+	return New(t.Context(), pool, func(string) error { return nil }, nowhere, nil, slog.New(slog.DiscardHandler))
 }
+
+func nowhere(election.Name) bool { return false }
 
 func TestWhyACheckFails(t *testing.T) {
 	h := checksOfTest(t)
@@ -141,7 +146,7 @@ func TestVerdictsAreReportedAndReplaced(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	file := filepath.Join(t.TempDir(), "ok")
 	reports := make(chan string, 100)
-	h := New(ctx, checksOfTest(t).pool, func(string) error { return nil }, func(name election.Name, current func() bool, unhealthy string) {
+	h := New(ctx, checksOfTest(t).pool, func(string) error { return nil }, nowhere, func(name election.Name, current func() bool, unhealthy string) {
 		if current() {
 			reports <- string(name) + ":" + unhealthy
 		}
