@@ -282,18 +282,19 @@ func (g *process) step(now int64) {
 	g.tell(Report{Kind: Gone, Why: c.why, Status: c.status, Killed: c.killing > 0, Others: c.others || !childless})
 }
 
-// withdraw ends the candidacy and sends the receipt, since the parent can't: it has died or
-// is frozen. Else the agent would renew the lease for a host where nothing runs. withdraw
-// closes the connection first: else the candidacy could be elected again.
+// withdraw sends the receipt, since the parent can't: it has died or is frozen. Else the agent
+// would renew the lease for a host where nothing runs. The receipt ends the candidacy too, and so
+// does the connection, which is closed after it in case that the receipt comes to nothing.
 func (g *process) withdraw(c *command) {
-	if c.kept >= 0 {
-		_ = syscall.Shutdown(c.kept, syscall.SHUT_RDWR)
-	}
-	agent := client.New(os.Getenv("DOYEN_SOCKET"))
+	agent, kept := client.New(os.Getenv("DOYEN_SOCKET")), c.kept
+	c.kept = -1
 	g.receipts.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
 		defer cancel()
 		_ = agent.Stopped(ctx, c.order.Campaign, c.term) // if it fails, the lease runs out
+		if kept >= 0 {
+			_ = errors.Join(syscall.Shutdown(kept, syscall.SHUT_RDWR), syscall.Close(kept))
+		}
 		agent.Close()
 	})
 }
