@@ -1,16 +1,19 @@
 package election
 
-import "time"
+import (
+	"reflect"
+	"time"
+)
 
-// Message is what one agent sends to another. All kinds are in this package.
-type Message interface{ kind() string }
+// Message is what one agent sends to another: a value of one of the types that package codec lists.
+type Message any
 
-// Kind returns the message's short and stable name, for metrics and logs.
+// Kind returns the message's stable name, for metrics and logs: that of its type.
 func Kind(m Message) string {
 	if m == nil {
 		return "unknown"
 	}
-	return m.kind()
+	return reflect.TypeOf(m).Name()
 }
 
 const MaxElections = 1024 // that one message may be about
@@ -135,23 +138,33 @@ type (
 	}
 	// Heartbeat claims all elections that its sender leads, and asks voters to renew its leases.
 	Heartbeat struct {
-		Lineage LineageID `cbor:"1,keyasint"`
-		Send    SendID    `cbor:"2,keyasint"`
-		Version Version   `cbor:"3,keyasint"`
-		Echo    Instant   `cbor:"4,keyasint,omitempty"` // the newest stamp of the receiver
-		Claims  []Claim   `cbor:"5,keyasint"`           // sorted by election
+		Lineage  LineageID  `cbor:"1,keyasint"`
+		Send     SendID     `cbor:"2,keyasint"`
+		Version  Version    `cbor:"3,keyasint"`
+		Echo     Instant    `cbor:"4,keyasint,omitempty"` // the newest stamp of the receiver
+		Claims   []Claim    `cbor:"5,keyasint"`           // sorted by election
+		Progress []Progress `cbor:"6,keyasint,omitempty"` // level 2: of the sender and of other voters, where it is new
 	}
 	// HeartbeatAck answers a heartbeat. If a voter sends it, at the heartbeat's version, it
 	// renews each claim that is not among the nacks.
 	HeartbeatAck struct {
-		Lineage LineageID `cbor:"1,keyasint"` // of the heartbeat's sender
-		Send    SendID    `cbor:"2,keyasint"`
-		Version Version   `cbor:"3,keyasint"`
-		Stamp   Instant   `cbor:"4,keyasint"` // of the receiver's clock, to be echoed
-		Nacks   []Nack    `cbor:"5,keyasint,omitempty"`
-		Roster  *Roster   `cbor:"6,keyasint,omitempty"` // if newer than the sender's
+		Lineage  LineageID  `cbor:"1,keyasint"` // of the heartbeat's sender
+		Send     SendID     `cbor:"2,keyasint"`
+		Version  Version    `cbor:"3,keyasint"`
+		Stamp    Instant    `cbor:"4,keyasint"` // of the receiver's clock, to be echoed
+		Nacks    []Nack     `cbor:"5,keyasint,omitempty"`
+		Roster   *Roster    `cbor:"6,keyasint,omitempty"` // if newer than the sender's
+		Progress []Progress `cbor:"7,keyasint,omitempty"` // level 2: the receiver's, if it is new
 	}
 )
+
+// Progress is how far an agent's state has come.
+type Progress struct {
+	Peer    PeerID    `cbor:"1,keyasint"`
+	Lineage LineageID `cbor:"2,keyasint"`
+	Stamp   Instant   `cbor:"3,keyasint"` // of the agent's clock
+	Writes  uint64    `cbor:"4,keyasint"` // of its state that are durable
+}
 
 // Claim is one leadership in a heartbeat.
 type Claim struct {
@@ -301,33 +314,6 @@ type (
 		Version Version `cbor:"1,keyasint"` // of the joint roster the sender holds
 	}
 )
-
-func (BullyElection) kind() string    { return "BullyElection" }
-func (BullyAnswer) kind() string      { return "BullyAnswer" }
-func (BullyDecline) kind() string     { return "BullyDecline" }
-func (BullyCoordinator) kind() string { return "BullyCoordinator" }
-func (RingElection) kind() string     { return "RingElection" }
-func (RingAck) kind() string          { return "RingAck" }
-func (RingElected) kind() string      { return "RingElected" }
-func (VoteRequest) kind() string      { return "VoteRequest" }
-func (VoteGrant) kind() string        { return "VoteGrant" }
-func (VoteRefusal) kind() string      { return "VoteRefusal" }
-func (Release) kind() string          { return "Release" }
-func (Heartbeat) kind() string        { return "Heartbeat" }
-func (HeartbeatAck) kind() string     { return "HeartbeatAck" }
-func (Inquiry) kind() string          { return "Inquiry" }
-func (Report) kind() string           { return "Report" }
-func (Candidacies) kind() string      { return "Candidacies" }
-func (CandidaciesAck) kind() string   { return "CandidaciesAck" }
-func (Call) kind() string             { return "Call" }
-func (CallAnswer) kind() string       { return "CallAnswer" }
-func (GenesisPropose) kind() string   { return "GenesisPropose" }
-func (GenesisAccept) kind() string    { return "GenesisAccept" }
-func (GenesisRefuse) kind() string    { return "GenesisRefuse" }
-func (RosterPropose) kind() string    { return "RosterPropose" }
-func (RosterAccept) kind() string     { return "RosterAccept" }
-func (RosterRefuse) kind() string     { return "RosterRefuse" }
-func (RosterCancel) kind() string     { return "RosterCancel" }
 
 // Objection is why an agent refuses a first roster. Other versions may send further ones.
 type Objection uint8

@@ -2,8 +2,8 @@ package election
 
 import "time"
 
-// Input is something that happens to an agent. All kinds are in this package.
-type Input interface{ input() }
+// Input is something that happens to an agent: a value of one of the types from Tick to ChangeRoster.
+type Input any
 
 // RequestID is chosen by the caller of a command, and returned in its Reply.
 type RequestID uint64
@@ -111,28 +111,6 @@ type (
 		Request  RequestID
 	}
 )
-
-func (Tick) input()          {}
-func (Received) input()      {}
-func (ViewChanged) input()   {}
-func (PeerConnected) input() {}
-func (PeerLost) input()      {}
-func (Persisted) input()     {}
-func (PersistFailed) input() {}
-func (Campaign) input()      {}
-func (Withdraw) input()      {}
-func (Overtake) input()      {}
-func (Stopped) input()       {}
-func (Resign) input()        {}
-func (Transfer) input()      {}
-func (Drain) input()         {}
-func (Configure) input()     {}
-func (Shutdown) input()      {}
-func (Inquire) input()       {}
-func (Barred) input()        {}
-func (Late) input()          {}
-func (Suspended) input()     {}
-func (ChangeRoster) input()  {}
 
 // Output is what one step asks for. It is carried out in the order of its fields.
 type Output struct {

@@ -39,13 +39,3 @@ func (e *Elector) wasVoterOf(theirs *election.Roster) bool {
 	alone := len(e.roster.All()) == 1 && e.roster.Has(e.cfg.Self.Peer) && e.roster.Version == election.Version{Counter: 1}
 	return named && alone && v.Peer != e.cfg.Self.Peer
 }
-
-// sendFirstRoster sends this agent's first roster to all peers. Those of other clusters learn
-// from it that this agent is not of theirs.
-func (e *Elector) sendFirstRoster() {
-	own := e.report(0, "")
-	e.sendAllConnected(own)
-	for _, id := range e.foreign.keys {
-		e.send(id, own)
-	}
-}

@@ -12,57 +12,56 @@ import (
 
 // Elector is one agent's part in every election. One goroutine owns it.
 type Elector struct {
-	cfg          Config          // its algorithm and timing follow the roster's settings
-	given        Config          // as this agent was started
-	rules        *contest.Config // the part of cfg that the contests need
-	rng          *rand.Rand
-	now          election.Instant
-	started      election.Instant
-	resumed      election.Instant // after the host's last suspend; 0: there was none
-	ledger       *quorum.Ledger
-	voter        *quorum.Voter
-	formation    *quorum.Formation
-	change       *roster.Change
-	changeAt     election.Instant // when that is to be advanced
-	rosterRules  *roster.Config   // the part of cfg that it needs
-	sends        *quorum.Sends
-	rounds       uint64           // selections number their rounds above it
-	roster       *election.Roster // the durable one
-	view         election.View
-	peers        table[election.PeerID, *peer] // the connected ones of this cluster
-	foreign      table[election.PeerID, *peer] // the connected ones of other clusters
-	contests     table[election.Name, *entry]
-	stands       candidacies
-	heardOf      uint64 // counts the changes of members and their candidacies
-	facts        facts
-	shownFacts   uint64 // the generation of facts that readers were last shown
-	advanced     uint64 // the generation of facts with which all elections were last advanced
-	agenda       agenda
-	shown        []*ContestStatus // what readers see; replaced, never changed; nil: to be made again
-	retired      election.Term    // the highest term known in any dropped contest
-	spent        election.Term    // the highest term asked for in any dropped contest
-	settled      bool             // a leader of some election was known since the start
-	informedAt   election.Instant // when enough voters had reported, among many members; 0: not yet
-	sweepAt      election.Instant // when contests without candidates are dropped
-	inquiries    table[uint64, *inquiry]
-	inquired     uint64
-	disk         diskWatch
-	progress     table[election.PeerID, progress] // of the other agents' states, also of some that are not connected
-	sentWrites   uint64                           // the number of writes that the others were last sent
-	sendWritesAt election.Instant                 // until then it is not sent again
-	barred       election.Barred                  // why this agent neither votes nor leads until its next start; zero: it may
-	beatAt       election.Instant
-	ledHere      int // how many elections the last heartbeat claimed
-	lives        lives
-	doubt        doubt
-	withheld     map[election.PeerID]bool // voters that can't renew every term led here
-	draining     bool
-	stopping     bool
-	counters     Counters
-	counted      Counters // a copy for readers, made at countedAt
-	countedAt    election.Instant
-	own          []election.Message // this agent's messages to itself, handled within the step
-	out          election.Output
+	cfg         Config          // its algorithm and timing follow the roster's settings
+	given       Config          // as this agent was started
+	rules       *contest.Config // the part of cfg that the contests need
+	rng         *rand.Rand
+	now         election.Instant
+	started     election.Instant
+	resumed     election.Instant // after the host's last suspend; 0: there was none
+	ledger      *quorum.Ledger
+	voter       *quorum.Voter
+	formation   *quorum.Formation
+	change      *roster.Change
+	changeAt    election.Instant // when that is to be advanced
+	rosterRules *roster.Config   // the part of cfg that it needs
+	sends       *quorum.Sends
+	rounds      uint64           // selections number their rounds above it
+	roster      *election.Roster // the durable one
+	view        election.View
+	peers       table[election.PeerID, *peer] // the connected ones of this cluster
+	foreign     table[election.PeerID, *peer] // the connected ones of other clusters
+	contests    table[election.Name, *entry]
+	stands      candidacies
+	heardOf     uint64 // counts the changes of members and their candidacies
+	facts       facts
+	shownFacts  uint64 // the generation of facts that readers were last shown
+	advanced    uint64 // the generation of facts with which all elections were last advanced
+	agenda      agenda
+	shown       []*ContestStatus // what readers see; replaced, never changed; nil: to be made again
+	retired     election.Term    // the highest term known in any dropped contest
+	spent       election.Term    // the highest term asked for in any dropped contest
+	settled     bool             // a leader of some election was known since the start
+	informedAt  election.Instant // when enough voters had reported, among many members; 0: not yet
+	sweepAt     election.Instant // when contests without candidates are dropped
+	inquiries   table[uint64, *inquiry]
+	inquired    uint64
+	disk        diskWatch
+	progress    table[election.PeerID, progress] // of this agent's state and of others', also of some that are not connected
+	reportAt    election.Instant                 // when this agent's own progress is reported to those that have not learnt it; Never: all have
+	barred      election.Barred                  // why this agent neither votes nor leads until its next start; zero: it may
+	beatAt      election.Instant
+	ledHere     int // how many elections the last heartbeat claimed
+	lives       lives
+	doubt       doubt
+	withheld    map[election.PeerID]bool // voters that can't renew every term led here
+	draining    bool
+	stopping    bool
+	counters    Counters
+	counted     Counters // a copy for readers, made at countedAt
+	countedAt   election.Instant
+	own         []election.Message // this agent's messages to itself, handled within the step
+	out         election.Output
 }
 
 // New returns the elector of an agent that starts with a state that is on disk, and with what
@@ -97,6 +96,7 @@ func New(cfg Config, s election.State, past *election.Past, now election.Instant
 	e := &Elector{cfg: cfg, given: cfg, rules: rules, rng: rng, now: now, started: now, ledger: ledger, voter: voter,
 		formation: formation, change: roster.New(rosterRules, ledger, voter, formation), rosterRules: rosterRules,
 		lives:    lives{lapsesAt: election.Never},
+		reportAt: election.Never,
 		sends:    quorum.NewSends(cfg.Timing.Lease, election.SendID(cfg.firstNumber())),
 		withheld: map[election.PeerID]bool{},
 		agenda:   agenda{window: firstWindow},
@@ -362,7 +362,11 @@ func (e *Elector) activateRoster() {
 		for i, p := range e.foreign.rows {
 			e.meetFormer(e.foreign.keys[i], p) // it may have reported its roster before
 		}
-		e.sendFirstRoster()
+		own := e.report(0, "") // peers of other clusters learn from it that this agent is not of theirs
+		e.sendAllConnected(own)
+		for _, id := range e.foreign.keys {
+			e.send(id, own)
+		}
 	}
 }
 

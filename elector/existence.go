@@ -54,7 +54,7 @@ func (e *Elector) hasRoom(name election.Name) bool {
 	if e.names() < limit {
 		return true
 	}
-	return e.voter.Forget(e.now, e.takesPart, 1+e.cfg.MaxElections/16) > 0
+	return e.voter.Forget(e.now, e.contests.has, 1+e.cfg.MaxElections/16) > 0
 }
 
 // dropUnused drops the contests without candidates in which this agent asked for no term.
@@ -74,8 +74,6 @@ func (e *Elector) onRecord(name election.Name) bool {
 	_, ok := e.ledger.State().Grants[name]
 	return ok
 }
-
-func (e *Elector) takesPart(name election.Name) bool { return e.contests.get(name) != nil }
 
 // names counts the elections that exist or are on record: they must fit into a Report.
 func (e *Elector) names() int {
@@ -131,7 +129,7 @@ func (e *Elector) remember(name election.Name, t election.Term) {
 	e.ledger.Change(func(s *election.State) {
 		if len(s.Seen) >= e.cfg.MaxElections {
 			for other, t := range s.Seen {
-				if !e.takesPart(other) {
+				if !e.contests.has(other) {
 					s.Forgotten = max(s.Forgotten, t)
 					delete(s.Seen, other)
 				}

@@ -29,7 +29,10 @@ type reader struct {
 
 func (e *Elector) inquire(in election.Inquire) {
 	r := reader{request: in.Request, deadline: e.now.Add(e.rules.VoteTimeout())}
-	under := e.underWay(in.Election)
+	var under *inquiry
+	if i := slices.IndexFunc(e.inquiries.rows, func(q *inquiry) bool { return q.election == in.Election }); i >= 0 {
+		under = e.inquiries.rows[i]
+	}
 	switch {
 	case !e.cfg.Quorum:
 		e.reply(in.Request, &election.Refusal{Why: election.DeniedNoVoters})
@@ -42,15 +45,6 @@ func (e *Elector) inquire(in election.Inquire) {
 	default:
 		e.ask(in.Election, []reader{r})
 	}
-}
-
-func (e *Elector) underWay(name election.Name) *inquiry {
-	for _, q := range e.inquiries.rows {
-		if q.election == name {
-			return q
-		}
-	}
-	return nil
 }
 
 func (e *Elector) ask(name election.Name, readers []reader) {

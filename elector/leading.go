@@ -42,7 +42,7 @@ func (e *Elector) beat() election.Instant {
 // beatTo sends a heartbeat to one peer, and echoes that peer's last stamp.
 func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 	p := e.peers.get(id)
-	h.Echo = p.stamp
+	h.Echo, h.Progress = p.stamp, e.news(p, true)
 	if e.now > p.unansweredSince.Add(e.cfg.Timing.Lease) {
 		e.redial(id, p) // the connection looks open, and no heartbeat was answered for a lease
 	}
@@ -86,6 +86,7 @@ func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
 		return
 	}
 	e.stamped(from, m.Stamp)
+	e.noteProgress(m.Progress...)
 	if p := e.peers.get(from); p != nil {
 		p.Holds = m.Version
 	}

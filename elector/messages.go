@@ -20,7 +20,8 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 	}
 	p.heardHeartbeat(e.now, e.cfg.Timing)
 	p.Holds = m.Version
-	ack := election.HeartbeatAck{Lineage: m.Lineage, Send: m.Send, Stamp: e.now}
+	ack := election.HeartbeatAck{Lineage: m.Lineage, Send: m.Send, Stamp: e.now, Progress: e.news(p, false)}
+	e.noteProgress(m.Progress...)
 	if e.roster != nil {
 		ack.Version = e.roster.Version
 		ack.Nacks = e.voter.Renew(e.now, from, m)

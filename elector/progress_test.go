@@ -145,3 +145,80 @@ func TestAHeartbeatThatOvertookTheReportIsAnsweredAfterIt(t *testing.T) {
 		t.Errorf("got the answers %+v, want one to the newest heartbeat", acks)
 	}
 }
+
+// newest reports whether each agent knows how often each other one has written.
+func (c *cluster) newest() bool {
+	for _, a := range c.names {
+		for _, b := range c.names {
+			if c.nodes[a].elector.progress.get(election.PeerID(b)).Writes != c.nodes[b].elector.ledger.Writes() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// How far the agents' states have come goes with heartbeats and their answers, which the leader passes on.
+func TestAResignationCostsSevenMessages(t *testing.T) {
+	for level, want := range []int{13, 13, 7} { // agents of older versions send it in Reports
+		c := newCluster(t, Bully, "a", "b", "c")
+		c.level = uint64(level)
+		for _, n := range c.names {
+			c.start(n)
+		}
+		c.run(10 * testTiming.Lease)
+		if !c.newest() {
+			t.Fatalf("level %d: not all know of all writes at the start", level)
+		}
+		sent := 0
+		c.spy = func(_ string, e election.Envelope) {
+			switch e.Message.(type) {
+			case election.Heartbeat, election.HeartbeatAck:
+			default:
+				sent++
+			}
+		}
+		c.input("a", election.Resign{Election: election.Default, Request: 1})
+		c.run(2*testTiming.Heartbeat + 20*hop)
+		if early := c.newest(); early != (level == 2) {
+			t.Errorf("level %d: all know of all writes after two heartbeats: %t", level, early)
+		}
+		c.run(3 * testTiming.Lease)
+		if sent != want || !c.newest() {
+			t.Errorf("level %d: a resignation took %d messages, want %d; all know of all writes: %t", level, sent, want, c.newest())
+		}
+	}
+}
+
+// An agent of an older version learns from nobody but the agent itself.
+func TestAnOlderAgentIsSentReports(t *testing.T) {
+	c := newCluster(t, Bully, "a", "b", "c", "d")
+	for i, level := range []uint64{2, 1, 2, 0} { // b leads next, and passes nothing on
+		c.level = level
+		c.start(c.names[i])
+	}
+	c.run(10 * testTiming.Lease)
+	c.input("a", election.Resign{Election: election.Default, Request: 1})
+	c.run(3 * testTiming.Lease)
+	if !c.newest() {
+		t.Error("not all know of all writes")
+	}
+}
+
+// Without a leader nobody passes it on.
+func TestWithoutALeaderProgressIsReportedAfterALease(t *testing.T) {
+	o := newLone(t, trioState())
+	o.step(election.PeerConnected{Peer: "c", Lineage: 1, Level: election.Level})
+	o.hear("c", election.Report{Voter: true, Roster: soloRoster, Stamp: o.now})
+	o.rest(2 * testTiming.Lease)
+	o.take()
+	o.hear("b", election.VoteRequest{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Lineage: 1}, Lease: testTiming.Lease,
+		Send: 1, Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: *soloRoster})
+	if r := sentTo[election.Report](o.take(), "c"); len(r) != 0 {
+		t.Errorf("told at once: %+v", r)
+	}
+	o.rest(2 * testTiming.Lease)
+	if r := sentTo[election.Report](o.take(), "c"); len(r) != 1 || r[0].Writes != o.e.ledger.Writes() {
+		t.Errorf("told %+v", r)
+	}
+}

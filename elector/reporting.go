@@ -1,6 +1,9 @@
 package elector
 
 import (
+	"slices"
+
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
 )
@@ -37,7 +40,10 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		e.heardForeign(from, p, r)
 		return
 	}
-	e.noteProgress(from, p, r)
+	if r.Lineage == p.lineage && r.Known > e.ledger.Writes() && e.roster.Has(from) {
+		e.bar(election.Barred{Code: "data_dir_older", Agent: e.nameOf(from), Known: r.Known, Writes: e.ledger.Writes()})
+	}
+	e.noteProgress(election.Progress{Peer: from, Lineage: r.Lineage, Stamp: r.Stamp, Writes: r.Writes})
 	if w := &e.disk; w.question != 0 && r.ID == w.question {
 		w.wrote[from] = true
 	}
@@ -88,72 +94,93 @@ func (e *Elector) informed() bool {
 	return len(e.view.Members) > 1
 }
 
-// An agent whose data directory is an older copy has lost promises, and can't know that. So
-// each agent reports how many writes of its state are durable, and keeps in memory what the
-// others reported. If an agent comes back with fewer writes, its votes do not count here; it
-// is notified, and bars itself. This helps but guarantees nothing: an agent that was started
-// since then knows nothing, and nobody misses writes after the last report.
+// An agent whose data directory is an older copy has lost promises, and can't know that. So each
+// agent reports how many writes of its state are durable, and keeps in memory what the others
+// reported. If an agent comes back with fewer, its votes do not count here; it is notified, and
+// bars itself. It guarantees nothing: agents started since know nothing, and nobody misses writes
+// after the last report. Answers to heartbeats, and the leader's next heartbeats, carry new numbers
+// at no cost; for two leases, since a queue may drop a heartbeat.
 
-// progress is how far another agent's state had come.
 type progress struct {
-	lineage election.LineageID
-	stamp   election.Instant // of the agent's clock, at its newest report
-	writes  uint64
-	older   bool // it began that process run with fewer writes
+	election.Progress                  // as last reported
+	since             election.Instant // when this number was first reported
+	writes            uint64           // the highest number of a process run that was not older
+	older             bool             // it began that process run with fewer writes
 }
 
-// noteProgress records how many writes a peer reports. Late messages do not count.
-func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report) {
-	if r.Lineage == 0 || r.Lineage != p.lineage || !e.cfg.Quorum {
-		return
-	}
-	if r.Known > e.ledger.Writes() && e.roster.Has(from) {
-		e.bar(election.Barred{Code: "data_dir_older", Agent: e.nameOf(from), Known: r.Known, Writes: e.ledger.Writes()})
-	}
-	m := e.progress.get(from)
-	was := m.older
-	switch {
-	case r.Lineage != m.lineage:
-		m.older = r.Writes < m.writes
-	case r.Stamp <= m.stamp:
-		return
-	case r.Writes < m.writes && !m.older:
-		m.older = true // its whole machine went back to a snapshot
-	}
-	m.lineage, m.stamp = r.Lineage, r.Stamp
-	if !m.older {
-		m.writes = r.Writes
-	}
-	e.progress.put(from, m)
-	if m.older != was {
-		e.heardOf++
-		e.touchAll()
+// noteProgress records how many writes peers report. Late messages do not count.
+func (e *Elector) noteProgress(list ...election.Progress) {
+	for _, n := range list {
+		p, m := e.peers.get(n.Peer), e.progress.get(n.Peer)
+		was := m.older
+		switch {
+		case p == nil, n.Lineage == 0, n.Lineage != p.lineage, !e.cfg.Quorum:
+			continue
+		case n.Lineage != m.Lineage:
+			m.older = n.Writes < m.writes
+		case n.Stamp <= m.Stamp:
+			continue
+		case n.Writes < m.writes && !m.older:
+			m.older = true // its whole machine went back to a snapshot
+		}
+		if n.Writes != m.Writes {
+			m.since = e.now
+		}
+		m.Progress = n
+		if !m.older {
+			m.writes = n.Writes
+		}
+		e.progress.put(n.Peer, m)
+		if m.older != was {
+			e.heardOf++
+			e.touchAll()
+		}
 	}
 }
 
 // older reports whether the peer came back with an older state than it had reported.
 func (e *Elector) older(id election.PeerID) bool {
 	m := e.progress.get(id)
-	return m.older && e.peers.get(id) != nil && e.peers.get(id).lineage == m.lineage
+	return m.older && e.peers.get(id) != nil && e.peers.get(id).lineage == m.Lineage
 }
 
-// sendProgress reports how many writes are durable, at most once a lease. It needs no wake-up.
+// news is the progress that is new to a peer: this agent's, and in a heartbeat the other voters' too.
+func (e *Elector) news(to *peer, beat bool) (list []election.Progress) {
+	for i, m := range e.progress.rows {
+		id := e.progress.keys[i]
+		if to.Level >= election.Level && e.now < m.since.Add(2*e.cfg.Timing.Lease) && (id == e.cfg.Self.Peer || beat && e.roster.Has(id)) {
+			list = append(list, m.Progress)
+		}
+	}
+	return list
+}
+
+// sendProgress reports this agent's progress, after a lease, where no leader has. It needs no wake-up.
 func (e *Elector) sendProgress() {
-	if !e.cfg.Quorum || e.ledger.Writes() == e.sentWrites || e.now < e.sendWritesAt {
+	self := e.cfg.Self
+	if n := e.ledger.Writes(); e.cfg.Quorum && n != e.progress.get(self.Peer).Writes {
+		e.progress.put(self.Peer, progress{since: e.now, Progress: election.Progress{Peer: self.Peer, Lineage: self.Lineage, Stamp: e.now, Writes: n}})
+		e.reportAt = min(e.reportAt, e.now.Add(e.cfg.Timing.Lease))
+	}
+	if e.now < e.reportAt {
 		return
 	}
-	e.sentWrites, e.sendWritesAt = e.ledger.Writes(), e.now.Add(e.cfg.Timing.Lease)
-	for _, id := range e.peers.keys {
-		if p := e.peers.get(id); p.Reported {
-			e.send(id, election.Report{Election: election.RosterElection, Lineage: e.cfg.Self.Lineage, Writes: e.sentWrites, Stamp: e.now})
+	e.reportAt = election.Never
+	passedOn := slices.ContainsFunc(e.contests.rows, func(c *entry) bool {
+		p := e.peers.get(c.Leader().Holder.Peer)
+		return c.Role() == contest.Leader || p != nil && p.Level >= election.Level
+	})
+	for i, p := range e.peers.rows {
+		if p.Reported && !(passedOn && p.Level >= election.Level) {
+			e.send(e.peers.keys[i], election.Report{Election: election.RosterElection, Lineage: self.Lineage, Writes: e.ledger.Writes(), Stamp: e.now})
 		}
 	}
 }
 
-// forgetProgress drops the progress of agents that neither vote nor are connected.
+// forgetProgress drops that of agents that neither vote nor are connected.
 func (e *Elector) forgetProgress() {
 	for _, id := range e.progress.keys {
-		if e.peers.get(id) == nil && !e.roster.Has(id) {
+		if id != e.cfg.Self.Peer && e.peers.get(id) == nil && !e.roster.Has(id) {
 			e.progress.remove(id)
 		}
 	}

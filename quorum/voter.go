@@ -249,7 +249,7 @@ func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Hea
 // Release ends the term on record, for good (V7).
 func (v *Voter) Release(now election.Instant, from election.PeerID, m election.Release) {
 	v.receive(now, received{from: from, election: m.Election, message: m, at: now})
-	v.retry(now)
+	v.Tick(now)
 }
 
 func (v *Voter) release(m election.Release) {

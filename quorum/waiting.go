@@ -100,8 +100,8 @@ func (v *Voter) wait(now election.Instant, r received) {
 	v.waiting[e] = slices.Insert(v.waiting[e], i, r)
 }
 
-// retry handles what is no longer blocked, and refuses requests that have waited too long.
-func (v *Voter) retry(now election.Instant) {
+// Tick handles what is no longer blocked, and refuses requests that have waited too long.
+func (v *Voter) Tick(now election.Instant) {
 	for _, e := range slices.Sorted(maps.Keys(v.waiting)) {
 		v.retryOf(now, e)
 	}
@@ -112,7 +112,7 @@ func (v *Voter) retryOf(now election.Instant, e election.Name) {
 		r := v.waiting[e][i]
 		m, asks := r.message.(election.VoteRequest)
 		blocked := v.blocked(now, r)
-		if blocked && (!asks || v.locked(e) || !v.expired(now, r)) {
+		if blocked && (!asks || v.locked(e) || now < r.at.Add(v.cfg.VoteTimeout)) {
 			i++
 			continue
 		}
@@ -133,10 +133,6 @@ func (v *Voter) setWaiting(e election.Name, waiting []received) {
 		return
 	}
 	v.waiting[e] = waiting
-}
-
-func (v *Voter) expired(now election.Instant, r received) bool {
-	return now >= r.at.Add(v.cfg.VoteTimeout)
 }
 
 func (v *Voter) drop(e election.Name, h election.Holder, t election.Term) {
@@ -160,8 +156,6 @@ func (v *Voter) dropRequests(matches func(received, election.VoteRequest) bool) 
 func (v *Voter) Disconnected(p election.PeerID) {
 	v.dropRequests(func(r received, _ election.VoteRequest) bool { return r.from == p })
 }
-
-func (v *Voter) Tick(now election.Instant) { v.retry(now) }
 
 func (v *Voter) WakeAt() election.Instant {
 	wake := election.Never
@@ -189,6 +183,6 @@ func (v *Voter) Settle(now election.Instant) {
 		durable = true
 	}
 	if durable {
-		v.retry(now)
+		v.Tick(now)
 	}
 }

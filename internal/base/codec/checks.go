@@ -72,7 +72,14 @@ func checkHeartbeat(m election.Heartbeat) error {
 	return first(
 		maybeTerm("version's driver", m.Version.Driver),
 		each("claims", m.Claims, election.MaxElections, func(c election.Claim) election.Name { return c.Election }, claim),
+		progress(m.Progress),
 	)
+}
+
+// progress is of both halves of a roster, and of the sender.
+func progress(all []election.Progress) error {
+	return each("progress", all, 2*election.MaxVoters+1, func(p election.Progress) election.PeerID { return p.Peer },
+		func(p election.Progress) error { return peer("peer", p.Peer) })
 }
 
 func claim(c election.Claim) error {
@@ -86,7 +93,7 @@ func checkHeartbeatAck(m election.HeartbeatAck) error {
 	return first(
 		maybeTerm("version's driver", m.Version.Driver),
 		each("nacks", m.Nacks, election.MaxElections, func(n election.Nack) election.Name { return n.Election }, nack),
-		roster(m.Roster),
+		roster(m.Roster), progress(m.Progress),
 	)
 }
 

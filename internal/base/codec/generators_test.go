@@ -207,12 +207,13 @@ var messageOf = map[string]func(draw) election.Message{
 	"Heartbeat": func(d draw) election.Message {
 		return election.Heartbeat{
 			Lineage: election.LineageID(d.uint()), Send: d.send(), Version: d.version(), Echo: d.instant(), Claims: d.claims(),
+			Progress: d.progress(),
 		}
 	},
 	"HeartbeatAck": func(d draw) election.Message {
 		return election.HeartbeatAck{
 			Lineage: election.LineageID(d.uint()), Send: d.send(), Version: d.version(), Stamp: d.instant(),
-			Nacks: d.nacks(), Roster: d.maybeRoster(),
+			Nacks: d.nacks(), Roster: d.maybeRoster(), Progress: d.progress(),
 		}
 	},
 	"Inquiry": func(d draw) election.Message { return election.Inquiry{ID: d.uint(), Election: d.maybeName()} },
@@ -253,6 +254,13 @@ var messageOf = map[string]func(draw) election.Message{
 	"CandidaciesAck": func(d draw) election.Message {
 		return election.CandidaciesAck{Lineage: election.LineageID(d.uint()), Serial: d.uint(), By: election.LineageID(d.uint()), Run: election.RunID(d.uint())}
 	},
+}
+
+func (d draw) progress() []election.Progress {
+	if d.bool() {
+		return nil
+	}
+	return []election.Progress{{Peer: d.peer(), Lineage: election.LineageID(d.uint()), Stamp: d.instant(), Writes: d.uint()}}
 }
 
 func (d draw) state() election.State {

@@ -5,9 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -48,18 +45,8 @@ func TestEveryMessageSurvivesTheWireUnchanged(t *testing.T) {
 	}
 }
 
-// The methods named kind are what closes the set of messages.
-func TestEveryMessageOfPackageElectionHasAKind(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "..", "election", "message.go"), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var declared []string
-	for _, d := range file.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "kind" && f.Recv != nil {
-			declared = append(declared, f.Recv.List[0].Type.(*ast.Ident).Name)
-		}
-	}
+// The table is what closes the set of messages: nothing else can be sent.
+func TestEachKindHasItsNumberAndItsName(t *testing.T) {
 	var known []string
 	numbers := map[uint64]bool{}
 	for _, k := range kinds {
@@ -72,12 +59,8 @@ func TestEveryMessageOfPackageElectionHasAKind(t *testing.T) {
 	if len(numbers) != len(kinds) {
 		t.Errorf("%d numbers for %d kinds", len(numbers), len(kinds))
 	}
-	slices.Sort(declared)
 	slices.Sort(known)
-	if len(declared) == 0 || !slices.Equal(declared, known) {
-		t.Errorf("declared %v\nknown %v", declared, known)
-	}
-	if drawn := slices.Sorted(maps.Keys(messageOf)); !slices.Equal(drawn, declared) {
+	if drawn := slices.Sorted(maps.Keys(messageOf)); !slices.Equal(drawn, known) {
 		t.Errorf("these tests draw %v", drawn)
 	}
 }
@@ -227,6 +210,8 @@ func TestInvalidMessagesAreRefusedOnBothSides(t *testing.T) {
 		"no roster":       election.VoteRequest{Election: "a", Term: 1, Holder: h, Lease: time.Second},
 		"no refusal":      election.VoteRefusal{Election: "a", Term: 1, Holder: h},
 		"unsorted claims": election.Heartbeat{Claims: []election.Claim{{Election: "b", Term: 1}, {Election: "a", Term: 1}}},
+		"progress twice":  election.Heartbeat{Progress: []election.Progress{{Peer: "a"}, {Peer: "a"}}},
+		"nobody's":        election.HeartbeatAck{Progress: []election.Progress{{}}},
 		"claim twice":     election.Heartbeat{Claims: []election.Claim{{Election: "a", Term: 1}, {Election: "a", Term: 2}}},
 		"bad target":      election.Release{Election: "a", Term: 1, Holder: h, Target: "a b"},
 		"long peer":       election.RingAck{Election: "a", Round: election.RoundID{Origin: "p"}, Best: election.PeerID(strings.Repeat("p", maxPeerID+1))},
@@ -268,6 +253,9 @@ func TestTheFullestMessagesFit(t *testing.T) {
 		n := election.Name(fmt.Sprintf("%063d", i))
 		beat.Claims = append(beat.Claims, election.Claim{Election: n, Term: maxTerm, Remaining: maxDuration, Rank: election.Rank{Priority: maxPriority, JoinedAt: -1 << 62, Peer: long}})
 		report.Records = append(report.Records, election.Record{Election: n, Term: maxTerm, Holder: election.Holder{Peer: long, Lineage: 1 << 63}, Remaining: maxDuration})
+	}
+	for i := range 2*election.MaxVoters + 1 {
+		beat.Progress = append(beat.Progress, election.Progress{Peer: election.PeerID(fmt.Sprintf("%0128d", i)), Lineage: 1 << 63, Stamp: 1 << 62, Writes: 1 << 63})
 	}
 	for _, m := range []election.Message{beat, report} {
 		data, err := EncodeMessage(m)
