@@ -28,7 +28,7 @@ func completionCommand() command {
 // completion writes the script of a shell, in which words in double braces stand for lines about each
 // command and flag.
 func completion(i *invocation) error {
-	script, err := completions.ReadFile("completion/" + i.arg(0))
+	script, err := completions.ReadFile("completion/" + i.arg(0) + ".tmpl")
 	if err != nil {
 		return fmt.Errorf("read the completion: %w", err)
 	}

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
+	"syscall"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/actors/proof"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
@@ -54,15 +57,12 @@ type drillRun struct {
 	*invocation
 	client *client.Client
 	limit  time.Duration
-	window window
 	to     string
 	own    api.Agent // of this host
 	before []api.DrillView
-	newest map[string]int64 // by ID, of the changes before
-	leader api.DrillView    // the agent that leads, before
+	leader api.DrillView // the agent that leads, before
 	report drillReport
-	began  int64 // CLOCK_BOOTTIME
-	shown  int64 // up to which change of this host's agent a person has been shown
+	back   bool // the leader of before runs again, or still
 }
 
 func drill(i *invocation) error {
@@ -74,34 +74,37 @@ func drill(i *invocation) error {
 	if err := d.foresee(); err != nil {
 		return err
 	}
-	page := d.report.planPage(d.own.Quorum)
-	dry, file := i.isTrue("dry-run"), i.stdin
-	ask := !i.isTrue("yes") && !dry && terminal(file)
-	if !i.json {
+	page, dry := d.report.planPage(d.own.Quorum), i.isTrue("dry-run")
+	ask := !i.isTrue("yes") && !dry && terminal(i.stdin)
+	switch {
+	case dry:
+		return i.show(d.report, page)
+	case !i.json:
 		err = i.print("%s", page)
-	} else if ask {
+	case ask:
 		fmt.Fprint(i.stderr, page)
 	}
-	if err != nil || dry {
-		return errors.Join(err, d.answer(true))
+	if err != nil {
+		return err
 	}
 	if ask {
 		fmt.Fprintf(i.stderr, "\n%s %s: go on? [y/N] ", d.report.How, printable(d.report.Agent))
-		if !agreed(i.ctx, file) {
-			return &failure{code: exitFailed, what: "drill", err: errors.New("nothing was done: you did not answer y"), hint: ""}
+		if !agreed(i.ctx, i.stdin) {
+			return &failure{code: exitFailed, what: "drill", err: errors.New("nothing was done: you did not answer y")}
 		}
 	}
-	if err := d.window.check(time.Now()); err != nil {
+	if err := within(i.value("window"), time.Now()); err != nil {
 		return err
 	}
 	if err := d.act(); err != nil {
 		return err
 	}
-	if err := d.await(); err != nil {
+	d.await()
+	d.judge()
+	if err := i.show(d.report, d.report.page()); err != nil || d.report.AsPlanned {
 		return err
 	}
-	d.report.judge(d.limit)
-	return d.answer(false)
+	return silentExit{exitFailed}
 }
 
 func newDrill(i *invocation) (*drillRun, error) {
@@ -109,33 +112,26 @@ func newDrill(i *invocation) (*drillRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &drillRun{invocation: i, limit: drillLimit, to: i.value("to"), newest: map[string]int64{},
-		report: drillReport{Election: name, How: api.DrillTransfer, Why: []string{}, Notes: []string{}, Elections: []drilledElection{}, Agents: []drilledAgent{}}}
-	chosen := 0
-	for _, how := range []string{api.DrillTransfer, api.DrillStop, api.DrillKill} {
-		if i.isTrue(how) {
-			d.report.How = how
-			chosen++
-		}
-	}
-	if i.isSet("timeout") {
-		d.limit, err = time.ParseDuration(i.value("timeout"))
-	}
+	chosen := slices.DeleteFunc([]string{api.DrillTransfer, api.DrillStop, api.DrillKill}, func(how string) bool { return !i.isTrue(how) })
+	how := append(chosen, api.DrillTransfer)[0]
+	d := &drillRun{invocation: i, to: i.value("to"), report: drillReport{Election: name, How: how, Why: []string{}, Notes: []string{}, Elections: []drilledElection{}}}
 	switch {
-	case chosen > 1:
+	case len(chosen) > 1:
 		return nil, usage("write one of --transfer, --stop and --kill", "drill: more than one of --transfer, --stop and --kill")
-	case i.isSet("to") && d.report.How != api.DrillTransfer:
-		return nil, usage("--to goes with --transfer: after a stop or a kill the agents elect", "drill: --to with --%s", d.report.How)
+	case i.isSet("to") && how != api.DrillTransfer:
+		return nil, usage("--to goes with --transfer: after a stop or a kill the agents elect", "drill: --to with --%s", how)
 	case i.isSet("to") && !election.ValidName(d.to):
 		return nil, usage(nameRule, "drill: --to: %q is not a valid agent name", d.to)
-	case err != nil || d.limit <= 0 || d.limit > time.Hour:
-		return nil, usage("write --timeout 30s, at most 1h", "drill: --timeout %q is not a valid time", i.value("timeout"))
 	}
-	if d.window, err = parseWindow(i.value("window")); err != nil {
+	if d.limit, err = i.duration("timeout", drillLimit, time.Millisecond, time.Hour); err != nil {
 		return nil, err
 	}
 	d.client = i.client()
-	return d, d.window.check(time.Now())
+	return d, within(i.value("window"), time.Now())
+}
+
+func noDrill(why, hint string) error {
+	return &failure{code: exitFailed, what: "drill refused", err: errors.New(why), hint: hint}
 }
 
 // foresee asks the agents and plans the drill. The error is why it is refused.
@@ -158,7 +154,7 @@ func (d *drillRun) foresee() error {
 	if err != nil {
 		return err
 	}
-	if err := d.refused(); err != nil {
+	if err := d.choose(); err != nil {
 		return err
 	}
 	return d.expect(snapshot)
@@ -178,34 +174,30 @@ func (d *drillRun) ask() (err error) {
 	if err != nil {
 		return fmt.Errorf("drill: %w", err)
 	}
-	for _, v := range d.before {
-		for _, c := range v.Changes {
-			d.newest[v.ID] = max(d.newest[v.ID], c.BoottimeNS)
-		}
-	}
-	d.shown = d.newest[d.own.ID]
 	return nil
 }
 
 // unrest returns how long it is until the newest change of the leader was two leases ago. For a
 // lease the agent that handed over then is not a candidate, and the plan would not hold.
-func (d *drillRun) unrest() (wait time.Duration) {
-	lease := milliseconds(d.own.LeaseMS)
-	for _, v := range d.before {
-		for _, c := range v.Changes {
-			if v.Name == d.own.Name && c.Type == api.ChangeLeader && c.Election == d.report.Election {
-				wait = 2*lease - time.Duration(alarm.Now()-c.BoottimeNS)
+func (d *drillRun) unrest() time.Duration {
+	rest := 2 * milliseconds(d.own.LeaseMS)
+	for _, c := range slices.Backward(changesOf(d.before, d.own.ID)) {
+		if c.Type == api.ChangeLeader && c.Election == d.report.Election {
+			if since := time.Duration(alarm.Now() - c.BoottimeNS); since >= 0 { // else it is of another boot of this host
+				return rest - since
 			}
 		}
 	}
-	if wait > 2*lease {
-		return 0 // of another boot of this host
-	}
-	return wait
+	return 0
 }
 
-func noDrill(why, hint string) error {
-	return &failure{code: exitFailed, what: "drill refused", err: errors.New(why), hint: hint}
+func changesOf(views []api.DrillView, id string) []api.Transition {
+	for _, v := range views {
+		if v.ID == id {
+			return v.Changes
+		}
+	}
+	return nil
 }
 
 // led asks for the drill's election.
@@ -216,21 +208,20 @@ func (d *drillRun) led() (api.Election, error) {
 	if err != nil {
 		return api.Election{}, fmt.Errorf("drill: %w", err)
 	}
-	for _, e := range elections {
-		if e.Election == d.report.Election && e.Leader == nil {
-			why, hint := leaderless(e)
-			return e, noDrill("nobody leads "+e.Election+" now: "+why, hint)
-		}
-		if e.Election == d.report.Election {
-			return e, nil
-		}
+	at := slices.IndexFunc(elections, func(e api.Election) bool { return e.Election == d.report.Election })
+	if at < 0 {
+		return api.Election{}, noDrill("no agent is a candidate in "+d.report.Election, "`doyen elections` lists the elections")
 	}
-	return api.Election{}, noDrill("no agent is a candidate in "+d.report.Election, "`doyen elections` lists the elections")
+	e := elections[at]
+	if e.Leader == nil {
+		why, hint := leaderless(e)
+		return e, noDrill("nobody leads "+e.Election+" now: "+why, hint)
+	}
+	return e, nil
 }
 
-// refused finds the leader, and reports why no drill may be run. It also describes what the drill
-// does to that agent.
-func (d *drillRun) refused() error {
+// choose finds the leader, and describes what the drill does to it. The error is why no drill may be run.
+func (d *drillRun) choose() error {
 	e, err := d.led()
 	if err != nil {
 		return err
@@ -271,33 +262,85 @@ func (d *drillRun) refused() error {
 // expect plans what happens to each election that is concerned: the one that was asked for is first.
 func (d *drillRun) expect(snapshot plan.Snapshot) error {
 	r := &d.report
-	a, how, lease := r.Agent, r.How, milliseconds(d.own.LeaseMS)
-	faults := map[string]plan.Faults{
-		api.DrillTransfer: {Election: election.Name(r.Election), To: d.to}, api.DrillStop: {Stopped: []string{a}}, api.DrillKill: {Down: []string{a}}}[how]
+	faults := plan.Faults{Down: []string{r.Agent}}
+	switch r.How {
+	case api.DrillTransfer:
+		faults = plan.Faults{Election: election.Name(r.Election), To: d.to}
+	case api.DrillStop:
+		faults = plan.Faults{Stopped: []string{r.Agent}}
+	}
 	snapshot.Preempt = false // who leads at once, not who takes the lead back later
 	forecast, err := plan.Ask(snapshot, faults, 1)
 	if err != nil {
 		return noDrill("it can't be planned: "+err.Error(), "`doyen members` and `doyen elections` show the agents and candidates")
 	}
 	for _, f := range forecast.Elections {
-		if f.Election != r.Election && (how == api.DrillTransfer || f.Leader != a) {
+		asked := f.Election == r.Election
+		if !asked && (r.How == api.DrillTransfer || f.Leader != r.Agent) {
 			continue
 		}
+		if asked && f.Leader != r.Agent {
+			return noDrill("who leads "+r.Election+" has just changed", "try again")
+		}
 		if len(f.Then) == 0 || !f.Then[0].Certain {
-			return noDrill("by the plan nobody might lead "+f.Election+" afterwards", "`doyen plan --down "+a+"` shows it, `doyen elections` the candidates")
+			return noDrill("by the plan nobody might lead "+f.Election+" afterwards", "`doyen plan --down "+r.Agent+"` shows it, `doyen elections` the candidates")
 		}
-		e := drilledElection{Election: f.Election, Leader: f.Leader, Term: f.Term, Planned: foreseen(f, lease)}
-		if how == api.DrillKill {
-			e.restarts(d.leader.Record, lease)
-		}
-		if f.Election == r.Election {
-			r.Elections = slices.Insert(r.Elections, 0, e)
-		} else {
-			r.Elections = append(r.Elections, e)
+		r.Elections = append(r.Elections, d.foreseen(f))
+		if asked {
+			slices.Reverse(r.Elections)
 		}
 	}
-	if len(r.Elections) == 0 || r.Elections[0].Election != r.Election || r.Elections[0].Leader != a {
-		return noDrill("who leads "+r.Election+" has just changed", "try again")
+	return nil
+}
+
+// act has the leader do what the drill is for, or kills it.
+func (d *drillRun) act() error {
+	term, did := d.report.Elections[0].Term, "was asked to hand over"
+	at := time.Now().UTC()
+	if d.report.How == api.DrillKill {
+		did = "was killed"
+		if err := d.kill(term); err != nil {
+			return err
+		}
+	} else {
+		ctx, done := d.change()
+		defer done()
+		outcome, err := d.client.Drill(ctx, d.report.Election, api.DrillRequest{How: d.report.How, To: d.to, Term: term})
+		if err != nil {
+			return fmt.Errorf("drill: %w", err)
+		}
+		if d.report.How == api.DrillStop {
+			did, at = "was asked to stop", time.Now().UTC().Add(api.DrillDelay)
+		} else if !outcome.Done {
+			d.report.Notes = append(d.report.Notes, outcome.Message)
+		}
+	}
+	d.report.Done, d.report.At = true, &at
+	if d.json {
+		return nil
+	}
+	return d.print("\n%s  %s  %s\n", at.Local().Format(timeOfDay), printable(d.report.Agent), did)
+}
+
+// kill ends the agent of this host as kill -9 does, if it still leads in that term.
+func (d *drillRun) kill(term uint64) error {
+	e, err := d.led()
+	if err != nil {
+		return err
+	}
+	if !e.IsLeader || e.Term != term {
+		return noDrill(fmt.Sprintf("this agent no longer leads %s in term %d as it was planned", e.Election, term), "try again")
+	}
+	conn, err := net.Dial("unix", d.client.Socket())
+	if err != nil {
+		return fmt.Errorf("drill: %w", err)
+	}
+	defer conn.Close()
+	if pid := int(proof.Identify(conn.(*net.UnixConn), alarm.Now(), false).PID); pid != d.own.PID { // by number, another process would die
+		return noDrill(fmt.Sprintf("the agent reports that it is process %d; here it is process %d", d.own.PID, pid), "run it where the agent's processes can be seen, such as in its container")
+	}
+	if err := syscall.Kill(d.own.PID, syscall.SIGKILL); err != nil {
+		return noDrill(fmt.Sprintf("kill process %d: %v", d.own.PID, err), "run it as root or as the agent's user")
 	}
 	return nil
 }

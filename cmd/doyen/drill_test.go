@@ -20,6 +20,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/plan"
 )
 
 // drilled answers as the agent b of testdata/agents/drilled.txtar, beside a, which leads, and c.
@@ -182,8 +183,8 @@ func TestADrillIsComparedWithItsPlan(t *testing.T) {
 
 // No test of this package kills the agent that it asks: it would be the test itself.
 func TestAKilledAgentIsToLeadOn(t *testing.T) {
-	e := drilledElection{Election: "default", Leader: "b", Term: 7, Planned: drillPlanned{Leaders: []string{"a"}, Term: 8, LatestMS: 1900}}
-	e.restarts(true, 1200*time.Millisecond)
+	begun := drillRun{own: api.Agent{Name: "b", ID: "B", LeaseMS: 1200}, leader: api.DrillView{ID: "B", Record: true}, report: drillReport{How: api.DrillKill, Agent: "b"}}
+	e := begun.foreseen(plan.Forecast{Election: "default", Leader: "b", Term: 7, Then: []plan.Reign{{Leaders: []string{"a"}, Term: 8, LatestMS: 1900}}})
 	leader := func(name string, term uint64) []api.Election {
 		return []api.Election{{Election: "default", Leader: &api.Leader{Name: name, ID: strings.ToUpper(name)}, Term: term}}
 	}
@@ -199,9 +200,10 @@ func TestAKilledAgentIsToLeadOn(t *testing.T) {
 	} {
 		seen := []api.DrillView{{Name: "b", ID: "B", Reached: true, BootID: "B2"}, {Name: "a", ID: "A", Reached: true}}
 		c.after(seen)
-		d := drillRun{own: api.Agent{Name: "b", ID: "B"}, leader: api.DrillView{ID: "B"}, report: drillReport{How: api.DrillKill, Agent: "b", Elections: []drilledElection{e}, back: true}}
-		d.report.Elections[0].Was = d.measured(e, seen, c.elections)
-		d.report.judge(time.Second)
+		d := begun
+		d.invocation, d.back, d.report.Elections = &invocation{ctx: t.Context()}, true, []drilledElection{e}
+		d.report.Elections[0].measure(d.news(seen), d.goesOn(e, c.elections))
+		d.judge()
 		if got := strings.Join(d.report.Why, "; "); got != c.why {
 			t.Errorf("%s: %q, want %q", name, got, c.why)
 		}
@@ -236,7 +238,7 @@ func TestAnInterruptedDrillReportsWhatWasDone(t *testing.T) {
 	defer interrupt()
 	f.look = interrupt
 	code, r, problems := f.run(t, ctx, "--stop", "--timeout", "30s")
-	if code != exitFailed || !r.Done || !r.Interrupted || !strings.Contains(strings.Join(r.Why, ";"), "interrupted: the agent a hands over") {
+	if code != exitFailed || !r.Done || !strings.Contains(strings.Join(r.Why, ";"), "interrupted: the agent a hands over") {
 		t.Errorf("%d %+v %s", code, r, problems)
 	}
 }
@@ -257,22 +259,18 @@ func TestAWindowMayGoOverMidnight(t *testing.T) {
 		"22:30 - 01:00": {[]string{"22:30", "23:59", "00:00", "00:59"}, []string{"22:29", "01:00", "12:00"}},
 		"":              {[]string{"00:00", "12:00"}, nil},
 	} {
-		w, err := parseWindow(text)
-		if err != nil {
-			t.Fatalf("%q: %v", text, err)
-		}
 		for _, at := range append(slices.Clone(c.inside), c.outside...) {
 			now, err := time.ParseInLocation("15:04", at, time.Local)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := w.check(now) == nil; got != slices.Contains(c.inside, at) {
+			if got := within(text, now) == nil; got != slices.Contains(c.inside, at) {
 				t.Errorf("%q at %s: inside is %t", text, at, got)
 			}
 		}
 	}
 	for _, bad := range []string{"02:00", "-", "2-4", "25:00-26:00", "02:00-02:00", "02:00-03:00-04:00"} {
-		if _, err := parseWindow(bad); err == nil {
+		if err := within(bad, time.Now()); err == nil || report(io.Discard, err) != exitUsage {
 			t.Errorf("%q was accepted", bad)
 		}
 	}

@@ -1,10 +1,16 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/internal/plan"
@@ -12,66 +18,132 @@ import (
 
 // drillReport is what `doyen drill -o json` writes.
 type drillReport struct {
-	Election string `json:"election"`
-	How      string `json:"how"`
-	Agent    string `json:"agent"` // the one that leads, and that the drill is about
-	Effect   string `json:"effect"`
-	Done     bool   `json:"done"` // the drill was run, and not only planned
-	// At is when it was; null: it was only planned.
-	At          *time.Time        `json:"at"`
-	Interrupted bool              `json:"interrupted"`
-	AsPlanned   bool              `json:"as_planned"`
-	Why         []string          `json:"why"` // it was not
-	Notes       []string          `json:"notes"`
-	Elections   []drilledElection `json:"elections"`
-	Agents      []drilledAgent    `json:"agents"` // how each of them saw the first election
-
-	back bool // the drilled agent runs again, or still
+	Election  string            `json:"election"`
+	How       string            `json:"how"`
+	Agent     string            `json:"agent"` // the one that leads, and that the drill is about
+	Effect    string            `json:"effect"`
+	Done      bool              `json:"done"` // the drill was run, and not only planned
+	At        *time.Time        `json:"at"`   // null: it was only planned
+	AsPlanned bool              `json:"as_planned"`
+	Why       []string          `json:"why"` // it was not
+	Notes     []string          `json:"notes"`
+	Elections []drilledElection `json:"elections"`
 }
 
 // drilledElection is one that the drill is about, or that the same agent leads.
 type drilledElection struct {
-	Election  string       `json:"election"`
-	Leader    string       `json:"leader"` // before
-	Term      uint64       `json:"term"`   // before
-	Planned   drillPlanned `json:"planned"`
-	Was       *drillWas    `json:"was"` // null: not known, or only planned
-	AsPlanned bool         `json:"as_planned"`
-	Why       string       `json:"why,omitempty"`
+	Election string       `json:"election"`
+	Leader   string       `json:"leader"` // before
+	Term     uint64       `json:"term"`   // before
+	Planned  drillPlanned `json:"planned"`
+	// Was is the change that another agent saw; null: not known, or only planned.
+	Was       *api.Transition `json:"was"`
+	TookMS    int64           `json:"took_ms"` // until it led, since the former leader was last heard
+	AsPlanned bool            `json:"as_planned"`
+	Why       string          `json:"why,omitempty"`
 }
 
 type drillPlanned struct {
-	Leaders []string `json:"leaders"` // the likeliest first
-	Term    uint64   `json:"term"`    // the lowest that is foreseen
-	// Stays: the leader goes on in the same term, with no election.
-	Stays      bool  `json:"stays"`
-	EarliestMS int64 `json:"earliest_ms"`
-	LatestMS   int64 `json:"latest_ms"`
+	plan.Reign
 	// AllowedMS is what still counts as planned: half a lease more, for disks, links and hooks
 	// that are slower than the plan's.
 	AllowedMS int64 `json:"allowed_ms"`
-	// Otherwise is who leads if it does not go on; empty: that is not to happen.
+	// Otherwise is who leads if the killed agent does not go on.
 	Otherwise []string `json:"otherwise"`
 }
 
-type drillWas struct {
-	Leader string `json:"leader"`
-	Term   uint64 `json:"term"`
-	// TookMS is the time until it led, from the drill on, or as another agent saw it, since it had
-	// last heard the former leader.
-	TookMS int64 `json:"took_ms"`
-	// WithoutMS is for how long no leader was known: From and Until, if it was longer than 0.
-	WithoutMS int64      `json:"without_leader_ms"`
-	From      *time.Time `json:"from"`
-	Until     *time.Time `json:"until"`
-	SeenBy    string     `json:"seen_by"`
+// foreseen returns what is to happen to an election, by the plan. That of a kill takes the agent's
+// next process into account, which leads on, by its record, if it starts within the lease.
+func (d *drillRun) foreseen(f plan.Forecast) drilledElection {
+	e := drilledElection{Election: f.Election, Leader: f.Leader, Term: f.Term, Planned: drillPlanned{Reign: f.Then[0], Otherwise: []string{}}}
+	p := &e.Planned
+	switch {
+	case d.report.How == api.DrillKill && d.leader.Record:
+		p.Otherwise = p.Leaders
+		p.Reign = plan.Reign{Leaders: []string{f.Leader}, Stays: true, Certain: true}
+	case d.report.How == api.DrillKill:
+		p.Leaders = append(slices.Clone(p.Leaders), f.Leader)
+	}
+	if p.Stays {
+		p.Term = f.Term
+	}
+	p.AllowedMS = p.LatestMS + d.own.LeaseMS/2
+	return e
 }
 
-type drilledAgent struct {
-	Name      string    `json:"name"`
-	Reached   bool      `json:"reached"`   // after the drill
-	Restarted bool      `json:"restarted"` // another process of it runs than before
-	Was       *drillWas `json:"was"`       // null: it saw no change
+// await waits until the outcome is known or time is up.
+func (d *drillRun) await() {
+	ctx, cancel := context.WithTimeout(d.ctx, d.limit)
+	defer cancel()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for known := false; !known && ctx.Err() == nil; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+		known = d.look()
+	}
+}
+
+// look asks the agents what they saw, and reports whether the outcome is known.
+func (d *drillRun) look() bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), readTimeout)
+	defer cancel()
+	seen, err := d.client.Drills(ctx, d.report.Election)
+	if err != nil {
+		return false // the agent of this host may be the one that is down
+	}
+	elections, err := d.client.Elections(ctx)
+	if err != nil {
+		return false
+	}
+	d.back = d.report.How == api.DrillTransfer || slices.ContainsFunc(seen, func(v api.DrillView) bool {
+		return v.ID == d.leader.ID && v.Reached && v.BootID != d.leader.BootID
+	})
+	known := d.back
+	for i := range d.report.Elections {
+		e := &d.report.Elections[i]
+		e.measure(d.news(seen), d.goesOn(*e, elections))
+		known = known && e.Was != nil
+	}
+	return known
+}
+
+// news are the changes since the drill that the agents saw, but for one that was down.
+func (d *drillRun) news(seen []api.DrillView) (all []api.Transition) {
+	for _, v := range seen {
+		if !v.Reached || v.ID == d.leader.ID && d.report.How != api.DrillTransfer {
+			continue
+		}
+		before := changesOf(d.before, v.ID)
+		for _, c := range v.Changes {
+			if c.Type == api.ChangeLeader && c.Leader != nil && !slices.ContainsFunc(before, func(b api.Transition) bool { return b.BoottimeNS == c.BoottimeNS && b.Term == c.Term }) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// goesOn reports whether a killed agent leads on in the same term.
+func (d *drillRun) goesOn(e drilledElection, now []api.Election) bool {
+	return d.back && d.report.How == api.DrillKill && slices.ContainsFunc(now, func(n api.Election) bool {
+		return n.Election == e.Election && n.Leader != nil && n.Leader.ID == d.leader.ID && n.Term == e.Term
+	})
+}
+
+// measure finds what happened to an election: first a new leader, else the old one that goes on.
+func (e *drilledElection) measure(news []api.Transition, goesOn bool) {
+	if e.Was = nil; goesOn {
+		e.Was = &api.Transition{Election: e.Election, Leader: &api.Leader{Name: e.Leader}, Term: e.Term}
+	}
+	for _, c := range news {
+		if c.Election == e.Election && (c.Term > e.Term || c.Term == e.Term && goesOn && c.VacantMS > 0) {
+			e.Was, e.TookMS = &c, max(c.VacantMS, c.GapMS)
+			return
+		}
+	}
 }
 
 // judge compares what was with what was planned.
@@ -80,65 +152,38 @@ func (e *drilledElection) judge() {
 	switch {
 	case was == nil:
 		e.Why = "nobody was seen to lead " + e.Election + " afterwards"
-	case !slices.Contains(p.Leaders, was.Leader):
-		e.Why = fmt.Sprintf("%s leads %s, not %s", was.Leader, e.Election, strings.Join(p.Leaders, " or "))
+	case !slices.Contains(p.Leaders, was.Leader.Name):
+		e.Why = fmt.Sprintf("%s leads %s, not %s", was.Leader.Name, e.Election, strings.Join(p.Leaders, " or "))
 	case p.Stays && was.Term != e.Term:
-		e.Why = fmt.Sprintf("%s leads %s in term %d: it was to go on in term %d", was.Leader, e.Election, was.Term, e.Term)
-	case was.TookMS > p.AllowedMS:
-		e.Why = fmt.Sprintf("%s was without its leader for %s: %s was planned, and %s counts as planned", e.Election, span(was.TookMS), planSpan(p), milliseconds(p.AllowedMS))
+		e.Why = fmt.Sprintf("%s leads %s in term %d: it was to go on in term %d", was.Leader.Name, e.Election, was.Term, e.Term)
+	case e.TookMS > p.AllowedMS:
+		e.Why = fmt.Sprintf("%s was without its leader for %s: %s was planned, and %s counts as planned", e.Election, span(e.TookMS), p.span(), milliseconds(p.AllowedMS))
 	}
 	e.AsPlanned = e.Why == ""
 }
 
-func (w *drillWas) without(c api.Transition) {
-	if w.WithoutMS = c.VacantMS; c.VacantMS > 0 {
-		until := c.Time
-		from := until.Add(-milliseconds(c.VacantMS))
-		w.From, w.Until = &from, &until
-	}
-}
-
-// foreseen returns what is to happen to an election, by the plan.
-func foreseen(f plan.Forecast, lease time.Duration) drillPlanned {
-	t := f.Then[0]
-	p := drillPlanned{Leaders: t.Leaders, Term: t.Term, Stays: t.Stays, EarliestMS: t.EarliestMS, LatestMS: t.LatestMS, Otherwise: []string{}}
-	if p.Stays {
-		p.Term = f.Term
-	}
-	p.AllowedMS = p.LatestMS + (lease / 2).Milliseconds()
-	return p
-}
-
-// restarts has the plan of a kill take the agent's next process into account, which leads on, by
-// its record, if it starts within the lease.
-func (e *drilledElection) restarts(record bool, lease time.Duration) {
-	p := &e.Planned
-	if !record {
-		p.Leaders = append(slices.Clone(p.Leaders), e.Leader)
-		return
-	}
-	p.Otherwise, p.Leaders, p.Stays, p.Term = p.Leaders, []string{e.Leader}, true, e.Term
-	p.EarliestMS, p.LatestMS, p.AllowedMS = 0, 0, (lease / 2).Milliseconds()
-}
-
-// judge compares with the plan, and says what is left to do.
-func (r *drillReport) judge(limit time.Duration) {
-	if r.Interrupted {
+func (d *drillRun) judge() {
+	r, interrupted := &d.report, d.ctx.Err() != nil
+	if interrupted {
 		r.Why = append(r.Why, "interrupted: "+r.Effect+", and the outcome was not waited for")
 	}
 	for i := range r.Elections {
 		e := &r.Elections[i]
-		if e.judge(); e.Why != "" && !(r.Interrupted && e.Was == nil) {
+		if e.judge(); e.Why != "" && !(interrupted && e.Was == nil) {
 			r.Why = append(r.Why, e.Why)
 		}
 	}
-	if !r.back && r.How != api.DrillTransfer {
-		r.Why = append(r.Why, fmt.Sprintf("%s has not come back within %s; start the agent on the host %s: systemctl start doyen", r.Agent, limit, r.Agent))
+	switch {
+	case r.How == api.DrillTransfer:
+	case d.back:
+		r.Notes = append(r.Notes, r.Agent+" has restarted")
+	default:
+		r.Why = append(r.Why, fmt.Sprintf("%s has not come back within %s; start the agent on the host %s: systemctl start doyen", r.Agent, d.limit, r.Agent))
 	}
 	r.AsPlanned = len(r.Why) == 0
 }
 
-func planSpan(p drillPlanned) string {
+func (p drillPlanned) span() string {
 	if p.Stays {
 		return "no time"
 	}
@@ -147,52 +192,32 @@ func planSpan(p drillPlanned) string {
 
 // planPage is the drill's plan as text.
 func (r drillReport) planPage(quorum api.Quorum) string {
-	var page strings.Builder
-	fmt.Fprintf(&page, "drill of %s: %s\n", printable(r.Election), printable(r.Effect))
+	text := fmt.Sprintf("drill of %s: %s\n", printable(r.Election), printable(r.Effect))
 	if quorum.Enabled {
-		fmt.Fprintf(&page, "quorum: %d of %d voters can be reached, %d are needed\n", quorum.Reachable, quorum.Voters, quorum.Needed)
+		text += fmt.Sprintf("quorum: %d of %d voters can be reached, %d are needed\n", quorum.Reachable, quorum.Voters, quorum.Needed)
 	}
 	rows := [][]string{{"ELECTION", "NOW", "TERM", "THEN", "TERM", "WITHIN", "COUNTS UP TO", "OTHERWISE"}}
 	for _, e := range r.Elections {
 		p := e.Planned
-		within := planSpan(p)
-		if p.Stays {
-			within = "stays"
-		}
-		rows = append(rows, []string{e.Election, e.Leader, fmt.Sprint(e.Term), strings.Join(p.Leaders, " or "), fmt.Sprint(p.Term), within, milliseconds(p.AllowedMS).String(), strings.Join(p.Otherwise, " or ")})
+		rows = append(rows, []string{e.Election, e.Leader, fmt.Sprint(e.Term), strings.Join(p.Leaders, " or "), fmt.Sprint(p.Term), p.span(), milliseconds(p.AllowedMS).String(), strings.Join(p.Otherwise, " or ")})
 	}
-	page.WriteString("\n" + table(rows))
-	for _, n := range r.Notes {
-		page.WriteString(printable(n) + "\n")
-	}
-	return page.String()
+	return text + "\n" + table(rows)
 }
 
 // page is the outcome as text.
 func (r drillReport) page() string {
 	rows := [][]string{{"ELECTION", "LEADER", "TERM", "TOOK", "PLANNED", "NONE", "AS PLANNED"}}
 	for _, e := range r.Elections {
-		row := []string{e.Election, "", "", "", planSpan(e.Planned), "", yesNo(e.AsPlanned)}
-		if e.Was != nil {
-			row[1], row[2], row[3], row[5] = e.Was.Leader, fmt.Sprint(e.Was.Term), span(e.Was.TookMS), noneText(e.Was)
+		row := []string{e.Election, "", "", "", e.Planned.span(), "", yesNo(e.AsPlanned)}
+		if was := e.Was; was != nil {
+			row[1], row[2], row[3] = was.Leader.Name, fmt.Sprint(was.Term), span(e.TookMS)
+			if none := milliseconds(was.VacantMS); none > 0 {
+				row[5] = gapText(was.VacantMS) + " from " + was.Time.Add(-none).Local().Format(timeOfDay)
+			}
 		}
 		rows = append(rows, row)
 	}
-	agents := [][]string{{"AGENT", "LEADER", "TERM", "TOOK", "NONE", "STATE"}}
-	for _, a := range r.Agents {
-		row := []string{a.Name, "", "", "", "", "reached"}
-		switch {
-		case !a.Reached:
-			row[5] = "not reached"
-		case a.Restarted:
-			row[5] = "restarted"
-		}
-		if a.Was != nil {
-			row[1], row[2], row[3], row[4] = a.Was.Leader, fmt.Sprint(a.Was.Term), span(a.Was.TookMS), noneText(a.Was)
-		}
-		agents = append(agents, row)
-	}
-	text := "\n" + table(rows) + "\n" + table(agents) + "\n"
+	text := "\n" + table(rows) + "\n"
 	for _, n := range r.Notes {
 		text += printable(n) + "\n"
 	}
@@ -205,10 +230,45 @@ func (r drillReport) page() string {
 	return text
 }
 
-// noneText is for how long no leader was known, and since when.
-func noneText(w *drillWas) string {
-	if w.From == nil {
-		return ""
+// terminal reports whether a person can answer there.
+func terminal(in io.Reader) bool {
+	file, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// agreed reads an answer, and reports whether it is yes.
+func agreed(ctx context.Context, in io.Reader) bool {
+	line := make(chan string, 1)
+	go func() {
+		text, _ := bufio.NewReader(in).ReadString('\n') // at its end the answer is no
+		line <- strings.ToLower(strings.TrimSpace(text))
+	}()
+	select {
+	case text := <-line:
+		return text == "y" || text == "yes"
+	case <-ctx.Done():
+		return false
 	}
-	return gapText(w.WithoutMS) + " from " + w.From.Local().Format(timeOfDay)
+}
+
+// within returns an error outside a window of each day, such as 02:00-04:00. It may go over midnight.
+func within(window string, now time.Time) error {
+	if window == "" {
+		return nil
+	}
+	first, last, _ := strings.Cut(window, "-")
+	from, err := time.Parse("15:04", strings.TrimSpace(first))
+	to, bad := time.Parse("15:04", strings.TrimSpace(last))
+	if err != nil || bad != nil || from.Equal(to) {
+		return usage("write --window 02:00-04:00; it may go over midnight", "drill: --window %q is not a time of day", window)
+	}
+	at := time.Date(0, 1, 1, now.Hour(), now.Minute(), 0, 0, time.UTC)
+	inside := !at.Before(from) && at.Before(to)
+	if from.After(to) {
+		inside = !at.Before(from) || at.Before(to)
+	}
+	if inside {
+		return nil
+	}
+	return noDrill(fmt.Sprintf("it is %s, outside the window %s", now.Format("15:04"), window), "the window is in the local time of this host; nothing was done")
 }
