@@ -27,7 +27,7 @@ var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "c
 var owners = map[string][]string{
 	"github.com/hashicorp/memberlist": {"membership"},
 	"github.com/libp2p/":              {"transport"},
-	"github.com/urfave/cli":           {"cmd/testbed"},
+	"github.com/urfave/cli":           {"cmd"},
 	"text/template":                   {}, // it finds methods by name: the linker then keeps every method
 }
 

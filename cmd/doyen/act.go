@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
@@ -24,8 +27,8 @@ func actCommand() command {
 			"host is not a candidate in elections with a hook or a check.\n\n" +
 			"Exit codes: 0 stopped by SIGTERM or SIGINT, after the hook has run with none where this host led, 64 usage,\n" +
 			"78 bad configuration, nothing to run, or another one acts for this agent.",
-		flags: append([]flag{
-			{name: "config", usage: "YAML `FILE` with any of the settings below, the agent's own [$DOYEN_CONFIG]"},
+		flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below, the agent's own [$DOYEN_CONFIG]"},
 		}, settingFlags()...),
 		run: runAct,
 	}
@@ -35,8 +38,13 @@ func actCommand() command {
 func (i *invocation) actArgs() []string {
 	args := []string{"doyen", "act"}
 	for _, f := range actCommand().allFlags() {
-		for _, value := range i.given[f.name] {
-			args = append(args, "--"+f.name+"="+value)
+		name := f.Names()[0]
+		switch values := i.StringSlice(name); {
+		case !i.IsSet(name):
+		case values != nil:
+			args = append(args, "--"+name+"="+strings.Join(values, ","))
+		default:
+			args = append(args, "--"+name+"="+i.String(name))
 		}
 	}
 	return args
@@ -62,7 +70,7 @@ func runAct(i *invocation) error {
 	defer outliveReaders()()
 	c := client.New(config.Socket)
 	defer c.Close()
-	err = act.Run(i.ctx, act.Config{Client: c, Work: work(config), Reread: read, Hangups: hangups,
+	err = act.Run(i.Context.Context, act.Config{Client: c, Work: work(config), Reread: read, Hangups: hangups,
 		Logger: logger.New(config.LogFormat, logger.Level(config.LogLevel), i.stderr).With("part", "act")})
 	if refused, ok := errors.AsType[*client.APIError](err); ok {
 		hint := "run it as root, as the agent's user, or as that of act-user"

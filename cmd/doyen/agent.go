@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/settings"
@@ -19,10 +21,10 @@ import (
 )
 
 func agentCommand() command {
-	flags := []flag{
-		{name: "config", usage: "YAML `FILE` with any of the settings below; its keys are the names of the flags [$DOYEN_CONFIG]"},
-		truth("check-config", "validate the configuration, print it as a configuration file, start nothing"),
-		truth("reset-genesis", "drop a first roster that is still pending; a committed one is kept"),
+	flags := []cli.Flag{
+		&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below; its keys are the names of the flags [$DOYEN_CONFIG]"},
+		&cli.BoolFlag{Name: "check-config", Usage: "validate the configuration, print it as a configuration file, start nothing", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "reset-genesis", Usage: "drop a first roster that is still pending; a committed one is kept", DisableDefaultText: true},
 	}
 	flags = append(flags, settingFlags()...)
 	return command{
@@ -40,29 +42,31 @@ func agentCommand() command {
 
 // settingFlags are the flags of the settings. All but truths take text, which settings.Setting parses: so
 // the errors are the same wherever a value comes from.
-func settingFlags() (flags []flag) {
+func settingFlags() (flags []cli.Flag) {
 	defaults := settings.Default()
 	for _, s := range settings.All() {
-		f := flag{name: s.Name, usage: s.Help}
+		text := ""
 		switch v := s.Field(&defaults).(type) {
 		case *bool:
-			f.truth, f.standard = true, strconv.FormatBool(*v)
+			flags = append(flags, &cli.BoolFlag{Name: s.Name, Usage: s.Help, Value: *v})
+			continue
 		case *[]string:
-			f.list = true
+			flags = append(flags, &cli.StringSliceFlag{Name: s.Name, Usage: s.Help})
+			continue
 		case *time.Duration:
-			f.standard = strings.TrimPrefix(v.String(), "0s")
+			text = strings.TrimPrefix(v.String(), "0s")
 		case *string:
-			f.standard = *v
+			text = *v
 		case *int:
-			f.standard = strconv.Itoa(*v)
+			text = strconv.Itoa(*v)
 		}
-		flags = append(flags, f)
+		flags = append(flags, &cli.StringFlag{Name: s.Name, Usage: s.Help, DefaultText: text})
 	}
 	return flags
 }
 
 func runAgent(i *invocation) error {
-	if i.isTrue("check-config") {
+	if i.Bool("check-config") {
 		return checkConfig(i)
 	}
 	hangups := make(chan os.Signal, 1)
@@ -70,7 +74,7 @@ func runAgent(i *invocation) error {
 		signal.Notify(hangups, syscall.SIGHUP) // before the configuration is read: none is missed
 	}
 	if found, err := gather(i); err == nil {
-		found.config.Await(i.ctx, func(missing string) { fmt.Fprintf(i.stderr, "doyen: agent: %s\n", missing) })
+		found.config.Await(i.Context.Context, func(missing string) { fmt.Fprintf(i.stderr, "doyen: agent: %s\n", missing) })
 	}
 	found, config, err := configured(i)
 	if err != nil {
@@ -96,7 +100,7 @@ func runAgent(i *invocation) error {
 	}
 	i.catches() // not before: a keeper would not know of a signal that this program caught
 	defer outliveReaders()()
-	switch err := agent.Run(i.ctx, config, around, i.stderr); {
+	switch err := agent.Run(i.Context.Context, config, around, i.stderr); {
 	case errors.Is(err, agent.ErrRestart):
 		return i.restart(around.Program)
 	case err != nil:

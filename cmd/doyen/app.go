@@ -9,11 +9,12 @@ import (
 	"io"
 	"math"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/keeper"
@@ -51,15 +52,14 @@ type command struct {
 	args                     string // as the help shows them
 	min, max                 int    // how many arguments
 	words                    []string
-	flags                    []flag // its own
+	flags                    []cli.Flag // its own
 	run                      func(*invocation) error
 }
 
 // invocation is one run of a subcommand.
 type invocation struct {
 	*shell
-	line
-	ctx  context.Context
+	*cli.Context
 	json bool   // --output json
 	body []byte // of the last answer, as it came
 }
@@ -74,14 +74,18 @@ func (s *shell) run(ctx context.Context, args []string) int {
 }
 
 func (s *shell) do(ctx context.Context, l line) error {
-	format := l.value("output")
-	if l.isSet("output") && format != "table" && format != "json" {
+	c, err := l.context(ctx)
+	if err != nil {
+		return err
+	}
+	format := c.String("output")
+	if format != "table" && format != "json" {
 		return usage("use table or json", "%s: unknown output format %q", l.command.name, format)
 	}
 	if l.command.name != "agent" {
 		s.catches(hangup()...)
 	}
-	return l.command.run(&invocation{shell: s, line: l, ctx: ctx, json: format == "json"})
+	return l.command.run(&invocation{shell: s, Context: c, json: format == "json"})
 }
 
 // commands lists every subcommand but help.
@@ -95,22 +99,24 @@ func commands() []command {
 	}
 }
 
-func commonFlags() []flag {
-	return []flag{
-		{name: "socket", usage: "`PATH` of the agent's socket [$DOYEN_SOCKET]", standard: client.DefaultSocket()},
-		{name: "output", short: "o", usage: "`FORMAT` of the output: table or json", standard: "table"},
-		{name: "help", short: "h", usage: "show help", truth: true},
+func commonFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "socket", Usage: "`PATH` of the agent's socket [$DOYEN_SOCKET]", DefaultText: client.DefaultSocket()},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: table or json", Value: "table"},
+		cli.HelpFlag,
 	}
 }
 
-func versionFlag() flag { return truth("version", "print the version") }
+func versionFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}
+}
 
 // allFlags are the command's own flags and those that every command takes. `doyen agent` has
 // its own --socket, a setting.
-func (c command) allFlags() []flag {
+func (c command) allFlags() []cli.Flag {
 	flags := slices.Clone(c.flags)
 	for _, f := range commonFlags() {
-		if find(flags, f.name) < 0 {
+		if lookup(flags, f.Names()[0]) == nil {
 			flags = append(flags, f)
 		}
 	}
@@ -122,10 +128,10 @@ func helpCommand() command {
 		name: "help", args: "[COMMAND]", max: math.MaxInt,
 		usage: "list the commands, or explain one",
 		run: func(i *invocation) error {
-			if len(i.args) == 0 {
+			if i.NArg() == 0 {
 				return i.print("%s", overview())
 			}
-			c, err := named(i.args[0])
+			c, err := named(i.Args().First())
 			if err != nil {
 				return err
 			}
@@ -162,41 +168,23 @@ func (c command) help() string {
 	return text + "OPTIONS:\n" + options(c.allFlags())
 }
 
-var placeholder = regexp.MustCompile("`(.*?)`")
-
-func options(flags []flag) string {
+// options lists flags as the library's help does, which is a template: programs with templates are
+// larger, since they find methods by name and the linker then keeps all.
+func options(flags []cli.Flag) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, f := range flags {
-		value := ""
-		if word := placeholder.FindStringSubmatch(f.usage); !f.truth && word != nil {
-			value = " " + word[1]
-		}
-		names := "--" + f.name + value
-		if f.list {
-			names += " [ " + names + " ]"
-		}
-		if f.short != "" {
-			names += ", -" + f.short + value
-		}
-		usage := f.words()
-		if f.standard != "" {
-			usage += " (default: " + f.standard + ")"
-		}
-		fmt.Fprintf(w, "   %s\t%s\n", names, usage)
+		fmt.Fprintf(w, "   %s\n", f.String())
 	}
 	w.Flush()
 	return text.String()
 }
 
-// words are the usage of a flag without its back quotes.
-func (f flag) words() string { return strings.ReplaceAll(f.usage, "`", "") }
-
 // client returns a client of the agent's socket: --socket, else DOYEN_SOCKET,
 // else where an agent of this user listens by default. It keeps the last
 // answer's body for --output json.
 func (i *invocation) client() *client.Client {
-	c := client.New(cmp.Or(i.value("socket"), i.getenv("DOYEN_SOCKET"), client.DefaultSocket()))
+	c := client.New(cmp.Or(i.String("socket"), i.getenv("DOYEN_SOCKET"), client.DefaultSocket()))
 	c.Raw = func(body []byte) { i.body = bytes.Clone(body) }
 	return c
 }
@@ -231,9 +219,9 @@ func ask[T any](i *invocation, what string, call func(*client.Client, context.Co
 }
 
 func (i *invocation) question() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(i.ctx, readTimeout)
+	return context.WithTimeout(i.Context.Context, readTimeout)
 }
 
 func (i *invocation) change() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(i.ctx, changeTimeout)
+	return context.WithTimeout(i.Context.Context, changeTimeout)
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
+	"flag"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
 	"github.com/xrash/smetrics"
 
 	"github.com/doyen-election/doyen/election"
@@ -15,43 +18,44 @@ import (
 // nameRule is the rule for the name of an agent or an election.
 const nameRule = "a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
 
-// flag is one that a command takes. The help calls its value by the word that its usage has in
-// back quotes.
-type flag struct {
-	name, usage string
-	standard    string // what the help shows as its default
-	short       string // the one letter of its other name
-	truth       bool   // true or false, and true without a value
-	list        bool   // repeatable, each time with one value or several, with commas
-}
-
-func truth(name, usage string) flag { return flag{name: name, usage: usage, truth: true} }
-
-func (f flag) is(name string) bool { return name != "" && (f.name == name || f.short == name) }
-
-func find(flags []flag, name string) int {
-	return slices.IndexFunc(flags, func(f flag) bool { return f.is(name) })
-}
-
 // line is a command line as it was understood. Flags may be anywhere; those that all commands have
 // may also come before the command's name.
 type line struct {
 	command command
-	args    []string            // without the flags
-	given   map[string][]string // by the flag's name
+	args    []string    // without the flags
+	given   [][2]string // flags and their values
+}
+
+// context gives the flags and arguments to the parser of the library.
+func (l *line) context(ctx context.Context) (*cli.Context, error) {
+	set := flag.NewFlagSet(l.command.name, flag.ContinueOnError)
+	for _, f := range l.command.allFlags() {
+		if err := f.Apply(set); err != nil {
+			return nil, fmt.Errorf("flag --%s: %w", f.Names()[0], err)
+		}
+	}
+	for _, g := range l.given {
+		if err := set.Set(g[0], g[1]); err != nil {
+			return nil, fmt.Errorf("flag --%s: %w", g[0], err)
+		}
+	}
+	c := cli.NewContext(nil, set, nil)
+	c.Context, c.Command = ctx, &cli.Command{Name: l.command.name, Flags: l.command.flags}
+	return c, set.Parse(append([]string{"--"}, l.args...))
 }
 
 func parse(argv []string) (line, error) {
-	l := line{given: map[string][]string{}}
+	l := line{}
 	rest, err := l.take(append(commonFlags(), versionFlag()), argv[min(1, len(argv)):])
 	switch {
 	case err != nil:
 		return l, err
-	case l.isSet("help"):
-		l.command = helpCommand()
+	case l.has("help"):
+		l.command, l.given = helpCommand(), nil
 		return l, nil
-	case l.isSet("version"):
+	case l.has("version"):
 		l.command = versionCommand()
+		l.given = slices.DeleteFunc(l.given, func(g [2]string) bool { return g[0] == "version" })
 		return l, nil
 	case len(rest) == 0:
 		return l, usage("`doyen help` lists the commands", "no command given")
@@ -67,8 +71,8 @@ func parse(argv []string) (line, error) {
 		tail = tail[1:]
 	}
 	l.args = append(l.args, tail...)
-	if l.isSet("help") {
-		l.args, l.command = []string{l.command.name}, helpCommand()
+	if l.has("help") {
+		l.args, l.command, l.given = []string{l.command.name}, helpCommand(), nil
 	}
 	return l, l.command.checkArgs(l.args)
 }
@@ -101,7 +105,7 @@ func commandOf(name string, args []string) (own, command []string) {
 
 // take takes the flags from the arguments, and returns the others: before the command is known, all
 // from the first one on. After "--" no flag follows.
-func (l *line) take(known []flag, args []string) (others []string, err error) {
+func (l *line) take(known []cli.Flag, args []string) (others []string, err error) {
 	for len(args) > 0 {
 		switch first := args[0]; {
 		case first == "--":
@@ -122,36 +126,50 @@ func (l *line) take(known []flag, args []string) (others []string, err error) {
 }
 
 // takeFlag takes the flag at the start of the arguments, and returns how many of them it has.
-func (l *line) takeFlag(known []flag, args []string) (int, error) {
+func (l *line) takeFlag(known []cli.Flag, args []string) (int, error) {
 	written, value, inline := strings.Cut(args[0], "=")
 	name := strings.TrimPrefix(strings.TrimPrefix(written, "-"), "-")
-	at, length := find(known, name), 1
-	if at < 0 {
+	f, length := lookup(known, name), 1
+	if f == nil {
 		return 0, l.unknownFlag(known, written, name)
 	}
-	switch f := known[at]; {
-	case f.truth:
-		yes, err := strconv.ParseBool(value)
-		if inline && err != nil {
+	_, truth := f.(*cli.BoolFlag)
+	switch {
+	case truth && !inline:
+		value = "true"
+	case truth:
+		if _, err := strconv.ParseBool(value); err != nil {
 			return 0, usage("write "+written+"=true or "+written+"=false", "%s: %q is neither true nor false", written, value)
 		}
-		value = strconv.FormatBool(yes || !inline)
 	case !inline && len(args) < 2:
 		return 0, usage("write "+written+" VALUE", "%s needs a value", written)
 	case !inline:
 		value, length = args[1], 2
 	}
-	if name = known[at].name; value == "" && name == "socket" {
+	if name = f.Names()[0]; value == "" && name == "socket" {
 		return 0, usage("omit it for the default", "%s is empty", written)
 	}
-	l.given[name] = append(l.given[name], value)
+	l.given = append(l.given, [2]string{name, value})
 	return length, nil
 }
 
-func (l *line) unknownFlag(known []flag, written, name string) error {
+func lookup(flags []cli.Flag, name string) cli.Flag {
+	for _, f := range flags {
+		if slices.Contains(f.Names(), name) {
+			return f
+		}
+	}
+	return nil
+}
+
+func (l *line) has(flag string) bool {
+	return slices.ContainsFunc(l.given, func(g [2]string) bool { return g[0] == flag })
+}
+
+func (l *line) unknownFlag(known []cli.Flag, written, name string) error {
 	var names []string
 	for _, f := range known {
-		names = append(names, f.name)
+		names = append(names, f.Names()[0])
 	}
 	where, hint := "", "only --socket and --output may come before the command; `doyen --help` lists the flags"
 	if l.command.name != "" {
@@ -199,68 +217,38 @@ func (c command) checkArgs(args []string) error {
 	return nil
 }
 
-// arg returns the argument with that number, from 0 on, or "".
-func (l *line) arg(n int) string {
-	if n >= len(l.args) {
-		return ""
-	}
-	return l.args[n]
-}
-
-func (l *line) isSet(flag string) bool { return len(l.given[flag]) > 0 }
-
-// String returns what the flag was given last, or "".
-func (l *line) value(flag string) string {
-	if all := l.given[flag]; len(all) > 0 {
-		return all[len(all)-1]
-	}
-	return ""
-}
-
-func (l *line) isTrue(flag string) bool { return l.value(flag) == "true" }
-
-// List returns all that a repeatable flag was given.
-func (l *line) values(flag string) (all []string) {
-	for _, value := range l.given[flag] {
-		for one := range strings.SplitSeq(value, ",") {
-			all = append(all, strings.TrimSpace(one))
-		}
-	}
-	return all
-}
-
 // duration returns a flag's, or the standard one.
-func (l *line) duration(flag string, standard, least, most time.Duration) (time.Duration, error) {
-	text := l.value(flag)
+func (i *invocation) duration(flag string, standard, least, most time.Duration) (time.Duration, error) {
+	text := i.String(flag)
 	if text == "" {
 		return standard, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < least || d > most {
-		return 0, usage(fmt.Sprintf("write it with its unit, from %s to %s", least, most), "%s: --%s: %q is not a duration from %s to %s", l.command.name, flag, text, least, most)
+		return 0, usage(fmt.Sprintf("write it with its unit, from %s to %s", least, most), "%s: --%s: %q is not a duration from %s to %s", i.Command.Name, flag, text, least, most)
 	}
 	return d, nil
 }
 
 // integer returns a flag's, or the standard one.
-func (l *line) integer(flag string, standard, least, most int) (int, error) {
-	text := l.value(flag)
+func (i *invocation) integer(flag string, standard, least, most int) (int, error) {
+	text := i.String(flag)
 	if text == "" {
 		return standard, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most {
-		return 0, usage("write it in digits", "%s: --%s: %q is not an integer from %d to %d", l.command.name, flag, text, least, most)
+		return 0, usage("write it in digits", "%s: --%s: %q is not an integer from %d to %d", i.Command.Name, flag, text, least, most)
 	}
 	return n, nil
 }
 
 // names splits texts at their commas into names of agents.
-func (l *line) names(texts []string, hint string) (all []string, err error) {
+func (i *invocation) names(texts []string, hint string) (all []string, err error) {
 	for _, text := range texts {
 		for name := range strings.SplitSeq(text, ",") {
 			if name = strings.TrimSpace(name); !election.ValidName(name) {
-				return nil, usage(hint, "%s: %q is not a valid agent name", l.command.name, name)
+				return nil, usage(hint, "%s: %q is not a valid agent name", i.Command.Name, name)
 			}
 			all = append(all, name)
 		}
@@ -269,12 +257,12 @@ func (l *line) names(texts []string, hint string) (all []string, err error) {
 }
 
 // election returns the ELECTION argument, by default "default".
-func (l *line) election() (string, error) {
-	if len(l.args) == 0 {
+func (i *invocation) election() (string, error) {
+	if i.NArg() == 0 {
 		return string(election.Default), nil
 	}
-	if name := l.args[0]; election.ValidName(name) {
+	if name := i.Args().First(); election.ValidName(name) {
 		return name, nil
 	}
-	return "", usage(nameRule, "%s: %q is not a valid election name", l.command.name, l.args[0])
+	return "", usage(nameRule, "%s: %q is not a valid election name", i.Command.Name, i.Args().First())
 }

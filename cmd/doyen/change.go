@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
@@ -32,16 +34,16 @@ func transferCommand() command {
 		name: "transfer", args: "[ELECTION] --to NAME", max: 1,
 		usage:       "make the leader hand over to another agent, and wait for the outcome",
 		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags:       []flag{{name: "to", usage: "`NAME` of the agent that should lead"}},
+		flags:       []cli.Flag{&cli.StringFlag{Name: "to", Usage: "`NAME` of the agent that should lead"}},
 		run: func(i *invocation) error {
 			name, err := i.election()
 			if err != nil {
 				return err
 			}
-			to := i.value("to")
+			to := i.String("to")
 			if to == "" {
 				hint := "write: doyen transfer " + name + " --to NAME, where NAME is the agent that should lead; `doyen elections` lists the candidates"
-				if len(i.args) > 0 {
+				if i.NArg() > 0 {
 					hint += ". If " + name + " is that agent, and not an election: doyen transfer --to " + name
 				}
 				return usage(hint, "transfer: --to is missing")
@@ -63,9 +65,9 @@ func drainCommand() command {
 		usage: "for maintenance: hand over what this agent, or the agent NAME, leads, and keep it from being elected until off",
 		description: "The last candidate of an election that the configuration expects is drained only with --force.\n" +
 			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags: []flag{truth("force", "drain it even if an expected election has no other candidate")},
+		flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "drain it even if an expected election has no other candidate", DisableDefaultText: true}},
 		run: func(i *invocation) error {
-			on, name := i.arg(0) == "on", i.arg(1)
+			on, name := i.Args().Get(0) == "on", i.Args().Get(1)
 			if name != "" && !election.ValidName(name) {
 				return usage(nameRule, "drain: %q is not a valid agent name", name)
 			}
@@ -77,11 +79,11 @@ func drainCommand() command {
 			if !on {
 				done = "drain ended: " + who + " can be elected again"
 			}
-			return i.order("drain "+i.arg(0), done, func(ctx context.Context, c *client.Client) (api.Outcome, error) {
+			return i.order("drain "+i.Args().Get(0), done, func(ctx context.Context, c *client.Client) (api.Outcome, error) {
 				if name != "" {
-					return c.DrainAgent(ctx, name, on, i.isTrue("force"))
+					return c.DrainAgent(ctx, name, on, i.Bool("force"))
 				}
-				if on && i.isTrue("force") {
+				if on && i.Bool("force") {
 					return c.DrainAnyway(ctx)
 				}
 				return c.Drain(ctx, on)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
@@ -20,13 +22,13 @@ func settingsCommand() command {
 			"own configuration has, and leaders lead on in the same term. Rules about who may lead: doyen allow.\n" +
 			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
-			if len(i.args) == 0 {
+			if i.NArg() == 0 {
 				return i.settled("show the settings", func(ctx context.Context, c *client.Client) (api.Settings, error) { return c.Settings(ctx) })
 			}
-			if i.arg(0) != "set" {
-				return usage("write: doyen settings set lease=2s", "settings: %q is not known", i.arg(0))
+			if i.Args().Get(0) != "set" {
+				return usage("write: doyen settings set lease=2s", "settings: %q is not known", i.Args().Get(0))
 			}
-			request, err := settingsRequest(i.args[1:])
+			request, err := settingsRequest(i.Args().Tail())
 			if err != nil {
 				return err
 			}
@@ -71,18 +73,18 @@ func allowCommand() command {
 			"about the election goes. The voters of the cluster enforce it. An agent that may not lead any more hands\n" +
 			"over at once. `doyen settings` lists the rules.\n" +
 			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags: []flag{
-			{name: "agents", list: true, usage: "`NAMES` of the agents that may lead it, with commas"},
-			{name: "max-priority", usage: "highest `PRIORITY` of a candidate", standard: "any"},
+		flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "agents", Usage: "`NAMES` of the agents that may lead it, with commas"},
+			&cli.StringFlag{Name: "max-priority", Usage: "highest `PRIORITY` of a candidate", DefaultText: "any"},
 		},
 		run: func(i *invocation) error {
-			name := i.arg(0)
+			name := i.Args().Get(0)
 			if !election.ValidName(name) {
 				return usage("write: doyen allow ELECTION --agents a,b", "allow: ELECTION is missing, or %q is not a valid name", name)
 			}
 			var request api.AllowRequest
 			var err error
-			if request.Agents, err = i.names(i.values("agents"), "name one at least, as --agents a,b; without the flag every agent may"); err != nil {
+			if request.Agents, err = i.names(i.StringSlice("agents"), "name one at least, as --agents a,b; without the flag every agent may"); err != nil {
 				return err
 			}
 			if request.MaxPriority, err = i.integer("max-priority", 0, 1, election.MaxPriority); err != nil {

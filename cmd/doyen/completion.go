@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/act/runner"
 )
@@ -28,11 +30,11 @@ func completionCommand() command {
 // completion writes the script of a shell, in which words in double braces stand for lines about each
 // command and flag.
 func completion(i *invocation) error {
-	script, err := completions.ReadFile("completion/" + i.arg(0) + ".tmpl")
+	script, err := completions.ReadFile("completion/" + i.Args().First() + ".tmpl")
 	if err != nil {
 		return fmt.Errorf("read the completion: %w", err)
 	}
-	lines := map[string]func(command) (list, about string){"bash": bashLines, "zsh": zshLines, "fish": fishLines}[i.arg(0)]
+	lines := map[string]func(command) (list, about string){"bash": bashLines, "zsh": zshLines, "fish": fishLines}[i.Args().First()]
 	var names, list, about string
 	for _, c := range commands() {
 		l, a := lines(c)
@@ -41,37 +43,52 @@ func completion(i *invocation) error {
 	return i.print("%s", strings.NewReplacer("{{names}}", names, "{{list}}\n", list, "{{about}}\n", about).Replace(string(script)))
 }
 
-// values are those that a flag may have, if they are fixed, and whether it is the path of a file.
-func (f flag) values() (values string, path bool) {
-	switch f.name {
-	case "output":
-		return "table json", false
-	case "restart":
-		return strings.Join([]string{runner.RestartAlways, runner.RestartOnFailure, runner.RestartNever}, " "), false
-	case "socket", "config", "key-file", "data-dir", "out", "on-change", "check":
-		return "", true
-	}
-	for _, s := range settings.All() {
-		if s.Name == f.name {
-			values = strings.Join(s.Choices, " ")
+// completed is a flag as the scripts see it.
+type completed struct {
+	name, short, usage string
+	truth, path        bool   // it takes no value; its value is the path of a file
+	values             string // if they are fixed
+}
+
+func complete(c command) (flags []completed) {
+	for _, f := range c.allFlags() {
+		names := append(f.Names(), "")
+		_, truth := f.(*cli.BoolFlag)
+		one := completed{name: names[0], short: names[1], truth: truth}
+		if documented, ok := f.(cli.DocGenerationFlag); ok {
+			one.usage = strings.ReplaceAll(documented.GetUsage(), "`", "")
 		}
+		switch one.name {
+		case "output":
+			one.values = "table json"
+		case "restart":
+			one.values = strings.Join([]string{runner.RestartAlways, runner.RestartOnFailure, runner.RestartNever}, " ")
+		case "socket", "config", "key-file", "data-dir", "out", "on-change", "check":
+			one.path = true
+		}
+		for _, s := range settings.All() {
+			if s.Name == one.name && len(s.Choices) > 0 {
+				one.values = strings.Join(s.Choices, " ")
+			}
+		}
+		flags = append(flags, one)
 	}
-	return values, false
+	return flags
 }
 
 func bashLines(c command) (list, about string) {
 	words := append([]string{}, c.words...)
-	for _, f := range c.allFlags() {
+	for _, f := range complete(c) {
 		words = append(words, "--"+f.name)
 		at := c.name + ":--" + f.name
 		if f.short != "" {
 			at += "|" + c.name + ":-" + f.short
 		}
-		switch values, path := f.values(); {
+		switch {
 		case f.truth:
-		case values != "":
-			list += fmt.Sprintf("    %s) COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", at, values)
-		case path:
+		case f.values != "":
+			list += fmt.Sprintf("    %s) COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", at, f.values)
+		case f.path:
 			list += fmt.Sprintf("    %s) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", at)
 		default:
 			list += fmt.Sprintf("    %s) return ;;\n", at)
@@ -83,8 +100,7 @@ func bashLines(c command) (list, about string) {
 func zshLines(c command) (list, about string) {
 	quote := strings.NewReplacer(`'`, `'\''`, `[`, `\[`, `]`, `\]`, `:`, `\:`).Replace
 	about = "    " + c.name + ")\n        _arguments \\\n"
-	for _, f := range c.allFlags() {
-		values, path := f.values()
+	for _, f := range complete(c) {
 		name, value := "'--"+f.name, ""
 		if f.short != "" {
 			name = fmt.Sprintf("'(-%s --%s)'{-%s,--%s}'", f.short, f.name, f.short, f.name)
@@ -93,14 +109,14 @@ func zshLines(c command) (list, about string) {
 		}
 		switch {
 		case f.truth:
-		case values != "":
-			value = ":value:(" + values + ")"
-		case path:
+		case f.values != "":
+			value = ":value:(" + f.values + ")"
+		case f.path:
 			value = ":value:_files"
 		default:
 			value = ":value:"
 		}
-		about += fmt.Sprintf("            %s[%s]%s' \\\n", name, quote(f.words()), value)
+		about += fmt.Sprintf("            %s[%s]%s' \\\n", name, quote(f.usage), value)
 	}
 	words := "'*:argument:'"
 	if len(c.words) > 0 {
@@ -119,21 +135,21 @@ func fishLines(c command) (list, about string) {
 	if len(c.words) > 0 {
 		about += here + " -a '" + strings.Join(c.words, " ") + "'\n"
 	}
-	for _, f := range c.allFlags() {
+	for _, f := range complete(c) {
 		about += here + " -l " + f.name
 		if f.short != "" {
 			about += " -s " + f.short
 		}
-		switch values, path := f.values(); {
+		switch {
 		case f.truth:
-		case values != "":
-			about += " -x -a '" + values + "'"
-		case path:
+		case f.values != "":
+			about += " -x -a '" + f.values + "'"
+		case f.path:
 			about += " -r -F"
 		default:
 			about += " -x"
 		}
-		about += " -d '" + quote(f.words()) + "'\n"
+		about += " -d '" + quote(f.usage) + "'\n"
 	}
 	return "", about
 }

@@ -30,11 +30,11 @@ func gather(i *invocation) (gathered, error) {
 
 // gatherAll is gather that goes on after a mistake.
 func gatherAll(i *invocation) (gathered, []error) {
-	path := i.value("config")
+	path := i.String("config")
 	if path == "" {
 		path = i.getenv("DOYEN_CONFIG")
 	}
-	if path != "" || i.isSet("config") {
+	if path != "" || i.IsSet("config") {
 		return gatherFrom(i, path, func() ([]byte, error) { return loadFile(path) })
 	}
 	return gatherFrom(i, "", nil)
@@ -46,8 +46,8 @@ const packaged = "/etc/doyen/agent.yaml"
 // gatherHere is gatherAll for commands that examine the agent of this host. If they are given
 // nothing that describes an agent, it is the one that runs here, else the one of the packages.
 func gatherHere(i *invocation) (gathered, []error) {
-	given := i.isSet("config") || i.getenv("DOYEN_CONFIG") != "" || slices.ContainsFunc(settings.All(), func(s settings.Setting) bool {
-		return s.Name != "socket" && (i.isSet(s.Name) || i.getenv(s.Env()) != "")
+	given := i.IsSet("config") || i.getenv("DOYEN_CONFIG") != "" || slices.ContainsFunc(settings.All(), func(s settings.Setting) bool {
+		return s.Name != "socket" && (i.IsSet(s.Name) || i.getenv(s.Env()) != "")
 	})
 	if given {
 		return gatherAll(i)
@@ -79,19 +79,19 @@ func gatherFrom(i *invocation, from string, load func() ([]byte, error)) (g gath
 			wrong = append(wrong, err)
 		}
 	}
-	g.config.ResetGenesis = i.isTrue("reset-genesis")
+	g.config.ResetGenesis = i.Bool("reset-genesis")
 	return g, wrong
 }
 
 // override takes the setting from its flag, else from the environment.
 func (g *gathered) override(i *invocation, s settings.Setting) error {
-	if i.isSet(s.Name) {
+	if i.IsSet(s.Name) {
 		delete(g.source, s.Name)
 		if list, ok := s.Field(&g.config).(*[]string); ok {
-			*list = i.values(s.Name)
+			*list = i.StringSlice(s.Name)
 			return nil
 		}
-		if err := s.Set(&g.config, i.value(s.Name)); err != nil {
+		if err := s.Set(&g.config, i.String(s.Name)); err != nil {
 			return usage("`doyen agent --help` explains each flag", "agent: --%s: %v", s.Name, err)
 		}
 		return nil

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
@@ -24,7 +26,7 @@ func doctorCommand() command {
 			"other agents in both directions, the disk, the clock, the socket, the record, the unit of systemd and the\n" +
 			"cluster key, and changes nothing.\n\n" +
 			"Exit codes: 0 all is well, 1 there are findings, 64 usage.",
-		flags: append([]flag{{name: "config", usage: "YAML `FILE` of the agent [$DOYEN_CONFIG]"}}, settingFlags()...),
+		flags: append([]cli.Flag{&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent [$DOYEN_CONFIG]"}}, settingFlags()...),
 		run:   examine,
 	}
 }
@@ -70,7 +72,7 @@ func findings(i *invocation) ([]doctor.Finding, *doctor.Doctor, error) {
 		return doctor.CheckConfig(known), nil, nil
 	}
 	d := doctor.New(found.config, known, found.from)
-	return d.Examine(i.ctx), d, nil
+	return d.Examine(i.Context.Context), d, nil
 }
 
 // findingLines writes "result check what: why; do".
@@ -99,10 +101,10 @@ func debugCommand() command {
 			"shows of the process. If the agent does not answer: what this host has of these.\n" +
 			"No key is in it, and no argument of a hook. It names hosts, users and addresses: read it before you send it.\n\n" +
 			"Exit codes: 0 done, 1 a part is missing.",
-		flags: []flag{
-			{name: "config", usage: "YAML `FILE` of the agent, if it does not answer [$DOYEN_CONFIG]", standard: packaged},
-			{name: "out", usage: "write to a new `FILE`", standard: "doyen-debug-TIME.tar.gz here"},
-			{name: "cpu-profile", usage: "`TIME` of the CPU profile, 1s to 30s", standard: "5s"},
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent, if it does not answer [$DOYEN_CONFIG]", DefaultText: packaged},
+			&cli.StringFlag{Name: "out", Usage: "write to a new `FILE`", DefaultText: "doyen-debug-TIME.tar.gz here"},
+			&cli.StringFlag{Name: "cpu-profile", Usage: "`TIME` of the CPU profile, 1s to 30s", DefaultText: "5s"},
 		},
 		run: debugBundle,
 	}
@@ -113,9 +115,9 @@ func debugBundle(i *invocation) error {
 	if err != nil {
 		return err
 	}
-	path := i.value("out")
+	path := i.String("out")
 	if path == "" {
-		if i.isSet("out") {
+		if i.IsSet("out") {
 			return usage("name a file, or omit --out", "debug: --out is empty")
 		}
 		path = "doyen-debug-" + time.Now().UTC().Format("20060102T150405Z") + ".tar.gz"
@@ -126,7 +128,7 @@ func debugBundle(i *invocation) error {
 	}
 	b := doctor.Bundle{Version: versionText(), Profile: profile, Findings: found}
 	var file bytes.Buffer // a few hundred KiB
-	if err := b.Write(i.ctx, d, &file); err != nil {
+	if err := b.Write(i.Context.Context, d, &file); err != nil {
 		return fmt.Errorf("collect a bug report: %w", err)
 	}
 	if err := newFile(path, file.Bytes(), "write the bug report", "choose another name with --out"); err != nil {
@@ -153,7 +155,7 @@ func logLevelCommand() command {
 		usage: "set the level of the agent's log for a while",
 		description: "Afterwards the level of the configuration counts again. A restart of the agent ends it earlier.\n\n" +
 			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags: []flag{{name: "for", usage: "`TIME` for which it counts, 1s to 24h", standard: "5m"}},
+		flags: []cli.Flag{&cli.StringFlag{Name: "for", Usage: "`TIME` for which it counts, 1s to 24h", DefaultText: "5m"}},
 		run:   setLogLevel,
 	}
 }
@@ -164,7 +166,7 @@ func setLogLevel(i *invocation) error {
 		return err
 	}
 	return ask(i, "set the log level", func(c *client.Client, ctx context.Context) (api.LogLevel, error) {
-		return c.SetLogLevel(ctx, i.arg(0), limit)
+		return c.SetLogLevel(ctx, i.Args().Get(0), limit)
 	}, func(set api.LogLevel) string {
 		return fmt.Sprintf("the log level is %s until %s, then %s again; a restart ends it earlier\n",
 			printable(set.Level), set.Until.Local().Format("2006-01-02 15:04:05"), printable(set.Then))

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/doyen-election/doyen/agent/actors/proof"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
@@ -38,15 +40,15 @@ func drillCommand() command {
 			"It is refused outside the window, without a quorum or if one more loss would cost it, while an election or\n" +
 			"a change of the voters is under way, if nobody else could lead, and within a minute of another drill.\n\n" +
 			"Exit codes: 0 as planned, 1 not as planned, refused or interrupted, 3 the agent can't be reached.",
-		flags: []flag{
-			truth("transfer", "the leader hands over"),
-			truth("stop", "the leader's agent stops and starts again"),
-			truth("kill", "the leader's agent is killed"),
-			{name: "to", usage: "with --transfer: `NAME` of the agent that should lead; else the best-ranked one"},
-			{name: "window", usage: "refuse outside these times of day, `02:00-04:00`, local time of this host"},
-			{name: "yes", short: "y", usage: "do not ask", truth: true},
-			truth("dry-run", "show the plan, and do nothing"),
-			{name: "timeout", usage: "wait so `LONG` for the outcome", standard: drillLimit.String()},
+		flags: []cli.Flag{
+			&cli.BoolFlag{Name: "transfer", Usage: "the leader hands over", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "stop", Usage: "the leader's agent stops and starts again", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "kill", Usage: "the leader's agent is killed", DisableDefaultText: true},
+			&cli.StringFlag{Name: "to", Usage: "with --transfer: `NAME` of the agent that should lead; else the best-ranked one"},
+			&cli.StringFlag{Name: "window", Usage: "refuse outside these times of day, `02:00-04:00`, local time of this host"},
+			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "dry-run", Usage: "show the plan, and do nothing", DisableDefaultText: true},
+			&cli.StringFlag{Name: "timeout", Usage: "wait so `LONG` for the outcome", DefaultText: drillLimit.String()},
 		},
 		run: drill,
 	}
@@ -74,8 +76,8 @@ func drill(i *invocation) error {
 	if err := d.foresee(); err != nil {
 		return err
 	}
-	page, dry := d.report.planPage(d.own.Quorum), i.isTrue("dry-run")
-	ask := !i.isTrue("yes") && !dry && terminal(i.stdin)
+	page, dry := d.report.planPage(d.own.Quorum), i.Bool("dry-run")
+	ask := !i.Bool("yes") && !dry && terminal(i.stdin)
 	switch {
 	case dry:
 		return i.show(d.report, page)
@@ -89,11 +91,11 @@ func drill(i *invocation) error {
 	}
 	if ask {
 		fmt.Fprintf(i.stderr, "\n%s %s: go on? [y/N] ", d.report.How, printable(d.report.Agent))
-		if !agreed(i.ctx, i.stdin) {
+		if !agreed(i.Context.Context, i.stdin) {
 			return &failure{code: exitFailed, what: "drill", err: errors.New("nothing was done: you did not answer y")}
 		}
 	}
-	if err := within(i.value("window"), time.Now()); err != nil {
+	if err := within(i.String("window"), time.Now()); err != nil {
 		return err
 	}
 	if err := d.act(); err != nil {
@@ -112,22 +114,22 @@ func newDrill(i *invocation) (*drillRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen := slices.DeleteFunc([]string{api.DrillTransfer, api.DrillStop, api.DrillKill}, func(how string) bool { return !i.isTrue(how) })
+	chosen := slices.DeleteFunc([]string{api.DrillTransfer, api.DrillStop, api.DrillKill}, func(how string) bool { return !i.Bool(how) })
 	how := append(chosen, api.DrillTransfer)[0]
-	d := &drillRun{invocation: i, to: i.value("to"), report: drillReport{Election: name, How: how, Why: []string{}, Notes: []string{}, Elections: []drilledElection{}}}
+	d := &drillRun{invocation: i, to: i.String("to"), report: drillReport{Election: name, How: how, Why: []string{}, Notes: []string{}, Elections: []drilledElection{}, Agents: []drilledAgent{}}}
 	switch {
 	case len(chosen) > 1:
 		return nil, usage("write one of --transfer, --stop and --kill", "drill: more than one of --transfer, --stop and --kill")
-	case i.isSet("to") && how != api.DrillTransfer:
+	case i.IsSet("to") && how != api.DrillTransfer:
 		return nil, usage("--to goes with --transfer: after a stop or a kill the agents elect", "drill: --to with --%s", how)
-	case i.isSet("to") && !election.ValidName(d.to):
+	case i.IsSet("to") && !election.ValidName(d.to):
 		return nil, usage(nameRule, "drill: --to: %q is not a valid agent name", d.to)
 	}
 	if d.limit, err = i.duration("timeout", drillLimit, time.Millisecond, time.Hour); err != nil {
 		return nil, err
 	}
 	d.client = i.client()
-	return d, within(i.value("window"), time.Now())
+	return d, within(i.String("window"), time.Now())
 }
 
 func noDrill(why, hint string) error {
@@ -143,8 +145,8 @@ func (d *drillRun) foresee() error {
 		fmt.Fprintf(d.stderr, "doyen: drill: the leader has just changed: waiting %s until the agents are at rest\n", wait.Round(100*time.Millisecond))
 		select {
 		case <-time.After(wait):
-		case <-d.ctx.Done():
-			return &failure{code: exitFailed, what: "drill", err: d.ctx.Err(), hint: "nothing was done"}
+		case <-d.Context.Context.Done():
+			return &failure{code: exitFailed, what: "drill", err: d.Context.Context.Err(), hint: "nothing was done"}
 		}
 		if err := d.ask(); err != nil {
 			return err

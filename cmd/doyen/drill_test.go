@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/internal/base/alarm"
@@ -201,8 +202,8 @@ func TestAKilledAgentIsToLeadOn(t *testing.T) {
 		seen := []api.DrillView{{Name: "b", ID: "B", Reached: true, BootID: "B2"}, {Name: "a", ID: "A", Reached: true}}
 		c.after(seen)
 		d := begun
-		d.invocation, d.back, d.report.Elections = &invocation{ctx: t.Context()}, true, []drilledElection{e}
-		d.report.Elections[0].measure(d.news(seen), d.goesOn(e, c.elections))
+		d.invocation, d.back, d.report.Elections = &invocation{Context: &cli.Context{Context: t.Context()}}, true, []drilledElection{e}
+		d.report.Elections[0].Was = d.measured(e, seen, c.elections)
 		d.judge()
 		if got := strings.Join(d.report.Why, "; "); got != c.why {
 			t.Errorf("%s: %q, want %q", name, got, c.why)
@@ -238,7 +239,7 @@ func TestAnInterruptedDrillReportsWhatWasDone(t *testing.T) {
 	defer interrupt()
 	f.look = interrupt
 	code, r, problems := f.run(t, ctx, "--stop", "--timeout", "30s")
-	if code != exitFailed || !r.Done || !strings.Contains(strings.Join(r.Why, ";"), "interrupted: the agent a hands over") {
+	if code != exitFailed || !r.Done || !r.Interrupted || !strings.Contains(strings.Join(r.Why, ";"), "interrupted: the agent a hands over") {
 		t.Errorf("%d %+v %s", code, r, problems)
 	}
 }

@@ -28,19 +28,39 @@ type drillReport struct {
 	Why       []string          `json:"why"` // it was not
 	Notes     []string          `json:"notes"`
 	Elections []drilledElection `json:"elections"`
+	Agents    []drilledAgent    `json:"agents"` // how each of them saw the first election
+	// Interrupted: the outcome was not waited for.
+	Interrupted bool `json:"interrupted"`
+}
+
+type drilledAgent struct {
+	Name      string    `json:"name"`
+	Reached   bool      `json:"reached"`   // after the drill
+	Restarted bool      `json:"restarted"` // another process of it runs than before
+	Was       *drillWas `json:"was"`       // null: it saw no change
 }
 
 // drilledElection is one that the drill is about, or that the same agent leads.
 type drilledElection struct {
-	Election string       `json:"election"`
-	Leader   string       `json:"leader"` // before
-	Term     uint64       `json:"term"`   // before
-	Planned  drillPlanned `json:"planned"`
-	// Was is the change that another agent saw; null: not known, or only planned.
-	Was       *api.Transition `json:"was"`
-	TookMS    int64           `json:"took_ms"` // until it led, since the former leader was last heard
-	AsPlanned bool            `json:"as_planned"`
-	Why       string          `json:"why,omitempty"`
+	Election  string       `json:"election"`
+	Leader    string       `json:"leader"` // before
+	Term      uint64       `json:"term"`   // before
+	Planned   drillPlanned `json:"planned"`
+	Was       *drillWas    `json:"was"` // null: not known, or only planned
+	AsPlanned bool         `json:"as_planned"`
+	Why       string       `json:"why,omitempty"`
+}
+
+type drillWas struct {
+	Leader string `json:"leader"`
+	Term   uint64 `json:"term"`
+	// TookMS is the time until it led, since the former leader was last heard.
+	TookMS int64 `json:"took_ms"`
+	// WithoutMS is for how long no leader was known: From and Until, if it was longer than 0.
+	WithoutMS int64      `json:"without_leader_ms"`
+	From      *time.Time `json:"from"`
+	Until     *time.Time `json:"until"`
+	SeenBy    string     `json:"seen_by"`
 }
 
 type drillPlanned struct {
@@ -73,7 +93,7 @@ func (d *drillRun) foreseen(f plan.Forecast) drilledElection {
 
 // await waits until the outcome is known or time is up.
 func (d *drillRun) await() {
-	ctx, cancel := context.WithTimeout(d.ctx, d.limit)
+	ctx, cancel := context.WithTimeout(d.Context.Context, d.limit)
 	defer cancel()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -88,7 +108,7 @@ func (d *drillRun) await() {
 
 // look asks the agents what they saw, and reports whether the outcome is known.
 func (d *drillRun) look() bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), readTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.Context.Context), readTimeout)
 	defer cancel()
 	seen, err := d.client.Drills(ctx, d.report.Election)
 	if err != nil {
@@ -98,52 +118,60 @@ func (d *drillRun) look() bool {
 	if err != nil {
 		return false
 	}
-	d.back = d.report.How == api.DrillTransfer || slices.ContainsFunc(seen, func(v api.DrillView) bool {
-		return v.ID == d.leader.ID && v.Reached && v.BootID != d.leader.BootID
-	})
+	r := &d.report
+	r.Agents, d.back = r.Agents[:0], r.How == api.DrillTransfer
+	for _, v := range seen {
+		at := slices.IndexFunc(d.before, func(b api.DrillView) bool { return b.ID == v.ID })
+		a := drilledAgent{Name: v.Name, Reached: v.Reached, Restarted: v.Reached && at >= 0 && v.BootID != d.before[at].BootID, Was: d.saw(v, r.Elections[0], false)}
+		r.Agents = append(r.Agents, a)
+		d.back = d.back || v.ID == d.leader.ID && a.Restarted
+	}
 	known := d.back
-	for i := range d.report.Elections {
-		e := &d.report.Elections[i]
-		e.measure(d.news(seen), d.goesOn(*e, elections))
+	for i := range r.Elections {
+		e := &r.Elections[i]
+		e.Was = d.measured(*e, seen, elections)
 		known = known && e.Was != nil
 	}
 	return known
 }
 
-// news are the changes since the drill that the agents saw, but for one that was down.
-func (d *drillRun) news(seen []api.DrillView) (all []api.Transition) {
+// measured returns what happened to an election, as an agent saw it that was not down; nil: it is
+// not known yet.
+func (d *drillRun) measured(e drilledElection, seen []api.DrillView, now []api.Election) (was *drillWas) {
+	goesOn := d.back && d.report.How == api.DrillKill && slices.ContainsFunc(now, func(n api.Election) bool {
+		return n.Election == e.Election && n.Leader != nil && n.Leader.ID == d.leader.ID && n.Term == e.Term
+	})
 	for _, v := range seen {
 		if !v.Reached || v.ID == d.leader.ID && d.report.How != api.DrillTransfer {
 			continue
 		}
-		before := changesOf(d.before, v.ID)
-		for _, c := range v.Changes {
-			if c.Type == api.ChangeLeader && c.Leader != nil && !slices.ContainsFunc(before, func(b api.Transition) bool { return b.BoottimeNS == c.BoottimeNS && b.Term == c.Term }) {
-				all = append(all, c)
-			}
+		if w := d.saw(v, e, goesOn); w != nil {
+			return w
+		}
+		if was == nil && goesOn {
+			was = &drillWas{Leader: e.Leader, Term: e.Term, SeenBy: v.Name}
 		}
 	}
-	return all
+	return was
 }
 
-// goesOn reports whether a killed agent leads on in the same term.
-func (d *drillRun) goesOn(e drilledElection, now []api.Election) bool {
-	return d.back && d.report.How == api.DrillKill && slices.ContainsFunc(now, func(n api.Election) bool {
-		return n.Election == e.Election && n.Leader != nil && n.Leader.ID == d.leader.ID && n.Term == e.Term
-	})
-}
-
-// measure finds what happened to an election: first a new leader, else the old one that goes on.
-func (e *drilledElection) measure(news []api.Transition, goesOn bool) {
-	if e.Was = nil; goesOn {
-		e.Was = &api.Transition{Election: e.Election, Leader: &api.Leader{Name: e.Leader}, Term: e.Term}
-	}
-	for _, c := range news {
-		if c.Election == e.Election && (c.Term > e.Term || c.Term == e.Term && goesOn && c.VacantMS > 0) {
-			e.Was, e.TookMS = &c, max(c.VacantMS, c.GapMS)
-			return
+// saw returns what an agent's changes since the drill show of an election; nil: nobody leads it in
+// a higher term, nor in the same one after a pause if it goes on.
+func (d *drillRun) saw(v api.DrillView, e drilledElection, goesOn bool) *drillWas {
+	before := changesOf(d.before, v.ID)
+	for _, c := range v.Changes {
+		known := slices.ContainsFunc(before, func(b api.Transition) bool { return b.BoottimeNS == c.BoottimeNS && b.Term == c.Term })
+		if known || c.Election != e.Election || c.Type != api.ChangeLeader || c.Leader == nil || c.Term < e.Term || c.Term == e.Term && (!goesOn || c.VacantMS == 0) {
+			continue
 		}
+		was := &drillWas{Leader: c.Leader.Name, Term: c.Term, TookMS: max(c.VacantMS, c.GapMS), WithoutMS: c.VacantMS, SeenBy: v.Name}
+		if c.VacantMS > 0 {
+			from := c.Time.Add(-milliseconds(c.VacantMS))
+			was.From, was.Until = &from, &c.Time
+		}
+		return was
 	}
+	return nil
 }
 
 // judge compares what was with what was planned.
@@ -152,24 +180,24 @@ func (e *drilledElection) judge() {
 	switch {
 	case was == nil:
 		e.Why = "nobody was seen to lead " + e.Election + " afterwards"
-	case !slices.Contains(p.Leaders, was.Leader.Name):
-		e.Why = fmt.Sprintf("%s leads %s, not %s", was.Leader.Name, e.Election, strings.Join(p.Leaders, " or "))
+	case !slices.Contains(p.Leaders, was.Leader):
+		e.Why = fmt.Sprintf("%s leads %s, not %s", was.Leader, e.Election, strings.Join(p.Leaders, " or "))
 	case p.Stays && was.Term != e.Term:
-		e.Why = fmt.Sprintf("%s leads %s in term %d: it was to go on in term %d", was.Leader.Name, e.Election, was.Term, e.Term)
-	case e.TookMS > p.AllowedMS:
-		e.Why = fmt.Sprintf("%s was without its leader for %s: %s was planned, and %s counts as planned", e.Election, span(e.TookMS), p.span(), milliseconds(p.AllowedMS))
+		e.Why = fmt.Sprintf("%s leads %s in term %d: it was to go on in term %d", was.Leader, e.Election, was.Term, e.Term)
+	case was.TookMS > p.AllowedMS:
+		e.Why = fmt.Sprintf("%s was without its leader for %s: %s was planned, and %s counts as planned", e.Election, span(was.TookMS), p.span(), milliseconds(p.AllowedMS))
 	}
 	e.AsPlanned = e.Why == ""
 }
 
 func (d *drillRun) judge() {
-	r, interrupted := &d.report, d.ctx.Err() != nil
-	if interrupted {
+	r := &d.report
+	if r.Interrupted = d.Context.Context.Err() != nil; r.Interrupted {
 		r.Why = append(r.Why, "interrupted: "+r.Effect+", and the outcome was not waited for")
 	}
 	for i := range r.Elections {
 		e := &r.Elections[i]
-		if e.judge(); e.Why != "" && !(interrupted && e.Was == nil) {
+		if e.judge(); e.Why != "" && !(r.Interrupted && e.Was == nil) {
 			r.Why = append(r.Why, e.Why)
 		}
 	}
@@ -210,9 +238,9 @@ func (r drillReport) page() string {
 	for _, e := range r.Elections {
 		row := []string{e.Election, "", "", "", e.Planned.span(), "", yesNo(e.AsPlanned)}
 		if was := e.Was; was != nil {
-			row[1], row[2], row[3] = was.Leader.Name, fmt.Sprint(was.Term), span(e.TookMS)
-			if none := milliseconds(was.VacantMS); none > 0 {
-				row[5] = gapText(was.VacantMS) + " from " + was.Time.Add(-none).Local().Format(timeOfDay)
+			row[1], row[2], row[3] = was.Leader, fmt.Sprint(was.Term), span(was.TookMS)
+			if was.From != nil {
+				row[5] = gapText(was.WithoutMS) + " from " + was.From.Local().Format(timeOfDay)
 			}
 		}
 		rows = append(rows, row)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
@@ -22,9 +24,9 @@ func historyCommand() command {
 			"GAP is the time since the former leader was last heard, NONE how long no leader was known. Commands that\n" +
 			"people gave are shown too, with who gave them.\n\n" +
 			"Exit codes: 0 done, 3 the agent can't be reached.",
-		flags: []flag{
-			{name: "limit", usage: "show only the newest `N` changes, 1 to 1024", standard: "100"},
-			truth("evidence", "also show what this agent knew at each change"),
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: "limit", Usage: "show only the newest `N` changes, 1 to 1024", DefaultText: "100"},
+			&cli.BoolFlag{Name: "evidence", Usage: "also show what this agent knew at each change", DisableDefaultText: true},
 		},
 		run: history,
 	}
@@ -32,7 +34,7 @@ func historyCommand() command {
 
 func history(i *invocation) error {
 	name := ""
-	if len(i.args) > 0 {
+	if i.NArg() > 0 {
 		var err error
 		if name, err = i.election(); err != nil {
 			return err
@@ -45,7 +47,7 @@ func history(i *invocation) error {
 	return ask(i, "ask for the history", func(c *client.Client, ctx context.Context) ([]api.Transition, error) {
 		return c.History(ctx, name, limit)
 	}, func(list []api.Transition) string {
-		return historyTable(list, name, i.isTrue("evidence"), time.Now())
+		return historyTable(list, name, i.Bool("evidence"), time.Now())
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/urfave/cli/v2"
 )
 
 // keySize is the cluster key's length in bytes: AES-256.
@@ -17,7 +19,7 @@ func keygenCommand() command {
 		name:        "keygen",
 		usage:       "make a cluster key",
 		description: "Put the same key on every host, readable only by the agent's user, and name its file with `doyen agent --key-file`.",
-		flags:       []flag{{name: "out", usage: "write the key to a new `FILE` (mode 0600) and not to stdout"}},
+		flags:       []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write the key to a new `FILE` (mode 0600) and not to stdout"}},
 		run:         keygen,
 	}
 }
@@ -26,12 +28,12 @@ func keygen(i *invocation) error {
 	secret := make([]byte, keySize)
 	rand.Read(secret) // never fails, by its documentation
 	key := base64.StdEncoding.EncodeToString(secret)
-	path := i.value("out")
-	if i.isSet("out") && path == "" {
+	path := i.String("out")
+	if i.IsSet("out") && path == "" {
 		return usage("name a file, or omit --out to write the key to stdout", "keygen: --out is empty")
 	}
 	field, value, text := "key", key, key+"\n"
-	if i.isSet("out") {
+	if i.IsSet("out") {
 		if err := newFile(path, []byte(key+"\n"), "write the key", "it may be the cluster's key: choose another name, or move it away first"); err != nil {
 			return err
 		}

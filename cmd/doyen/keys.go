@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
@@ -25,23 +27,23 @@ func keysCommand() command {
 			"`doyen keygen` writes it; - is standard input. use encrypts with a key from now on, if all agents have it;\n" +
 			"remove stops accepting one. A unique beginning of a FINGERPRINT is enough.\n" +
 			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags: []flag{
-			{name: "without", list: true, usage: "rotate: `NAME` of an agent that gets no key, repeatable"},
-			truth("force", "use, rotate: go on even if agents lack the key or can't be reached: they are cut off"),
+		flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "without", Usage: "rotate: `NAME` of an agent that gets no key, repeatable"},
+			&cli.BoolFlag{Name: "force", Usage: "use, rotate: go on even if agents lack the key or can't be reached: they are cut off", DisableDefaultText: true},
 		},
 		run: keys,
 	}
 }
 
 func keys(i *invocation) error {
-	verb, word := i.arg(0), i.arg(1)
-	if verb != "rotate" && len(i.args) > 2 {
-		return usage("write: doyen keys "+verb+" with one argument", "keys: too many arguments: %q", i.arg(2))
+	verb, word := i.Args().Get(0), i.Args().Get(1)
+	if verb != "rotate" && i.NArg() > 2 {
+		return usage("write: doyen keys "+verb+" with one argument", "keys: too many arguments: %q", i.Args().Get(2))
 	}
 	if verb == "list" && word != "" {
 		return usage("write: doyen keys list", "keys list takes no arguments, got %q", word)
 	}
-	if i.isSet("without") && verb != "rotate" || i.isTrue("force") && verb != "rotate" && verb != "use" {
+	if i.IsSet("without") && verb != "rotate" || i.Bool("force") && verb != "rotate" && verb != "use" {
 		return usage("--without is for rotate, --force for rotate and use", "keys %s: a flag that is not for it", verb)
 	}
 	switch verb {
@@ -75,7 +77,7 @@ func keys(i *invocation) error {
 			return &failure{code: exitFailed, what: verb + " key " + word, err: err, hint: "`doyen keys list` shows the fingerprints"}
 		}
 		if verb == "use" {
-			request.Use, request.Force = whole, i.isTrue("force")
+			request.Use, request.Force = whole, i.Bool("force")
 		} else {
 			request.Remove = whole
 		}
@@ -116,12 +118,12 @@ func listKeys(i *invocation) error {
 }
 
 func rotateKeys(i *invocation) error {
-	request := api.KeysRequest{Rotate: true, Force: i.isTrue("force")}
-	if len(i.args) > 1 && !i.isSet("without") {
-		return usage("write: doyen keys rotate --without NAME", "keys rotate: %q is not a flag", i.arg(1))
+	request := api.KeysRequest{Rotate: true, Force: i.Bool("force")}
+	if i.NArg() > 1 && !i.IsSet("without") {
+		return usage("write: doyen keys rotate --without NAME", "keys rotate: %q is not a flag", i.Args().Get(1))
 	}
 	var err error
-	if request.Without, err = i.names(append(i.values("without"), i.args[1:]...), "write --without a, --without a,b or --without a --without b"); err != nil {
+	if request.Without, err = i.names(append(i.StringSlice("without"), i.Args().Tail()...), "write --without a, --without a,b or --without a --without b"); err != nil {
 		return err
 	}
 	ctx, cancel := i.change()

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
@@ -25,9 +27,9 @@ func planCommand() command {
 			"off from all others. TERM is the lowest term the new leader could have. Hooks and programs are assumed to\n" +
 			"stop at once.\n" +
 			"Exit codes: 0 answered, 3 the agent can't be reached, 64 unknown agent or no agent left.",
-		flags: []flag{
-			{name: "down", list: true, usage: "`NAME` of a host that goes down, repeatable"},
-			{name: "cut", usage: "`SIDES` that can't reach each other, as 'a,b|c,d'"},
+		flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "down", Usage: "`NAME` of a host that goes down, repeatable"},
+			&cli.StringFlag{Name: "cut", Usage: "`SIDES` that can't reach each other, as 'a,b|c,d'"},
 		},
 		run: planned,
 	}
@@ -54,14 +56,14 @@ func planned(i *invocation) error {
 
 // faults reads --down and --cut. Names after --down may also be separate arguments.
 func (i *invocation) faults() (f plan.Faults, err error) {
-	if len(i.args) > 0 && !i.isSet("down") {
-		return f, usage("write: doyen plan --down NAME", "plan: %q is not a flag", i.arg(0))
+	if i.NArg() > 0 && !i.IsSet("down") {
+		return f, usage("write: doyen plan --down NAME", "plan: %q is not a flag", i.Args().Get(0))
 	}
-	f.Down, err = i.names(append(i.values("down"), i.args...), "write --down a, --down a,b or --down a --down b")
-	if err != nil || !i.isSet("cut") {
+	f.Down, err = i.names(append(i.StringSlice("down"), i.Args().Slice()...), "write --down a, --down a,b or --down a --down b")
+	if err != nil || !i.IsSet("cut") {
 		return f, err
 	}
-	for side := range strings.SplitSeq(i.value("cut"), "|") {
+	for side := range strings.SplitSeq(i.String("cut"), "|") {
 		names, err := i.names([]string{side}, "write --cut 'a,b|c,d', or --cut a to cut a off")
 		if err != nil {
 			return f, err

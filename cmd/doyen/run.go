@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/runner"
@@ -36,15 +38,15 @@ func runCommand() command {
 			"is passed on to CMD.\n\n" +
 			"Exit codes: 0 ended by a signal; with --once or --restart CMD's own, 128+N if signal N killed it;\n" +
 			"at the start: 1 the agent refuses, 3 it can't be reached, 64 usage, 126 CMD can't be run, 127 CMD does not exist.",
-		flags: append([]flag{
-			truth("once", "run CMD once: when it ends, by itself or with the leadership, withdraw the candidacy and exit with CMD's status"),
-			{name: "restart", usage: "`WHEN` to start CMD again after it ended by itself: always, on-failure, or never, which is the same as --once", standard: runner.RestartAlways},
-			{name: "grace", usage: "`TIME` between SIGTERM and SIGKILL; less if the lease ends sooner", standard: defaultGrace.String()},
-			truth("shell", "run CMD as a command line of /bin/sh, with each ARG as its $1, $2, …"),
-			{name: "priority", usage: "`NUMBER` of this candidacy (default: the agent's)"},
-			{name: "meta", usage: "`TEXT` shown with the candidacy (default: the name of CMD's program)"},
-			truth("wait", "if the agent can't be reached at the start, wait for it"),
-			truth("quiet", "print no messages about what happens"),
+		flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends, by itself or with the leadership, withdraw the candidacy and exit with CMD's status", DisableDefaultText: true},
+			&cli.StringFlag{Name: "restart", Usage: "`WHEN` to start CMD again after it ended by itself: always, on-failure, or never, which is the same as --once", DefaultText: runner.RestartAlways},
+			&cli.StringFlag{Name: "grace", Usage: "`TIME` between SIGTERM and SIGKILL; less if the lease ends sooner", DefaultText: defaultGrace.String()},
+			&cli.BoolFlag{Name: "shell", Usage: "run CMD as a command line of /bin/sh, with each ARG as its $1, $2, …", DisableDefaultText: true},
+			&cli.StringFlag{Name: "priority", Usage: "`NUMBER` of this candidacy (default: the agent's)"},
+			&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown with the candidacy (default: the name of CMD's program)"},
+			&cli.BoolFlag{Name: "wait", Usage: "if the agent can't be reached at the start, wait for it", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "quiet", Usage: "print no messages about what happens", DisableDefaultText: true},
 		}, runHealthFlags()...),
 		run: runRun,
 	}
@@ -55,7 +57,7 @@ func runRun(i *invocation) error {
 	if err != nil {
 		return err
 	}
-	if i.ctx.Err() != nil {
+	if i.Context.Context.Err() != nil {
 		return silentExit{exitOK} // a signal came first
 	}
 	// The context ends at the first signal, and does not say which one it was. The command has
@@ -65,7 +67,7 @@ func runRun(i *invocation) error {
 	defer signal.Stop(signals)
 	defer outliveReaders()()
 	config.Signals = signals
-	status, err := runner.Run(context.WithoutCancel(i.ctx), config)
+	status, err := runner.Run(context.WithoutCancel(i.Context.Context), config)
 	if cannot, ok := errors.AsType[*runner.CommandError](err); ok {
 		return &failure{code: cannot.Status, what: "run", err: err, hint: "name a program in PATH, or give its path; with --shell, CMD is a command line of the shell"}
 	}
@@ -88,8 +90,8 @@ func passed() []os.Signal {
 }
 
 func runConfig(i *invocation) (runner.Config, error) {
-	args := i.args
-	c := runner.Config{Restart: i.value("restart"), Shell: i.isTrue("shell"), Wait: i.isTrue("wait")}
+	args := i.Args().Slice()
+	c := runner.Config{Restart: i.String("restart"), Shell: i.Bool("shell"), Wait: i.Bool("wait")}
 	switch {
 	case len(args) == 0:
 		return c, usage(runUsage, "run: ELECTION is missing")
@@ -122,7 +124,7 @@ func runConfig(i *invocation) (runner.Config, error) {
 	}
 	c.Client = i.client()
 	c.Client.Raw = nil
-	if !i.isTrue("quiet") {
+	if !i.Bool("quiet") {
 		c.Say = func(line string) { fmt.Fprintf(i.stderr, "doyen: %s\n", printable(line)) }
 	}
 	return c, nil
@@ -132,8 +134,8 @@ func runConfig(i *invocation) (runner.Config, error) {
 // program: arguments may hold passwords, and so may a line of the shell.
 func about(i *invocation, c runner.Config) string {
 	switch {
-	case i.isSet("meta"):
-		return i.value("meta")
+	case i.IsSet("meta"):
+		return i.String("meta")
 	case c.Shell:
 		return "sh"
 	}
@@ -143,7 +145,7 @@ func about(i *invocation, c runner.Config) string {
 
 // restart combines --once and --restart, which set the same.
 func restart(i *invocation, c *runner.Config) error {
-	once := i.isTrue("once")
+	once := i.Bool("once")
 	switch {
 	case c.Restart == "" && once:
 		c.Restart = runner.RestartNever

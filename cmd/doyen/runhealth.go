@@ -5,33 +5,35 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/runner"
 )
 
 // runHealthFlags are the flags by which `doyen run` learns whether CMD should lead here.
-func runHealthFlags() []flag {
-	return []flag{
-		{name: "check", usage: "`CMD` of the shell that shows this host's health: while it fails, this is not a candidate, and what leads is stopped and handed over (default: none)"},
-		{name: "check-every", usage: "`TIME` from one check to the next", standard: health.DefaultEvery.String()},
-		{name: "check-timeout", usage: "`TIME` after which a check is killed and has failed", standard: health.DefaultEvery.String()},
-		{name: "check-fall", usage: "`NUMBER` of checks that fail in a row until the host is unhealthy", standard: strconv.Itoa(health.DefaultFall)},
-		{name: "check-rise", usage: "`NUMBER` of checks that succeed in a row until it is healthy again", standard: strconv.Itoa(health.DefaultRise)},
-		truth("ready", "CMD leads only once it has sent READY=1 to its NOTIFY_SOCKET"),
-		{name: "ready-timeout", usage: "`TIME` that CMD may take for READY=1, before another host may lead", standard: defaultReady.String()},
-		{name: "watchdog", usage: "`TIME` within which CMD must send WATCHDOG=1 to its NOTIFY_SOCKET, again and again, or another host may lead (default: none)"},
+func runHealthFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "check", Usage: "`CMD` of the shell that shows this host's health: while it fails, this is not a candidate, and what leads is stopped and handed over (default: none)"},
+		&cli.StringFlag{Name: "check-every", Usage: "`TIME` from one check to the next", DefaultText: health.DefaultEvery.String()},
+		&cli.StringFlag{Name: "check-timeout", Usage: "`TIME` after which a check is killed and has failed", DefaultText: health.DefaultEvery.String()},
+		&cli.StringFlag{Name: "check-fall", Usage: "`NUMBER` of checks that fail in a row until the host is unhealthy", DefaultText: strconv.Itoa(health.DefaultFall)},
+		&cli.StringFlag{Name: "check-rise", Usage: "`NUMBER` of checks that succeed in a row until it is healthy again", DefaultText: strconv.Itoa(health.DefaultRise)},
+		&cli.BoolFlag{Name: "ready", Usage: "CMD leads only once it has sent READY=1 to its NOTIFY_SOCKET", DisableDefaultText: true},
+		&cli.StringFlag{Name: "ready-timeout", Usage: "`TIME` that CMD may take for READY=1, before another host may lead", DefaultText: defaultReady.String()},
+		&cli.StringFlag{Name: "watchdog", Usage: "`TIME` within which CMD must send WATCHDOG=1 to its NOTIFY_SOCKET, again and again, or another host may lead (default: none)"},
 	}
 }
 
 func runHealth(i *invocation, c *runner.Config) (err error) {
 	for _, flag := range []string{"check-every", "check-timeout", "check-fall", "check-rise"} {
-		if i.value(flag) != "" && i.value("check") == "" {
+		if i.String(flag) != "" && i.String("check") == "" {
 			return usage("add --check CMD", "run: --%s without --check", flag)
 		}
 	}
-	c.Check = health.Check{Command: i.value("check")}
-	c.Ready, c.ReadyIn = i.isTrue("ready"), defaultReady
-	if !c.Ready && i.value("ready-timeout") != "" {
+	c.Check = health.Check{Command: i.String("check")}
+	c.Ready, c.ReadyIn = i.Bool("ready"), defaultReady
+	if !c.Ready && i.String("ready-timeout") != "" {
 		return usage("add --ready", "run: --ready-timeout without --ready")
 	}
 	for _, f := range []struct {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/doyen-election/doyen/api"
 )
 
@@ -15,13 +17,13 @@ func statusCommand() command {
 	return command{
 		name:  "status",
 		usage: "show this agent, the quorum, the elections and the warnings",
-		flags: []flag{truth("all", "ask every agent about itself: version, drained, warnings, cluster keys")},
+		flags: []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "ask every agent about itself: version, drained, warnings, cluster keys", DisableDefaultText: true}},
 		run:   status,
 	}
 }
 
 func status(i *invocation) error {
-	if i.isTrue("all") {
+	if i.Bool("all") {
 		return statusOfAll(i)
 	}
 	ctx, cancel := i.question()

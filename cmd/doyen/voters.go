@@ -22,10 +22,10 @@ func votersCommand() command {
 			"such as that of a copy of this cluster.\n" +
 			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
-			if len(i.args) == 0 || i.arg(0) == "list" && i.arg(1) == "" {
+			if i.NArg() == 0 || i.Args().Get(0) == "list" && i.Args().Get(1) == "" {
 				return listVoters(i)
 			}
-			return changeVoters(i, i.arg(0), i.arg(1))
+			return changeVoters(i, i.Args().Get(0), i.Args().Get(1))
 		},
 	}
 }

@@ -31,7 +31,7 @@ func watch(i *invocation) error {
 		return err
 	}
 	p := i.palette()
-	for change, err := range i.client().Follow(i.ctx, name, awayLimit) {
+	for change, err := range i.client().Follow(i.Context.Context, name, awayLimit) {
 		switch {
 		case errors.Is(err, context.Canceled):
 			return nil

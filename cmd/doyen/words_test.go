@@ -19,7 +19,9 @@ func TestWhatTheAgentAdvisesExists(t *testing.T) {
 	for _, c := range commands() {
 		words[c.name] = c.words
 		for _, f := range c.allFlags() {
-			flags[f.name] = true
+			for _, name := range f.Names() {
+				flags[name] = true
+			}
 		}
 	}
 	command := regexp.MustCompile(`\bdoyen ([a-z][a-z-]+)(?: ([a-z]+))?`)
