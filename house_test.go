@@ -22,6 +22,55 @@ const module = "github.com/doyen-election/doyen/"
 // pure packages take time, randomness and durable state as arguments.
 var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector", "internal/base/codec", "internal/plan", "internal/virtual", "transport/inbox"}
 
+// layers are the packages of the product, the lowest first. Each imports only packages of the
+// layers before its own.
+var layers = [][]string{
+	{"api", "election", "internal/base/alarm", "internal/base/footprint", "internal/base/logger"},
+	{"internal/base/boottime", "internal/base/codec", "internal/base/leasepage", "internal/door"},
+	{"bully", "failuredetector", "quorum", "ring", "internal/virtual", "transport/inbox"},
+	{"contest", "roster"},
+	{"elector"},
+	{"client", "membership", "transport", "internal/plan"},
+	{"client/clienttest", "internal/act/guard"},
+	{"internal/act/health", "internal/act/hook"},
+	{"internal/act", "internal/act/runner"},
+	{"agent/access", "agent/actors/sockdiag", "agent/forward", "agent/history", "agent/pages", "agent/record", "agent/store", "agent/watch", "agent/words"},
+	{"agent/actors", "agent/actors/proof", "agent/serve/page", "agent/serve/socket"},
+	{"agent/settings", "internal/keeper"},
+	{"agent/serve", "internal/doctor"},
+	{"agent/loop"},
+	{"agent"},
+	{"cmd/doyen"},
+}
+
+func TestNoPackageImportsOneAboveIt(t *testing.T) {
+	layer := map[string]int{}
+	for i, packages := range layers {
+		for _, p := range packages {
+			layer[p] = i + 1
+		}
+	}
+	seen := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test || s.folder == "." || below(s.folder, limits[0].except) {
+			continue
+		}
+		own := layer[s.folder]
+		if own == 0 {
+			t.Errorf("%s is in no layer: add it to the table", s.folder)
+		}
+		seen[s.folder] = true
+		for _, path := range imports(s) {
+			if p, ours := strings.CutPrefix(path, module); ours && (layer[p] == 0 || layer[p] >= own) {
+				t.Errorf("%s imports %s, which is not below %s", s.path, p, s.folder)
+			}
+		}
+	}
+	if len(seen) != len(layer) {
+		t.Errorf("the table has %d packages, the product %d", len(layer), len(seen))
+	}
+}
+
 // owners are the only packages that may import a library, their own
 // sub-packages and tests included.
 var owners = map[string][]string{
