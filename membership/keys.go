@@ -2,6 +2,7 @@ package membership
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -86,38 +87,35 @@ func CheckKey(key []byte) error {
 const KeySize = 32
 
 func (k *keyring) set(keys [][]byte) error {
-	less := slices.ContainsFunc(k.ring.GetKeys(), func(h []byte) bool { return !contains(keys, h) })
-	for _, key := range keys {
-		if err := k.ring.AddKey(key); err != nil {
-			return fmt.Errorf("add cluster key: %w", err)
-		}
+	foreign := func(h []byte) bool { return !contains(keys, h) }
+	less := slices.ContainsFunc(k.ring.GetKeys(), foreign)
+	err := k.add(keys)
+	if err == nil {
+		err = k.ring.UseKey(keys[0])
 	}
-	if err := k.ring.UseKey(keys[0]); err != nil {
-		return fmt.Errorf("use cluster key: %w", err)
-	}
-	if err := k.guard.setKeys(keys); err != nil {
-		return fmt.Errorf("use cluster key: %w", err)
+	if err == nil {
+		err = k.guard.setKeys(keys)
 	}
 	// Memberlist removes a key by moving the keys behind it, in a slice that it may be using
 	// to decrypt at that moment. So keys are removed from the end, where nothing moves, and
 	// the keys to keep are added again. In between, messages made with them are not
 	// understood; gossip repeats itself.
-	for {
-		held := k.ring.GetKeys()
-		if !slices.ContainsFunc(held, func(h []byte) bool { return !contains(keys, h) }) {
-			break
-		}
-		if err := k.ring.RemoveKey(held[len(held)-1]); err != nil {
-			return fmt.Errorf("remove cluster key: %w", err)
-		}
+	for held := k.ring.GetKeys(); err == nil && slices.ContainsFunc(held, foreign); held = k.ring.GetKeys() {
+		err = k.ring.RemoveKey(held[len(held)-1])
 	}
-	if less {
-		now := time.Now()
+	if now := time.Now(); err == nil && less {
 		k.removed.Store(&now)
 	}
+	if err = cmp.Or(err, k.add(keys)); err != nil {
+		return fmt.Errorf("change cluster keys: %w", err)
+	}
+	return nil
+}
+
+func (k *keyring) add(keys [][]byte) error {
 	for _, key := range keys {
 		if err := k.ring.AddKey(key); err != nil {
-			return fmt.Errorf("add cluster key: %w", err)
+			return err
 		}
 	}
 	return nil

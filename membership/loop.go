@@ -78,7 +78,7 @@ func (l *loop) run() {
 			l.note(h, time.Now())
 		}
 		now := time.Now()
-		if l.m.isLeaving() {
+		if l.m.leaving.Load() {
 			continue // to memberlist this agent is gone already: no view would hold it
 		}
 		if l.stale && !now.Before(l.readAt) || !now.Before(l.pollAt) {
@@ -161,7 +161,7 @@ func (l *loop) publish(v View, now time.Time) {
 			m.RTT, _ = l.m.del.answered(node)
 		}
 	}
-	if same(l.last, v) || len(v.Members) == 0 {
+	if reflect.DeepEqual(l.last, v) || len(v.Members) == 0 {
 		return
 	}
 	if due {
@@ -173,20 +173,6 @@ func (l *loop) publish(v View, now time.Time) {
 	default:
 	}
 	l.m.views <- v // this loop alone sends, so the slot is free
-}
-
-// same reports whether two views are equal. Of errors it compares the text.
-func same(a, b View) bool {
-	if len(a.Refused) != len(b.Refused) {
-		return false
-	}
-	for i := range a.Refused {
-		x, y := a.Refused[i], b.Refused[i]
-		if x.Cause != y.Cause || x.Name != y.Name || x.Addr != y.Addr || x.Self != y.Self || x.Err.Error() != y.Err.Error() {
-			return false
-		}
-	}
-	return reflect.DeepEqual(a.Members, b.Members) && reflect.DeepEqual(a.Departed, b.Departed)
 }
 
 func (l *loop) finish(r attempt, now time.Time) {

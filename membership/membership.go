@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -38,9 +39,10 @@ type Membership struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	self    Member // as last advertised
-	leaving chan struct{}
-	left    error // of Leave; set before leaving is closed
+	self    Member        // as last advertised
+	leaving atomic.Bool   // Leave was called
+	gone    chan struct{} // closed once that has ended
+	left    error         // of Leave; set before gone is closed
 	closed  bool
 }
 
@@ -62,7 +64,7 @@ func New(cfg Config) (*Membership, error) {
 	m := &Membership{
 		cfg: cfg, timing: t, notary: n,
 		views: make(chan View, 1), hints: make(chan hint, 64),
-		update: make(chan struct{}, 1), reseed: make(chan []seed),
+		update: make(chan struct{}, 1), reseed: make(chan []seed), gone: make(chan struct{}),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.tap = newLogTap(cfg.Logger)
@@ -224,34 +226,28 @@ func (m *Membership) Leave(ctx context.Context) error {
 		m.mu.Unlock()
 		return errWireClosed
 	}
-	if m.leaving == nil {
-		m.leaving = make(chan struct{})
+	if !m.leaving.Swap(true) {
 		limit := leaveFor
 		if deadline, ok := ctx.Deadline(); ok {
 			limit = min(limit, max(time.Until(deadline), time.Millisecond))
 		}
 		m.running.Go(func() {
-			defer close(m.leaving)
-			if err := m.list.Leave(limit); err != nil {
-				m.left = fmt.Errorf("leave cluster: %w", err)
-			}
+			defer close(m.gone)
+			m.left = m.list.Leave(limit)
 		})
 	}
-	leaving := m.leaving
 	m.mu.Unlock()
+	var err error
 	select {
-	case <-leaving:
-		return m.left
+	case <-m.gone:
+		err = m.left
 	case <-ctx.Done():
-		return fmt.Errorf("leave cluster: %w", ctx.Err())
+		err = ctx.Err()
 	}
-}
-
-// isLeaving reports whether Leave was called.
-func (m *Membership) isLeaving() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.leaving != nil
+	if err != nil {
+		return fmt.Errorf("leave cluster: %w", err)
+	}
+	return nil
 }
 
 // Close stops gossiping and frees the port. Without a Leave before, the others take this
@@ -263,10 +259,9 @@ func (m *Membership) Close() error {
 		return nil
 	}
 	m.closed = true
-	leaving := m.leaving
 	m.mu.Unlock()
-	if leaving != nil {
-		<-leaving // memberlist panics if it is shut down while it leaves
+	if m.leaving.Load() {
+		<-m.gone // memberlist panics if it is shut down while it leaves
 	}
 	m.cancel()
 	err := m.list.Shutdown()

@@ -210,7 +210,7 @@ func TestSameNodesGiveTheSameViewInAnyOrder(t *testing.T) {
 		if i == 0 {
 			first = v
 		}
-		if !same(first, v) {
+		if !reflect.DeepEqual(first, v) {
 			t.Fatalf("got %+v, want %+v", v, first)
 		}
 	}

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
@@ -91,7 +92,7 @@ func (s *strangers) knock(box *mailbox, p election.PeerID, from netip.AddrPort) 
 	now := time.Now()
 	k := s.known[p]
 	if k == nil || now.Sub(k.last) > strangerForget {
-		s.prune(now)
+		maps.DeleteFunc(s.known, func(_ election.PeerID, k *stranger) bool { return now.Sub(k.last) > strangerForget })
 		if len(s.known) >= maxStrangers {
 			return
 		}
@@ -110,14 +111,6 @@ func (s *strangers) forget(p election.PeerID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.known, p)
-}
-
-func (s *strangers) prune(now time.Time) {
-	for p, k := range s.known {
-		if now.Sub(k.last) > strangerForget {
-			delete(s.known, p)
-		}
-	}
 }
 
 // doorman counts inbound connections until they have proven an identity. It is

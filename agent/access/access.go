@@ -11,6 +11,7 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os/user"
@@ -215,18 +216,12 @@ func Group(key, name string) (uint32, error) {
 
 func uidOf(name string) (string, error) {
 	u, err := user.Lookup(name)
-	if err != nil {
-		return "", err
-	}
-	return u.Uid, nil
+	return cmp.Or(u, &user.User{}).Uid, err
 }
 
 func gidOf(name string) (string, error) {
 	g, err := user.LookupGroup(name)
-	if err != nil {
-		return "", err
-	}
-	return g.Gid, nil
+	return cmp.Or(g, &user.Group{}).Gid, err
 }
 
 // number returns a user's or a group's number. A name that is a number is not looked up: it

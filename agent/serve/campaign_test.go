@@ -104,7 +104,7 @@ func hosts(t *testing.T, change ...func(*Server)) *hall {
 	h.server = New(Config{
 		Lease: time.Second, Picture: func() *Picture { return picture }, Clock: func() election.Instant { return 0 },
 		Hub: watch.NewHub(0), Metrics: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler), Campaigns: h,
-		Access: policy,
+		Access: policy, Preemption: func() (bool, time.Duration) { return false, 0 },
 	})
 	for _, f := range change {
 		f(h.server)

@@ -111,7 +111,7 @@ func (s *Server) comesBack(name election.Name, leader election.PeerID) string {
 	p := s.Picture()
 	mine, stands := p.rank(name, s.Self.Peer)
 	theirs, found := p.rank(name, leader)
-	preempt, delay := s.preemption()
+	preempt, delay := s.Preemption()
 	if !stands || !found || !preempt || p.Status.Draining || mine.Priority <= theirs.Priority {
 		return ""
 	}
@@ -213,9 +213,6 @@ func (s *Server) deserted() string {
 // written before the agent drains, and removed after the drain has ended: a crash in between leaves a
 // drained agent.
 func (s *Server) keepDrain(on bool) error {
-	if s.KeepDrain == nil {
-		return nil
-	}
 	if err := s.KeepDrain(on); err != nil {
 		return refusal(api.CodeUnavailable, "the drain could not be saved, so a restart would undo it: "+err.Error())
 	}

@@ -45,9 +45,6 @@ func (s *Server) enter(r *http.Request, values map[string]any) {
 		return
 	}
 	s.Logger.Info("asked for a change", "call", what, "uid", by.UID, "user", by.User, "pid", by.PID, "command", by.Command, "host", by.Host)
-	if s.Enter == nil {
-		return
-	}
 	now := s.Clock()
 	t := api.Transition{Time: time.Now().UTC(), Election: r.PathValue("name"), Type: api.ChangeCommand, By: by, BoottimeNS: int64(now),
 		Reason:   what + ", asked by " + by.User,

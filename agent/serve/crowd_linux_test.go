@@ -11,10 +11,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/agent/watch"
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -104,6 +106,7 @@ func (a *agent) listener(t *testing.T, change ...func(*serve.Config)) net.Addr {
 	c := serve.Config{
 		Self: self, Picture: a.picture.Load, Clock: a.clock, Hub: watch.NewHub(0),
 		Metrics: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler), Commands: a, Files: files,
+		Preemption: func() (bool, time.Duration) { return false, 0 }, History: func(string, int) []api.Transition { return nil },
 	}
 	for _, f := range change {
 		f(&c)

@@ -132,7 +132,7 @@ func TestAnAgentTriesThePortsOfTheOneThatAsks(t *testing.T) {
 	if status != 200 || len(o.asked) != 1 || o.asked[0].Path != "/v1/agents?dial=back" {
 		t.Errorf("%d, asked %+v", status, o.asked)
 	}
-	if !strings.Contains(text, `"dials":[{"port":"gossip-udp","addr":"`+l.Addr().String()+`","error":"this agent can't try it"}]`) {
+	if !strings.Contains(text, `"dials":[{"port":"gossip-udp","addr":"`+l.Addr().String()+`","error":"not tried"}]`) {
 		t.Errorf("it has not tried the way to the other one: %s", text)
 	}
 }

@@ -18,7 +18,7 @@ func (s *Server) agent(*http.Request) (any, error) { return s.describe(s.Picture
 
 // describe returns the answer to GET /v1/agent.
 func (s *Server) describe(p *Picture) api.Agent {
-	preempt, delay := s.preemption()
+	preempt, delay := s.Preemption()
 	agreed := s.agreed(p)
 	return api.Agent{
 		Name: s.Name, ID: string(s.Self.Peer), BootID: s.Run.String(), Lineage: s.Self.Lineage.String(), Life: s.Life, Keeper: s.Keeper, Version: s.Version,

@@ -165,12 +165,8 @@ func (s *Server) pageRoutes() *http.ServeMux {
 // shown gathers what the status page shows, from one picture.
 func (s *Server) shown() page.Facts {
 	p := s.Picture()
-	f := page.Facts{Agent: s.describe(p), Members: p.Members(), Now: time.Now(),
+	return page.Facts{Agent: s.describe(p), Members: p.Members(), Now: time.Now(), Past: s.History("", page.Past),
 		Elections: p.Elections(s.Clock(), func(string) uint64 { return 0 })}
-	if s.History != nil {
-		f.Past = s.History("", page.Past)
-	}
-	return f
 }
 
 // AgentCheck answers HAProxy's agent checks until the server is closed. Of too many connections that

@@ -120,6 +120,8 @@ func stand(t testing.TB, change ...func(*serve.Config)) *agent {
 		Name: "a", Version: "1", Cluster: "x", Algorithm: "bully", Self: self, Lease: 50 * time.Millisecond,
 		Picture: a.picture.Load, Clock: a.clock, Hub: a.hub, Metrics: http.NotFoundHandler(),
 		Logger: slog.New(slog.DiscardHandler), Commands: a,
+		Enter: func(api.Transition) {}, KeepDrain: func(bool) error { return nil }, Preemption: func() (bool, time.Duration) { return false, 0 },
+		History: func(string, int) []api.Transition { return nil }, Pings: func(membership.Member) error { return errors.New("not tried") },
 		Access: policy(t, access.Config{}, access.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}),
 	}
 	for _, f := range change {

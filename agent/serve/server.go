@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -77,21 +76,21 @@ type Config struct {
 	// History returns the newest transitions of an election, no more than limit, the newest last.
 	// An empty election stands for all elections.
 	History func(election string, limit int) []api.Transition
-	// Enter adds a command to the history; nil: it is only logged.
+	// Enter adds a command to the history.
 	Enter func(api.Transition)
-	// KeepDrain keeps over restarts whether the agent is drained; nil: that is not kept.
+	// KeepDrain keeps over restarts whether the agent is drained.
 	KeepDrain func(on bool) error
 	Metrics   http.Handler
 	Logger    *slog.Logger
 	Commands
 	// Preemption returns the agent's settings preempt and preempt-delay, which should be the same
-	// on all agents. Nil: it never preempts.
+	// on all agents.
 	Preemption func() (preempt bool, delay time.Duration)
 	// LogLevel sets the level of the log for a while, and returns the one that counts then.
 	LogLevel func(level string, limit time.Duration) (then string)
 	// Debug are the parts of a bug report that only the agent has, by name, and without keys.
 	Debug map[string]func() []byte
-	// Pings asks another agent for an answer over UDP, and returns why none came; nil: that is not tried.
+	// Pings asks another agent for an answer over UDP, and returns why none came.
 	Pings func(to membership.Member) error
 	// Other makes calls at other agents; nil: every call is carried out here.
 	Other
@@ -176,7 +175,7 @@ func (s *Server) serve(l net.Listener, h http.Handler, idle time.Duration) *http
 		ConnContext:       s.withPlace,
 		ConnState:         follow,
 		BaseContext:       func(net.Listener) context.Context { return s.ctx },
-		ErrorLog:          log.New(debugWriter{s.Logger}, "", 0),
+		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug), // of broken clients
 	}
 	s.mu.Lock()
 	s.servers = append(s.servers, server)
@@ -187,22 +186,6 @@ func (s *Server) serve(l net.Listener, h http.Handler, idle time.Duration) *http
 		}
 	}()
 	return server
-}
-
-// preemption is Preemption, where there is one.
-func (c *Config) preemption() (preempt bool, delay time.Duration) {
-	if c.Preemption == nil {
-		return false, 0
-	}
-	return c.Preemption()
-}
-
-// debugWriter logs at debug level what net/http reports of broken clients.
-type debugWriter struct{ logger *slog.Logger }
-
-func (w debugWriter) Write(p []byte) (int, error) {
-	w.logger.Debug("http", "says", string(p))
-	return len(p), nil
 }
 
 // Close ends the watches and campaigns, lets answers under way finish until ctx ends, and
