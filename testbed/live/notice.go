@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -184,7 +185,7 @@ func (s *session) verdict() error {
 		var views []string
 		for _, name := range s.lab.Running() {
 			st := s.view(name)
-			views = append(views, fmt.Sprintf("%s is %s and names %s, term %d", name, dash(st.State), dash(st.Leader), st.Term))
+			views = append(views, fmt.Sprintf("%s is %s and names %s, term %d", name, cmp.Or(st.State, "-"), cmp.Or(st.Leader, "-"), st.Term))
 		}
 		errs = append(errs, fmt.Errorf("the agents do not agree at the end: %s", strings.Join(views, "; ")))
 	}
@@ -224,7 +225,7 @@ func (s *session) model() Model {
 	m := Model{
 		Algorithm: c.Algorithm, Profile: c.Profile, Quorum: c.Quorum, Heartbeat: c.Heartbeat, Lease: c.Lease,
 		Elapsed: time.Since(s.began), Leader: s.leader.agent, Term: s.leader.term,
-		Takeovers: s.takeovers, HandOvers: s.handOvers, Together: s.together, Selected: s.selected, Lines: s.lines, Ask: asker(),
+		Summary: s.summary(), Selected: s.selected, Lines: s.lines, Ask: asker(),
 	}
 	if m.Leader != "" {
 		m.Remaining = s.view(m.Leader).Until.Sub(boottime.Now())

@@ -21,7 +21,7 @@ func afterTakeover() live.Model {
 	return live.Model{
 		Algorithm: "bully", Profile: "lan", Quorum: true, Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond,
 		Elapsed: 65 * time.Second, Leader: "beta", Term: 2, Remaining: 900 * time.Millisecond,
-		Takeovers: []time.Duration{1151 * time.Millisecond, 4230 * time.Microsecond, 990 * time.Millisecond}, Selected: 1,
+		Summary: []string{"takeovers: 3: 1.151 s 4.23 ms 990 ms", "two leaders at once: 0 ms"}, Selected: 1,
 		Agents: []live.Row{
 			{Name: "alpha", Status: hosts.Down, Addr: "127.3.2.1", Socket: "/tmp/t/alpha.sock"},
 			{Name: "beta", Status: hosts.Running, State: api.StateLeading, Follows: "beta", Term: 2, Addr: "127.3.2.2", Socket: "/tmp/t/beta.sock"},
@@ -40,12 +40,11 @@ func afterTakeover() live.Model {
 
 func TestRender(t *testing.T) {
 	electing := afterTakeover()
-	electing.Leader, electing.Takeovers, electing.Selected = "", nil, 0
+	electing.Leader, electing.Selected = "", 0
 	over := afterTakeover()
 	over.Remaining = -time.Millisecond
 	advisory := afterTakeover()
-	advisory.Quorum, advisory.Together = false, 1500*time.Millisecond
-	advisory.HandOvers = []time.Duration{7 * time.Millisecond, 3 * time.Millisecond}
+	advisory.Quorum = false
 	for name, test := range map[string]struct {
 		model         live.Model
 		width, height int
