@@ -45,7 +45,6 @@ func TestAWrongCommandLineIsRefusedWithAHint(t *testing.T) {
 		"run --seed many a.txtar":      "many",
 		"mutants --seeds 0":            "--seeds: 0 is below 1",
 		"mutants --timeout 1ms":        "--timeout: 1ms is below a second",
-		"mutants --only quorums":       `--only: the suite has no package "quorums"`,
 		"mutants --jobs -1":            "--jobs: -1 is below 0",
 		"mutants no-such-one":          `no mutant is called "no-such-one"`,
 		"bench fast":                   `bench takes no arguments, got "fast"`,

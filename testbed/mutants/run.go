@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"text/tabwriter"
 	"time"
 )
 
@@ -29,7 +30,6 @@ type Options struct {
 	Names    []string      // of the mutants to run; none: all
 	Since    string        // a commit: mutants of packages that have changed since then come first; "": none has
 	For      time.Duration // begin no mutant after that time; 0: run all
-	Only     string        // the only package whose tests are run, to see what it finds alone; empty: all
 	Jobs     int           // how many mutants run at once; 0: one per processor
 	Seeds    int
 	Limit    time.Duration
@@ -45,8 +45,6 @@ func (o Options) Check() error {
 		return fmt.Errorf("--jobs: %d is below 0", o.Jobs)
 	case o.Seeds < 1:
 		return fmt.Errorf("--seeds: %d is below 1", o.Seeds)
-	case o.Only != "" && !slices.ContainsFunc(stages(1), func(s stage) bool { return s.pkg == o.Only }):
-		return fmt.Errorf("--only: the suite has no package %q", o.Only)
 	case o.Limit < time.Second:
 		return fmt.Errorf("--timeout: %v is below a second", o.Limit)
 	}
@@ -84,9 +82,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if err := mod.resolve(ctx, suite); err != nil {
 		return Report{}, err
 	}
-	suite = slices.DeleteFunc(suite, func(s stage) bool {
-		return o.Only != "" && s.pkg != o.Only || !slices.ContainsFunc(all, s.sees)
-	})
+	suite = slices.DeleteFunc(suite, func(s stage) bool { return !slices.ContainsFunc(all, s.sees) })
 	fmt.Fprintf(o.Progress, "the suite without any change: %d packages\n", len(suite))
 	if err := mod.baseline(ctx, suite); err != nil {
 		return Report{}, err
@@ -175,37 +171,21 @@ func (r Report) Missed() []Outcome {
 	return slices.DeleteFunc(slices.Clone(r.Outcomes), Outcome.Noticed)
 }
 
-// Table returns the report in Markdown.
+// Table returns the report for people.
 func (r Report) Table() string {
-	rows := [][4]string{{"mutant", "rule", "caught by", "after"}}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "MUTANT\tRULE\tCAUGHT BY\tAFTER")
 	for _, o := range r.Outcomes {
 		by := o.by()
 		if !o.Noticed() {
 			by = string(o.Verdict)
-		} else if o.Late() {
+		} else if o.Package != o.Mutant.Where {
 			by += ", not in " + o.Mutant.Where
 		}
-		rows = append(rows, [4]string{o.Mutant.Name + ": " + o.Mutant.Breaks, o.Mutant.Rule, by, fmt.Sprintf("%.1f s", o.Took.Seconds())})
+		fmt.Fprintf(w, "%s: %s\t%s\t%s\t%.1f s\n", o.Mutant.Name, o.Mutant.Breaks, o.Mutant.Rule, by, o.Took.Seconds())
 	}
-	var width [4]int
-	for _, row := range rows {
-		for i, cell := range row {
-			width[i] = max(width[i], len(cell))
-		}
-	}
-	var b strings.Builder
-	for n, row := range rows {
-		for i, cell := range row {
-			fmt.Fprintf(&b, "| %-*s ", width[i], cell)
-		}
-		b.WriteString("|\n")
-		if n == 0 {
-			for i := range row {
-				b.WriteString("|" + strings.Repeat("-", width[i]+2))
-			}
-			b.WriteString("|\n")
-		}
-	}
+	w.Flush()
 	noticed := len(r.Outcomes) - len(r.Missed())
 	fmt.Fprintf(&b, "\n%d mutants, %d caught, in %v; %d not tried\n", len(r.Outcomes), noticed, r.Took.Round(time.Second), r.Untried)
 	return b.String()

@@ -43,9 +43,6 @@ type Outcome struct {
 // Noticed reports whether a test failed, as it should.
 func (o Outcome) Noticed() bool { return o.Verdict == Caught || o.Verdict == TimedOut }
 
-// Late reports whether another package noticed the mutant than the one that should.
-func (o Outcome) Late() bool { return o.Noticed() && o.Package != o.Mutant.Where }
-
 type trial struct {
 	module  module
 	suite   []stage
