@@ -1,6 +1,7 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -13,171 +14,93 @@ const TooManyCommands election.Denial = "too many commands"
 
 // Refusal puts a refusal into words, with its code of the API.
 func Refusal(r *election.Refusal) *api.ErrorDetail {
-	code, text := refusal(r)
-	return &api.ErrorDetail{Code: code, Message: text}
-}
-
-func refusal(r *election.Refusal) (code, text string) {
 	name := string(r.Election)
-	switch r.Why {
-	case TooManyCommands:
-		return api.CodeBusy, "too many commands at once"
-	case election.DeniedElections:
-		return api.CodeBusy, fmt.Sprintf("the agent holds %d elections already, and all of them have candidates", r.Count)
-	case election.DeniedNotLeader:
-		return api.CodeNotLeader, "this agent does not lead " + name
-	case election.DeniedHandingOver:
-		return api.CodeBusy, "this agent is handing over " + name + " already"
-	case election.DeniedLeadsAlready:
-		return api.CodeNoCandidate, "this agent leads " + name + " already"
-	case election.DeniedNobodyElse:
-		return api.CodeNoCandidate, "no other candidate could lead " + name + ": this agent would only lead it again"
-	case election.DeniedTargetUnknown:
-		return api.CodeNoCandidate, "the target is not a live member"
-	case election.DeniedTargetUnable:
-		return api.CodeNoCandidate, r.Agent + " can't lead " + name + " now: " + obstacle(r.Obstacle)
-	case election.DeniedBarred:
-		return api.CodeUnavailable, "this agent neither votes nor changes anything until it is restarted: " + barred(r.Barred)
-	case election.DeniedQuestions:
-		return api.CodeBusy, "too many questions to the voters at once; ask again"
-	case election.DeniedNoAnswer:
-		return api.CodeNoQuorum, "a majority of the voters did not answer, or did not agree, in time"
-	case election.DeniedNoMajority:
-		return api.CodeNoQuorum, "a majority of the voters can't be reached"
-	case election.DeniedNoVoters:
-		return api.CodeNoQuorum, NoVoters
-	case election.DeniedNoRoster:
-		return api.CodeNoQuorum, "the roster is not formed yet: the warning `formation` shows what it waits for"
+	said, known := map[election.Denial]api.ErrorDetail{
+		TooManyCommands:                {Code: api.CodeBusy, Message: "too many commands at once"},
+		election.DeniedElections:       {Code: api.CodeBusy, Message: fmt.Sprintf("the agent holds %d elections already, and all of them have candidates", r.Count)},
+		election.DeniedNotLeader:       {Code: api.CodeNotLeader, Message: "this agent does not lead " + name},
+		election.DeniedHandingOver:     {Code: api.CodeBusy, Message: "this agent is handing over " + name + " already"},
+		election.DeniedLeadsAlready:    {Code: api.CodeNoCandidate, Message: "this agent leads " + name + " already"},
+		election.DeniedNobodyElse:      {Code: api.CodeNoCandidate, Message: "no other candidate could lead " + name + ": this agent would only lead it again"},
+		election.DeniedTargetUnknown:   {Code: api.CodeNoCandidate, Message: "the target is not a live member"},
+		election.DeniedTargetUnable:    {Code: api.CodeNoCandidate, Message: r.Agent + " can't lead " + name + " now: " + obstacle(r.Obstacle)},
+		election.DeniedBarred:          {Code: api.CodeUnavailable, Message: "this agent neither votes nor changes anything until it is restarted: " + barred(r.Barred)},
+		election.DeniedQuestions:       {Code: api.CodeBusy, Message: "too many questions to the voters at once; ask again"},
+		election.DeniedNoAnswer:        {Code: api.CodeNoQuorum, Message: "a majority of the voters did not answer, or did not agree, in time"},
+		election.DeniedNoMajority:      {Code: api.CodeNoQuorum, Message: "a majority of the voters can't be reached"},
+		election.DeniedNoVoters:        {Code: api.CodeNoQuorum, Message: NoVoters},
+		election.DeniedNoRoster:        {Code: api.CodeNoQuorum, Message: "the roster is not formed yet: the warning `formation` shows what it waits for"},
+		election.DeniedNotVoter:        {Code: api.CodeNotVoter, Message: "this agent is not a voter: run the command on a voter"},
+		election.DeniedRemoveNotVoter:  {Code: api.CodeNotFound, Message: "an agent to remove is not a voter"},
+		election.DeniedAddVoter:        {Code: api.CodeBadRequest, Message: r.Agent + " is a voter already"},
+		election.DeniedLastVoter:       {Code: api.CodeBadRequest, Message: "the last voter can't be removed: add another one first"},
+		election.DeniedNotConnected:    {Code: api.CodeNotFound, Message: r.Agent + " is not connected"},
+		election.DeniedBehind:          {Code: api.CodeNotConfirmed, Message: "the voters are unchanged: " + r.Agent + " holds a different list of voters and does not adopt the present one; `doyen status` there shows why. " + startAgain(r.Agent) + ", and ask again"},
+		election.DeniedOtherChange:     {Code: api.CodeBusy, Message: "another change of the voters is under way: " + seeVoters},
+		election.DeniedOvertaken:       {Code: api.CodeBusy, Message: "another change of the voters came first: `doyen voters` shows what it did; ask again if this one is still wanted"},
+		election.DeniedCancelled:       {Code: api.CodeNotConfirmed, Message: "the change was cancelled: the voters are unchanged"},
+		election.DeniedOlderVersion:    {Code: api.CodeBusy, Message: r.Agent + " runs an older version, which does not know settings and rights of the cluster: upgrade it first"},
+		election.DeniedHeartbeat:       {Code: api.CodeBadRequest, Message: "the heartbeat of " + r.Agent + " must be below a third of the lease: give it a shorter --heartbeat first, or choose a longer lease"},
+		election.DeniedRights:          {Code: api.CodeBadRequest, Message: fmt.Sprintf("there is room for %d rules and %d bytes: take other rules away first", election.MaxRights, election.MaxRightsSize)},
+		election.DeniedNoSuchRight:     {Code: api.CodeNotFound, Message: "there is no rule about " + name + ": everybody may lead it already"},
+		election.DeniedNoChange:        {Code: api.CodeNotFound, Message: "no change of the voters is under way"},
+		election.DeniedCancelling:      {Code: api.CodeBusy, Message: "the change is being cancelled already"},
+		election.DeniedChangeSent:      {Code: api.CodeBusy, Message: "the change can't be cancelled any more: its outcome was sent to the voters, and some may hold it already; to undo it, make the opposite change once it is done"},
+		election.DeniedChangeEnded:     {Code: api.CodeBusy, Message: "the change can't be cancelled any more: it has ended, and `doyen voters` shows the voters now; to undo it, make the opposite change"},
+		election.DeniedDoneFirst:       {Code: api.CodeBusy, Message: "the change was not cancelled, because it was done first; to undo it, make the opposite change"},
+		election.DeniedNotCancelled:    {Code: api.CodeNotConfirmed, Message: "the change was not cancelled in time: " + change(r.Change)},
+		election.DeniedRestoring:       {Code: api.CodeBusy, Message: "this agent is already writing the former voters to its disk"},
+		election.DeniedNothingToGoBack: {Code: api.CodeNotFound, Message: "nothing to restore: this agent has not adopted a roster that dropped several voters at once, or has voted for another change since"},
+		election.DeniedVoteOnItsWay:    {Code: api.CodeBusy, Message: "this agent is writing a vote to its disk: ask again"},
+		election.DeniedNotRestored:     {Code: api.CodeNotConfirmed, Message: "the former voters are not on disk yet: this agent goes back to them as soon as its disk accepts the write"},
+		election.DeniedNotStarted:      {Code: api.CodeNotConfirmed, Message: "the change was not started: " + notElected(r.Obstacle) + "; the voters are unchanged"},
+		election.DeniedNotConfirmed:    {Code: api.CodeNotConfirmed, Message: "the change was not confirmed in time, and goes on: " + goesOn(r.Change)},
+		election.DeniedVotersLost:      {Code: api.CodeNotConfirmed, Message: "the voters are unchanged: " + cmp.Or(r.Agent, "a majority of the new voters") + " was lost while the change was made; ask again once it is back"},
+	}[r.Why]
+	if !known {
+		return &api.ErrorDetail{Code: api.CodeUnavailable, Message: string(r.Why)}
 	}
-	return changeRefusal(r)
+	return &said
 }
 
 // NoVoters refuses whatever needs voters in a cluster that has none.
 const NoVoters = "this cluster runs without quorum (--quorum=false): it has no voters"
 
-// changeRefusal words a refusal of a change of the voters.
-func changeRefusal(r *election.Refusal) (code, text string) {
-	switch r.Why {
-	case election.DeniedNotVoter:
-		return api.CodeNotVoter, "this agent is not a voter: run the command on a voter"
-	case election.DeniedRemoveNotVoter:
-		return api.CodeNotFound, "an agent to remove is not a voter"
-	case election.DeniedAddVoter:
-		return api.CodeBadRequest, r.Agent + " is a voter already"
-	case election.DeniedLastVoter:
-		return api.CodeBadRequest, "the last voter can't be removed: add another one first"
-	case election.DeniedNotConnected:
-		return api.CodeNotFound, r.Agent + " is not connected"
-	case election.DeniedBehind:
-		return api.CodeNotConfirmed, "the voters are unchanged: " + r.Agent + " holds a different list of voters and does not adopt the present one; `doyen status` there shows why. " +
-			startAgain(r.Agent) + ", and ask again"
-	case election.DeniedOtherChange:
-		return api.CodeBusy, "another change of the voters is under way: " + seeVoters
-	case election.DeniedOvertaken:
-		return api.CodeBusy, "another change of the voters came first: `doyen voters` shows what it did; ask again if this one is still wanted"
-	case election.DeniedNotStarted:
-		why := "this agent was not elected to make it"
-		if r.Obstacle != 0 {
-			why = "this agent can't be elected to make it, because " + obstacle(r.Obstacle)
-		}
-		return api.CodeNotConfirmed, "the change was not started: " + why + "; the voters are unchanged"
-	case election.DeniedNotConfirmed:
-		what := seeVoters
-		if r.Change != nil && r.Change.Outcome {
-			what = change(r.Change) + changeAdvice(r.Change)
-		}
-		return api.CodeNotConfirmed, "the change was not confirmed in time, and goes on: " + what
-	case election.DeniedVotersLost:
-		lost := r.Agent
-		if lost == "" {
-			lost = "a majority of the new voters"
-		}
-		return api.CodeNotConfirmed, "the voters are unchanged: " + lost + " was lost while the change was made; ask again once it is back"
-	case election.DeniedCancelled:
-		return api.CodeNotConfirmed, "the change was cancelled: the voters are unchanged"
-	}
-	return revisionRefusal(r)
-}
-
-// revisionRefusal words a refusal of a change of the cluster's settings or rights.
-func revisionRefusal(r *election.Refusal) (code, text string) {
-	switch r.Why {
-	case election.DeniedOlderVersion:
-		return api.CodeBusy, r.Agent + " runs an older version, which does not know settings and rights of the cluster: upgrade it first"
-	case election.DeniedHeartbeat:
-		return api.CodeBadRequest, "the heartbeat of " + r.Agent + " must be below a third of the lease: give it a shorter --heartbeat first, or choose a longer lease"
-	case election.DeniedRights:
-		return api.CodeBadRequest, fmt.Sprintf("there is room for %d rules and %d bytes: take other rules away first", election.MaxRights, election.MaxRightsSize)
-	case election.DeniedNoSuchRight:
-		return api.CodeNotFound, "there is no rule about " + string(r.Election) + ": everybody may lead it already"
-	}
-	return wayBackRefusal(r)
-}
-
 const seeVoters = "`doyen voters` shows what it waits for, `doyen voters cancel` takes it back"
 
-// wayBackRefusal words a refusal about a change that is cancelled or to be undone.
-func wayBackRefusal(r *election.Refusal) (code, text string) {
-	switch r.Why {
-	case election.DeniedNoChange:
-		return api.CodeNotFound, "no change of the voters is under way"
-	case election.DeniedCancelling:
-		return api.CodeBusy, "the change is being cancelled already"
-	case election.DeniedChangeSent:
-		return api.CodeBusy, "the change can't be cancelled any more: its outcome was sent to the voters, and some may hold it already; to undo it, make the opposite change once it is done"
-	case election.DeniedChangeEnded:
-		return api.CodeBusy, "the change can't be cancelled any more: it has ended, and `doyen voters` shows the voters now; to undo it, make the opposite change"
-	case election.DeniedDoneFirst:
-		return api.CodeBusy, "the change was not cancelled, because it was done first; to undo it, make the opposite change"
-	case election.DeniedNotCancelled:
-		return api.CodeNotConfirmed, "the change was not cancelled in time: " + change(r.Change)
-	case election.DeniedRestoring:
-		return api.CodeBusy, "this agent is already writing the former voters to its disk"
-	case election.DeniedNothingToGoBack:
-		return api.CodeNotFound, "nothing to restore: this agent has not adopted a roster that dropped several voters at once, or has voted for another change since"
-	case election.DeniedVoteOnItsWay:
-		return api.CodeBusy, "this agent is writing a vote to its disk: ask again"
-	case election.DeniedNotRestored:
-		return api.CodeNotConfirmed, "the former voters are not on disk yet: this agent goes back to them as soon as its disk accepts the write"
+func notElected(o election.Obstacle) string {
+	if o == 0 {
+		return "this agent was not elected to make it"
 	}
-	return api.CodeUnavailable, string(r.Why)
+	return "this agent can't be elected to make it, because " + obstacle(o)
+}
+
+func goesOn(c *election.ChangeStatus) string {
+	if c == nil || !c.Outcome {
+		return seeVoters
+	}
+	return change(c) + changeAdvice(c)
 }
 
 // obstacle completes "it can't lead, because".
 func obstacle(o election.Obstacle) string {
-	switch o {
-	case election.NotCandidate:
-		return "it is not a candidate"
-	case election.NoPriority:
-		return "its priority is 0, its disk does not accept writes, or it runs late"
-	case election.ShuttingDown:
-		return "it is shutting down"
-	case election.DrainingNow:
-		return "it is draining"
-	case election.HandingOver:
-		return "it is handing over"
-	case election.CantWrite:
-		return "it can't write its promises"
-	case election.SteppedDown:
-		return "it has just stepped down"
-	case election.NoRoster:
-		return "it has no roster yet"
-	case election.CutOff:
-		return "it is cut off from the majority"
-	case election.NoTermLeft:
-		return "no higher term is left to ask for"
-	case election.KeepsPromise:
-		return "it still has to keep a promise from before its start"
-	case election.NotConnected:
-		return "it is not connected"
-	case election.NotAllowed:
-		return "the cluster's rights do not let it, or not with its priority: see doyen settings"
-	case election.OlderVersion:
-		return "its version does not know all that the roster has: upgrade it"
-	case election.RunsLate:
-		return "it runs late, and another candidate does not"
-	}
-	return "it does not answer"
+	return cmp.Or(map[election.Obstacle]string{
+		election.NotCandidate: "it is not a candidate",
+		election.NoPriority:   "its priority is 0, its disk does not accept writes, or it runs late",
+		election.ShuttingDown: "it is shutting down",
+		election.DrainingNow:  "it is draining",
+		election.HandingOver:  "it is handing over",
+		election.CantWrite:    "it can't write its promises",
+		election.SteppedDown:  "it has just stepped down",
+		election.NoRoster:     "it has no roster yet",
+		election.CutOff:       "it is cut off from the majority",
+		election.NoTermLeft:   "no higher term is left to ask for",
+		election.KeepsPromise: "it still has to keep a promise from before its start",
+		election.NotConnected: "it is not connected",
+		election.NotAllowed:   "the cluster's rights do not let it, or not with its priority: see doyen settings",
+		election.OlderVersion: "its version does not know all that the roster has: upgrade it",
+		election.RunsLate:     "it runs late, and another candidate does not",
+	}[o], "it does not answer")
 }
 
 // change says what a change of the voters waits for.

@@ -23,7 +23,7 @@ func settingsCommand() command {
 			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			if i.NArg() == 0 {
-				return i.settled("show the settings", func(ctx context.Context, c *client.Client) (api.Settings, error) { return c.Settings(ctx) })
+				return ask(i, "show the settings", (*client.Client).Settings, settingsTable)
 			}
 			if i.Args().Get(0) != "set" {
 				return usage("write: doyen settings set lease=2s", "settings: %q is not known", i.Args().Get(0))

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
 )
 
 func statusCommand() command {
@@ -24,7 +25,7 @@ func statusCommand() command {
 
 func status(i *invocation) error {
 	if i.Bool("all") {
-		return statusOfAll(i)
+		return ask(i, "ask all agents", (*client.Client).Agents, agentsPage)
 	}
 	ctx, cancel := i.question()
 	defer cancel()
@@ -126,16 +127,6 @@ func paintStates(text string, list []api.Election, p palette) string {
 		lines[n+1] = name + strings.Replace(rest, state, paint(state), 1)
 	}
 	return strings.Join(lines, "")
-}
-
-func statusOfAll(i *invocation) error {
-	ctx, cancel := i.question()
-	defer cancel()
-	all, err := i.client().Agents(ctx)
-	if err != nil {
-		return fmt.Errorf("ask all agents: %w", err)
-	}
-	return i.answer(agentsPage(all))
 }
 
 // agentsPage lists the agents, and then their warnings.

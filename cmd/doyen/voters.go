@@ -23,21 +23,11 @@ func votersCommand() command {
 			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			if i.NArg() == 0 || i.Args().Get(0) == "list" && i.Args().Get(1) == "" {
-				return listVoters(i)
+				return ask(i, "list the voters", (*client.Client).Voters, votersTable)
 			}
 			return changeVoters(i, i.Args().Get(0), i.Args().Get(1))
 		},
 	}
-}
-
-func listVoters(i *invocation) error {
-	ctx, cancel := i.question()
-	defer cancel()
-	roster, err := i.client().Voters(ctx)
-	if err != nil {
-		return fmt.Errorf("list the voters: %w", err)
-	}
-	return i.answer(votersTable(roster))
 }
 
 func changeVoters(i *invocation, verb, name string) error {

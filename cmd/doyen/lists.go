@@ -1,0 +1,170 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+)
+
+func membersCommand() command {
+	return command{
+		name:  "members",
+		usage: "list the agents known by gossip",
+		run: func(i *invocation) error {
+			return ask(i, "list the members", (*client.Client).Members, func(list []api.Member) string { return membersTable(list, time.Now()) })
+		},
+	}
+}
+
+func membersTable(list []api.Member, now time.Time) string {
+	rows := [][]string{{"NAME", "STATUS", "VOTER", "PRIORITY", "LINK", "AGE", "ADDRESS", "VERSION"}}
+	for _, m := range list {
+		joined := ""
+		if !m.JoinedAt.IsZero() {
+			joined = age(now.Sub(m.JoinedAt))
+		}
+		priority := "" // only a candidate has one
+		switch {
+		case m.Drained:
+			priority = "DRAINED"
+		case m.Candidate:
+			priority = strconv.Itoa(m.Priority)
+		}
+		rows = append(rows, []string{m.Name, m.Status, yesNo(m.Voter), priority, linkText(m), joined, m.GossipAddr, m.Version})
+	}
+	text := table(rows)
+	for _, m := range list {
+		if m.Reason != "" {
+			text += fmt.Sprintf("%s is not a candidate in default: %s\n", printable(m.Name), printable(m.Reason))
+		}
+	}
+	return text
+}
+
+// linkText tells whether there is a direct connection, and the round trip of gossip.
+func linkText(m api.Member) string {
+	if !m.Connected {
+		return "down"
+	}
+	return cmp.Or(roundTrip(m.RTTMS), "up")
+}
+
+// roundTrip writes a round trip, which is rounded up; 0 means that none was measured.
+func roundTrip(ms int64) string {
+	switch {
+	case ms <= 0:
+		return ""
+	case ms == 1:
+		return "<1ms"
+	}
+	return fmt.Sprintf("%dms", ms)
+}
+
+func electionsCommand() command {
+	return command{
+		name:  "elections",
+		usage: "list the elections: leader, term and lease",
+		run: func(i *invocation) error {
+			return ask(i, "list the elections", (*client.Client).Elections, electionsTable)
+		},
+	}
+}
+
+func electionsTable(list []api.Election) string {
+	if len(list) == 0 {
+		return "no elections: there are no candidates yet\n"
+	}
+	rows := [][]string{{"ELECTION", "STATE", "LEADER", "TERM", "LEASE", "HEARD", "CANDIDATES"}}
+	for _, e := range list {
+		row := []string{e.Election, e.State, "", strconv.FormatUint(e.Term, 10), "", "", ""}
+		if e.Leader != nil {
+			row[2], row[4], row[5] = e.Leader.Name, "none", age(milliseconds(e.ViewAgeMS))
+			if e.Authority != api.AuthorityView {
+				row[4] = lease(e.LeaseRemainingMS)
+			}
+		}
+		rows = append(rows, row)
+	}
+	room := lineWidth - width(rows)
+	for i, e := range list {
+		rows[i+1][6] = some(e.Candidates, room)
+	}
+	return table(rows)
+}
+
+// some lists as many names as fit, and how many more there are.
+func some(names []string, room int) string {
+	for n := len(names); n > 1; n-- {
+		text := strings.Join(names[:n], ",")
+		if n < len(names) {
+			text += fmt.Sprintf(",+%d", len(names)-n)
+		}
+		if len(text) <= room {
+			return text
+		}
+	}
+	if len(names) > 1 {
+		return fmt.Sprintf("%s,+%d", names[0], len(names)-1)
+	}
+	return strings.Join(names, ",")
+}
+
+// lease writes what remains of a lease: below ten seconds in milliseconds.
+func lease(ms int64) string {
+	if ms >= 10_000 {
+		return age(milliseconds(ms))
+	}
+	return fmt.Sprintf("%dms", max(ms, 0))
+}
+
+func campaignsCommand() command {
+	return command{
+		name:  "campaigns",
+		usage: "list the programs of this host that are candidates",
+		description: "Of `doyen run` and of programs that use the socket API. TERM is that of a program that leads.\n" +
+			"Exit codes: 0 done, 3 the agent can't be reached.",
+		run: func(i *invocation) error {
+			return ask(i, "list the campaigns", (*client.Client).Campaigns, func(list []api.Campaign) string { return campaignsTable(list, time.Now()) })
+		},
+	}
+}
+
+func campaignsTable(list []api.Campaign, now time.Time) string {
+	if len(list) == 0 {
+		return "no campaigns: no program of this host is a candidate\n"
+	}
+	rows := [][]string{{"ELECTION", "TERM", "PRIORITY", "PID", "UID", "FOR", "ABOUT ITSELF"}}
+	for _, c := range list {
+		term := ""
+		if c.Term != 0 {
+			term = strconv.FormatUint(c.Term, 10)
+		}
+		rows = append(rows, []string{c.Election, term, strconv.Itoa(c.Priority), number(c.PID), strconv.Itoa(c.UID), age(now.Sub(c.Since)), c.Meta})
+	}
+	room := lineWidth - width(rows)
+	for _, row := range rows[1:] {
+		row[6] = shortened(printable(row[6]), room)
+	}
+	return table(rows)
+}
+
+// shortened is the beginning of a text, at least 20 characters of it.
+func shortened(text string, room int) string {
+	if letters := []rune(text); len(letters) > max(room, 20) {
+		return string(letters[:max(room, 20)-1]) + "…"
+	}
+	return text
+}
+
+// number writes a number of which 0 means that it is not known.
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
