@@ -29,6 +29,7 @@ var limits = []struct {
 // everything can't be read in parts. These limits only fall too.
 var methods = map[string]int{
 	"elector.Elector":          138,
+	"agent/loop.Loop":          45,
 	"agent/serve.Server":       69,
 	"contest.Contest":          113,
 	"testbed/simulation.world": 217,
@@ -89,8 +90,8 @@ func TestNoReceiverDoesEverything(t *testing.T) {
 			t.Errorf("%s has %d methods, at most %d", name, n, limit)
 		}
 	}
-	for name := range methods {
-		if count[name] <= mostMethods {
+	for name, limit := range methods { // one below the limit of all is the receiver's own
+		if count[name] == 0 || limit > mostMethods && count[name] <= mostMethods {
 			t.Errorf("%s has %d methods and needs no limit of its own", name, count[name])
 		}
 	}

@@ -292,7 +292,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 		Self: a.loop.Self, Run: a.runID, Life: a.lineage.Life, Keeper: a.around.Life != nil, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
 		Keyring: a.keys,
 		History: a.loop.History.List, Enter: a.loop.History.Add, Heartbeat: a.cfg.Heartbeat,
-		Preemption: a.preemption, Campaigns: a.loop,
+		Preemption: a.preemption, Campaigns: a.loop.Programs(),
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
 		KeepDrain: a.store.SetDrained,
 		Pings:     a.membership.Ping,

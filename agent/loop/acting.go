@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
@@ -17,11 +18,11 @@ type given struct {
 
 // because is the reason that people see: the check's or the program's, if the candidacy was
 // withdrawn for it.
-func (l *Loop) because(name election.Name, why election.Reason) election.Reason {
-	switch unable := l.Actors.Companions().Unable(name); {
+func (g given) because(c *actors.Companions, name election.Name, why election.Reason) election.Reason {
+	switch unable := c.Unable(name); {
 	case why != election.ReasonWithdrawn:
-	case l.given.election == name && l.given.why != "":
-		return l.given.why
+	case g.election == name && g.why != "":
+		return g.why
 	case unable != "":
 		return election.Reason(unable)
 	}

@@ -13,7 +13,7 @@ import (
 // elector releases the term at the deadline.
 func (l *Loop) withdraw(w election.Withdrawal) {
 	l.given = given{w.Election, l.Actors.Given(w.Election)}
-	w.Reason = l.because(w.Election, w.Reason)
+	w.Reason = l.given.because(l.Actors.Companions(), w.Election, w.Reason)
 	l.Logger.Info("leadership ends", "election", w.Election, "term", w.Term, "reason", w.Reason)
 	change := l.nobody(w.Election, w.Term, string(w.Reason))
 	l.Actors.Withdraw(w, &change)
@@ -25,7 +25,7 @@ const reasonHeardAgain election.Reason = "heard again"
 
 // announce notifies the programs of this host who leads.
 func (l *Loop) announce(now election.Instant, before *serve.Picture, a election.Announcement) {
-	a.Reason = l.because(a.Election, a.Reason)
+	a.Reason = l.given.because(l.Actors.Companions(), a.Election, a.Reason)
 	if a.Event == election.Following && l.History.HeardAgain(string(a.Election), string(a.Leader.Peer), uint64(a.Term)) {
 		a.Reason = reasonHeardAgain
 	}
@@ -55,7 +55,16 @@ func (l *Loop) announce(now election.Instant, before *serve.Picture, a election.
 			"election", a.Election, "leader", change.Leader.Name, "term", a.Term, "reason", a.Reason)
 	}
 	l.enter(now, before, a, change)
-	l.tellCampaigns(now, a, change)
+	// A leadership can start and end within one step; then no program is notified.
+	switch c, ok := l.contest(a.Election); {
+	case a.Leader != l.Self || a.Event != election.Leading && a.Event != election.NewTerm:
+		l.Actors.Companions().Change(a.Election, change)
+	case !ok || !l.holds(&c) || c.Term != a.Term:
+	case a.Event == election.NewTerm:
+		l.Actors.Rise(a.Election, a.Term, c.ValidUntil, &change)
+	default:
+		l.Actors.Lead(now, a.Election, a.Term, c.ValidUntil, &change)
+	}
 	l.Hub.Publish(change)
 }
 

@@ -29,13 +29,13 @@ func (l *Loop) ask(a ask) {
 		return
 	}
 	l.requests++
-	l.pending[l.requests] = pending{reply: a.reply, gone: a.gone}
+	l.pending[l.requests] = waiting{reply: a.reply, gone: a.gone}
 	l.step(a.build(l.requests))
 }
 
-func (l *Loop) answer(r election.Reply) {
-	if p, ok := l.pending[r.Request]; ok {
-		delete(l.pending, r.Request)
+func (all pending) answer(r election.Reply) {
+	if p, ok := all[r.Request]; ok {
+		delete(all, r.Request)
 		p.reply <- r
 	}
 }
@@ -77,7 +77,10 @@ type ask struct {
 	gone  <-chan struct{}     // closed: the caller no longer waits
 }
 
-type pending struct {
+// pending are the commands that wait for the elector's reply.
+type pending map[election.RequestID]waiting
+
+type waiting struct {
 	reply chan election.Reply
 	gone  <-chan struct{} // closed: the caller no longer waits
 }

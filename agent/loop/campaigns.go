@@ -33,25 +33,30 @@ func (l *Loop) call(f func(now election.Instant)) bool {
 	}
 }
 
+// Programs is what programs of this host ask of the loop, from any goroutine.
+type Programs struct{ loop *Loop }
+
+func (l *Loop) Programs() Programs { return Programs{l} }
+
 // Stand adds a program's candidacy. Errors are *api.ErrorDetail.
-func (l *Loop) Stand(q actors.Request) (k *actors.Candidacy, err error) {
+func (p Programs) Stand(q actors.Request) (k *actors.Candidacy, err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
-	l.call(func(now election.Instant) {
-		if l.stopping {
+	p.loop.call(func(now election.Instant) {
+		if p.loop.stopping {
 			return
 		}
-		if k, err = l.Actors.Stand(now, q); err != nil {
+		if k, err = p.loop.Actors.Stand(now, q); err != nil {
 			return
 		}
-		l.drainQueue()
+		p.loop.drainQueue()
 		if q.Companion != nil {
-			l.introduce(q.Companion.Elections, whyConnected)
-			l.publish(now)
+			p.introduce(q.Companion.Elections, whyConnected)
+			p.loop.publish(now)
 			return
 		}
-		if _, exists := l.contest(q.Election); !exists {
-			l.Actors.End(k.ID())
-			l.drainQueue()
+		if _, exists := p.loop.contest(q.Election); !exists {
+			p.loop.Actors.End(k.ID())
+			p.loop.drainQueue()
 			k, err = nil, &api.ErrorDetail{Code: api.CodeBusy, Message: fmt.Sprintf(
 				"there are too many elections: %s can't be created", q.Election)}
 		}
@@ -60,45 +65,45 @@ func (l *Loop) Stand(q actors.Request) (k *actors.Candidacy, err error) {
 }
 
 // Resume gives a program its candidacy back. Errors are *api.ErrorDetail.
-func (l *Loop) Resume(q actors.Resumption) (k *actors.Candidacy, err error) {
+func (p Programs) Resume(q actors.Resumption) (k *actors.Candidacy, err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
-	l.call(func(now election.Instant) {
-		k, err = l.Actors.Resume(now, q)
-		l.drainQueue()
+	p.loop.call(func(now election.Instant) {
+		k, err = p.loop.Actors.Resume(now, q)
+		p.loop.drainQueue()
 	})
 	return k, err
 }
 
 // End ends a candidacy. If its program may still act, waits is true, and until is its deadline:
 // a later proof that the program has ended changes nothing.
-func (l *Loop) End(id string) (until election.Instant, waits bool) {
-	l.call(func(election.Instant) {
-		l.Actors.End(id)
-		l.drainQueue()
-		until, waits = l.Actors.Awaits(id)
+func (p Programs) End(id string) (until election.Instant, waits bool) {
+	p.loop.call(func(election.Instant) {
+		p.loop.Actors.End(id)
+		p.loop.drainQueue()
+		until, waits = p.loop.Actors.Awaits(id)
 	})
 	return until, waits
 }
 
 // Gone records the proof that the program of a candidacy has ended.
-func (l *Loop) Gone(id string) {
-	l.call(func(election.Instant) { l.Actors.Gone(id) })
+func (p Programs) Gone(id string) {
+	p.loop.call(func(election.Instant) { p.loop.Actors.Gone(id) })
 }
 
 // Receipt records a program's report that it has stopped. Errors are *api.ErrorDetail.
-func (l *Loop) Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) (err error) {
+func (p Programs) Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) (err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
-	l.call(func(election.Instant) { err = l.Actors.Receipt(id, name, term, why, authorized) })
+	p.loop.call(func(election.Instant) { err = p.loop.Actors.Receipt(id, name, term, why, authorized) })
 	return err
 }
 
 // Report records what a companion reports of itself. Errors are *api.ErrorDetail.
-func (l *Loop) Report(id string, c api.Companion, authorized func(uid uint32) bool) (err error) {
+func (p Programs) Report(id string, c api.Companion, authorized func(uid uint32) bool) (err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
-	l.call(func(now election.Instant) {
-		if err = l.Actors.Report(now, id, c, authorized); err == nil {
-			l.drainQueue()
-			l.publish(now)
+	p.loop.call(func(now election.Instant) {
+		if err = p.loop.Actors.Report(now, id, c, authorized); err == nil {
+			p.loop.drainQueue()
+			p.loop.publish(now)
 		}
 	})
 	return err
@@ -110,8 +115,8 @@ const whyConnected = "doyen act has connected"
 // introduce sends companions who leads where this host does not; where it leads, they have been
 // sent that. It covers those that a companion names, and where it acts in every other one, all that
 // this agent knows.
-func (l *Loop) introduce(names []string, why string) {
-	picture, every := l.picture.Load(), slices.Contains(names, api.EveryElection)
+func (p Programs) introduce(names []string, why string) {
+	picture, every := p.loop.picture.Load(), slices.Contains(names, api.EveryElection)
 	all := map[election.Name]bool{}
 	for _, name := range names {
 		all[election.Name(name)] = name != api.EveryElection
@@ -123,20 +128,20 @@ func (l *Loop) introduce(names []string, why string) {
 		if !all[name] {
 			continue
 		}
-		c, _ := l.contest(name)
-		if leader, led := c.LeaderAt(l.Clock()); !led {
-			l.Actors.Companions().Change(name, l.nobody(name, 0, why))
-		} else if leader != l.Self {
-			l.Actors.Companions().Change(name, api.Change{Time: time.Now().UTC(), Type: api.ChangeLeader, Election: string(name), Term: uint64(c.Term), Reason: why,
-				Leader: picture.Leader(leader.Peer), BoottimeNS: int64(l.Clock())})
+		c, _ := p.loop.contest(name)
+		if leader, led := c.LeaderAt(p.loop.Clock()); !led {
+			p.loop.Actors.Companions().Change(name, p.loop.nobody(name, 0, why))
+		} else if leader != p.loop.Self {
+			p.loop.Actors.Companions().Change(name, api.Change{Time: time.Now().UTC(), Type: api.ChangeLeader, Election: string(name), Term: uint64(c.Term), Reason: why,
+				Leader: picture.Leader(leader.Peer), BoottimeNS: int64(p.loop.Clock())})
 		}
 	}
 }
 
 // Campaigns lists the programs that are candidates; none once the loop has ended.
-func (l *Loop) Campaigns() []api.Campaign {
+func (p Programs) Campaigns() []api.Campaign {
 	all := []api.Campaign{}
-	l.call(func(election.Instant) { all = append(all, l.Actors.List()...) })
+	p.loop.call(func(election.Instant) { all = append(all, p.loop.Actors.List()...) })
 	return all
 }
 
@@ -169,23 +174,6 @@ func (l *Loop) prolong() {
 
 func (l *Loop) holds(c *elector.ContestStatus) bool {
 	return c.State == elector.Leading && c.Leader == l.Self
-}
-
-// tellCampaigns notifies the program that is to act that this agent leads. A leadership can
-// start and end within one step; then no program is notified.
-func (l *Loop) tellCampaigns(now election.Instant, a election.Announcement, change api.Change) {
-	if a.Leader != l.Self || a.Event != election.Leading && a.Event != election.NewTerm {
-		l.Actors.Companions().Change(a.Election, change)
-		return
-	}
-	c, ok := l.contest(a.Election)
-	switch {
-	case !ok || !l.holds(&c) || c.Term != a.Term:
-	case a.Event == election.NewTerm:
-		l.Actors.Rise(a.Election, a.Term, c.ValidUntil, &change)
-	default:
-		l.Actors.Lead(now, a.Election, a.Term, c.ValidUntil, &change)
-	}
 }
 
 // proveAbsent waits for the end of programs that an earlier life elected and that have not

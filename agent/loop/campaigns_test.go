@@ -50,7 +50,7 @@ func TestAProgramIsToldWhatTheElectorDecides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := election.Output{}
 		r := payments(t, func(*rig) election.Output { return out })
-		k, err := r.loop.Stand(actors.Request{Election: pay})
+		k, err := r.loop.Programs().Stand(actors.Request{Election: pay})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestAProgramIsToldWhatTheElectorDecides(t *testing.T) {
 		if got := kinds(k); got != "revoked" || r.got(election.Stopped{Election: pay, Term: 4}) {
 			t.Errorf("told %q", got)
 		}
-		if err := r.loop.Receipt(k.ID(), pay, 4, "", func(uint32) bool { return true }); err != nil {
+		if err := r.loop.Programs().Receipt(k.ID(), pay, 4, "", func(uint32) bool { return true }); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
@@ -89,7 +89,7 @@ func TestAProgramIsToldWhatTheElectorDecides(t *testing.T) {
 		if lines, more := k.Take(); more || len(lines) != 1 || lines[0].Reason != whyAgentStops {
 			t.Errorf("in the end it was told %+v", lines)
 		}
-		if _, err := r.loop.Stand(actors.Request{Election: pay}); err == nil {
+		if _, err := r.loop.Programs().Stand(actors.Request{Election: pay}); err == nil {
 			t.Error("an agent that has stopped takes candidacies")
 		}
 	})
@@ -105,7 +105,7 @@ func TestALeadershipThatIsOverIsToldToNoProgram(t *testing.T) {
 				Announce: []election.Announcement{{Election: pay, Event: election.Leading, Leader: r.loop.Self, Term: 4}},
 			}
 		})
-		k, err := r.loop.Stand(actors.Request{Election: pay})
+		k, err := r.loop.Programs().Stand(actors.Request{Election: pay})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,11 +120,11 @@ func TestALeadershipThatIsOverIsToldToNoProgram(t *testing.T) {
 func TestACandidacyThatTheElectorHasNoRoomForIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil).start(t) // its core knows of no election
-		_, err := r.loop.Stand(actors.Request{Election: pay})
+		_, err := r.loop.Programs().Stand(actors.Request{Election: pay})
 		if refused, ok := errors.AsType[*api.ErrorDetail](err); !ok || refused.Code != api.CodeBusy {
 			t.Errorf("got %v", err)
 		}
-		if list := r.loop.Campaigns(); len(list) != 0 {
+		if list := r.loop.Programs().Campaigns(); len(list) != 0 {
 			t.Errorf("it stands: %+v", list)
 		}
 		r.cancel()
@@ -134,11 +134,11 @@ func TestACandidacyThatTheElectorHasNoRoomForIsRefused(t *testing.T) {
 func TestACandidacyThatEndsIsWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := payments(t, func(*rig) election.Output { return election.Output{} })
-		k, err := r.loop.Stand(actors.Request{Election: pay, Priority: new(7)})
+		k, err := r.loop.Programs().Stand(actors.Request{Election: pay, Priority: new(7)})
 		if err != nil || !r.got(election.Campaign{Election: pay, Priority: 7}) {
 			t.Fatal(err)
 		}
-		if _, waits := r.loop.End(k.ID()); waits || !r.got(election.Withdraw{Election: pay}) {
+		if _, waits := r.loop.Programs().End(k.ID()); waits || !r.got(election.Withdraw{Election: pay}) {
 			t.Errorf("waits %t", waits)
 		}
 		r.cancel()

@@ -9,8 +9,8 @@
 //	           receipts come by Receipt (campaigns.go).
 //	Persist    the writer makes the state durable, on another goroutine (writer.go)
 //	Send       to the transport; Redial has it make a connection again
-//	Announce   announce (announce.go) notifies the new leader's program and the companion
-//	           (tellCampaigns), the watches and the history
+//	Announce   announce (announce.go) notifies the new leader's program and the companion,
+//	           the watches and the history
 //	Replies    to the callers of commands
 //
 // # Guarantees
@@ -102,7 +102,7 @@ type Loop struct {
 	given     given
 	queue     []election.Input // inputs that the output of a step caused
 	requests  election.RequestID
-	pending   map[election.RequestID]pending
+	pending   pending
 	presence  presence
 	roster    *election.Roster
 	recorded  []record.Voter   // the voters as last put on record
@@ -128,7 +128,7 @@ func New(c Config) *Loop {
 		Done:     make(chan struct{}),
 		timer:    time.NewTimer(time.Hour),
 		lateness: lateness{due: election.Never, writingSince: election.Never},
-		pending:  map[election.RequestID]pending{},
+		pending:  pending{},
 		presence: newPresence(c.Lease),
 		peers:    newPeers(),
 		History:  history.New(int64(c.Clock()), string(election.Default)),
@@ -266,7 +266,7 @@ func (l *Loop) feed(now election.Instant, in election.Input) {
 		l.announce(now, before, a)
 	}
 	for _, r := range out.Replies {
-		l.answer(r)
+		l.pending.answer(r)
 	}
 	if !l.unshown {
 		l.prolong()

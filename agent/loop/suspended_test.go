@@ -24,7 +24,7 @@ func TestASuspendIsToldBeforeAnythingElse(t *testing.T) {
 				r.loop.writingSince, r.loop.toldAt = ago, ago
 				r.loop.Writer.results <- election.Persisted{}
 			},
-			"a program": func() { r.loop.Campaigns() },
+			"a program": func() { r.loop.Programs().Campaigns() },
 			"a command": func() {
 				_, _ = r.loop.Ask(t.Context(), func(election.RequestID) election.Input { return election.Tick{} })
 			},
