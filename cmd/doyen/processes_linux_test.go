@@ -24,18 +24,25 @@ import (
 // its check succeeds.
 func kept(t *testing.T, leader string) *mesh {
 	t.Helper()
+	return keptWith(t, leader, "#!/bin/sh\necho \"$DOYEN_EVENT\" >> $0.events\n[ \"$DOYEN_EVENT\" != leading ] || exec sleep 1000\n",
+		"on-change: %s\ncheck: {command: /bin/true, every: 1s}\n", "a")
+}
+
+// keptWith starts agents with keepers, of which that one leads. The named ones have that
+// configuration, in which the hook's path is put.
+func keptWith(t *testing.T, leader, hook, config string, configured ...string) *mesh {
+	t.Helper()
 	records, err := os.MkdirTemp("/dev/shm", "doyen") // which is in memory where the kernel has this
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(records) })
 	m := newMesh(t)
-	m.write(t, "hook", "#!/bin/sh\necho \"$DOYEN_EVENT\" >> "+filepath.Join(m.dir, "events")+"\n[ \"$DOYEN_EVENT\" != leading ] || exec sleep 1000\n")
-	m.write(t, "check", "#!/bin/sh\n")
-	m.write(t, "agent.yaml", "on-change: "+filepath.Join(m.dir, "hook")+"\ncheck: {command: "+filepath.Join(m.dir, "check")+", every: 1s}\n")
+	m.write(t, "hook", hook)
+	m.write(t, "agent.yaml", fmt.Sprintf(config, filepath.Join(m.dir, "hook")))
 	for _, name := range []string{"a", "b", "c"} {
 		m.more = []string{"--keeper", "--record-dir", records}
-		if name == "a" {
+		if slices.Contains(configured, name) {
 			m.more = append(m.more, "--config", filepath.Join(m.dir, "agent.yaml"))
 		}
 		m.start(t, name)
@@ -103,7 +110,7 @@ func TestTheProcessesOfAHostAreThoseThatTheDocumentationNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := &exec.Cmd{Path: self, Args: []string{"doyen", "run", "pay", "--socket", m.socket("a"), "--check", filepath.Join(m.dir, "check"), "--", "sleep", "1000"},
+	run := &exec.Cmd{Path: self, Args: []string{"doyen", "run", "pay", "--socket", m.socket("a"), "--check", "/bin/true", "--", "sleep", "1000"},
 		SysProcAttr: withThisProcess()}
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
@@ -113,7 +120,7 @@ func TestTheProcessesOfAHostAreThoseThatTheDocumentationNames(t *testing.T) {
 		_ = run.Wait()
 	}()
 	m.until(t, "everything runs", func(context.Context) bool {
-		events, _ := os.ReadFile(filepath.Join(m.dir, "events"))
+		events, _ := os.ReadFile(filepath.Join(m.dir, "hook.events"))
 		return len(doyens(t, run.Process.Pid)) > 0 && strings.Contains(string(events), "leading")
 	})
 	found := map[string]bool{}
@@ -215,7 +222,7 @@ func TestAnAgentStartsNoProcess(t *testing.T) {
 	_ = m.agents["b"].Process.Kill() // it runs
 	m.until(t, "a leads, and its hook runs", func(ctx context.Context) bool {
 		e, err := m.client("a").Election(ctx, "default", client.ElectionOptions{})
-		events, _ := os.ReadFile(filepath.Join(m.dir, "events"))
+		events, _ := os.ReadFile(filepath.Join(m.dir, "hook.events"))
 		if err == nil && e.Leader != nil && e.Leader.Name == "c" {
 			_, _ = m.client("a").Transfer(ctx, "default", "a")
 		}

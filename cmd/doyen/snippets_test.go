@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"os/exec"
@@ -140,6 +141,7 @@ func TestEverySnippetOfTheAPIsPageRuns(t *testing.T) {
 type mesh struct {
 	dir    string
 	net    string // the first three numbers of the agents' addresses
+	host   int    // the last number of a's is one more
 	agents map[string]*exec.Cmd
 	more   []string // flags of each agent
 	// campaign is put in the place of the one that the page was written with.
@@ -154,7 +156,8 @@ func newMesh(t *testing.T) *mesh {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	pid := os.Getpid()
-	m := &mesh{dir: dir, net: fmt.Sprintf("127.%d.%d", 64+pid>>8&63, pid&255), agents: map[string]*exec.Cmd{}}
+	m := &mesh{dir: dir, net: fmt.Sprintf("127.%d.%d", 64+pid>>8&63, pid&255),
+		host: int(crc32.ChecksumIEEE([]byte(t.Name()))%60) * 4, agents: map[string]*exec.Cmd{}}
 	t.Cleanup(m.close)
 	m.write(t, "run-the-nightly-job", "#!/bin/sh\necho the nightly job\n")
 	return m
@@ -167,7 +170,9 @@ func (m *mesh) write(t *testing.T, name, text string) {
 	}
 }
 
-func (m *mesh) addr(name string) string { return fmt.Sprintf("%s.%d", m.net, 1+name[0]-'a') }
+func (m *mesh) addr(name string) string {
+	return fmt.Sprintf("%s.%d", m.net, m.host+1+int(name[0]-'a'))
+}
 
 func (m *mesh) socket(name string) string { return filepath.Join(m.dir, name, "doyen.sock") }
 

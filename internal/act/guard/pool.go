@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"sync"
 	"syscall"
@@ -185,6 +186,18 @@ type waiting struct {
 	read   chan struct{}
 }
 
+// program is a line that runs one program, of whose words the shell changes nothing.
+var program = regexp.MustCompile(`^/[A-Za-z0-9_/.,:@%+ =-]*$`)
+
+// script has the shell become the program, if the line is one: the kernel kills with the guard what
+// the guard has executed, and not what that has started.
+func script(line string) string {
+	if program.MatchString(line) {
+		return "exec " + line
+	}
+	return line
+}
+
 func (w *waiting) start(nice int, named string) error {
 	input, feed, err := os.Pipe()
 	if err != nil {
@@ -213,7 +226,7 @@ func (w *waiting) start(nice int, named string) error {
 	if named != "" {
 		env = append(slices.Clone(env), markVariable+"="+named)
 	}
-	o := Order{Do: Start, Path: shell, Args: [][]byte{[]byte(shell), []byte("-c"), []byte(w.Line)}, Env: env, Nice: nice,
+	o := Order{Do: Start, Path: shell, Args: [][]byte{[]byte(shell), []byte("-c"), []byte(script(w.Line))}, Env: env, Nice: nice,
 		Standard: true, Leaves: true, LeavesGroup: w.LeavesGroup, Schedule: Schedule{w.until, w.until}}
 	if err := w.guard.Send(o, input, end); err != nil {
 		pipe.Close()
