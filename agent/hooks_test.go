@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/doyen-election/doyen/agent"
@@ -23,9 +25,20 @@ func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 	c := lone(t)
 	trail := filepath.Join(t.TempDir(), "trail")
 	c.OnChange = "cat >> " + trail + ".all"
-	c.Elections = map[string]settings.ElectionConfig{"default": {OnChange: "cat >> " + trail}, "payments": {OnChange: "cat >> " + trail + ".payments"}}
+	c.Elections = map[string]settings.ElectionConfig{"default": {OnChange: "cat >> " + trail}, "payments": {OnChange: "cat >> " + trail + ".payments; echo >" + trail + ".ran"}}
+	if err := syscall.Mkfifo(trail+".ran", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ran, err := os.OpenFile(trail+".ran", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ran.Close()
 	client, _, stop := start(t, c)
 	follow(t, client, leads)
+	if _, err := ran.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +54,8 @@ func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 		}
 		got = append(got, change.Type+" "+change.Reason)
 	}
-	// The word of the lead may be left out, if it was over before its turn.
-	if all := strings.Join(got, ", "); all != "no_leader doyen act has connected, leader elected, no_leader shut down" && all != "no_leader doyen act has connected, no_leader shut down" {
+	// A run that is outdated before its turn is skipped, but for the end of the lead.
+	if all := strings.Join(got, ", "); !regexp.MustCompile(`^(no_leader doyen act has connected, )?(leader elected, )?no_leader shut down$`).MatchString(all) {
 		t.Errorf("the hook read: %s", all)
 	}
 	if text, err := os.ReadFile(trail + ".payments"); err != nil || strings.Count(string(text), "\n") != 1 {

@@ -90,7 +90,9 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	if c.Command != nil && c.Command.Name != "" && c.Command.Name != "testbed" {
 		hint = "`testbed " + c.Command.Name + " --help` lists the flags"
 	}
-	return &usageError{err.Error(), hint}
+	plain := strings.NewReplacer("flag provided but not defined: -", "unknown flag --", "flag needs an argument: -", "a value is missing after --",
+		" for flag -", " for --", ": parse error", ": it can't be read; a time has its unit, as in 10s")
+	return &usageError{plain.Replace(err.Error()), hint}
 }
 
 // explain says on stderr what failed and what to do, and returns the exit code.

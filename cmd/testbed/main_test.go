@@ -49,6 +49,9 @@ func TestAWrongCommandLineIsRefusedWithAHint(t *testing.T) {
 		"mutants no-such-one":          `no mutant is called "no-such-one"`,
 		"bench fast":                   `bench takes no arguments, got "fast"`,
 		"up --agents 3 --agents=three": `"three"`,
+		"up --fro 10s":                 "unknown flag --fro",
+		"up --for ten":                 `"ten" for --for: it can't be read; a time has its unit, as in 10s`,
+		"up --for":                     "a value is missing after --for",
 	} {
 		code, stdout, stderr := testbed(t, strings.Fields(line)...)
 		if code != exitUsage || !strings.Contains(stderr, want) || !strings.Contains(stderr, "hint: ") {

@@ -50,7 +50,7 @@ func newDirIn(parent string) (*Dir, error) {
 	sweep(parent)
 	path, err := os.MkdirTemp(parent, dirPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("make a directory for the agents: %w", err)
+		return nil, fmt.Errorf("make a directory for the agents, in TMPDIR if that is set: %w", err)
 	}
 	d := &Dir{Path: path}
 	if err := d.hold(); err != nil {
