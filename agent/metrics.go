@@ -66,7 +66,7 @@ type descs struct {
 	steps, votes, rounds, attempts, won, expired     *prometheus.Desc
 	suspicions, messages, dropped                    *prometheus.Desc
 	bytes, dials, refused                            *prometheus.Desc
-	campaigns, elected, revoked, releases            *prometheus.Desc
+	campaigns, elected, revoked, releases, hooks     *prometheus.Desc
 }
 
 func newDescs() descs {
@@ -107,6 +107,7 @@ func newDescs() descs {
 		elected:    d("campaigns_elected_total", "Programs notified that they are elected."),
 		revoked:    d("campaigns_revoked_total", "Programs notified to stop."),
 		releases:   d("campaign_releases_total", "Terms of programs, by how it was known that they had stopped.", "kind"),
+		hooks:      d("hook_failures_total", "Hooks that failed at the start of a leadership."),
 	}
 }
 
@@ -140,6 +141,7 @@ func (r *reader) programs(gauge, counter func(*prometheus.Desc, float64, ...stri
 	gauge(r.desc.campaigns, float64(s.Candidacies))
 	counter(r.desc.elected, float64(s.Elected))
 	counter(r.desc.revoked, float64(s.Revoked))
+	counter(r.desc.hooks, float64(s.Failed))
 	for kind, n := range s.Released {
 		counter(r.desc.releases, float64(n), kind)
 	}

@@ -70,6 +70,11 @@ func (r *Registry) Report(now election.Instant, id string, c api.Companion, auth
 	if refused := r.beside.occupied(k, c.Elections); refused != nil {
 		return refused
 	}
+	for name, why := range c.Failed {
+		if k.companion.Failed[name] != why {
+			r.stats.failed.Add(1)
+		}
+	}
 	k.companion = &c
 	r.accompany(now, k)
 	return nil
@@ -248,7 +253,8 @@ func (r *Registry) companionStopped(k *Candidacy, name election.Name, term elect
 		if why == "" {
 			why = ReasonStopped
 		}
-		r.dismiss(c, why)
+		r.inputs = append(r.inputs, election.Resign{Election: name}) // others first: it would fail here again
+		r.dismiss(c, why)                                            // also where there are none
 	}
 }
 

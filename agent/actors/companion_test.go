@@ -289,7 +289,7 @@ func TestACompanionGivesUpTheLeadership(t *testing.T) {
 	if err := r.Receipt(companion.ID(), pay, 1, "hook failed: exit status 1", anybody); err != nil {
 		t.Fatal(err)
 	}
-	wantInputs(t, r, election.Withdraw{Election: pay, Remaining: 100})
+	wantInputs(t, r, election.Resign{Election: pay}, election.Withdraw{Election: pay, Remaining: 100})
 	if got := r.Given(pay); got != "hook failed: exit status 1" {
 		t.Errorf("given: %q", got)
 	}

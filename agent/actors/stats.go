@@ -19,6 +19,7 @@ type counters struct {
 	candidacies      atomic.Int64
 	elected, revoked atomic.Uint64
 	released         [releases]atomic.Uint64
+	failed           atomic.Uint64
 }
 
 // Stats is what was counted.
@@ -26,12 +27,13 @@ type Stats struct {
 	Candidacies      int64             // that have not ended
 	Elected, Revoked uint64            // lines sent to programs
 	Released         map[string]uint64 // terms, by how the program was known to have stopped: receipt, proof, deadline
+	Failed           uint64            // hooks, each once for each leadership and reason
 }
 
 // Stats may be called from any goroutine.
 func (r *Registry) Stats() Stats {
 	s := Stats{Candidacies: r.stats.candidacies.Load(), Elected: r.stats.elected.Load(), Revoked: r.stats.revoked.Load(),
-		Released: map[string]uint64{}}
+		Released: map[string]uint64{}, Failed: r.stats.failed.Load()}
 	for how := range releases {
 		s.Released[how.String()] = r.stats.released[how].Load()
 	}

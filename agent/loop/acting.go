@@ -19,11 +19,11 @@ type given struct {
 // because is the reason that people see: the check's or the program's, if the candidacy was
 // withdrawn for it.
 func (g given) because(c *actors.Companions, name election.Name, why election.Reason) election.Reason {
+	withdrawn := why == election.ReasonWithdrawn
 	switch unable := c.Unable(name); {
-	case why != election.ReasonWithdrawn:
-	case g.election == name && g.why != "":
+	case (withdrawn || why == election.ReasonResigned) && g.election == name && g.why != "":
 		return g.why
-	case unable != "":
+	case withdrawn && unable != "":
 		return election.Reason(unable)
 	}
 	return why

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
@@ -38,6 +39,7 @@ func keptWith(t *testing.T, leader, hook, config string, configured ...string) *
 	}
 	t.Cleanup(func() { os.RemoveAll(records) })
 	m := newMesh(t)
+	m.record = record.Path(records, m.socket("a"), "a")
 	m.write(t, "hook", hook)
 	m.write(t, "agent.yaml", fmt.Sprintf(config, filepath.Join(m.dir, "hook")))
 	for _, name := range []string{"a", "b", "c"} {

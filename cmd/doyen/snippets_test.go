@@ -144,6 +144,7 @@ type mesh struct {
 	host   int    // the last number of a's is one more
 	agents map[string]*exec.Cmd
 	more   []string // flags of each agent
+	record string   // of a, where it has a keeper
 	// campaign is put in the place of the one that the page was written with.
 	campaign string
 }

@@ -91,7 +91,7 @@ func (a *actor) result(name election.Name, term election.Term, err error) {
 	case err == nil || a.Work.Failures == 0:
 	case n >= a.Work.Failures:
 		why = "hook failed: " + why
-		a.end(name, l, nobody(name, term, why), why, 0)
+		a.end(name, l, nobody(name, term, why), why, l.until.Sub(boottime.Now()))
 	default:
 		change := a.announced[name].change
 		a.repeats[name] = time.AfterFunc(time.Second<<min(n-1, 4), func() {
