@@ -84,9 +84,9 @@ func (n *rotation) prepare(force bool) error {
 		return refusal(api.CodeNotVoter, "this agent is not a voter, and others accept keys only from voters: run the command on the host of a voter")
 	}
 	found := n.each(members, func(ctx context.Context, m membership.Member) error {
-		_, err := n.call(ctx, m, http.MethodGet, nil)
+		_, err := n.call(ctx, m, nil)
 		return err
-	}, nil)
+	})
 	problems := found.failed
 	for i, m := range members {
 		if found.ok[i] {
@@ -130,20 +130,20 @@ func (n *rotation) accept() error {
 		if p := n.Picture(); n.excluded(p, m) {
 			return errors.New("a change of the voters began that removes it")
 		}
-		_, err := n.call(ctx, m, http.MethodPost, add)
+		_, err := n.call(ctx, m, &add)
 		return err
-	}, nil)
+	})
 	n.check(&step)
 	if len(step.failed) == 0 {
 		return nil
 	}
-	back := n.each(n.agents, func(ctx context.Context, m membership.Member) error {
-		_, err := n.call(ctx, m, http.MethodPost, api.KeysRequest{Remove: n.print})
+	back := n.each(n.all(), func(ctx context.Context, m membership.Member) error {
+		_, err := n.call(ctx, m, &api.KeysRequest{Remove: n.print})
 		if refused, ok := errors.AsType[*api.ErrorDetail](err); ok && refused.Code == api.CodeNotFound {
 			return nil // it does not have the key
 		}
 		return err
-	}, n.here(api.KeysRequest{Remove: n.print}))
+	})
 	message := "the keys in use are unchanged: not every agent accepted the new key " + n.print + ": " + names(step.failed)
 	if len(back.failed) == 0 {
 		message += ". It was taken back from the others"
@@ -157,13 +157,13 @@ func (n *rotation) accept() error {
 func (n *rotation) use() error {
 	step := keyStep{}
 	if n.check(&step); len(step.failed) == 0 {
-		step = n.each(n.agents, func(ctx context.Context, m membership.Member) error {
-			has, err := n.call(ctx, m, http.MethodPost, api.KeysRequest{Use: n.print})
+		step = n.each(n.all(), func(ctx context.Context, m membership.Member) error {
+			has, err := n.call(ctx, m, &api.KeysRequest{Use: n.print})
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.old[m.Peer] = has.Keys
 			return err
-		}, n.here(api.KeysRequest{Use: n.print}))
+		})
 	}
 	if len(step.failed) == 0 {
 		return nil
@@ -182,14 +182,16 @@ func (n *rotation) use() error {
 func (n *rotation) drop() error {
 	step := keyStep{}
 	if n.check(&step); len(step.failed) == 0 {
-		own := n.Keyring.Keys()
-		step = n.each(n.agents, func(ctx context.Context, m membership.Member) error {
-			return n.remove(n.old[m.Peer], func(change api.KeysRequest) error {
-				_, err := n.call(ctx, m, http.MethodPost, change)
-				return err
-			})
-		}, func() error {
-			return n.remove(own, func(change api.KeysRequest) error { return n.here(change)() })
+		step = n.each(n.all(), func(ctx context.Context, m membership.Member) error {
+			for _, k := range n.old[m.Peer] {
+				if k.Fingerprint == n.print {
+					continue
+				}
+				if _, err := n.call(ctx, m, &api.KeysRequest{Remove: k.Fingerprint}); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 	}
 	if len(step.failed) == 0 {
@@ -199,26 +201,9 @@ func (n *rotation) drop() error {
 		". Nobody of those that have the new key is cut off, and anyone who has an old key can still join those agents. Correct that and run the command again, or `doyen keys remove` there")
 }
 
-// remove removes all keys but the new one, by the given way to change the keys of an agent.
-func (n *rotation) remove(keys []api.Key, change func(api.KeysRequest) error) error {
-	for _, k := range keys {
-		if k.Fingerprint == n.print {
-			continue
-		}
-		if err := change(api.KeysRequest{Remove: k.Fingerprint}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (n *rotation) here(change api.KeysRequest) func() error {
-	return func() error {
-		if refused := n.Keyring.ChangeKeys(change); refused != nil {
-			return refused
-		}
-		return nil
-	}
+// all are the agents that are to have the key, this one included.
+func (n *rotation) all() []membership.Member {
+	return append([]membership.Member{{Member: election.Member{Peer: n.Self.Peer, Name: n.Name}}}, n.agents...)
 }
 
 // check fails a step before which an agent joined: it lacks the new key.
@@ -232,8 +217,8 @@ func (n *rotation) check(step *keyStep) {
 	}
 }
 
-// each carries out a step at this agent, if there is something to do, and at all others at once.
-func (n *rotation) each(agents []membership.Member, at func(context.Context, membership.Member) error, here func() error) keyStep {
+// each carries out a step at all those agents at once.
+func (n *rotation) each(agents []membership.Member, at func(context.Context, membership.Member) error) keyStep {
 	ctx, cancel := context.WithTimeout(n.ctx, keyTime)
 	defer cancel()
 	problems := make([]error, len(agents))
@@ -241,31 +226,36 @@ func (n *rotation) each(agents []membership.Member, at func(context.Context, mem
 	for i, m := range agents {
 		working.Go(func() { problems[i] = at(ctx, m) })
 	}
-	step := keyStep{ok: make([]bool, len(agents))}
-	note := func(name string, err error) {
-		if err != nil {
-			step.failed = append(step.failed, name+" ("+err.Error()+")")
-			return
-		}
-		step.done = append(step.done, name)
-	}
-	if here != nil {
-		note(n.Name, here())
-	}
 	working.Wait()
+	step := keyStep{ok: make([]bool, len(agents))}
 	for i, m := range agents {
-		note(m.Name, problems[i])
-		step.ok[i] = problems[i] == nil
+		if step.ok[i] = problems[i] == nil; step.ok[i] {
+			step.done = append(step.done, m.Name)
+		} else {
+			step.failed = append(step.failed, m.Name+" ("+problems[i].Error()+")")
+		}
 	}
 	n.turn.take(n.Self.Peer, n.Clock()) // for longer
 	return step
 }
 
-// call asks an agent for its keys, or for a change of them. The key is in the body of the call
-// alone, which travels over the authenticated and encrypted stream.
-func (n *rotation) call(ctx context.Context, m membership.Member, method string, request any) (keys api.Keys, err error) {
-	err = n.others.call(ctx, m.Peer, election.Call{Method: method, Path: "/v1/keys", Caller: n.caller}, request, &keys)
-	if refused, ok := errors.AsType[*api.ErrorDetail](err); ok && refused.Code == api.CodeNotFound && method == http.MethodGet {
+// call asks an agent, which may be this one, for a change of its keys; nil: only what they are. The
+// key is in the body of the call alone, which travels over the authenticated and encrypted stream.
+func (n *rotation) call(ctx context.Context, m membership.Member, request *api.KeysRequest) (keys api.Keys, err error) {
+	if m.Peer == n.Self.Peer {
+		if refused := n.Keyring.ChangeKeys(*request); refused != nil {
+			return keys, refused
+		}
+		return api.Keys{Keys: n.Keyring.Keys()}, nil
+	}
+	c := election.Call{Method: http.MethodPost, Path: "/v1/keys", Caller: n.caller}
+	if request == nil {
+		c.Method = http.MethodGet
+		err = n.others.call(ctx, m.Peer, c, nil, &keys)
+	} else {
+		err = n.others.call(ctx, m.Peer, c, request, &keys)
+	}
+	if refused, ok := errors.AsType[*api.ErrorDetail](err); ok && refused.Code == api.CodeNotFound && request == nil {
 		err = errors.New("its version does not know this call: upgrade it")
 	}
 	return keys, err
