@@ -11,10 +11,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/fxamacker/cbor/v2"
 	"github.com/hashicorp/memberlist"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/codec"
 )
 
 const (
@@ -53,23 +53,11 @@ type candidacy struct {
 type notary struct {
 	cluster  string
 	peerIDOf func(ed25519.PublicKey) (election.PeerID, error)
-	enc      cbor.EncMode
-	dec      cbor.DecMode
+	format   codec.Format
 }
 
-func newNotary(cluster string, peerIDOf func(ed25519.PublicKey) (election.PeerID, error)) (*notary, error) {
-	enc, err := cbor.CoreDetEncOptions().EncMode()
-	if err != nil {
-		return nil, fmt.Errorf("make encoder: %w", err)
-	}
-	dec, err := cbor.DecOptions{
-		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-		MaxNestedLevels: 4, MaxArrayElements: maxCandidacies, MaxMapPairs: 64,
-	}.DecMode()
-	if err != nil {
-		return nil, fmt.Errorf("make decoder: %w", err)
-	}
-	return &notary{cluster: cluster, peerIDOf: peerIDOf, enc: enc, dec: dec}, nil
+func newNotary(cluster string, peerIDOf func(ed25519.PublicKey) (election.PeerID, error)) *notary {
+	return &notary{cluster: cluster, peerIDOf: peerIDOf, format: codec.NewFormat(maxCandidacies, 64)}
 }
 
 // gossipName is unique to a lineage. So memberlist sees an agent with a new lineage as a new
@@ -104,7 +92,7 @@ func (n *notary) sealUnchecked(m Member, key ed25519.PrivateKey) ([]byte, error)
 	for _, c := range m.Candidacies {
 		a.Candidacies = append(a.Candidacies, candidacy{Election: c.Election, Priority: c.Priority})
 	}
-	body, err := n.enc.Marshal(a)
+	body, err := n.format.Marshal(a)
 	if err != nil {
 		return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
 	}
@@ -129,7 +117,7 @@ func (n *notary) open(node string, meta []byte) (Member, error) {
 	}
 	signature, body := meta[1:advertHeader], meta[advertHeader:]
 	var a advert
-	if err := n.dec.Unmarshal(body, &a); err != nil {
+	if err := n.format.Unmarshal(body, &a); err != nil {
 		return Member{}, fmt.Errorf("decode advertisement: %w", err)
 	}
 	if len(a.Key) != ed25519.PublicKeySize {

@@ -57,12 +57,8 @@ func New(cfg Config) (*Membership, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	n, err := newNotary(cfg.Cluster, cfg.PeerIDOf)
-	if err != nil {
-		return nil, fmt.Errorf("start membership: %w", err)
-	}
 	m := &Membership{
-		cfg: cfg, timing: t, notary: n,
+		cfg: cfg, timing: t, notary: newNotary(cfg.Cluster, cfg.PeerIDOf),
 		views: make(chan View, 1), hints: make(chan hint, 64),
 		update: make(chan struct{}, 1), reseed: make(chan []seed), gone: make(chan struct{}),
 	}

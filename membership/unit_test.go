@@ -19,11 +19,7 @@ import (
 
 func testNotary(t testing.TB) *notary {
 	t.Helper()
-	n, err := newNotary("test", testPeerID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return newNotary("test", testPeerID)
 }
 
 func TestAnAdvertisementComesBackAsItWas(t *testing.T) {
@@ -99,10 +95,7 @@ func TestAnyChangedByteIsRefused(t *testing.T) {
 	if _, err := n.open(node+"x", meta); err == nil {
 		t.Error("it passes for another node")
 	}
-	other, err := newNotary("other", testPeerID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := newNotary("other", testPeerID)
 	if _, err := other.open(node, meta); err == nil {
 		t.Error("it passes in another cluster")
 	}

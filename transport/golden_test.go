@@ -43,12 +43,12 @@ func TestTheFramesOfAHandshakeAreWhatTheyWere(t *testing.T) {
 		switch want := frame.v.(type) {
 		case helloFrame:
 			var got helloFrame
-			if err := receiveCBOR(body, &got); err != nil || !reflect.DeepEqual(got, want) || judge(got, func(Hello) error { return nil }) != nil {
+			if err := frames().Unmarshal(body, &got); err != nil || !reflect.DeepEqual(got, want) || judge(got, func(Hello) error { return nil }) != nil {
 				t.Errorf("%s: read as %+v, %v", frame.name, got, err)
 			}
 		case verdictFrame:
 			var got verdictFrame
-			if err := receiveCBOR(body, &got); err != nil || got != want {
+			if err := frames().Unmarshal(body, &got); err != nil || got != want {
 				t.Errorf("%s: read as %+v, %v", frame.name, got, err)
 			}
 		}

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/codec"
 )
 
 // protocolVersion is the version of everything that is sent once the stream is open.
@@ -127,7 +126,7 @@ func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, erro
 	if err != nil {
 		return helloFrame{}, fmt.Errorf("receive hello: %w", err)
 	}
-	verdict := receiveCBOR(body, &theirs)
+	verdict := frames().Unmarshal(body, &theirs)
 	if verdict != nil {
 		verdict = fmt.Errorf("invalid hello: %w", verdict)
 	} else {
@@ -139,7 +138,7 @@ func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, erro
 	var said verdictFrame
 	body, err = w.read(maxHello)
 	if err == nil {
-		err = receiveCBOR(body, &said)
+		err = frames().Unmarshal(body, &said)
 	}
 	switch name := clip(theirs.Name, maxName); {
 	case verdict != nil: // this agent refuses, whatever the peer answers
@@ -189,27 +188,14 @@ func part(w *wire) {
 	_ = w.stream.Conn().Close() // nothing is left to lose
 }
 
+// frames is the format of the frames of a handshake. Unknown fields are ignored, so that agents of
+// different protocol versions can still read why they refuse each other.
+func frames() codec.Format { return codec.NewFormat(16, 64) }
+
 func sendCBOR(w *wire, v any) error {
-	enc, err := cbor.EncOptions{Sort: cbor.SortBytewiseLexical}.EncMode()
-	if err != nil {
-		return err
-	}
-	body, err := enc.Marshal(v)
+	body, err := frames().Marshal(v)
 	if err != nil {
 		return err
 	}
 	return w.send(body)
-}
-
-// receiveCBOR decodes a frame of the handshake. Unknown fields are ignored, so that agents of
-// different protocol versions can still read why they refuse each other.
-func receiveCBOR(body []byte, v any) error {
-	strict, err := cbor.DecOptions{
-		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-		MaxNestedLevels: 4, MaxArrayElements: 16, MaxMapPairs: 64,
-	}.DecMode()
-	if err != nil {
-		return err
-	}
-	return strict.Unmarshal(body, v)
 }

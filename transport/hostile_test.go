@@ -164,7 +164,7 @@ func TestARogueHelloIsRefusedInWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		var v verdictFrame
-		if err := receiveCBOR(answer, &v); err != nil {
+		if err := frames().Unmarshal(answer, &v); err != nil {
 			t.Fatal(err)
 		}
 		if v.Accepted || !strings.Contains(v.Reason, want) {

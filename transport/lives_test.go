@@ -26,7 +26,7 @@ func TestAHelloOf020AndOneOfALaterLifeAreReadByTheOtherVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got helloFrame
-	if err := receiveCBOR(old, &got); err != nil || got.Held != 9 {
+	if err := frames().Unmarshal(old, &got); err != nil || got.Held != 9 {
 		t.Fatalf("read as %+v, %v", got, err)
 	}
 	if h := got.hello(); h.Lineage != 7 || h.Run != 7 || h.Level != 0 {
@@ -39,7 +39,7 @@ func TestAHelloOf020AndOneOfALaterLifeAreReadByTheOtherVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	var read helloOf020
-	if err := receiveCBOR(body, &read); err != nil || read != (helloOf020{Protocol: protocolVersion, Boot: 7, Name: "new", Held: 3}) {
+	if err := frames().Unmarshal(body, &read); err != nil || read != (helloOf020{Protocol: protocolVersion, Boot: 7, Name: "new", Held: 3}) {
 		t.Errorf("0.2.0 reads %+v, %v", read, err)
 	}
 }
@@ -52,7 +52,7 @@ func TestAHelloOf030IsAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got helloFrame
-	if err := receiveCBOR(body, &got); err != nil {
+	if err := frames().Unmarshal(body, &got); err != nil {
 		t.Fatal(err)
 	}
 	accepted := false

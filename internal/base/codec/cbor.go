@@ -10,19 +10,19 @@ import (
 // the rest is room for later fields.
 const maxNesting = 10
 
-// format is a way to write and read CBOR.
-type format struct {
+// Format is a way to write and read CBOR.
+type Format struct {
 	enc cbor.EncMode
 	dec cbor.DecMode
 	err error // the options were refused
 }
 
-// newFormat returns a deterministic encoder and a strict decoder that refuses
+// NewFormat returns a deterministic encoder and a strict decoder that refuses
 // arrays and maps of more elements or pairs than given.
-func newFormat(maxArray, maxMap int) format {
+func NewFormat(maxArray, maxMap int) Format {
 	enc, err := cbor.CoreDetEncOptions().EncMode()
 	if err != nil {
-		return format{err: fmt.Errorf("set up cbor encoder: %w", err)}
+		return Format{err: fmt.Errorf("set up cbor encoder: %w", err)}
 	}
 	dec, err := cbor.DecOptions{
 		DupMapKey:        cbor.DupMapKeyEnforcedAPF,
@@ -34,19 +34,21 @@ func newFormat(maxArray, maxMap int) format {
 		MaxMapPairs:      maxMap,
 	}.DecMode()
 	if err != nil {
-		return format{err: fmt.Errorf("set up cbor decoder: %w", err)}
+		return Format{err: fmt.Errorf("set up cbor decoder: %w", err)}
 	}
-	return format{enc: enc, dec: dec}
+	return Format{enc: enc, dec: dec}
 }
 
-func (f format) marshal(v any) ([]byte, error) {
+// Marshal writes a value.
+func (f Format) Marshal(v any) ([]byte, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
 	return f.enc.Marshal(v)
 }
 
-func (f format) unmarshal(data []byte, v any) error {
+// Unmarshal reads a value. It ignores fields that it does not know.
+func (f Format) Unmarshal(data []byte, v any) error {
 	if f.err != nil {
 		return f.err
 	}

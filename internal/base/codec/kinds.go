@@ -60,7 +60,7 @@ func of[M election.Message](number uint64, check func(M) error) kind {
 		typ:    reflect.TypeFor[M](),
 		decode: func(body []byte) (election.Message, error) {
 			var m M
-			if err := messages.unmarshal(body, &m); err != nil {
+			if err := messages.Unmarshal(body, &m); err != nil {
 				return nil, err
 			}
 			return m, nil

@@ -16,7 +16,7 @@ const MaxMessage = 256 << 10
 
 // messages is how messages are written. A struct becomes a map, and no message has more
 // than 64 fields.
-var messages = newFormat(election.MaxElections, 64)
+var messages = NewFormat(election.MaxElections, 64)
 
 // envelope is a message on the wire: an array of its kind and its fields.
 type envelope struct {
@@ -50,11 +50,11 @@ func EncodeMessage(m election.Message) ([]byte, error) {
 	if err := k.check(m); err != nil {
 		return nil, fmt.Errorf("encode: %w", &InvalidError{Err: fmt.Errorf("%s: %w", k.name, err)})
 	}
-	body, err := messages.marshal(m)
+	body, err := messages.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("encode message: %s: %w", k.name, err)
 	}
-	data, err := messages.marshal(envelope{Kind: k.number, Body: body})
+	data, err := messages.Marshal(envelope{Kind: k.number, Body: body})
 	if err != nil {
 		return nil, fmt.Errorf("encode message: %s: %w", k.name, err)
 	}
@@ -71,7 +71,7 @@ func DecodeMessage(data []byte) (election.Message, error) {
 		return nil, &InvalidError{Err: fmt.Errorf("%d bytes are over the limit of %d", len(data), MaxMessage)}
 	}
 	var e envelope
-	if err := messages.unmarshal(data, &e); err != nil {
+	if err := messages.Unmarshal(data, &e); err != nil {
 		return nil, &InvalidError{Err: err}
 	}
 	k, ok := byNumber[e.Kind]

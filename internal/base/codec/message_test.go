@@ -124,7 +124,7 @@ func TestRightsAndSettingsAreBounded(t *testing.T) {
 }
 
 func TestAnUnknownKindIsItsOwnError(t *testing.T) {
-	newer, err := messages.marshal(envelope{Kind: 4711, Body: []byte{0xa0}})
+	newer, err := messages.Marshal(envelope{Kind: 4711, Body: []byte{0xa0}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,11 +142,11 @@ func TestAnUnknownKindIsItsOwnError(t *testing.T) {
 }
 
 func TestFieldsOfALaterVersionAreIgnored(t *testing.T) {
-	body, err := messages.marshal(map[int]any{1: 7, 60: map[string]int{"new": 1}})
+	body, err := messages.Marshal(map[int]any{1: 7, 60: map[string]int{"new": 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := messages.marshal(envelope{Kind: 14, Body: body})
+	data, err := messages.Marshal(envelope{Kind: 14, Body: body})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,11 +226,11 @@ func TestInvalidMessagesAreRefusedOnBothSides(t *testing.T) {
 		if _, err := EncodeMessage(m); !errors.As(err, &invalid) {
 			t.Errorf("encode %s: got %v", name, err)
 		}
-		body, err := messages.marshal(m)
+		body, err := messages.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := messages.marshal(envelope{Kind: byType[reflect.TypeOf(m)].number, Body: body})
+		data, err := messages.Marshal(envelope{Kind: byType[reflect.TypeOf(m)].number, Body: body})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func formatOf(s *election.State) uint32 {
 // MaxState bounds an encoded state, in bytes.
 const MaxState = 32 << 20
 
-var states = newFormat(maxStateItems, maxStateItems)
+var states = NewFormat(maxStateItems, maxStateItems)
 
 // ForeignStateError reports bytes that never were a Doyen state.
 type ForeignStateError struct{}
@@ -73,7 +73,7 @@ func EncodeState(s election.State) ([]byte, error) {
 	if err := checkState(s); err != nil {
 		return nil, fmt.Errorf("encode state: %w", err)
 	}
-	body, err := states.marshal(s)
+	body, err := states.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode state: %w", err)
 	}
@@ -108,7 +108,7 @@ func DecodeState(data []byte) (election.State, error) {
 		return election.State{}, err
 	}
 	var s election.State
-	if err := states.unmarshal(body, &s); err != nil {
+	if err := states.Unmarshal(body, &s); err != nil {
 		return election.State{}, &DamagedStateError{Why: err.Error()}
 	}
 	if err := checkState(s); err != nil {

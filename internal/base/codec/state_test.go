@@ -164,7 +164,7 @@ func TestAnInvalidStateIsRefusedOnBothSides(t *testing.T) {
 		if _, err := EncodeState(s); err == nil {
 			t.Errorf("%s was encoded", name)
 		}
-		body, err := states.marshal(s)
+		body, err := states.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
 		}
