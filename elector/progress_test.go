@@ -190,18 +190,30 @@ func TestAResignationCostsSevenMessages(t *testing.T) {
 	}
 }
 
-// An agent of an older version learns from nobody but the agent itself.
-func TestAnOlderAgentIsSentReports(t *testing.T) {
-	c := newCluster(t, Bully, "a", "b", "c", "d")
-	for i, level := range []uint64{2, 1, 2, 0} { // b leads next, and passes nothing on
-		c.level = level
-		c.start(c.names[i])
-	}
-	c.run(10 * testTiming.Lease)
-	c.input("a", election.Resign{Election: election.Default, Request: 1})
-	c.run(3 * testTiming.Lease)
-	if !c.newest() {
-		t.Error("not all know of all writes")
+// A leader of an older version passes nothing on, and an agent of one reads no such field.
+func TestWithAnOlderVersionProgressIsReported(t *testing.T) {
+	for _, levels := range [][2]uint64{{election.Level, election.Level}, {1, election.Level}, {election.Level, 1}} {
+		o := newLone(t, trioState())
+		for i, id := range []election.PeerID{"b", "c"} {
+			o.step(election.PeerConnected{Peer: id, Lineage: 1, Level: levels[i]})
+			o.hear(id, election.Report{Voter: true, Roster: soloRoster, Stamp: o.now})
+		}
+		o.rest(2 * testTiming.Lease)
+		o.take()
+		o.hear("b", election.VoteRequest{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Lineage: 1}, Lease: testTiming.Lease,
+			Send: 1, Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: *soloRoster})
+		for send := election.SendID(2); send < 12; send++ {
+			o.hear("b", election.Heartbeat{Lineage: 1, Send: send, Version: soloRoster.Version, Echo: o.now,
+				Claims: []election.Claim{{Election: "pay", Term: 3, Remaining: testTiming.Lease}}})
+			o.rest(testTiming.Heartbeat)
+		}
+		want := 1
+		if levels == [2]uint64{election.Level, election.Level} {
+			want = 0
+		}
+		if r := sentTo[election.Report](o.take(), "c"); len(r) != want {
+			t.Errorf("with a leader of level %d, an agent of level %d is told %+v", levels[0], levels[1], r)
+		}
 	}
 }
 
