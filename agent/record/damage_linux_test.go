@@ -20,12 +20,10 @@ func aFile(t testing.TB) []byte {
 		header: header{Lineage: 0xa11ce, JoinedAt: 7, Peer: "peer-a", Boot: [16]byte{1, 2, 3}, TimeNS: 4, Device: 5, Inode: 6},
 		life:   life{Number: 3, Lease: time.Second, Ahead: 6},
 	}
-	renewed, all := item{}, item{Renewed: []renewal{{From: 99, Until: 100}}}
-	renewed.renew(&election.Authority{Election: "default", Until: 99}, 98)
 	file := binary.LittleEndian.AppendUint32([]byte(magic), Format)
 	for _, it := range []*item{
 		s.whole(), {Terms: &terms{2, 3}, Rows: []election.Authority{defaults, payments}},
-		{Actors: map[election.Name]Actors{"payments": acting}}, {Voters: &places}, &renewed, &all,
+		{Actors: map[election.Name]Actors{"payments": acting}}, {Voters: &places},
 	} {
 		var err error
 		if file, err = encode(file, it); err != nil {

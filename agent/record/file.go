@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -91,40 +90,20 @@ func placeOf(f *os.File) (device, inode uint64, err error) {
 	return uint64(stat.Dev), stat.Ino, nil
 }
 
-// draft creates a file for a new record beside the path, and locks it.
-func draft(path string, run string) (_ *os.File, err error) {
-	sweep(path)
-	f, err := os.OpenFile(path+draftSuffix+run, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+// draft creates a file for a new record beside the path, in place of one whose maker has died, and
+// locks it.
+func draft(path string) (_ *os.File, err error) {
+	name := path + ".new"
+	_ = os.Remove(name) // if that fails, it can't be created
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()), f.Close())
-		}
-	}()
-	if err := f.Chmod(0o600); err != nil { // whatever the umask is
-		return nil, err
+	if err = f.Chmod(0o600); err == nil { // whatever the umask is
+		err = lock(f, 0)
 	}
-	if err := lock(f, 0); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(name), f.Close())
 	}
 	return f, nil
-}
-
-const draftSuffix = ".new-"
-
-// sweep removes drafts whose makers have died.
-func sweep(path string) {
-	left, _ := filepath.Glob(path + draftSuffix + "*") // only a bad pattern is an error
-	for _, name := range left {
-		f, err := os.OpenFile(name, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-		if err != nil {
-			continue
-		}
-		if lock(f, 0) == nil {
-			_ = os.Remove(name)
-		}
-		_ = f.Close()
-	}
 }

@@ -27,15 +27,12 @@ const (
 
 // item is what one step has changed. The first one of a file has all that the record said.
 type item struct {
-	Header  *header                  `cbor:"1,keyasint,omitempty"`
-	Life    *life                    `cbor:"2,keyasint,omitempty"`
-	Terms   *terms                   `cbor:"3,keyasint,omitempty"`
-	Voters  *[]Voter                 `cbor:"4,keyasint,omitempty"`
-	Rows    []election.Authority     `cbor:"5,keyasint,omitempty"` // one without a highest term is removed
-	Renewed []renewal                `cbor:"6,keyasint,omitempty"`
-	Actors  map[election.Name]Actors `cbor:"7,keyasint,omitempty"`
-
-	names []election.Name // of all that is renewed
+	Header *header                  `cbor:"1,keyasint,omitempty"`
+	Life   *life                    `cbor:"2,keyasint,omitempty"`
+	Terms  *terms                   `cbor:"3,keyasint,omitempty"`
+	Voters *[]Voter                 `cbor:"4,keyasint,omitempty"`
+	Rows   []election.Authority     `cbor:"5,keyasint,omitempty"` // one without a highest term is removed
+	Actors map[election.Name]Actors `cbor:"7,keyasint,omitempty"`
 }
 
 // header is what does not change in a lineage, and which file it is in.
@@ -66,39 +63,6 @@ type Voter struct {
 	Peer   election.PeerID `cbor:"1,keyasint"`
 	Gossip netip.AddrPort  `cbor:"2,keyasint"`
 	Stream netip.AddrPort  `cbor:"3,keyasint"`
-}
-
-// renewal is elections whose leases were prolonged alike: all whose lease ended then, if they are
-// not named. A heartbeat prolongs a thousand.
-type renewal struct {
-	From      election.Instant `cbor:"1,keyasint"`
-	Until     election.Instant `cbor:"2,keyasint"`
-	Elections []election.Name  `cbor:"3,keyasint,omitempty"`
-}
-
-func (it *item) renew(a *election.Authority, from election.Instant) {
-	if n := len(it.Renewed); n == 0 || it.Renewed[n-1].From != from || it.Renewed[n-1].Until != a.Until {
-		it.Renewed = append(it.Renewed, renewal{From: from, Until: a.Until})
-	}
-	last := &it.Renewed[len(it.Renewed)-1]
-	it.names = append(it.names, a.Election)
-	last.Elections = it.names[len(it.names)-len(last.Elections)-1:]
-}
-
-// shorten leaves the names away if the item prolongs all leases that ended then, and nothing else.
-func (s *state) shorten(it *item) {
-	if len(it.Renewed) != 1 || len(it.Rows) > 0 {
-		return
-	}
-	left, all := len(it.Renewed[0].Elections), it.Renewed[0].From
-	for i := range s.rows {
-		if s.rows[i].Until == all {
-			left--
-		}
-	}
-	if left == 0 {
-		it.Renewed[0].Elections = nil
-	}
 }
 
 // state is what all items of a log say together.
@@ -151,20 +115,6 @@ func (s *state) apply(it *item) bool {
 			s.rows = slices.Insert(s.rows, at, row{Authority: a})
 		}
 		at++
-	}
-	for _, g := range it.Renewed {
-		for i := range s.rows {
-			if len(g.Elections) == 0 && s.rows[i].Until == g.From {
-				s.rows[i].Until = g.Until
-			}
-		}
-		for _, name := range g.Elections {
-			if at, found = s.find(at, name); !found {
-				return false
-			}
-			s.rows[at].Until = g.Until
-			at++
-		}
 	}
 	for name, a := range it.Actors {
 		if at, found = s.find(at, name); !found {

@@ -206,7 +206,7 @@ func takeOver(c Config, on host, f *os.File, wait time.Duration) (*Record, *Past
 	case boottime.SuspendedSince(s.life.Ahead):
 		return nil, nil, errSuspended
 	}
-	r := &Record{path: c.Path, run: c.Run, file: f, end: int64(end), limit: compactAt, state: s}
+	r := &Record{path: c.Path, file: f, end: int64(end), limit: compactAt, state: s}
 	return r, past, f.Truncate(r.end)
 }
 
@@ -222,7 +222,7 @@ func (r *Record) begin(lease time.Duration) error {
 
 // create makes the record of a new lineage. The file that had this name is not a record any more.
 func create(c Config, on host) (*Record, error) {
-	r := &Record{path: c.Path, run: c.Run, state: state{
+	r := &Record{path: c.Path, state: state{
 		header: header{Lineage: election.LineageID(c.Run), JoinedAt: c.Born, Peer: c.Peer, Boot: on.boot, TimeNS: on.timeNS},
 		life:   life{Number: 1, Lease: c.Lease, Ahead: boottime.Ahead()},
 	}}

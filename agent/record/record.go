@@ -39,7 +39,6 @@ func Path(directory, socket, agent string) string {
 // of a nil Record do nothing.
 type Record struct {
 	path string
-	run  election.RunID
 
 	mu    sync.Mutex
 	file  *os.File // holds the lock; nil: closed
@@ -47,7 +46,7 @@ type Record struct {
 	end   int64 // of the file
 	limit int64 // beyond it the log is rewritten
 	state state
-	names []election.Name // room for those of an item
+	entry []byte // room for the next one
 }
 
 // Lineage returns the lineage of this life, with the life's number.
@@ -83,30 +82,7 @@ func (r *Record) Write(l *election.LifeRecord) error {
 		if l.Shortest != 0 && l.Shortest < s.life.Lease {
 			it.Life = &life{s.life.Number, l.Shortest, s.life.Ahead}
 		}
-		at, found := 0, false
-		it.names = r.names[:0]
-		for i := range l.Rows {
-			a := &l.Rows[i]
-			if at, found = s.find(at, a.Election); !found {
-				if a.Highest != 0 {
-					it.Rows = append(it.Rows, *a)
-				}
-				continue
-			}
-			was := s.rows[at].Authority
-			at++
-			if was == *a {
-				continue
-			}
-			from := was.Until
-			if was.Until = a.Until; was == *a {
-				it.renew(a, from)
-			} else {
-				it.Rows = append(it.Rows, *a)
-			}
-		}
-		r.names = it.names
-		s.shorten(it)
+		it.Rows = l.Rows
 	})
 }
 
@@ -155,10 +131,11 @@ func (r *Record) change(what func(*state, *item)) error {
 }
 
 func (r *Record) append(it *item) error {
-	entry, err := encode(nil, it)
+	entry, err := encode(r.entry[:0], it)
 	if err != nil || len(entry) == entryLen+1 { // nothing has changed
 		return err
 	}
+	r.entry = entry
 	if info, err := r.file.Stat(); err != nil {
 		return err
 	} else if info.Size() != r.end {
@@ -204,7 +181,7 @@ func (r *Record) compact() {
 
 // rewrite gives the record a new file, which gets its name when it is complete.
 func (r *Record) rewrite() (err error) {
-	f, err := draft(r.path, r.run.String())
+	f, err := draft(r.path)
 	if err != nil {
 		return err
 	}

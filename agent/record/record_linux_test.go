@@ -190,44 +190,6 @@ func TestALogThatIsWrittenAnewSaysTheSame(t *testing.T) {
 	}
 }
 
-// However leases are prolonged, and however few words say so, nothing else is.
-func TestOnlyWhatWasProlongedIs(t *testing.T) {
-	c := config(inTmpfs(t), 7)
-	r, _ := begin(t, c)
-	at := func(until ...election.Instant) (l *election.LifeRecord) {
-		l = &election.LifeRecord{}
-		for i, u := range until {
-			if u != 0 {
-				l.Rows = append(l.Rows, election.Authority{Election: election.Name([]byte{'a' + byte(i)}), Highest: 5, Term: 5, Until: u})
-			}
-		}
-		return l
-	}
-	for _, step := range []struct {
-		change, want *election.LifeRecord
-	}{
-		{at(5, 5, 5), at(5, 5, 5)},
-		{at(6, 6, 6), at(6, 6, 6)}, // all
-		{at(7, 7, 0), at(7, 7, 6)},
-		{at(8, 8, 0), at(8, 8, 6)},              // all that ended then
-		{at(8, 8, 8), at(8, 8, 8)},              // to where others are
-		{at(9, 0, 10, 0), at(9, 8, 10)},         // two groups
-		{at(10, 9, 11), at(10, 9, 11)},          // each to where the next was
-		{at(0, 10, 0), at(10, 10, 11)},          // one
-		{at(11, 11, 0, 10), at(11, 11, 11, 10)}, // with a new one that ends where they did
-		{at(12, 12, 12, 0), at(12, 12, 12, 10)},
-	} {
-		if err := r.Write(step.change); err != nil {
-			t.Fatal(err)
-		}
-		die(t, r)
-		var past *Past
-		if r, past = begin(t, c); !reflect.DeepEqual(past.Rows, step.want.Rows) {
-			t.Fatalf("got  %+v\nwant %+v", past.Rows, step.want.Rows)
-		}
-	}
-}
-
 // A life that waits for the lock of a log that is then rewritten waits for the new one (K2).
 func TestK2ALogThatIsWrittenAnewStaysLocked(t *testing.T) {
 	c := config(inTmpfs(t), 7)

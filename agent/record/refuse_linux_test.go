@@ -345,7 +345,7 @@ func TestWithoutARecordEverythingIsNothing(t *testing.T) {
 
 func TestDraftsOfDeadMakersAreRemoved(t *testing.T) {
 	c := config(inTmpfs(t), 7)
-	if err := os.WriteFile(c.Path+draftSuffix+"0001", []byte("half"), 0o600); err != nil {
+	if err := os.WriteFile(c.Path+".new", []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	begin(t, c)
