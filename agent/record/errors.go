@@ -25,6 +25,3 @@ var (
 func accessError(mode fs.FileMode, uid uint32) error {
 	return fmt.Errorf("others than this agent's user may use it (mode %04o, user %d)", mode.Perm(), uid)
 }
-
-// memoryError reports a directory whose files outlive the kernel, or may do so.
-func memoryError(dir string) error { return fmt.Errorf("%s is not in memory (tmpfs)", dir) }

@@ -22,13 +22,7 @@ func openFile(path string) (*os.File, error) {
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EISDIR) {
 		return nil, errNoFile
 	}
-	if err != nil {
-		return nil, err
-	}
-	if err := ours(f); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return f, err
 }
 
 // ours reports why a file can't be a record that only this user has written.
@@ -55,17 +49,12 @@ func ours(f *os.File) error {
 func lock(f *os.File, wait time.Duration) error {
 	// The kernel tells nobody that a lock is free within a time limit, so it is asked again.
 	for end := time.Now().Add(wait); ; time.Sleep(lockEvery) {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil || err == unix.EINTR {
-			if err == nil {
-				return nil
-			}
-			continue
-		}
-		if err != unix.EWOULDBLOCK {
+		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+		case err == nil:
+			return nil
+		case err != unix.EWOULDBLOCK && err != unix.EINTR:
 			return fmt.Errorf("lock it: %w", err)
-		}
-		if time.Now().After(end) {
+		case time.Now().After(end):
 			return errLocked
 		}
 	}

@@ -18,14 +18,14 @@ func allocate(f *os.File, size int64) error {
 	return nil
 }
 
-// inMemory returns nil if the directory's files die with the kernel.
-func inMemory(dir string) error {
+// InMemory returns why the files of a directory would not die with the kernel.
+func InMemory(dir string) error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
 	if kind := uint32(fs.Type); kind != unix.TMPFS_MAGIC && kind != unix.RAMFS_MAGIC {
-		return memoryError(dir)
+		return fmt.Errorf("%s is not in memory (tmpfs)", dir)
 	}
 	return nil
 }

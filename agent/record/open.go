@@ -66,14 +66,6 @@ func missing(why error) error {
 	return fmt.Errorf("no record is kept, so a restart of this agent costs a lease: %w; give a directory in memory (tmpfs) that only this user may write with --record-dir", why)
 }
 
-// InMemory returns why the files of a directory would not die with the kernel.
-func InMemory(dir string) error {
-	if !supported {
-		return nil
-	}
-	return inMemory(dir)
-}
-
 // Check returns why Open could keep no record in the directory.
 func Check(dir string) error {
 	if !supported {
@@ -101,7 +93,7 @@ func makes(dir string) bool {
 // suits returns nil if the directory's files die with the kernel, and no other user can remove
 // or replace those of this one.
 func suits(dir string) error {
-	if err := inMemory(dir); err != nil {
+	if err := InMemory(dir); err != nil {
 		return err
 	}
 	info, err := os.Stat(dir)
@@ -183,7 +175,7 @@ func takeOver(c Config, on host, f *os.File, wait time.Duration) (*Record, *Past
 	if !has(c.Path, f) {
 		return nil, nil, errMoved // the life that had the record has ended it, or given it another file
 	}
-	if err := ours(f); err != nil { // again, now that nobody else can change the file
+	if err := ours(f); err != nil {
 		return nil, nil, err
 	}
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxSize))

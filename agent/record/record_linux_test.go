@@ -19,7 +19,7 @@ import (
 func inTmpfs(t testing.TB) string {
 	t.Helper()
 	for _, dir := range []string{"/dev/shm", os.TempDir(), "/run"} {
-		if inMemory(dir) != nil {
+		if InMemory(dir) != nil {
 			continue
 		}
 		if made, err := os.MkdirTemp(dir, "record"); err == nil {

@@ -181,7 +181,7 @@ func TestOnlyMemoryIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	if inMemory(dir) == nil {
+	if InMemory(dir) == nil {
 		t.Skip("needs a directory on a disk, and the sources are in memory here; CI has them on a disk")
 	}
 	r, past, err := Open(config(dir, 7))
