@@ -276,7 +276,7 @@ func TestAReceiptUnaskedReleasesNothingWhileAnotherActs(t *testing.T) {
 
 	r, program, companion = paired(t)
 	receipt(t, r, companion, 1)
-	wantInputs(t, r, election.Withdraw{Election: pay, Remaining: 100})
+	wantInputs(t, r, election.Resign{Election: pay}, election.Withdraw{Election: pay, Remaining: 100})
 	withdrawn(r, 1, 900, election.ReasonWithdrawn)
 	r.Take()
 	receipt(t, r, program, 1)
