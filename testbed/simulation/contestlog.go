@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
 )
 
 // contestLog is what the checkers know of one election: everything, in true time.
@@ -172,6 +173,17 @@ func (w *world) checkAlone(l *contestLog, x *actor) {
 func (w *world) endStatusClaims(a *agent, logs []*contestLog) {
 	for _, l := range logs {
 		if x := l.find(claimer, a.holder()); x != nil {
+			w.stopActing(x)
+		}
+	}
+}
+
+// endUnlisted ends the leaderships in elections that the agent's status does not show any more:
+// one that is withdrawn and released in one step may be dropped in it.
+func (w *world) endUnlisted(a *agent) {
+	for _, l := range w.logsOf(a) {
+		x := l.find(claimer, a.holder())
+		if x != nil && l.name != election.RosterElection && !slices.ContainsFunc(a.contests, func(c *elector.ContestStatus) bool { return c.Election == l.name }) {
 			w.stopActing(x)
 		}
 	}

@@ -137,6 +137,7 @@ func (w *world) poll(a *agent) {
 	for i := range a.contests {
 		w.checkStatus(a, local, a.contests[i])
 	}
+	w.endUnlisted(a)
 	w.look(a, local)
 	w.checkStepsDown(a)
 	if a.registry != nil {
