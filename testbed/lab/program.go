@@ -32,7 +32,6 @@ type Program struct {
 	lab   *Lab
 	make  func(*Program) *exec.Cmd // nil if the program is a hook, which the agent runs
 	again bool                     // start it again whenever it has ended
-	pipe  *os.File                 // for a hook: each run of the hook writes to this pipe
 	ended chan struct{}
 
 	// Guarded by the lab's lock.
@@ -93,28 +92,18 @@ func (l *Lab) Launch(name, election string, h *hosts.Host, again bool, command f
 	return p, nil
 }
 
-// Hook makes a program of the hook that a host's agent runs. It makes a pipe at that path, to
-// which the hook has to write what it does.
-func (l *Lab) Hook(name, election string, h *hosts.Host, pipe string) (*Program, error) {
+// Hook makes a program of what a host's hook starts, which is known by its stamps alone.
+func (l *Lab) Hook(name, election string, h *hosts.Host) error {
 	p := l.newProgram(name, election, h)
-	err := errors.Join(os.MkdirAll(p.Stamps, 0o700), syscall.Mkfifo(pipe, 0o600))
-	if err == nil {
-		p.pipe, err = os.OpenFile(pipe, os.O_RDWR, 0) // also for writing, so that reading does not end with a run
+	if err := os.MkdirAll(p.Stamps, 0o700); err != nil {
+		return fmt.Errorf("hook %s: %w", name, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("hook %s: %w", name, err)
-	}
+	close(p.ended)
 	l.mu.Lock()
 	l.programs[name] = p
 	l.mu.Unlock()
 	l.Follow(election)
-	go func() {
-		defer close(p.ended)
-		for lines := bufio.NewScanner(p.pipe); lines.Scan(); {
-			p.hear(lines.Text())
-		}
-	}()
-	return p, nil
+	return nil
 }
 
 // start starts a process. What the process and its children write can be read from the file.
@@ -203,6 +192,10 @@ func (l *Lab) Program(name string) (*Program, bool) {
 // Acting returns what the program does now. A process that has ended does not act, whatever it
 // reported before.
 func (p *Program) Acting() Acting {
+	if p.make == nil {
+		s := p.newest()
+		return Acting{Acts: s.PID > 0 && Lives(s.PID), Term: s.Term, Since: p.Host.Real(election.Instant(s.First))}
+	}
 	p.lab.mu.Lock()
 	defer p.lab.mu.Unlock()
 	a := Acting{Acts: p.exit == "" && p.acts && Lives(p.pid), Term: p.term, Since: p.since, Ended: p.exit}
@@ -213,6 +206,17 @@ func (p *Program) Acting() Acting {
 		a.Last = p.output[n-1]
 	}
 	return a
+}
+
+// newest is the newest stamp of a run of the hook.
+func (p *Program) newest() (newest stamp.Stamp) {
+	all, _ := stamp.Read(p.Stamps)
+	for _, s := range all {
+		if s.First > newest.First {
+			newest = s
+		}
+	}
+	return newest
 }
 
 func (p *Program) PID() int {
@@ -262,14 +266,15 @@ func (p *Program) End() {
 	p.lab.mu.Lock()
 	defer p.lab.mu.Unlock()
 	p.closed = true
-	if p.cmd == nil {
-		_ = p.pipe.Close()
+	acts := p.pid // a child of the command, or a run of the hook
+	if p.make == nil {
+		acts = p.newest().PID
 	} else {
 		_ = p.cmd.Process.Signal(syscall.SIGCONT)
 		_ = p.cmd.Process.Kill()
 	}
-	if p.acts && p.exit == "" && p.pid > 0 && Lives(p.pid) { // a child of the killed command, or a run of the hook
-		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+	if (p.acts && p.exit == "" || p.make == nil) && acts > 0 && Lives(acts) {
+		_ = syscall.Kill(acts, syscall.SIGKILL)
 	}
 }
 

@@ -29,16 +29,16 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	for name, c := range map[string]command{
 		"hosts": before(fmt.Sprintf("a number from 1 to %d", maxHosts), hostCount), "profile": before("local, lan or wan", profile),
 		"algorithm": before("bully or ring", algorithm), "quorum": before("on or off", quorum), "set": setCommand, "disks": before("faulty", disks),
-		"start": startCommand, "restart": restartCommand, "crash": crashCommand, "terminate": begin(hosts.Terminate),
+		"start": forHosts(startAll), "restart": forHosts(restartAll), "crash": crashCommand, "terminate": begin(hosts.Terminate),
 		"freeze": either((*lab.Program).Freeze, begin(hosts.Freeze)), "thaw": either((*lab.Program).Thaw, end(hosts.Freeze)), "wipe": begin(hosts.Wipe),
-		"cut": cutCommand, "link": linkCommand, "flap": flapCommand, "heal": healCommand, "unplug": begin(hosts.Unplug), "plug": end(hosts.Unplug),
+		"cut": cutCommand, "link": linkCommand, "flap": flapCommand, "heal": forHosts(healLinks), "unplug": begin(hosts.Unplug), "plug": end(hosts.Unplug),
 		"fill-disk": begin(hosts.FullDisk), "free-disk": end(hosts.FullDisk), "slow-disk": measured("a time such as 500ms, stuck or off", slowDisk),
 		"starve": begin(hosts.Starve), "feed": end(hosts.Starve), "crowd": measured("a number of busy processes, 0 for none", crowd), "limit-memory": measured("a number of megabytes, 0 for no limit", limitMemory), "clock": measured("a rate such as 1.009", setClock),
 		"leader": started(leaderCommand), "follower": started(followerCommand), "doyen": doyenCommand,
 		"expect": started(expectCommand), "hold": started(holdCommand), "elapse": elapseCommand, "mark": started(markCommand), "show": started(showCommand),
 		"install": installCommand, "lose-program": begin(hosts.LoseProgram),
 		"kill-life": lifeCommand("kill-life", syscall.SIGKILL), "hang-life": lifeCommand("hang-life", syscall.SIGSTOP),
-		"lose-record": recordCommand("lose-record", os.Remove), "swap-records": swapRecords, "other-boot": begin(hosts.OtherBoot),
+		"lose-record": forHosts(loseRecords), "swap-records": forHosts(swapRecords), "other-boot": begin(hosts.OtherBoot),
 		"program": programCommand, "run": runCommand, "hook": hookCommand, "attack": attackCommand,
 	} {
 		wrapped[name] = wrap(name, c)

@@ -54,12 +54,17 @@ func begin(f func() hosts.Fault) command { return onHosts((*world).begin, f) }
 func end(f func() hosts.Fault) command { return onHosts((*world).end, f) }
 
 func onHosts(do func(*world, hosts.Fault, ...*hosts.Host) error, f func() hosts.Fault) command {
+	return forHosts(func(w *world, targets []*hosts.Host) error { return do(w, f(), targets...) })
+}
+
+// forHosts makes a command that does something to hosts: NAME HOST….
+func forHosts(do func(*world, []*hosts.Host) error) command {
 	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
 		targets, err := w.hostsOf(args)
 		if err != nil {
 			return "", err
 		}
-		return "", do(w, f(), targets...)
+		return "", do(w, targets)
 	}
 }
 
@@ -77,22 +82,18 @@ func (w *world) heal(host string, whats ...string) {
 	}
 }
 
-func startCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	targets, err := w.hostsOf(args)
-	if err != nil {
-		return "", err
-	}
+func startAll(w *world, targets []*hosts.Host) error {
 	began := boottime.Now()
 	for i, h := range targets {
 		if i >= atOnce {
 			w.settled(targets[i-atOnce], i-atOnce)
 		}
 		if err := w.start(h); err != nil {
-			return "", err
+			return err
 		}
 	}
 	w.acted = began // not when the last agent started
-	return "", nil
+	return nil
 }
 
 const (
@@ -147,18 +148,14 @@ func crashCommand(w *world, ts *testscript.TestScript, args []string) (string, e
 			return w.strikes(crashWithGuard(p))
 		}
 	}
-	return either((*lab.Program).Crash, crashHosts)(w, ts, args)
+	return either((*lab.Program).Crash, forHosts(crashHosts))(w, ts, args)
 }
 
-func crashHosts(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	targets, err := w.hostsOf(args)
-	if err == nil {
-		err = w.begin(hosts.Crash(), targets...)
+func crashHosts(w *world, targets []*hosts.Host) error {
+	if err := w.begin(hosts.Crash(), targets...); err != nil {
+		return err
 	}
-	if err == nil {
-		err = w.lab.Ended(w.ctx, endLimit, targets...)
-	}
-	return "", err
+	return w.lab.Ended(w.ctx, endLimit, targets...)
 }
 
 // either makes a command that applies to a program or to hosts: NAME PROGRAM, or NAME HOST….
@@ -171,18 +168,17 @@ func either(program func(*lab.Program) (election.Instant, error), host command) 
 	}
 }
 
-// restartCommand ends agents in the clean way, one after another, and starts each again as soon
-// as it has ended.
-func restartCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	targets, err := w.hostsOf(args)
+// restartAll ends agents in the clean way, one after another, and starts each again as soon as it
+// has ended.
+func restartAll(w *world, targets []*hosts.Host) error {
 	for _, h := range targets {
-		if err == nil {
-			err = w.lab.Restart(w.ctx, h, endLimit)
+		if err := w.lab.Restart(w.ctx, h, endLimit); err != nil {
+			return err
 		}
 		w.acted = boottime.Now()
 		w.heal(h.Name(), "crash", "terminate", "freeze")
 	}
-	return "", err
+	return nil
 }
 
 // measured makes a command of a fault that has a measure: NAME HOST… MEASURE. A measure such as

@@ -49,60 +49,48 @@ func installCommand(w *world, _ *testscript.TestScript, args []string) (string, 
 
 // lifeCommand makes a command that sends a signal to the newest life of agents with a keeper.
 func lifeCommand(what string, s syscall.Signal) command {
-	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
-		targets, err := w.hostsOf(args)
-		if err != nil {
-			return "", err
-		}
+	return forHosts(func(w *world, targets []*hosts.Host) error {
 		for _, h := range targets {
 			pid, err := lab.Life(w.ctx, h)
 			if err != nil {
-				return "", err
+				return err
 			}
 			if pid == h.PID() {
-				return "", fmt.Errorf("%s %s: it has no keeper: set %s keeper=true", what, h.Name(), h.Name())
+				return fmt.Errorf("%s %s: it has no keeper: set %s keeper=true", what, h.Name(), h.Name())
 			}
 			if w.acted, err = w.lab.Strike(what, h, pid, s); err != nil {
-				return "", err
+				return err
 			}
 		}
-		return "", nil
-	}
+		return nil
+	})
 }
 
-// recordCommand makes a command that does something to the records of agents.
-func recordCommand(what string, do func(path string) error) command {
-	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
-		targets, err := w.hostsOf(args)
-		if err != nil {
-			return "", err
+func recordOf(h *hosts.Host) string {
+	c := h.Config()
+	return record.Path(c.RecordDir, c.Socket, c.Name)
+}
+
+// loseRecords: lose-record HOST…. Their next lives find none.
+func loseRecords(w *world, targets []*hosts.Host) error {
+	for _, h := range targets {
+		w.acted = boottime.Now()
+		if err := os.Remove(recordOf(h)); err != nil {
+			return err
 		}
-		for _, h := range targets {
-			c := h.Config()
-			w.acted = boottime.Now()
-			if err := do(record.Path(c.RecordDir, c.Socket, c.Name)); err != nil {
-				return "", fmt.Errorf("%s of %s: %w", what, h.Name(), err)
-			}
-			w.lab.Note(observe.Fault{What: what, Where: []string{h.Name()}, From: w.acted, To: w.acted})
-		}
-		return "", nil
+		w.lab.Note(observe.Fault{What: "lose-record", Where: []string{h.Name()}, From: w.acted, To: w.acted})
 	}
+	return nil
 }
 
 // swapRecords: swap-records HOST HOST. Each gets the other one's record.
-func swapRecords(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	targets, err := w.hostsOf(args)
-	if err != nil || len(targets) != 2 {
-		return "", errors.Join(err, errors.New("want two hosts"))
+func swapRecords(w *world, targets []*hosts.Host) error {
+	if len(targets) != 2 {
+		return errors.New("want two hosts")
 	}
-	var paths []string
-	for _, h := range targets {
-		c := h.Config()
-		paths = append(paths, record.Path(c.RecordDir, c.Socket, c.Name))
-	}
-	aside := paths[0] + ".aside"
+	one, two := recordOf(targets[0]), recordOf(targets[1])
 	w.acted = boottime.Now()
-	return "", errors.Join(os.Rename(paths[0], aside), os.Rename(paths[1], paths[0]), os.Rename(aside, paths[1]))
+	return errors.Join(os.Rename(one, one+".aside"), os.Rename(two, one), os.Rename(one+".aside", two))
 }
 
 // pauseQuantity: pause PROGRAM LIMIT. It is the longest time since the mark in which the

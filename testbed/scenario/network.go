@@ -56,48 +56,30 @@ func (w *world) split(words []string) (sides, error) {
 }
 
 func cutCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if err := w.ready(); err != nil {
-		return "", err
-	}
-	s, err := w.split(args)
+	s, where, err := w.splitHosts(args)
 	if err != nil {
 		return "", err
 	}
-	return "", w.cut(s)
+	return "", w.begin(hosts.Cut(s.b, s.direction), where...)
 }
 
-func (w *world) cut(s sides) error {
-	where, err := w.hostsOf(s.a)
-	if err != nil {
-		return err
+// splitHosts is split, with the hosts of the first side.
+func (w *world) splitHosts(words []string) (s sides, where []*hosts.Host, err error) {
+	if s, err = w.split(words); err == nil {
+		where, err = w.hostsOf(s.a)
 	}
-	return w.begin(hosts.Cut(s.b, s.direction), where...)
+	return s, where, err
 }
 
-// healCommand: heal all, or heal HOST…. It ends cuts between these hosts and all others. Delays
-// and losses stay.
-func healCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	names, err := w.names(args)
-	if err != nil {
-		return "", err
-	}
-	return "", w.healLinks(names)
-}
-
-func (w *world) healLinks(names []string) error {
-	where, err := w.hostsOf(names)
-	if err != nil {
-		return err
-	}
+// healLinks: heal all, or heal HOST…. It ends cuts between these hosts and all others. Delays and
+// losses stay.
+func healLinks(w *world, where []*hosts.Host) error {
 	return w.end(hosts.Cut(nil, hosts.BothWays), where...)
 }
 
 // linkCommand: link A… [B…] KEY=VALUE…, link A -> B KEY=VALUE…, link all KEY=VALUE…. Without a
 // key, the links are perfect again.
 func linkCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if err := w.ready(); err != nil {
-		return "", err
-	}
 	args, pairs := options(args)
 	link, err := linkOf(pairs)
 	if err != nil {
@@ -172,10 +154,7 @@ func flapCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	if err != nil {
 		return "", err
 	}
-	if err := w.ready(); err != nil {
-		return "", err
-	}
-	s, err := w.split(args)
+	s, where, err := w.splitHosts(args)
 	if err != nil {
 		return "", err
 	}
@@ -184,9 +163,9 @@ func flapCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	defer end.Stop()
 	for cut := true; ; cut = !cut {
 		if cut {
-			err = w.cut(s)
+			err = w.begin(hosts.Cut(s.b, s.direction), where...)
 		} else {
-			err = w.healLinks(s.a)
+			err = healLinks(w, where)
 		}
 		if err != nil {
 			return "", err
@@ -194,7 +173,7 @@ func flapCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 		select {
 		case <-tick.C:
 		case <-end.C:
-			return "", w.healLinks(s.a)
+			return "", healLinks(w, where)
 		case <-w.ctx.Done():
 			return "", w.ctx.Err()
 		}

@@ -144,8 +144,8 @@ func (w *world) acting(name string, words []string) (condition, error) {
 	if len(all) == 0 {
 		return condition{}, errors.New("no program is named")
 	}
-	// Nothing reports the end of a command that was killed.
-	return condition{asks: name == "not-acting", judge: func() verdict {
+	// Nothing reports the end of a command that was killed, nor what a hook does.
+	return condition{asks: true, judge: func() verdict {
 		c := census(all)
 		switch name {
 		case "not-acting":
@@ -220,7 +220,7 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 		dir := filepath.Dir(c.Socket)
 		c.Keeper = true // it starts what runs the hook
 		act := strings.Join(append([]string{w.o.Actor}, actor.Command(lab.StampsIn(dir, name))...), " ")
-		command := fmt.Sprintf(`[ "$DOYEN_EVENT" != leading ] || exec %s > %s`, act, saidIn(dir, name))
+		command := fmt.Sprintf(`[ "$DOYEN_EVENT" != leading ] || exec %s`, act)
 		if of == string(election.Default) {
 			c.OnChange = command
 			return
@@ -233,16 +233,14 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	return "", nil
 }
 
-func saidIn(dir, name string) string { return filepath.Join(dir, "said-"+name) }
-
-// layOutHooks makes the pipes to which runs of hooks report.
+// layOutHooks makes programs of what the hooks start.
 func (w *world) layOutHooks() error {
 	for _, h := range w.hooks {
 		host, err := w.oneHost(h.host)
 		if err != nil {
 			return err
 		}
-		if _, err := w.lab.Hook(h.name, h.election, host, saidIn(filepath.Dir(host.Log()), h.name)); err != nil {
+		if err := w.lab.Hook(h.name, h.election, host); err != nil {
 			return err
 		}
 	}
