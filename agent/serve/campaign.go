@@ -97,7 +97,7 @@ func (h *candidacies) carry(w http.ResponseWriter, r *http.Request, begin func(*
 	}
 	defer h.streams.done(conn)
 	w.Header().Set("Connection", "close") // a refused program leaves its place to others
-	t := &stream{of: h, unix: conn, accepted: place.accepted}
+	t := &stream{of: h, unix: conn, accepted: place.Accepted}
 	defer func() {
 		if t.process != nil {
 			t.process.Close()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/actors"
+	"github.com/doyen-election/doyen/agent/serve/socket"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/door"
@@ -45,37 +46,22 @@ func Bound(n, files int) int {
 }
 
 // socketPlaces bounds the connections of a socket, by user.
-func (s *Server) socketPlaces(l net.Listener, most int) *places {
+func (s *Server) socketPlaces(l net.Listener, most int) *socket.Places {
 	total := Bound(most, s.Files)
-	return newPlaces(l, total, total/sharing, total/reserving, func(k *placed) origin {
-		if !k.vouched {
-			return origin{name: "unknown users"}
+	return socket.NewPlaces(l, total, total/sharing, total/reserving, func(k *socket.Conn) socket.Origin {
+		if !k.Vouched {
+			return socket.Origin{Name: "unknown users"}
 		}
-		return origin{name: "user " + strconv.FormatUint(uint64(k.peer.UID), 10), favoured: s.own(k.peer.UID)}
+		return socket.Origin{Name: "user " + strconv.FormatUint(uint64(k.Peer.UID), 10), Favoured: s.own(k.Peer.UID)}
 	})
 }
 
 // tcpPlaces bounds the connections of the TCP listener by address.
-func (s *Server) tcpPlaces(l net.Listener) *places {
+func (s *Server) tcpPlaces(l net.Listener) *socket.Places {
 	total := Bound(maxConns, s.Files)
-	p := newPlaces(l, total, min(maxOfAddress, total/2), 0, addressOf)
-	p.brief = true
+	p := socket.NewPlaces(l, total, min(maxOfAddress, total/2), 0, socket.AddressOf)
+	p.Brief = true
 	return p
-}
-
-func addressOf(k *placed) origin { return origin{name: "address " + network(k.RemoteAddr())} }
-
-// network is the network in which one party can have many addresses.
-func network(a net.Addr) string {
-	tcp, ok := a.(*net.TCPAddr)
-	if !ok {
-		return a.String()
-	}
-	n := door.Network(tcp.AddrPort().Addr())
-	if n.IsSingleIP() {
-		return n.Addr().String()
-	}
-	return n.String()
 }
 
 // own reports whether the user is root or the agent's user.

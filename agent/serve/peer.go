@@ -14,23 +14,23 @@ type placeKey struct{}
 
 // withPlace records a new connection.
 func (s *Server) withPlace(ctx context.Context, c net.Conn) context.Context {
-	if k, ok := c.(*placed); ok {
-		k.accepted = s.Clock()
+	if k, ok := c.(*socket.Conn); ok {
+		k.Accepted = s.Clock()
 		return context.WithValue(ctx, placeKey{}, k)
 	}
 	return ctx
 }
 
 // placeOf is the connection on which a request came; nil: another agent forwards it.
-func placeOf(r *http.Request) *placed {
-	k, _ := r.Context().Value(placeKey{}).(*placed)
+func placeOf(r *http.Request) *socket.Conn {
+	k, _ := r.Context().Value(placeKey{}).(*socket.Conn)
 	return k
 }
 
 // caller is the process that sent a request; false if the kernel does not name it.
 func caller(r *http.Request) (socket.Peer, bool) {
-	if k := placeOf(r); k != nil && k.vouched {
-		return k.peer, true
+	if k := placeOf(r); k != nil && k.Vouched {
+		return k.Peer, true
 	}
 	return socket.Peer{}, false
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/serve/page"
+	"github.com/doyen-election/doyen/agent/serve/socket"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
@@ -172,7 +173,7 @@ func (s *Server) shown() page.Facts {
 // AgentCheck answers HAProxy's agent checks until the server is closed. Of too many connections that
 // are silent, the oldest are closed.
 func (s *Server) AgentCheck(l net.Listener) {
-	page.Check(s.ctx, newPlaces(l, maxChecks, maxChecksOf, 0, addressOf), s.Logger, func(name election.Name) (leads, drained bool) {
+	page.Check(s.ctx, socket.NewPlaces(l, maxChecks, maxChecksOf, 0, socket.AddressOf), s.Logger, func(name election.Name) (leads, drained bool) {
 		p := s.Picture()
 		c, _ := p.contest(name)
 		return p.Election(c, s.Clock(), 0).IsLeader, p.Status.Draining

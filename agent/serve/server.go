@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/access"
+	"github.com/doyen-election/doyen/agent/serve/socket"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -173,7 +174,7 @@ func (s *Server) serve(l net.Listener, h http.Handler, idle time.Duration) *http
 		IdleTimeout:       idle,
 		MaxHeaderBytes:    maxHeader,
 		ConnContext:       s.withPlace,
-		ConnState:         follow,
+		ConnState:         socket.Follow,
 		BaseContext:       func(net.Listener) context.Context { return s.ctx },
 		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug), // of broken clients
 	}
@@ -225,7 +226,7 @@ func bounded(next http.Handler) http.Handler {
 			return
 		}
 		if k := placeOf(r); k != nil {
-			k.turn(true)
+			k.Turn(true)
 		}
 		next.ServeHTTP(w, r)
 	})

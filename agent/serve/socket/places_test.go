@@ -1,4 +1,4 @@
-package serve
+package socket
 
 import (
 	"fmt"
@@ -6,15 +6,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/doyen-election/doyen/agent/actors"
-	"github.com/doyen-election/doyen/election"
 )
 
 // visitor is a connection of some origin that is never used.
 type visitor struct {
 	net.Conn
-	origin origin
+	origin Origin
 	closed bool
 	heard  strings.Builder
 }
@@ -23,12 +20,12 @@ func (v *visitor) Write(p []byte) (int, error)      { return v.heard.Write(p) }
 func (v *visitor) Close() error                     { v.closed = true; return nil }
 func (v *visitor) SetWriteDeadline(time.Time) error { return nil }
 
-func placesFor(total, each, reserve int) *places {
-	return newPlaces(nil, total, each, reserve, func(k *placed) origin { return k.Conn.(*visitor).origin })
+func placesFor(total, each, reserve int) *Places {
+	return NewPlaces(nil, total, each, reserve, func(k *Conn) Origin { return k.Conn.(*visitor).origin })
 }
 
-func (p *places) visit(who string) (*visitor, *placed) {
-	v := &visitor{origin: origin{name: who, favoured: who == "root"}}
+func (p *Places) visit(who string) (*visitor, *Conn) {
+	v := &visitor{origin: Origin{Name: who, Favoured: who == "root"}}
 	return v, p.admit(v)
 }
 
@@ -38,7 +35,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		if _, k := p.visit(fmt.Sprint(i)); k == nil {
 			t.Fatal("no place for", i)
 		} else {
-			k.turn(true)
+			k.Turn(true)
 		}
 	}
 	v, k := p.visit("3")
@@ -51,16 +48,16 @@ func TestAConnectionFreesItsPlaceOnce(t *testing.T) {
 	p := placesFor(2, 2, 0)
 	_, first := p.visit("a")
 	_, second := p.visit("a")
-	first.turn(true)
-	second.turn(true)
+	first.Turn(true)
+	second.Turn(true)
 	first.Close()
 	first.Close()
-	first.turn(false)
+	first.Turn(false)
 	first.excuse()
 	if _, k := p.visit("a"); k == nil {
 		t.Error("its place is not free")
 	} else {
-		k.turn(true)
+		k.Turn(true)
 	}
 	if _, k := p.visit("a"); k != nil {
 		t.Error("it freed two places")
@@ -77,9 +74,9 @@ func TestTheLongestIdleConnectionOfItsOriginGivesWay(t *testing.T) {
 	a1, k1 := p.visit("a")
 	a2, k2 := p.visit("a")
 	a3, _ := p.visit("a")
-	k1.turn(true)
-	k2.turn(true)
-	k2.turn(false) // idle for less long than the third
+	k1.Turn(true)
+	k2.Turn(true)
+	k2.Turn(false) // idle for less long than the third
 	if _, k := p.visit("a"); k == nil || !a3.closed || a1.closed || a2.closed || other.closed {
 		t.Errorf("closed: first %t, second %t, third %t, another's %t; want the third", a1.closed, a2.closed, a3.closed, other.closed)
 	}
@@ -92,12 +89,12 @@ func TestBusyConnectionsStayUnlessAllAnswersAreBrief(t *testing.T) {
 	p := placesFor(100, 2, 0)
 	a1, k1 := p.visit("a")
 	_, k2 := p.visit("a")
-	k1.turn(true)
-	k2.turn(true)
+	k1.Turn(true)
+	k2.Turn(true)
 	if v, k := p.visit("a"); k != nil || a1.closed || !strings.Contains(v.heard.String(), "a has 2 connections") {
 		t.Errorf("a third one: %v, %q", k, v.heard.String())
 	}
-	p.brief = true
+	p.Brief = true
 	if _, k := p.visit("a"); k == nil || !a1.closed {
 		t.Error("where answers are brief, the one that takes longest did not give way")
 	}
@@ -109,7 +106,7 @@ func TestTheReserveIsForFavouredOnesAlone(t *testing.T) {
 		if _, k := p.visit(fmt.Sprint("user ", i%2, i/4)); k == nil {
 			t.Fatal("no place for", i)
 		} else {
-			k.turn(true)
+			k.Turn(true)
 		}
 	}
 	if _, k := p.visit("another"); k != nil {
@@ -135,7 +132,7 @@ func TestACandidacyIsNotCountedAsAConnection(t *testing.T) {
 		if k == nil {
 			t.Fatal("a candidacy takes a place of its user's share")
 		}
-		k.turn(true)
+		k.Turn(true)
 		k.excuse()
 		k.excuse()
 	}
@@ -154,51 +151,6 @@ func TestANetworkIsOneOrigin(t *testing.T) {
 		}
 		if got := network(a); got != want {
 			t.Errorf("%s counts for %s, want %s", addr, got, want)
-		}
-	}
-}
-
-func TestWatchesAreSharedAmongUsers(t *testing.T) {
-	s := New(Config{Clock: func() election.Instant { return 0 }}).watching
-	taken := 0
-	for uid := range uint32(8) {
-		for s.begin(1000+uid, false) == nil {
-			taken++
-		}
-		if uid == 0 && taken != maxWatches/sharing {
-			t.Errorf("one user has %d watches, want %d", taken, maxWatches/sharing)
-		}
-	}
-	if want := maxWatches - maxWatches/reserving; taken != want {
-		t.Errorf("all users together have %d watches, want %d", taken, want)
-	}
-	if s.begin(0, true) != nil {
-		t.Error("root finds no place")
-	}
-	s.watches.Leave(1000, 1)
-	if s.begin(1000, false) != nil {
-		// root has one of the places that are not reserved now
-		s.watches.Leave(0, 1)
-		if s.begin(1000, false) != nil {
-			t.Error("a place that became free is lost")
-		}
-	}
-}
-
-func TestFewFilesMakeFewPlaces(t *testing.T) {
-	for files, want := range map[int]int{allFiles / 4: maxConns / 4, 0: maxConns, 2 * allFiles: maxConns, 1: 8} {
-		if got := Bound(maxConns, files); got != want {
-			t.Errorf("with %d files there are %d places, want %d", files, got, want)
-		}
-	}
-}
-
-// 1,200 idle connections left an agent no file to write its state with.
-func TestAllPlacesTogetherTakeNoMoreFilesThanThereAre(t *testing.T) {
-	for files := 64; files < 2*allFiles; files++ {
-		taken := Bound(maxPlain+maxStreams, files) + Bound(maxConns, files) + Bound(actors.MaxCandidacies, files)
-		if taken > files {
-			t.Fatalf("of %d files %d are taken", files, taken)
 		}
 	}
 }
