@@ -102,7 +102,7 @@ func TestTheProcessesOfAHostAreThoseThatTheDocumentationNames(t *testing.T) {
 	_, list, _ := strings.Cut(string(page), "\n## Processes on a host\n")
 	list, _, _ = strings.Cut(list, "\n## ")
 	want := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| \\*\\*[a-z, ]+\\*\\* \\| (.*?) \\|").FindAllStringSubmatch(list, -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| \*\*[a-z, ]+\*\* \| (.*?) \|`).FindAllStringSubmatch(list, -1) {
 		for _, word := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(row[1], -1) {
 			want[word[1]] = true
 		}

@@ -22,6 +22,10 @@ type act struct {
 // another one acts for this agent.
 const actAgain = 5 * time.Second
 
+// buryFor is how long the second child's end waits until the record is destroyed (K6). What acts ends
+// also where a disk hangs.
+const buryFor = time.Second
+
 // stepAct starts the second child where the life says that it is needed, and has it end once no life
 // follows. If a reload has left it nothing to run, it goes on: what it has set up for a leadership
 // that goes on is still to be undone.
@@ -32,7 +36,7 @@ func (k *keeper) stepAct(now int64) {
 	}
 	over := k.pid == 0 && (k.code >= 0 || k.asked)
 	switch {
-	case a.pid != 0 && over && !a.ending:
+	case a.pid != 0 && over && !a.ending && (k.burial == nil || now >= k.buryBy):
 		a.ending = true
 		_ = syscall.Kill(a.pid, syscall.SIGTERM)
 	case a.pid == 0 && !over && !k.asked && len(a.args) > 0 && now >= a.startAt:
@@ -87,6 +91,8 @@ func (k *keeper) actEnded(now int64, status syscall.WaitStatus) {
 // child, and without one its host may not be a candidate.
 func (k *keeper) actWake(now int64) int64 {
 	switch {
+	case k.burial != nil && now < k.buryBy:
+		return k.buryBy
 	case k.pid == 0 || k.act.pid != 0 || k.asked:
 		return never
 	case len(k.act.args) > 0:

@@ -57,6 +57,7 @@ type keeper struct {
 	forced  bool           // and another one, for an end at once
 	known   Known          // of the last life that told it
 	burial  chan struct{}
+	buryBy  int64 // until then what acts waits for the burial
 	act     act
 	trial   trial
 	bare    bare // starts the lives

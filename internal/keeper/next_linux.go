@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 func (k *keeper) start(now int64) {
@@ -139,7 +141,7 @@ func (k *keeper) bury() {
 		return
 	}
 	known, done := k.known, make(chan struct{})
-	k.known, k.burial = Known{}, done
+	k.known, k.burial, k.buryBy = Known{}, done, alarm.Now()+int64(buryFor)
 	go func() {
 		defer close(done)
 		if err := bury(known); err != nil {
