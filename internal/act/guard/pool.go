@@ -210,6 +210,13 @@ func (w *waiting) start(nice int, named string) error {
 		return fmt.Errorf("make the command's output: %w", err)
 	}
 	defer end.Close()
+	for _, of := range []*os.File{input, end} { // a command expects its input and output to block
+		if err := syscall.SetNonblock(int(of.Fd()), false); err != nil {
+			feed.Close()
+			pipe.Close()
+			return fmt.Errorf("prepare the command's input and output: %w", err)
+		}
+	}
 	go func() {
 		_, _ = feed.Write(w.Input) // many commands don't read it
 		feed.Close()

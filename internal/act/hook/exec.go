@@ -2,6 +2,7 @@ package hook
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,7 +78,7 @@ const shortestStep = 10 * time.Millisecond
 
 // exec runs the command.
 func (r *Runner) exec(t *task, logger *slog.Logger) error {
-	e, command := t.event, r.Command(t.event.Election)
+	e, command := t.event, cmp.Or(t.event.Command, r.Command(t.event.Election))
 	if command == "" || t.ctx.Err() != nil {
 		return t.ctx.Err() // or a reload has removed it
 	}

@@ -19,6 +19,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -94,6 +95,9 @@ type Event struct {
 	Term     election.Term
 	// Change is what the command reads, as JSON, from its standard input.
 	Change api.Change
+	// Command, if not empty, is run whatever the configuration says by then: what has acted is also
+	// what undoes it.
+	Command string
 	// Stands, if not nil, is called just before the run and reports whether the event is still
 	// true. If it is not, the run is skipped.
 	Stands func() bool
@@ -195,7 +199,8 @@ func (r *Runner) Enqueue(e Event) {
 // stops something. The Done of a skipped event is called with the new event's.
 func (r *Runner) supersede(e *Event) {
 	r.waiting = slices.DeleteFunc(r.waiting, func(old Event) bool {
-		if old.Election != e.Election || old.Event == election.NoLeader && e.Event != election.NoLeader {
+		undoes := old.Command != "" && old.Command != cmp.Or(e.Command, r.Command(e.Election)) // what another command has set up
+		if old.Election != e.Election || old.Event == election.NoLeader && e.Event != election.NoLeader || undoes {
 			return false
 		}
 		r.logger.Info("hook skipped: its event is outdated", "election", old.Election, "event", old.Event, "term", old.Term)

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -346,4 +348,39 @@ func TestCloseGivesEveryReceipt(t *testing.T) {
 	await(t, "the running one", first)
 	await(t, "the waiting one", second)
 	await(t, "one that came too late", tell(r, hook.Event{Election: "default", Event: election.NoLeader}))
+}
+
+// A program that reads its input before that is there gets an error if the descriptor does not block.
+func TestACommandsInputAndOutputBlock(t *testing.T) {
+	const nonblock = 0o4000 // O_NONBLOCK in fdinfo's flags
+	at := filepath.Join(t.TempDir(), "flags")
+	r, _ := start(t, "cat /proc/$$/fdinfo/0 /proc/$$/fdinfo/1 /proc/$$/fdinfo/2 > "+at, patience)
+	await(t, "a run", tell(r, hook.Event{Election: "default", Event: election.Leading, Term: 5}))
+	text, err := os.ReadFile(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`flags:\s*(\d+)`).FindAllStringSubmatch(string(text), -1)
+	if len(found) != 3 {
+		t.Fatalf("fdinfo: %s", text)
+	}
+	for of, f := range found {
+		if flags, err := strconv.ParseUint(f[1], 8, 64); err != nil || flags&nonblock != 0 {
+			t.Errorf("descriptor %d has flags %s, %v", of, f[1], err)
+		}
+	}
+}
+
+// What has acted undoes it, also if another command has replaced it before its turn comes.
+func TestTheEndOfALeadershipRunsTheCommandThatActed(t *testing.T) {
+	r, _, open, trail := gated(t)
+	former := r.Command("default")
+	r.Enqueue(hook.Event{Election: "default", Event: election.NoLeader, Term: 6, Command: former})
+	r.Configure(hook.Commands{Default: "true"})
+	last := tell(r, hook.Event{Election: "default", Event: election.NoLeader, Term: 6})
+	open()
+	await(t, "the last run", last)
+	if got, want := trail(), "following 1, none 6"; got != want {
+		t.Errorf("runs: %s; want %s", got, want)
+	}
 }
