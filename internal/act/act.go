@@ -92,7 +92,8 @@ type actor struct {
 	refused   time.Time // since when another companion has the place; zero: it has not
 	complaint string
 	stopping  bool
-	dirty     bool // the agent is not notified of what changed here
+	dirty     bool // the agent may not have been notified of what changed here
+	reported  api.Companion
 	reporting bool
 	receipts  sync.WaitGroup // those that are owed
 
@@ -223,6 +224,7 @@ const (
 // join connects to the agent, after a wait that grows from failure to failure.
 func (a *actor) join() {
 	reports := a.reports()
+	a.reported = reports
 	reports.Holds = map[string]uint64{}
 	for name, l := range a.led {
 		reports.Holds[string(name)] = uint64(l.term)
@@ -279,6 +281,7 @@ func (a *actor) connect(j joined) error {
 		a.since = time.Now()
 	}
 	a.mu.Unlock()
+	a.reload() // the agent may have read its configuration again, or begun with another one, before it could notify this process
 	go a.listen(j.candidacy)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ type rig struct {
 	agent   *clienttest.Agent
 	said    chan string // what its commands write to the pipe
 	hangups chan os.Signal
-	next    act.Work // what it reads at a reload
+	next    atomic.Pointer[act.Work] // what it reads at a reload
 	stop    context.CancelFunc
 	ended   chan error
 }
@@ -69,12 +70,13 @@ func start(t *testing.T, w act.Work) *rig {
 		c.Command = strings.ReplaceAll(c.Command, "PIPE", path)
 		w.Checks[name] = c
 	}
+	r.next.Store(&w)
 	ctx, cancel := context.WithCancel(t.Context())
 	r.stop = cancel
 	of := client.New(r.agent.Socket())
 	go func() {
 		r.ended <- act.Run(ctx, act.Config{Client: of, Work: w, Hangups: r.hangups, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-			Reread: func() (act.Work, error) { return r.next, nil }})
+			Reread: func() (act.Work, error) { return *r.next.Load(), nil }})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -202,6 +204,7 @@ func TestAHookThatAReloadRemovesRunsOnceMore(t *testing.T) {
 	c := r.agent.Stood()
 	elect(c, api.CampaignElected, 2, long)
 	r.word("leading 2")
+	r.next.Store(&act.Work{})
 	r.hangups <- syscall.SIGHUP
 	if got := take(t, "report", c.Reports()); len(got.Elections) != 0 {
 		t.Errorf("it still acts in %v", got.Elections)

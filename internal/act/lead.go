@@ -138,7 +138,7 @@ func (a *actor) end(name election.Name, l lead, change api.Change, why string, s
 	}
 	a.remember(name, announced{event: election.NoLeader, term: l.term, change: change})
 	a.receipts.Add(1)
-	a.hooks.Enqueue(hook.Event{Election: name, Event: election.NoLeader, Term: l.term, Change: change, StopIn: max(stopIn, 1),
+	a.hooks.Enqueue(hook.Event{Election: name, Event: election.NoLeader, Term: l.term, Change: change, StopIn: max(stopIn, 1), Command: a.hooks.Command(name),
 		Done: func() { go a.call(func() { a.receipt(name, l.term, why) }) }})
 }
 

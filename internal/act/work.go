@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"reflect"
 	"time"
 
 	"github.com/doyen-election/doyen/api"
@@ -105,8 +106,11 @@ func (a *actor) report() {
 	if !a.dirty || a.candidacy == nil || a.reporting {
 		return
 	}
-	a.dirty, a.reporting = false, true
 	k, reports := a.candidacy, a.reports()
+	if a.dirty = false; reflect.DeepEqual(reports, a.reported) {
+		return
+	}
+	a.reporting, a.reported = true, reports
 	go func() {
 		ctx, cancel := context.WithTimeout(a.ctx, callTimeout)
 		defer cancel()
@@ -114,6 +118,7 @@ func (a *actor) report() {
 		a.call(func() {
 			a.reporting = false
 			if err != nil && k == a.candidacy {
+				a.reported = api.Companion{}
 				a.Logger.Warn("the agent did not take a report", "err", err)
 			}
 		})
