@@ -67,6 +67,7 @@ const (
 	Started = "started"
 	Failed  = "failed" // the command could not be started; nothing runs
 	Gone    = "gone"   // neither the command nor a descendant is left, but for what it may leave
+	Kills   = "kills"  // SIGKILL was sent
 	Stuck   = "stuck"  // SIGKILL was sent and has had no effect so far
 )
 

@@ -152,7 +152,9 @@ func (p *Pool) Run(ctx context.Context, r Run) error {
 	}
 	err = w.await(ctx)
 	if errors.Is(err, ErrGuard) {
-		_ = syscall.Kill(g.PID, syscall.SIGKILL)
+		if !g.Ended() { // else the number may be another process's
+			_ = syscall.Kill(g.PID, syscall.SIGKILL)
+		}
 		<-g.ended // the kernel has killed the command, but not what it has started
 		endMarked(named)
 		g.soft = true
@@ -181,6 +183,7 @@ type waiting struct {
 	logger *slog.Logger
 	until  int64 // the deadline that the guard was sent
 	asked  int64 // since when it is to be ended; 0: it is not
+	kills  int64 // since when the guard kills; 0: it has not said so
 	stuck  bool  // killing has not helped so far
 	pipe   *os.File
 	read   chan struct{}
@@ -273,11 +276,14 @@ func (w *waiting) await(ctx context.Context) error {
 	}
 }
 
-// due is when a guard that has not killed is late.
+// due is when a guard that has not killed, or does not say how that goes, is late. One that kills in
+// vain is at work: the run has not ended, and what waits for its end waits.
 func (w *waiting) due() int64 {
 	switch {
 	case w.stuck:
 		return never
+	case w.kills != 0:
+		return w.kills + int64(StuckAfter+lateAfter)
 	case w.asked != 0:
 		return w.asked + int64(lateAfter)
 	case w.until == never:
@@ -298,7 +304,9 @@ func (w *waiting) hear(r Report, ok bool) (done bool, err error) {
 	switch {
 	case !ok:
 		return true, ErrGuard
-	case r.Kind == Stuck: // it is at work
+	case r.Kind == Kills:
+		w.kills = alarm.Now()
+	case r.Kind == Stuck:
 		w.stuck = true
 		w.logger.Warn(r.Why)
 	case r.Kind == Failed:

@@ -265,7 +265,12 @@ func (g *process) step(now int64) {
 		return
 	}
 	if leaves := c.ended && c.order.Leaves && c.why == ByItself; c.pid == 0 || !childless && !leaves {
-		if fault := c.enforce(now); fault != "" {
+		spared := c.killing == 0
+		fault := c.enforce(now)
+		if spared && c.killing != 0 {
+			g.tell(Report{Kind: Kills})
+		}
+		if fault != "" {
 			g.tell(Report{Kind: Stuck, Why: fault})
 		}
 		g.alarm.Set(c.next(now))

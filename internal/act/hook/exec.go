@@ -39,7 +39,9 @@ func (r *Runner) run(t *task) {
 	case t.ctx.Err() != nil:
 		logger.Warn("hook killed: "+context.Cause(t.ctx).Error(), "after", took)
 	case errors.Is(err, guard.ErrDeadline), errors.Is(err, guard.ErrGuard):
-		t.again = r.standsOn(t)
+		undoes := e.StopIn != 0 && !e.repeated // once more, before the term is released
+		t.event.repeated = undoes
+		t.again = undoes || r.standsOn(t)
 		logger.Warn("hook killed by its guard: "+err.Error(), "after", took, "again", t.again)
 	case err != nil:
 		logger.Warn("hook failed", "err", err, "took", took)

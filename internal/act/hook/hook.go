@@ -113,6 +113,8 @@ type Event struct {
 	// Done, if not nil, is called once: after the command has run for this event or a later one
 	// of the election, or has failed, or was given up.
 	Done func()
+
+	repeated bool // since a guard has killed the run
 }
 
 // Runner runs the commands. Its methods may be called from any goroutine.

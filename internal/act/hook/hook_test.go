@@ -384,3 +384,13 @@ func TestTheEndOfALeadershipRunsTheCommandThatActed(t *testing.T) {
 		t.Errorf("runs: %s; want %s", got, want)
 	}
 }
+
+// What undoes a leadership is run once more if its guard is killed, before anybody hears that it is done.
+func TestTheEndOfALeadershipIsRunAgainIfItsGuardIsKilled(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "trail")
+	r, _ := start(t, "if test -e "+at+"; then echo undone >> "+at+"; else echo begun > "+at+"; kill -9 $PPID; sleep 1000; fi", patience)
+	await(t, "the end", tell(r, hook.Event{Election: "default", Event: election.NoLeader, Term: 6, StopIn: patience}))
+	if text, err := os.ReadFile(at); string(text) != "begun\nundone\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
