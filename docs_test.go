@@ -266,3 +266,49 @@ func receiver(f *ast.FuncDecl) string {
 	}
 	return ""
 }
+
+var (
+	namedTest    = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)\\w+)(…?)`")
+	namedMutants = regexp.MustCompile("mutants? ((?:`[a-z0-9…-]+`(?:, | and )?)+)")
+)
+
+// The pages, and the list of bugs, name tests and mutants that exist; "…" stands for the rest
+// of a name.
+func TestThePagesNameTestsAndMutantsThatExist(t *testing.T) {
+	bugs, err := os.ReadFile("testbed/bugs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := pages(t)
+	all["testbed/bugs.md"] = string(bugs)
+	delete(all, "CHANGELOG.md") // it names what there was
+	var tests []string
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.test {
+				tests = append(tests, f.Name.Name)
+			}
+		}
+	}
+	count := 0
+	for name, text := range all {
+		for _, m := range namedTest.FindAllStringSubmatch(text, -1) {
+			count++
+			if !slices.ContainsFunc(tests, func(test string) bool { return test == m[1] || m[2] != "" && strings.HasPrefix(test, m[1]) }) {
+				t.Errorf("%s names %s, which does not exist", name, m[1])
+			}
+		}
+		for _, m := range namedMutants.FindAllStringSubmatch(text, -1) {
+			for _, q := range quoted.FindAllString(m[1], -1) {
+				count++
+				pattern := strings.ReplaceAll(strings.Trim(q, "`"), "…", "*")
+				if files, err := filepath.Glob("testbed/mutants/testdata/" + pattern + ".txtar"); err != nil || len(files) == 0 {
+					t.Errorf("%s names the mutant %s, which does not exist", name, q)
+				}
+			}
+		}
+	}
+	if count < 300 {
+		t.Errorf("found %d names: the search is broken", count)
+	}
+}
