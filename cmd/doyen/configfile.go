@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/settings"
 )
 
@@ -28,62 +31,115 @@ func badFile(path string, line int, hint, format string, args ...any) error {
 	return &settings.Error{Problem: where + ": " + fmt.Sprintf(format, args...), Hint: hint}
 }
 
+// reader reads the text of a configuration file, and goes on after a mistake.
+type reader struct {
+	*gathered
+	path  string
+	wrong []error
+}
+
+// valueReader reads the value of a key, which is given in full, such as access.admin.users.
+type valueReader func(key string, value *yaml.Node)
+
 // readText reads the settings of a YAML text, and returns all that is wrong with it. An unknown
 // key, the same key twice or a value of another type is an error: an agent that does not start
 // is better than one that silently ignores a setting.
-func (g *gathered) readText(path string, load func() ([]byte, error)) (wrong []error) {
+func (g *gathered) readText(path string, load func() ([]byte, error)) []error {
+	var root *yaml.Node
 	text, err := load()
-	if err != nil {
-		return []error{err}
+	if err == nil {
+		root, err = parseFile(path, text)
 	}
-	root, err := parseFile(path, text)
 	if err != nil {
 		return []error{err}
 	}
 	if root == nil {
 		return nil
 	}
-	for n := 0; n < len(root.Content); n += 2 {
-		if err := g.readSetting(path, root.Content[n], root.Content[n+1]); err != nil {
-			wrong = append(wrong, err)
-		}
-	}
-	return wrong
-}
-
-func (g *gathered) readSetting(path string, key, value *yaml.Node) error {
-	if section := map[string]func(string, *yaml.Node, *yaml.Node) error{
-		electionsKey: g.readElections, accessKey: g.readAccess,
-	}[key.Value]; section != nil {
-		return section(path, key, value)
-	}
-	names := []string{electionsKey, accessKey}
+	r := reader{gathered: g, path: path}
+	keys := map[string]valueReader{accessKey: r.access, electionsKey: r.elections}
 	for _, s := range settings.All() {
-		if names = append(names, s.Name); s.Name != key.Value || key.Kind != yaml.ScalarNode {
-			continue
-		}
-		if earlier := g.source[s.Name]; earlier != "" {
-			return badFile(path, key.Line, "keep one of them", "%q is given twice, before at %s", s.Name, strings.TrimSuffix(earlier, ": "+s.Name))
-		}
-		g.source[s.Name] = fmt.Sprintf("%s:%d: %s", path, key.Line, s.Name)
-		if s.Name == "check" && value.Kind != yaml.ScalarNode { // of the host; a text is the flag's
-			var err error
-			g.config.HostCheck, err = g.readCheck(path, s.Name, value)
-			return err
-		}
-		if err := take(&g.config, s, value); err != nil {
-			return &settings.Error{Problem: g.source[s.Name] + ": " + err.Error()}
-		}
-		return nil
+		keys[s.Name] = r.setting(s)
 	}
-	return badFile(path, key.Line, unknownKeyHint(key.Value, names), "unknown key %q", key.Value)
+	ofDefault := keys["check"]
+	keys["check"] = func(key string, value *yaml.Node) {
+		if value.Kind == yaml.ScalarNode { // as the flag gives it
+			ofDefault(key, value)
+		} else {
+			r.check(&g.config.HostCheck)(key, value)
+		}
+	}
+	r.fields("", root, keys)
+	return r.wrong
 }
 
-func unknownKeyHint(key string, names []string) string {
-	if near := nearest(strings.ToLower(strings.ReplaceAll(key, "_", "-")), names); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
+func (r *reader) refuse(key, hint, format string, args ...any) {
+	r.wrong = append(r.wrong, &settings.Error{Problem: r.source[key] + ": " + fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// fields reads a mapping with fixed keys; it is the whole file if it is the value of "".
+func (r *reader) fields(of string, value *yaml.Node, keys map[string]valueReader) {
+	names := slices.Sorted(maps.Keys(keys))
+	form := "its keys are " + strings.Join(names, ", ") + ", each with a value"
+	if of == "" {
+		form = "the keys are the names of the flags of `doyen agent`"
 	}
-	return "the keys are the names of the flags of `doyen agent`"
+	r.each(of, value, form, func(name string) (do valueReader, hint string) {
+		if near := nearest(strings.ToLower(strings.ReplaceAll(name, "_", "-")), names); near != "" {
+			return keys[name], fmt.Sprintf("did you mean %q?", near)
+		}
+		return keys[name], form
+	})
+}
+
+// each reads a mapping. find returns what reads the value of a key; nil, and a hint: there is no such key.
+func (r *reader) each(of string, value *yaml.Node, form string, find func(name string) (do valueReader, hint string)) {
+	if value.Kind != yaml.MappingNode {
+		r.refuse(of, form, "has no settings")
+		return
+	}
+	for n := 0; n < len(value.Content); n += 2 {
+		key, value := value.Content[n], value.Content[n+1]
+		full, where := key.Value, ""
+		if full == access.Rest && of != electionsKey {
+			full = strconv.Quote(full) // as package access names it
+		}
+		if of != "" {
+			full, where = of+"."+full, " in "+of
+		}
+		do, hint := find(key.Value)
+		switch earlier := r.source[full]; {
+		case key.Kind != yaml.ScalarNode || do == nil:
+			r.wrong = append(r.wrong, badFile(r.path, key.Line, hint, "unknown key %q%s", key.Value, where))
+		case earlier != "":
+			r.wrong = append(r.wrong, badFile(r.path, key.Line, "keep one of them", "%s is given twice, before at %s", full, strings.TrimSuffix(earlier, ": "+full)))
+		default:
+			r.source[full] = fmt.Sprintf("%s:%d: %s", r.path, key.Line, full)
+			do(full, value)
+		}
+	}
+}
+
+func (r *reader) setting(s settings.Setting) valueReader {
+	return func(key string, value *yaml.Node) {
+		if err := take(&r.config, s, value); err != nil {
+			r.refuse(key, "", "%v", err)
+		}
+	}
+}
+
+// value reads a value of the type that to points to: one of the types of settings.
+func (r *reader) value(to any) valueReader {
+	return r.setting(settings.Setting{Field: func(*settings.Config) any { return to }})
+}
+
+func positive[T int | time.Duration](r *reader, to *T) valueReader {
+	return func(key string, value *yaml.Node) {
+		known := len(r.wrong)
+		if r.value(to)(key, value); *to <= 0 && len(r.wrong) == known {
+			r.refuse(key, "", "%q is not above 0", value.Value)
+		}
+	}
 }
 
 // loadFile reads a file. It refuses one that is not regular: that could be endless, or keep
