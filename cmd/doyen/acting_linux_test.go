@@ -98,6 +98,7 @@ func (m *mesh) signal(s syscall.Signal, pids ...int) {
 // Whatever is killed or frozen: a run for leading is dead before its lease ends, and no other acts
 // before.
 func TestNoTwoRunsActAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		child bool
 		fault func(t *testing.T, m *mesh, keeper int) // what is frozen goes on with the keeper's children

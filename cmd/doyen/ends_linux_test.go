@@ -34,6 +34,7 @@ func (m *mesh) pages() []string {
 }
 
 func TestAHookThatFailsIsAWarningAndAMetricAndHandsOver(t *testing.T) {
+	t.Parallel()
 	m := keptWith(t, "a", "#!/bin/sh\necho $DOYEN_EVENT >> $0.events\n[ $DOYEN_EVENT != leading ]\n", "on-change: %s\nhook-failures: 2\n", "a")
 	m.until(t, "the warning", func(ctx context.Context) bool {
 		a, err := m.client("a").Agent(ctx)
@@ -61,12 +62,14 @@ func TestAHookThatFailsIsAWarningAndAMetricAndHandsOver(t *testing.T) {
 // destroyed first, then the hook runs with none, and the keeper ends last. That does not depend on
 // the record.
 func TestALineageThatEndsLeavesNothing(t *testing.T) {
+	t.Parallel()
 	for what, spoil := range map[string]func(record string) error{
 		"as it is":           func(string) error { return nil },
 		"the record is gone": os.Remove,
 		"it is damaged":      func(path string) error { return os.Truncate(path, 10) },
 	} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			m := keptWith(t, "a", "#!/bin/sh\necho $DOYEN_EVENT >> $0.events\n[ $DOYEN_EVENT != leading ] || exec sleep 1000\n"+
 				"[ $DOYEN_EVENT != none ] || { [ ! -e $0.record ] || echo a record is left; sleep 0.2; echo undone; } >> $0.events\n", "on-change: %s\n", "a")
 			if err := os.Symlink(m.record, filepath.Join(m.dir, "hook.record")); err != nil {
@@ -102,6 +105,7 @@ func TestALineageThatEndsLeavesNothing(t *testing.T) {
 // keeper then finds the data directory in use, and leaves its lease pages alone. What acts for both
 // ends, is not taken for the new keeper's own, and acts again.
 func TestAKeeperThatGivesUpLeavesAnAgentAloneThatWasStartedByHand(t *testing.T) {
+	t.Parallel()
 	m := kept(t, "a")
 	if err := os.RemoveAll(filepath.Dir(m.record)); err != nil { // no record is kept from now on
 		t.Fatal(err)

@@ -76,6 +76,7 @@ func (p *pages) leads(t *testing.T, m *mesh, not string) string {
 // themselves writes the pages: never do two hold a lease at once, and a reader
 // goes on through all of it.
 func TestNoTwoLeasePagesHoldALeaseAtOnce(t *testing.T) {
+	t.Parallel()
 	if testing.Short() || runtime.GOOS != "linux" {
 		t.Skip("needs Linux's loopback addresses and some seconds for real agents: not with -short; CI runs it")
 	}
@@ -129,6 +130,7 @@ func TestNoTwoLeasePagesHoldALeaseAtOnce(t *testing.T) {
 // A program that was elected finds its own token on the page, and loses the
 // lease there when it withdraws; the page goes with its election.
 func TestAProgramFindsItsTokenOnThePage(t *testing.T) {
+	t.Parallel()
 	if testing.Short() || runtime.GOOS != "linux" {
 		t.Skip("needs Linux's loopback addresses and a real agent: not with -short; CI runs it")
 	}

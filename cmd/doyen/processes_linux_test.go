@@ -198,6 +198,7 @@ func TestAnAgentHasNoRightsAndNeedsNone(t *testing.T) {
 // From its start on an agent starts no process, whatever is asked of it, while it takes over, has a
 // hook and a check run, makes what a bug report has, reads its configuration again, and restarts.
 func TestAnAgentStartsNoProcess(t *testing.T) {
+	t.Parallel()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("needs strace, which CI installs")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	testflag "flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,7 +11,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// TestMain lets more tests run at once than there are processors, unless -parallel says otherwise:
+// most of the time they wait for leases and for processes.
 func TestMain(m *testing.M) {
+	if err := testflag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"doyen": main})
 }
 
