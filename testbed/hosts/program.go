@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/doyen-election/doyen/agent/settings"
@@ -51,26 +50,27 @@ func environment() []string {
 
 const Product = "github.com/doyen-election/doyen/cmd/doyen"
 
-// Build builds a command of this module into dir and returns its path. It builds as `go run`
-// and `go test` do, to share what these have compiled. It needs the go command and a working
-// directory inside the source tree.
+// Build builds a command of this module into dir and returns its path. `go run` keeps what it has
+// linked, so that the tests of several packages link a command once; `go build` links each time.
+// Build needs the go command and a working directory inside the source tree.
 func Build(ctx context.Context, dir, command string) (string, error) {
-	return build(ctx, dir, command, os.Environ())
+	path := filepath.Join(dir, filepath.Base(command))
+	return path, goCommand(ctx, os.Environ(), "run", "-exec", `sh -c 'cp "$0" "`+path+`"'`, command)
 }
 
 // BuildShipped builds the command as docs/operations.md says for an installation: stripped,
 // static, without code that it never uses. It shares no compiled package with Build.
 func BuildShipped(ctx context.Context, dir, command string) (string, error) {
-	return build(ctx, dir, command, append(os.Environ(), "CGO_ENABLED=0"),
-		"-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w")
+	path := filepath.Join(dir, filepath.Base(command))
+	return path, goCommand(ctx, append(os.Environ(), "CGO_ENABLED=0"),
+		"build", "-o", path, "-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w", command)
 }
 
-func build(ctx context.Context, dir, command string, environment []string, flags ...string) (string, error) {
-	path := filepath.Join(dir, filepath.Base(command))
-	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", path}, flags, []string{command})...)
+func goCommand(ctx context.Context, environment []string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = environment
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w; this takes the go command and a working directory in the source tree\n%s", command, err, bytes.TrimSpace(out))
+		return fmt.Errorf("build %s: %w; this takes the go command and a working directory in the source tree\n%s", args[len(args)-1], err, bytes.TrimSpace(out))
 	}
-	return path, nil
+	return nil
 }

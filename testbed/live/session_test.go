@@ -45,7 +45,7 @@ var product hosts.Binary
 func options(out *strings.Builder) live.Options {
 	return live.Options{ // a lease of the local profile would not always outlast what else a busy machine does
 		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: product},
-		For:   15 * time.Second, Stdout: out, Getenv: func(string) string { return "" },
+		For:   10 * time.Second, Stdout: out, Getenv: func(string) string { return "" },
 	}
 }
 
@@ -88,6 +88,7 @@ func TestARunWithoutAMajorityAtItsEndFails(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	o := options(&out)
+	o.For = 5 * time.Second
 	o.Drive = func(ctx context.Context, l *lab.Lab) error {
 		a, err := l.Agree(ctx, time.Minute)
 		if err != nil {
