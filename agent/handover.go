@@ -35,7 +35,6 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	var running sync.WaitGroup
 	running.Go(func() { a.writer.Run(loopCtx) })
 	running.Go(func() { a.loop.Run(loopCtx) })
-	running.Go(func() { a.pages.Run(loopCtx) })
 	running.Go(func() { a.loop.History.Run(loopCtx) })
 	running.Go(func() { a.watchdog(loopCtx) })
 	running.Go(func() { a.tellStatus(loopCtx) })

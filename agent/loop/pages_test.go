@@ -1,8 +1,6 @@
 package loop
 
 import (
-	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,12 +27,6 @@ func TestALeasePageSaysTheEndBeforeTheReleaseIsSent(t *testing.T) {
 		return election.Output{Send: []election.Envelope{{To: "b", Message: election.Release{}}}, WakeAt: election.Never}
 	}
 	r.loop.Pages = pages.Open(leasepage.Dir(dir+"/sock"), self.Lineage, nil)
-	var running sync.WaitGroup
-	ctx, stop := context.WithCancel(t.Context())
-	running.Go(func() { r.loop.Pages.Run(ctx) })
-	defer running.Wait()
-	defer stop()
-
 	var page *leasepage.Reader
 	asked := make(chan bool, 1)
 	r.loop.Network = sendSpy{r, func() { asked <- page.Valid() }}

@@ -4,12 +4,12 @@
 //
 // It guarantees that the pages of an earlier process run are wiped before Open returns, except
 // those that this process run goes on with. When Publish returns, every page shows what the
-// status shows, or nothing. Publish opens, makes and removes no file. A page that can't be
-// kept is missing, is reported as a problem, and harms nothing else.
+// status shows, or nothing. A page that can't be kept is missing, is reported as a problem, and
+// harms nothing else.
 //
-// It does not guarantee that Publish never waits for a disk: a store to a file on a disk may
-// wait. So the socket's directory should be in memory, as /run is. Without a quorum nobody
-// holds a lease, and pages show none.
+// It does not guarantee that Publish never waits for a disk: to make a file on a disk, or to store
+// to it, may wait. So the socket's directory should be in memory, as /run is. Without a quorum
+// nobody holds a lease, and pages show none.
 package pages
 
 import (
@@ -18,7 +18,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -26,27 +25,21 @@ import (
 	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
-// retryAfter is the time until a page that could not be made is tried again.
-const retryAfter = 10 * time.Second
+const (
+	// retryAfter is the time until a page that could not be made is tried again.
+	retryAfter = 10 * time.Second
+	// mostMade bounds the pages that one Publish makes: it must not delay a heartbeat.
+	mostMade = 8
+)
 
-// Keeper keeps the pages. One goroutine may call Publish, and another one Run. A nil Keeper
-// keeps no pages.
+// Keeper keeps the pages, for one goroutine. A nil Keeper keeps no pages.
 type Keeper struct {
-	dir   string
-	boot  election.LineageID
-	lock  *os.File // of the directory; nil: no page can be kept
-	ready chan struct{}
-	work  chan struct{}
-
-	// Owned by the goroutine of Publish.
-	entries []entry                // in the order of the status's contests: sorted by election
-	failed  int                    // how many entries have failed
-	ordered map[election.Name]bool // pages that are being made: one at a time for each election
-
-	mu      sync.Mutex
-	orders  []order // not started yet
-	done    []outcome
-	problem string
+	dir     string
+	boot    election.LineageID
+	lock    *os.File // of the directory; nil: no page can be kept
+	ready   chan struct{}
+	entries []entry // in the order of the status's contests: sorted by election
+	problem string  // what Open found
 }
 
 // entry is one election's page.
@@ -54,7 +47,7 @@ type entry struct {
 	election election.Name
 	page     *leasepage.Writer      // nil: there is no page, or not yet
 	written  *elector.ContestStatus // what the page shows; nil: not known
-	failed   bool
+	problem  error                  // why there is no page
 	retryAt  election.Instant
 }
 
@@ -63,8 +56,7 @@ type entry struct {
 // have mapped them see no end. It always returns a Keeper. If the Keeper keeps nothing,
 // Problem is the reason.
 func Open(dir string, boot election.LineageID, led map[election.Name]bool) *Keeper {
-	k := &Keeper{dir: dir, boot: boot, ordered: map[election.Name]bool{},
-		ready: make(chan struct{}, 1), work: make(chan struct{}, 1)}
+	k := &Keeper{dir: dir, boot: boot, ready: make(chan struct{}, 1)}
 	lock, err := take(dir)
 	if err != nil {
 		k.problem = fmt.Sprintf("lease pages are off: %v", err)
@@ -87,12 +79,18 @@ func (k *Keeper) Problem() string {
 	if k == nil {
 		return ""
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.problem
+	if k.problem != "" {
+		return k.problem
+	}
+	for _, e := range k.entries {
+		if e.problem != nil {
+			return fmt.Sprintf("a lease page is missing: %v; trying again every %s", e.problem, retryAfter)
+		}
+	}
+	return ""
 }
 
-// Ready has an element when Publish should be called again, since there are new pages to write to.
+// Ready has an element when Publish should be called again, since it has more pages to make.
 func (k *Keeper) Ready() <-chan struct{} {
 	if k == nil {
 		return nil
@@ -100,23 +98,23 @@ func (k *Keeper) Ready() <-chan struct{} {
 	return k.ready
 }
 
-// Publish writes what the status has of each election, unless the page shows that already. Run
-// makes the pages of new elections.
+// Publish writes what the status has of each election, unless the page shows that already. It
+// makes the pages of new elections, and removes those of elections that are gone.
 func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
 	if k == nil || k.lock == nil {
 		return
 	}
-	k.collect(now)
 	if !k.matches(s.Contests) {
 		k.arrange(s.Contests)
 	}
+	made := 0
 	for i := range k.entries {
 		e, c := &k.entries[i], s.Contests[i]
-		if e.page == nil {
-			k.want(now, e)
-			continue
+		if e.page == nil && now >= e.retryAt && made < mostMade {
+			made++
+			k.create(now, e)
 		}
-		if e.written == c {
+		if e.page == nil || e.written == c {
 			continue
 		}
 		term, deadline := election.Term(0), election.Instant(0)
@@ -124,12 +122,30 @@ func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
 			term, deadline = c.Term, c.ValidUntil
 		}
 		if err := e.page.Set(uint64(term), int64(deadline)); err != nil {
-			e.page, e.written = nil, nil
-			k.fail(now, e, err)
+			e.fail(now, err)
 			continue
 		}
 		e.written = c
 	}
+	if made == mostMade {
+		select {
+		case k.ready <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (k *Keeper) create(now election.Instant, e *entry) {
+	page, err := leasepage.Create(k.dir, string(e.election), uint64(k.boot))
+	if err != nil {
+		e.fail(now, err)
+		return
+	}
+	*e = entry{election: e.election, page: page}
+}
+
+func (e *entry) fail(now election.Instant, err error) {
+	*e = entry{election: e.election, problem: err, retryAt: now.Add(retryAfter)}
 }
 
 // matches reports whether the entries are exactly those of the status's elections.
@@ -145,8 +161,8 @@ func (k *Keeper) matches(contests []*elector.ContestStatus) bool {
 	return true
 }
 
-// arrange makes the entries match, and has the pages of elections that are gone removed. It
-// ends the leases on those pages at once.
+// arrange makes the entries match. It ends the leases on the pages of elections that are gone, and
+// removes those pages.
 func (k *Keeper) arrange(contests []*elector.ContestStatus) {
 	before := make(map[election.Name]entry, len(k.entries))
 	for _, e := range k.entries {
@@ -161,57 +177,9 @@ func (k *Keeper) arrange(contests []*elector.ContestStatus) {
 		}
 	}
 	for _, e := range before {
-		if e.failed {
-			k.recovered()
+		if e.page != nil {
+			_ = e.page.Close() // the page holds no lease; the next start removes what stays
 		}
-		k.retire(e.election, e.page)
-	}
-}
-
-// want orders a page, unless it is ordered already or has failed a moment ago.
-func (k *Keeper) want(now election.Instant, e *entry) {
-	if k.ordered[e.election] || e.failed && now < e.retryAt {
-		return
-	}
-	k.ordered[e.election] = true
-	k.order(order{election: e.election})
-}
-
-func (k *Keeper) order(o order) {
-	k.mu.Lock()
-	k.orders = append(k.orders, o)
-	k.mu.Unlock()
-	signal(k.work)
-}
-
-// collect adopts the pages that Run has made.
-func (k *Keeper) collect(now election.Instant) {
-	k.mu.Lock()
-	done := k.done
-	k.done = nil
-	k.mu.Unlock()
-	for _, d := range done {
-		delete(k.ordered, d.election)
-		i := k.find(d.election)
-		switch {
-		case i < 0:
-			k.retire(d.election, d.page) // the election has gone meanwhile
-		case d.err != nil:
-			k.fail(now, &k.entries[i], d.err)
-		default:
-			if k.entries[i].failed {
-				k.recovered()
-			}
-			k.entries[i] = entry{election: d.election, page: d.page}
-		}
-	}
-}
-
-// retire ends the lease that a page shows, at once, and has the page removed.
-func (k *Keeper) retire(name election.Name, page *leasepage.Writer) {
-	if page != nil {
-		_ = page.Set(0, 0) // a page that can't be written holds no lease
-		k.order(order{name, page})
 	}
 }
 
@@ -224,29 +192,8 @@ func (k *Keeper) find(name election.Name) int {
 	return -1
 }
 
-func (k *Keeper) fail(now election.Instant, e *entry, err error) {
-	if !e.failed {
-		e.failed = true
-		k.failed++
-	}
-	e.retryAt = now.Add(retryAfter)
-	k.tell(fmt.Sprintf("a lease page is missing: %v; trying again every %s", err, retryAfter))
-}
-
-func (k *Keeper) recovered() {
-	if k.failed--; k.failed == 0 {
-		k.tell("")
-	}
-}
-
-func (k *Keeper) tell(problem string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.problem = problem
-}
-
-// Close ends every lease that a page shows, and removes the pages. Publish and Run must have
-// returned, and must not be called afterwards.
+// Close ends every lease that a page shows, and removes the pages. Publish must not be called
+// afterwards.
 func (k *Keeper) Close() error {
 	if k == nil || k.lock == nil {
 		return nil
@@ -255,16 +202,6 @@ func (k *Keeper) Close() error {
 	for _, e := range k.entries {
 		if e.page != nil {
 			errs = errors.Join(errs, e.page.Close())
-		}
-	}
-	for _, o := range k.orders {
-		if o.close != nil {
-			errs = errors.Join(errs, o.close.Close())
-		}
-	}
-	for _, d := range k.done {
-		if d.page != nil {
-			errs = errors.Join(errs, d.page.Close())
 		}
 	}
 	return errors.Join(errs, k.lock.Close())

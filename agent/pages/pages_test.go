@@ -1,7 +1,6 @@
 package pages_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,16 +33,11 @@ func status(term election.Term, names ...election.Name) *elector.Status {
 	return s
 }
 
-// keep runs a keeper until the test's end.
+// keep opens a keeper until the test's end.
 func keep(t testing.TB, dir string) *pages.Keeper {
 	t.Helper()
 	k := pages.Open(dir, self.Lineage, nil)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { defer close(ended); k.Run(ctx) }()
 	t.Cleanup(func() {
-		stop()
-		<-ended
 		if err := k.Close(); err != nil {
 			t.Error(err)
 		}
@@ -127,7 +121,7 @@ func TestPagesOfElectionsThatAreGoneAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	k := keep(t, dir)
 	both, one := status(1, "a", "b"), status(1, "b")
-	for range 20 { // gone and back again, at every moment of the making
+	for range 20 { // gone and back again
 		k.Publish(0, both)
 		k.Publish(0, one)
 	}
@@ -140,10 +134,8 @@ func TestPagesOfElectionsThatAreGoneAreRemoved(t *testing.T) {
 		return true
 	})
 	k.Publish(0, one)
-	for end := time.Now().Add(patience); there(filepath.Join(dir, "a")); {
-		if time.Now().After(end) {
-			t.Fatal("the page of an election that is gone stays")
-		}
+	if there(filepath.Join(dir, "a")) {
+		t.Error("the page of an election that is gone stays")
 	}
 	if !open(t, filepath.Join(dir, "b")).Valid() {
 		t.Error("the other's page is not valid")
@@ -183,7 +175,6 @@ func TestTwoAgentsKeepNoPagesInOneDirectory(t *testing.T) {
 	if p := second.Problem(); !strings.Contains(p, "another agent keeps its lease pages") || first.Problem() != "" {
 		t.Errorf("problems %q and %q", first.Problem(), p)
 	}
-	second.Run(t.Context()) // has nothing to do
 	if err := second.Close(); err != nil {
 		t.Error(err)
 	}
@@ -277,16 +268,10 @@ func TestAPageThatCantBeMadeIsTriedAgain(t *testing.T) {
 func TestCloseEndsAndRemovesEveryPage(t *testing.T) {
 	dir := t.TempDir()
 	k := pages.Open(dir, 1, nil)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { defer close(ended); k.Run(ctx) }()
 	s := status(1, "a", "b")
 	publish(t, k, s, "made", func() bool { return there(filepath.Join(dir, "a")) && there(filepath.Join(dir, "b")) })
-	k.Publish(0, s)
-	k.Publish(0, status(1, "a", "b", "c")) // may or may not be made yet
+	k.Publish(0, status(1, "a", "b", "c"))
 	r := open(t, filepath.Join(dir, "a"))
-	stop()
-	<-ended
 	if err := k.Close(); err != nil || r.Valid() {
 		t.Errorf("valid %t: %v", r.Valid(), err)
 	}

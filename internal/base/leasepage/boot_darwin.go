@@ -2,7 +2,6 @@ package leasepage
 
 import (
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,7 +14,3 @@ func ThisBoot() (HostBoot, error) {
 	}
 	return parseBoot(text)
 }
-
-// allocate reserves the file's blocks by writing them, for lack of a better way on this
-// system.
-func allocate(f *os.File) error { return writeZeros(f) }

@@ -3,8 +3,6 @@ package leasepage
 import (
 	"fmt"
 	"os"
-
-	"golang.org/x/sys/unix"
 )
 
 // ThisBoot asks the kernel for the name of its present run.
@@ -14,14 +12,4 @@ func ThisBoot() (HostBoot, error) {
 		return HostBoot{}, fmt.Errorf("read the host's boot: %w", err)
 	}
 	return parseBoot(string(text))
-}
-
-// allocate reserves the file's blocks, so that a store through a mapping never needs a block
-// that a full disk does not have.
-func allocate(f *os.File) error {
-	err := unix.Fallocate(int(f.Fd()), 0, 0, Size)
-	if err == unix.EOPNOTSUPP || err == unix.ENOSYS { // ZFS, NFS
-		return writeZeros(f)
-	}
-	return err
 }

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -20,13 +23,6 @@ var (
 	errOtherBoot  = errors.New("it is from an earlier boot of the host")
 )
 
-// versionError is the version of a page that this package can't read.
-type versionError uint32
-
-func (e versionError) Error() string {
-	return fmt.Sprintf("its layout has version %d, this program reads version %d", uint32(e), Version)
-}
-
 func parseBoot(text string) (HostBoot, error) {
 	var b HostBoot
 	raw, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(text), "-", ""))
@@ -37,42 +33,67 @@ func parseBoot(text string) (HostBoot, error) {
 	return b, nil
 }
 
-func writeZeros(f *os.File) error {
-	_, err := f.WriteAt(make([]byte, Size), 0)
-	return err
-}
-
 // open opens a regular file. It refuses a link, and does not wait at a pipe that nobody
 // writes.
-func open(path string, flags int) (*os.File, os.FileInfo, error) {
+func open(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
-		return nil, nil, errNoFile
+		return nil, errNoFile
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = errNoFile
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
-	return f, info, nil
+	return f, nil
 }
 
-// mapWords maps a page until unmap is called.
-func mapWords(f *os.File, protection int) (*words, error) {
+// mapping is one page, mapped for as long as something refers to it.
+type mapping struct {
+	words *words
+	head  [headerSize]byte
+	sum   uint64 // the check's part over head
+	file  os.FileInfo
+}
+
+// mapFile maps a page, and reads its header.
+func mapFile(f *os.File, protection int) (m *mapping, err error) {
+	defer caught(debug.SetPanicOnFault(true), &err)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() < Size {
+		return nil, errShort
+	}
 	at, err := unix.MmapPtr(int(f.Fd()), 0, nil, Size, protection, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map it: %w", err)
 	}
-	return (*words)(at), nil
+	m = &mapping{words: (*words)(at), file: info}
+	runtime.AddCleanup(m, unmap, m.words)
+	m.head = *(*[headerSize]byte)(at)
+	m.sum = headerSum(m.head)
+	return m, nil
 }
 
 func unmap(w *words) {
 	_ = unix.MunmapPtr(unsafe.Pointer(w), Size) // fails only for what is not a mapping
+}
+
+func (m *mapping) sequence() uint64 { return atomic.LoadUint64(&m.words[wordSequence]) }
+
+// load returns the value of a sequence, and whether it is one that a writer has completed.
+func (m *mapping) load(sequence uint64) (v value, whole bool) {
+	at := place(sequence)
+	v = value{atomic.LoadUint64(&m.words[at]), int64(atomic.LoadUint64(&m.words[at+1]))}
+	sum := atomic.LoadUint64(&m.words[at+2])
+	return v, sequence != 0 && sum == seal(m.sum, sequence, v)
 }
 
 // Wipe makes sure that a file holds no lease any more, also for programs that have it
@@ -91,7 +112,7 @@ func Wipe(path string) error {
 // overwrite replaces a page by zeros: with the sequence 0 it has no value. If the disk has no
 // room even for that, the file is cut to nothing.
 func overwrite(path string) error {
-	f, info, err := open(path, os.O_RDWR)
+	f, err := open(path, os.O_RDWR)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, errNoFile) {
 		return nil // a link has no content to wipe
 	}
@@ -99,8 +120,8 @@ func overwrite(path string) error {
 		return err
 	}
 	defer f.Close()
-	if info.Size() == 0 || writeZeros(f) == nil {
-		return nil
+	if _, err := f.WriteAt(make([]byte, Size), 0); err != nil {
+		return f.Truncate(0)
 	}
-	return f.Truncate(0)
+	return nil
 }

@@ -30,7 +30,6 @@ func TestTheLayoutOfThePageIsWhatItWas(t *testing.T) {
 	if err := w.begin(f, header{election: "pay", host: host, agent: 0xb007}); err != nil {
 		t.Fatal(err)
 	}
-	defer w.release()
 	for _, v := range []value{{7, 1_000_000_000}, {8, 2_000_000_000}} {
 		if err := w.Set(v.term, v.deadline); err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package leasepage
 
 import (
 	"encoding/binary"
+	"fmt"
 	"path/filepath"
 	"strings"
 )
@@ -126,7 +127,7 @@ func judge(b [headerSize]byte, election string, host HostBoot) error {
 	case string(b[:len(magic)]) != magic:
 		return errNoPage
 	case version != Version:
-		return versionError(version)
+		return fmt.Errorf("its layout has version %d, this program reads version %d", version, Version)
 	case HostBoot(b[atHost:atAgent]) != host:
 		return errOtherBoot
 	case b != want.encode():

@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // Lease is what a page shows while the agent leads.
@@ -24,20 +26,12 @@ type Lease struct {
 // Reader checks one page. Several goroutines may use it at once. When an agent that was
 // started again has made a new page, the reader goes over to that.
 type Reader struct {
-	path  string
-	host  HostBoot
-	clock *clock
-	page  atomic.Pointer[mapping] // nil once closed
+	path string
+	host HostBoot
+	page atomic.Pointer[mapping] // nil once closed
 
 	lookAt atomic.Int64 // no look at the path before then
 	mu     sync.Mutex   // held during such a look
-}
-
-// mapping is one file, mapped for as long as a check may read it.
-type mapping struct {
-	words *words
-	sum   uint64
-	info  os.FileInfo
 }
 
 // lookEvery is the least time between two looks for a new page, by a reader whose page holds
@@ -52,7 +46,7 @@ func Open(path string) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{path: path, host: host, clock: newClock()}
+	r := &Reader{path: path, host: host}
 	m, err := r.open()
 	if err != nil {
 		return nil, fmt.Errorf("open lease page %s: %w", path, err)
@@ -63,29 +57,16 @@ func Open(path string) (*Reader, error) {
 
 // open maps the file that is at the path now, if it is a page.
 func (r *Reader) open() (*mapping, error) {
-	f, info, err := open(r.path, os.O_RDONLY)
+	f, err := open(r.path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // the mapping stays
-	if info.Size() < Size {
-		return nil, errShort
-	}
-	w, err := mapWords(f, unix.PROT_READ)
+	m, err := mapFile(f, unix.PROT_READ)
 	if err != nil {
 		return nil, err
 	}
-	m := &mapping{words: w, info: info}
-	runtime.AddCleanup(m, unmap, w)
-	return m, m.recognise(filepath.Base(r.path), r.host)
-}
-
-// recognise reads the header.
-func (m *mapping) recognise(election string, host HostBoot) (err error) {
-	defer Caught(Guard(), &err)
-	head := *(*[headerSize]byte)(unsafe.Pointer(m.words))
-	m.sum = headerSum(head)
-	return judge(head, election, host)
+	return m, judge(m.head, filepath.Base(r.path), r.host)
 }
 
 // Check returns the lease, and whether the agent is inside it: at one instant during the
@@ -95,13 +76,13 @@ func (r *Reader) Check() (Lease, bool) {
 	if m == nil {
 		return Lease{}, false
 	}
-	if l, err := m.read(r.clock); err == nil {
+	if l, err := m.read(); err == nil {
 		return l, true
 	}
 	if m = r.follow(m); m == nil {
 		return Lease{}, false
 	}
-	l, err := m.read(r.clock)
+	l, err := m.read()
 	return l, err == nil
 }
 
@@ -129,19 +110,17 @@ const turns = 1000
 
 // read takes a value and then the clock's reading. If the page was written in between, it
 // begins again.
-func (m *mapping) read(c *clock) (l Lease, err error) {
-	defer Caught(Guard(), &err)
+func (m *mapping) read() (l Lease, err error) {
+	defer caught(debug.SetPanicOnFault(true), &err)
 	defer runtime.KeepAlive(m)
 	for range turns {
-		sequence := atomic.LoadUint64(&m.words[wordSequence])
-		at := place(sequence)
-		v := value{atomic.LoadUint64(&m.words[at]), int64(atomic.LoadUint64(&m.words[at+1]))}
-		sum := atomic.LoadUint64(&m.words[at+2])
-		now := c.now()
-		if atomic.LoadUint64(&m.words[wordSequence]) != sequence {
+		sequence := m.sequence()
+		v, whole := m.load(sequence)
+		now := alarm.Now()
+		if m.sequence() != sequence {
 			continue
 		}
-		if sequence == 0 || now >= v.deadline || sum != seal(m.sum, sequence, v) {
+		if !whole || now >= v.deadline {
 			return Lease{}, errNoLease
 		}
 		return Lease{Term: v.term, Deadline: v.deadline, Remaining: time.Duration(v.deadline - now)}, nil
@@ -152,14 +131,14 @@ func (m *mapping) read(c *clock) (l Lease, err error) {
 // follow looks, now and then, whether the path leads to another file than the one mapped. If
 // so, it maps and returns that file, else nil.
 func (r *Reader) follow(m *mapping) *mapping {
-	now := r.clock.now()
+	now := alarm.Now()
 	if now < r.lookAt.Load() || !r.mu.TryLock() {
 		return nil
 	}
 	defer r.mu.Unlock()
 	r.lookAt.Store(now + int64(lookEvery))
 	info, err := os.Lstat(r.path)
-	if err != nil || os.SameFile(info, m.info) {
+	if err != nil || os.SameFile(info, m.file) {
 		return nil
 	}
 	next, err := r.open()
