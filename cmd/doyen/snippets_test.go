@@ -64,6 +64,13 @@ type play struct {
 // plays are looked through in order; the first that fits counts.
 func plays() []play {
 	aLeads := func(t *testing.T, m *mesh) { m.lead(t, "a") }
+	aLeadsWithAll := func(t *testing.T, m *mesh) {
+		m.lead(t, "a")
+		m.until(t, "a reaches all voters", func(ctx context.Context) bool {
+			a, err := m.client("a").Agent(ctx)
+			return err == nil && a.Quorum.State == api.QuorumExists
+		})
+	}
 	stands := func(t *testing.T, m *mesh) { m.stand(t, "payments") }
 	return []play{
 		{has: "S=/run/doyen/doyen.sock\n", want: `^$`},
@@ -87,7 +94,7 @@ func plays() []play {
 		{has: "%{http_code}", before: func(t *testing.T, m *mesh) { m.lead(t, "b") }, want: `^200\n$`},
 		{has: "run-the-nightly-job", before: aLeads, want: `^the nightly job\n$`},
 		{has: "for step in 1 2 3", before: aLeads, want: `(?s)^step 1 under term \d+\n.*step 3`},
-		{has: "for change in changes()", before: aLeads, lines: 3, want: `(?s)^may act under term \d+\nquorum: exists\nsnapshot a \d+\n`},
+		{has: "for change in changes()", before: aLeadsWithAll, lines: 3, want: `(?s)^may act under term \d+\nquorum: exists\nsnapshot a \d+\n`},
 		{has: "lease.held()", before: aLeads, want: `^leads in term \d+\n$`},
 	}
 }

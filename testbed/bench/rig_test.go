@@ -50,7 +50,6 @@ func small(t *testing.T) *bench {
 	if testing.Short() {
 		t.Skip("it runs real processes for some seconds: not with -short; CI runs it")
 	}
-	t.Parallel()
 	return &bench{o: Options{Rounds: 1, Progress: t.Output()}, on: Point{3, "bully", "lan"},
 		program: product, rng: rand.New(rand.NewPCG(1, 1)), idleTime: lookEvery}
 }
@@ -66,6 +65,7 @@ func (b *bench) samples(name, unit string) []float64 {
 }
 
 func TestAProgramIsReplaced(t *testing.T) {
+	t.Parallel()
 	campaign, err := campaigning()
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +80,7 @@ func TestAProgramIsReplaced(t *testing.T) {
 	}
 	for name, hit := range map[string]strike{"kill": missedOnce, "resign": strikes()["resign"], "transfer": strikes()["transfer"]} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := small(t)
 			err := b.replacements(t.Context(), name, 1, campaign, hit)
 			after, together := b.samples(name, perTakeover), b.samples(name, overlapped)
@@ -94,6 +95,7 @@ func TestAProgramIsReplaced(t *testing.T) {
 }
 
 func TestRoundsWithRealProcesses(t *testing.T) {
+	t.Parallel()
 	for name, e := range map[string]experiment{
 		"Takeover/fault=resign":            {name: "Takeover", faults: []string{"resign"}},
 		"Takeover/fault=sigterm":           {name: "Takeover", faults: []string{"sigterm"}},
@@ -103,6 +105,7 @@ func TestRoundsWithRealProcesses(t *testing.T) {
 		"Takeover/fault=transfer/again":    {name: "Takeover", faults: []string{"transfer"}, again: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := small(t)
 			err := rounds(e)(b, t.Context())
 			together, after := b.samples(name, overlapped), b.samples(name, perTakeover)
@@ -114,6 +117,7 @@ func TestRoundsWithRealProcesses(t *testing.T) {
 }
 
 func TestWhatAgentsCostIsMeasured(t *testing.T) {
+	t.Parallel()
 	b := small(t)
 	for _, measure := range []func(*bench, context.Context) error{
 		(*bench).cold, (*bench).idle, (*bench).atOnce,
@@ -142,6 +146,7 @@ func TestWhatAgentsCostIsMeasured(t *testing.T) {
 }
 
 func TestElectionsWithACandidateOnEachHostAreLedUnderLoad(t *testing.T) {
+	t.Parallel()
 	b := small(t)
 	if err := b.underLoad(t.Context(), 5, 1, lookEvery); err != nil {
 		t.Fatal(err)
@@ -153,6 +158,7 @@ func TestElectionsWithACandidateOnEachHostAreLedUnderLoad(t *testing.T) {
 	}
 }
 
+// Not in parallel: readers that are too slow are refused nothing.
 func TestReadersThatHaveAMajorityAskedAreCounted(t *testing.T) {
 	b := small(t)
 	b.on.Profile = "wan" // a lease that readers on a busy machine do not outlast
@@ -184,6 +190,7 @@ func TestTheSecondCandidatesAreSpread(t *testing.T) {
 }
 
 func TestManyElectionsAreLedAgain(t *testing.T) {
+	t.Parallel()
 	b := small(t)
 	if err := b.many(t.Context(), 12); err != nil {
 		t.Fatal(err)

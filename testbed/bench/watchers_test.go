@@ -5,6 +5,7 @@ import (
 )
 
 func TestWatchersOfARealAgentAreAllReached(t *testing.T) {
+	t.Parallel()
 	b := small(t)
 	const rounds = 2 // of one change at least: one that hears of the new leader first sees no end of the old one
 	err := b.watched(t.Context(), 200, rounds)
