@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/sec"
+	"github.com/libp2p/go-libp2p/core/transport"
 	"github.com/multiformats/go-multistream"
 
 	"github.com/doyen-election/doyen/election"
@@ -37,7 +37,7 @@ type outcome struct {
 
 func (o outcome) close() {
 	if o.wire != nil {
-		_ = o.wire.stream.Conn().Close() // it is not needed after all
+		_ = o.wire.conn.Close() // it is not needed after all
 	}
 }
 
@@ -84,9 +84,9 @@ func (l *link) call(ctx context.Context, d dialling, o *outcome) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.t.limits.within(d.timeouts))
 	defer cancel()
-	var s network.Stream
-	if s, o.err = l.t.open(ctx, l.pid, d.addr); o.err == nil {
-		l.meet(ctx, s, o)
+	var w *wire
+	if w, o.err = l.t.open(ctx, l.pid, d.addr); o.err == nil {
+		l.meet(ctx, w, o)
 	}
 	var refused *refusal
 	o.dark, o.tooSlow = l.t.unanswered(o.err, turn.began)
@@ -124,11 +124,11 @@ func (t *Transport) reach(ctx context.Context, addr netip.AddrPort) error {
 }
 
 // meet greets the peer on the stream.
-func (l *link) meet(ctx context.Context, s network.Stream, o *outcome) {
-	o.wire = newWire(s)
+func (l *link) meet(ctx context.Context, w *wire, o *outcome) {
+	o.wire = w
 	// An attempt that is abandoned closes its connection at once.
-	release := context.AfterFunc(ctx, func() { _ = s.Conn().Close() })
-	if o.err = s.SetDeadline(deadlineOf(ctx)); o.err != nil {
+	release := context.AfterFunc(ctx, func() { _ = w.conn.Close() })
+	if o.err = w.stream.SetDeadline(deadlineOf(ctx)); o.err != nil {
 		return
 	}
 	o.theirs, o.err = greet(o.wire, l.t.greeting().frame(o.held), func(h Hello) error { return l.t.accept(l.id, h) })
@@ -136,7 +136,7 @@ func (l *link) meet(ctx context.Context, s network.Stream, o *outcome) {
 		o.err = context.Cause(ctx)
 	}
 	if o.err == nil {
-		o.err = s.SetDeadline(time.Time{})
+		o.err = w.stream.SetDeadline(time.Time{})
 	}
 }
 
@@ -147,71 +147,64 @@ func deadlineOf(ctx context.Context) time.Time {
 }
 
 // open dials the peer and opens the stream to it.
-func (t *Transport) open(ctx context.Context, p peer.ID, addr netip.AddrPort) (network.Stream, error) {
+func (t *Transport) open(ctx context.Context, p peer.ID, addr netip.AddrPort) (*wire, error) {
 	c, err := t.host.dial(ctx, p, addr)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", addr, err)
 	}
-	s, err := c.NewStream(ctx)
+	release := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer release()
+	s, err := c.OpenStream(ctx)
+	if err == nil {
+		err = multistream.SelectProtoOrFail(protocolID, s)
+	}
 	if err != nil {
 		_ = c.Close() // of no use without a stream
 		return nil, fmt.Errorf("open stream: %w", err)
 	}
-	release := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer release()
-	if err := s.SetDeadline(deadlineOf(ctx)); err != nil {
-		_ = c.Close()
-		return nil, fmt.Errorf("set deadline: %w", err)
-	}
-	if err := multistream.SelectProtoOrFail(protocolID, s); err != nil {
-		_ = c.Close()
-		return nil, fmt.Errorf("agree on protocol: %w", err)
-	}
-	return s, nil
+	return newWire(c, s), nil
 }
 
-// receive gives a stream that a peer opened to the peer's link. It is the swarm's stream
-// handler: each stream has a goroutine for it.
-func (t *Transport) receive(s network.Stream) {
-	if !t.enter() {
-		_ = s.Conn().Close() // Close closes all others as well
-		return
+// serve accepts the connections of peers until the listener is closed.
+func (t *Transport) serve() {
+	for {
+		c, err := t.listener.Accept()
+		if err != nil {
+			if !t.isClosing() {
+				t.log.Error("accept no connections any more: restart this agent", "err", err)
+			}
+			return
+		}
+		t.running.Go(func() { t.receive(c) })
 	}
-	defer t.running.Done()
-	l := t.link(idOf(s.Conn().RemotePeer()))
+}
+
+// receive waits for the stream that a peer opens on its connection, and gives it to the peer's
+// link.
+func (t *Transport) receive(c transport.CapableConn) {
+	l := t.link(idOf(c.RemotePeer()))
 	if l == nil || l.dials {
-		_ = s.Conn().Close() // the gater let it in before the list changed
+		_ = c.Close() // the gater let it in before the list changed
 		return
 	}
-	mux := multistream.NewMultistreamMuxer[string]()
-	mux.AddHandler(protocolID, nil)
-	if s.SetDeadline(time.Now().Add(t.limits.greet)) != nil {
-		return
+	ctx, cancel := context.WithTimeout(l.ctx, t.limits.greet)
+	defer cancel()
+	release := context.AfterFunc(ctx, func() { _ = c.Close() })
+	s, err := c.AcceptStream()
+	if err == nil {
+		mux := multistream.NewMultistreamMuxer[string]()
+		mux.AddHandler(protocolID, nil)
+		_, _, err = mux.Negotiate(s)
 	}
-	if _, _, err := mux.Negotiate(s); err != nil {
-		_ = s.Conn().Close()
+	if err != nil || !release() {
+		_ = c.Close()
 		return
 	}
 	select {
-	case l.arrivals <- s:
+	case l.arrivals <- newWire(c, s):
 	case <-l.ctx.Done():
-		_ = s.Conn().Close()
-	}
-}
-
-// expect closes an inbound connection that does not become a session in time.
-func (t *Transport) expect(c network.Conn) {
-	if c.Stat().Direction != network.DirInbound {
-		return
-	}
-	time.AfterFunc(2*t.limits.greet, func() {
-		if l := t.link(idOf(c.RemotePeer())); l != nil {
-			if s := l.current(); s != nil && s.wire.stream.Conn() == c {
-				return
-			}
-		}
 		_ = c.Close()
-	})
+	}
 }
 
 // report keeps why an attempt failed, and sends Refused if it is a refusal that was not
@@ -264,10 +257,19 @@ func (l *link) wake() {
 	l.t.running.Go(func() {
 		ctx, cancel := context.WithTimeout(l.ctx, l.t.limits.greet)
 		defer cancel()
-		if turn, err := l.t.dialling.begin(ctx, l.urgent, false); err == nil {
-			_ = l.t.host.call(ctx, l.pid, l.where()) // a peer that is down dials when it starts
-			l.t.dialling.end(turn, false)
+		turn, err := l.t.dialling.begin(ctx, l.urgent, false)
+		if err != nil {
+			return
 		}
+		c, err := l.t.host.dial(ctx, l.pid, l.where())
+		l.t.dialling.end(turn, false)
+		if err != nil {
+			return // a peer that is down dials when it starts
+		}
+		release := context.AfterFunc(ctx, func() { _ = c.Close() })
+		defer release()
+		_, _ = c.AcceptStream() // until the peer has closed the connection: to close it first would reset it
+		_ = c.Close()
 	})
 }
 

@@ -75,7 +75,7 @@ func TestABrokenConnectionIsReplacedWithoutAWord(t *testing.T) {
 		resumed := a.Stats().Resumed + b.Stats().Resumed
 		tr := []*Transport{a, b}[breaker]
 		s := tr.link([]*Transport{b, a}[breaker].self).current()
-		_ = s.wire.stream.Conn().Close()
+		_ = s.wire.conn.Close()
 		eventually(t, "a new connection on both sides", func() bool { return a.Stats().Resumed+b.Stats().Resumed >= resumed+2 })
 		exchange(t, a, b) // which fails on any Lost or Connected
 	}

@@ -22,14 +22,15 @@ const (
 
 // wire reads and writes frames on one stream. One goroutine may read while another writes.
 type wire struct {
-	stream network.Stream
+	conn   io.Closer // what the stream belongs to
+	stream network.MuxedStream
 	r      *bufio.Reader
 	w      *bufio.Writer
 	buf    []byte
 }
 
-func newWire(s network.Stream) *wire {
-	return &wire{stream: s, r: bufio.NewReader(s), w: bufio.NewWriter(s)}
+func newWire(c io.Closer, s network.MuxedStream) *wire {
+	return &wire{conn: c, stream: s, r: bufio.NewReader(s), w: bufio.NewWriter(s)}
 }
 
 // write buffers one frame; flush sends what is buffered.

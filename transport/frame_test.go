@@ -34,7 +34,7 @@ func TestAHelloIsJudgedByTheAgent(t *testing.T) {
 
 func TestFramesKeepTheirBounds(t *testing.T) {
 	var out recording
-	w := newWire(&out)
+	w := newWire(nil, &out)
 	sizes := []int{0, 1, 3, 4095, 4096, 5000, 100_000, 7}
 	for _, n := range sizes {
 		if err := w.write(bytes.Repeat([]byte{byte(n)}, n)); err != nil {
@@ -45,7 +45,7 @@ func TestFramesKeepTheirBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, read := range map[string]func(*wire, int) ([]byte, error){"read": (*wire).read, "readTimed": (*wire).readTimed} {
-		r := newWire(&recording{in: bytes.NewReader(out.out.Bytes())})
+		r := newWire(nil, &recording{in: bytes.NewReader(out.out.Bytes())})
 		for _, n := range sizes {
 			body, err := read(r, 100_000)
 			if err != nil || !bytes.Equal(body, bytes.Repeat([]byte{byte(n)}, n)) {
@@ -56,12 +56,12 @@ func TestFramesKeepTheirBounds(t *testing.T) {
 			t.Errorf("%s at the end: %v", name, err)
 		}
 		for cut := 1; cut < frameHeader+5; cut++ {
-			r := newWire(&recording{in: bytes.NewReader([]byte{0, 0, 0, 5, 1, 2, 3, 4, 5}[:cut])})
+			r := newWire(nil, &recording{in: bytes.NewReader([]byte{0, 0, 0, 5, 1, 2, 3, 4, 5}[:cut])})
 			if _, err := read(r, 100); !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("%s of a frame cut at %d: %v", name, cut, err)
 			}
 		}
-		huge := newWire(&recording{in: bytes.NewReader([]byte{0xff, 0xff, 0xff, 0xff, 1})})
+		huge := newWire(nil, &recording{in: bytes.NewReader([]byte{0xff, 0xff, 0xff, 0xff, 1})})
 		if _, err := read(huge, 1<<20); err == nil || cap(huge.buf) != 0 {
 			t.Errorf("%s of a huge frame: %v, %d bytes taken", name, err, cap(huge.buf))
 		}
@@ -86,13 +86,13 @@ func FuzzGreeting(f *testing.F) {
 	f.Add([]byte{0xa0}, []byte{0xa0})
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		var said recording
-		w := newWire(&said)
+		w := newWire(nil, &said)
 		for _, body := range [][]byte{first, second} {
 			if err := w.send(body); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w = newWire(&recording{in: &said.out})
+		w = newWire(nil, &recording{in: &said.out})
 		theirs, err := greet(w, helloOf("b", 2).frame(0), func(Hello) error { return nil })
 		if err == nil && theirs.hello().Validate() != nil {
 			t.Fatalf("accepted %+v", theirs)

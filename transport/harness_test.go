@@ -87,7 +87,7 @@ func kill(tr *Transport) {
 	tr.closed = true
 	tr.mu.Unlock()
 	tr.cancel()
-	_ = tr.host.close()
+	_ = tr.listener.Close()
 	tr.running.Wait()
 }
 

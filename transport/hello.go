@@ -185,7 +185,7 @@ func part(w *wire) {
 	if w.stream.SetDeadline(time.Now().Add(partTimeout)) == nil && w.stream.CloseWrite() == nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(w.r, maxHello)) // only to wait for its end
 	}
-	_ = w.stream.Conn().Close() // nothing is left to lose
+	_ = w.conn.Close() // nothing is left to lose
 }
 
 // frames is the format of the frames of a handshake. Unknown fields are ignored, so that agents of

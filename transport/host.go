@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"crypto/ed25519"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -17,14 +16,10 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto/pb"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/core/sec"
 	"github.com/libp2p/go-libp2p/core/transport"
 	"github.com/libp2p/go-libp2p/gologshim"
-	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
-	"github.com/libp2p/go-libp2p/p2p/host/peerstore/pstoremem"
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
-	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
@@ -61,11 +56,11 @@ func (l limits) within(timeouts int) time.Duration {
 	return l.greet * time.Duration(min(1<<min(timeouts, 8), greetMost))
 }
 
-// host is libp2p assembled by hand. It has the parts that a private mesh of known peers
-// needs, and none for discovery, advertising or relays.
+// host is libp2p's TCP transport with Noise and yamux. A mesh of known peers needs none of
+// libp2p's lists of peers, addresses and connections: the links have theirs.
 type host struct {
-	*swarm.Swarm
-	store  peerstore.Peerstore
+	*tcp.TcpTransport
+	self   peer.ID
 	dialer *net.Dialer
 }
 
@@ -94,36 +89,11 @@ func newHost(c hostConfig) (*host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("derive peer ID: %w", err)
 	}
-	store, err := pstoremem.NewPeerstore()
-	if err != nil {
-		return nil, fmt.Errorf("create peerstore: %w", err)
-	}
-	h := &host{store: store, dialer: c.dialer()}
-	if err := h.assemble(id, c); err != nil {
-		return nil, errors.Join(err, h.close())
-	}
-	return h, nil
-}
-
-func (h *host) assemble(id peer.ID, c hostConfig) error {
-	if err := errors.Join(h.store.AddPrivKey(id, c.key), h.store.AddPubKey(id, c.key.GetPublic())); err != nil {
-		return fmt.Errorf("store own key: %w", err)
-	}
-	var err error
-	h.Swarm, err = swarm.NewSwarm(id, h.store, eventbus.NewBus(),
-		swarm.WithConnectionGater(c.gate),
-		swarm.WithDialTimeout(c.within.within(greetMost)), swarm.WithDialTimeoutLocal(c.within.within(greetMost)),
-		swarm.WithDialRanker(swarm.NoDelayDialRanker),
-		// With these counters, libp2p would stop dialling a peer that is dead for long.
-		swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil),
-	)
-	if err != nil {
-		return fmt.Errorf("create swarm: %w", err)
-	}
+	h := &host{self: id, dialer: c.dialer()}
 	muxers := []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: muxer()}}
 	security, err := noise.New(noise.ID, c.key, muxers)
 	if err != nil {
-		return fmt.Errorf("create noise: %w", err)
+		return nil, fmt.Errorf("create noise: %w", err)
 	}
 	var secure sec.SecureTransport = security
 	if c.wrap != nil {
@@ -131,19 +101,16 @@ func (h *host) assemble(id peer.ID, c hostConfig) error {
 	}
 	up, err := upgrader.New([]sec.SecureTransport{secure}, muxers, nil, c.door, c.gate, upgrader.WithAcceptTimeout(c.within.turn+c.within.greet))
 	if err != nil {
-		return fmt.Errorf("create upgrader: %w", err)
+		return nil, fmt.Errorf("create upgrader: %w", err)
 	}
 	// With reused ports, two agents of one host would collide. Only hole punching needs
 	// them.
-	tr, err := tcp.NewTCPTransport(up, c.door, nil, tcp.DisableReuseport(), tcp.WithConnectionTimeout(c.within.connect),
+	h.TcpTransport, err = tcp.NewTCPTransport(up, c.door, nil, tcp.DisableReuseport(), tcp.WithConnectionTimeout(c.within.connect),
 		tcp.WithDialerForAddr(func(ma.Multiaddr) (tcp.ContextDialer, error) { return h.dialer, nil }))
 	if err != nil {
-		return fmt.Errorf("create tcp: %w", err)
+		return nil, fmt.Errorf("create tcp: %w", err)
 	}
-	if err := h.AddTransport(tr); err != nil {
-		return fmt.Errorf("add tcp: %w", err)
-	}
-	return nil
+	return h, nil
 }
 
 // dialer dials from the address that the others know this agent by, if there is one: they
@@ -168,64 +135,13 @@ func muxer() *yamux.Transport {
 	return (*yamux.Transport)(&config)
 }
 
-// close ends every connection and listener and waits until all that libp2p
-// started has ended.
-func (h *host) close() error {
-	var errs []error
-	if h.Swarm != nil {
-		errs = append(errs, h.Swarm.Close())
-	}
-	return errors.Join(append(errs, h.store.Close())...)
-}
-
-// dial closes the connection to the peer, if there is one, and opens a new one to the address.
-func (h *host) dial(ctx context.Context, p peer.ID, addr netip.AddrPort) (network.Conn, error) {
+// dial connects to the peer at that address, and proves that it is this peer.
+func (h *host) dial(ctx context.Context, p peer.ID, addr netip.AddrPort) (transport.CapableConn, error) {
 	m, err := multiaddr(addr)
 	if err != nil {
 		return nil, err
 	}
-	// libp2p still lists a connection over a link that was cut, and would return it.
-	if err := h.ClosePeer(p); err != nil {
-		return nil, fmt.Errorf("close old connection: %w", err)
-	}
-	h.store.ClearAddrs(p)
-	h.store.AddAddr(p, m, peerstore.PermanentAddrTTL)
-	// Else libp2p would wait 5, 11, 20, 34 s between dials that fail. Its forced dial does
-	// not wait, but panics if the swarm is closed meanwhile.
-	h.Backoff().Clear(p)
-	c, err := h.DialPeer(ctx, p)
-	if err != nil {
-		return nil, dialCause(err)
-	}
-	return c, nil
-}
-
-// call connects to the peer at that address, unless there is a connection. So the peer learns
-// that this agent is there.
-func (h *host) call(ctx context.Context, p peer.ID, addr netip.AddrPort) error {
-	m, err := multiaddr(addr)
-	if err != nil {
-		return err
-	}
-	h.store.AddAddr(p, m, peerstore.PermanentAddrTTL)
-	h.Backoff().Clear(p)
-	_, err = h.DialPeer(ctx, p)
-	return err
-}
-
-// dialCause returns what went wrong at the one address dialled. The swarm's own error has many
-// lines.
-func dialCause(err error) error {
-	var at *swarm.TransportError
-	if errors.As(err, &at) {
-		return at.Cause
-	}
-	return err
-}
-
-func (h *host) forget(p peer.ID) {
-	h.store.ClearAddrs(p)
-	h.store.RemovePeer(p)
+	return h.Dial(ctx, m, p)
 }
 
 // PeerIDOf returns the peer ID that the key proves.
@@ -260,22 +176,6 @@ type warnings struct{ slog.Handler }
 
 func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
-}
-
-// Handle drops the warning that a listener was closed before it first accepted: this agent
-// has closed it itself, for example because its gossip port is taken.
-func (w warnings) Handle(ctx context.Context, r slog.Record) error {
-	ours := false
-	if r.Message == "swarm listener accept error" {
-		r.Attrs(func(a slog.Attr) bool {
-			ours = a.Key == "err" && a.Value.String() == transport.ErrListenerClosed.Error()
-			return !ours
-		})
-	}
-	if ours {
-		return nil
-	}
-	return w.Handler.Handle(ctx, r)
 }
 
 func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {

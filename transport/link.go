@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/doyen-election/doyen/election"
@@ -36,7 +35,7 @@ type link struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 
-	arrivals  chan network.Stream // streams the peer opened
+	arrivals  chan *wire // streams the peer opened
 	outcomes  chan outcome
 	probes    chan error
 	suspected chan struct{} // of capacity 1
@@ -71,7 +70,7 @@ type link struct {
 func newLink(t *Transport, id peer.ID, p Peer) *link {
 	l := &link{
 		t: t, id: p.ID, pid: id, addr: p.Addr, dials: t.self < p.ID,
-		arrivals: make(chan network.Stream, 1), outcomes: make(chan outcome), probes: make(chan error),
+		arrivals: make(chan *wire), outcomes: make(chan outcome), probes: make(chan error),
 		suspected: make(chan struct{}, 1), moved: make(chan struct{}, 1), woken: make(chan struct{}, 1),
 		interval: redialMin, abandon: func() {},
 		retry: time.NewTimer(0), patience: time.NewTimer(t.grace),
@@ -102,8 +101,8 @@ func (l *link) loop() {
 			return
 		case <-l.retry.C:
 			l.dial()
-		case s := <-l.arrivals:
-			l.answer(s)
+		case w := <-l.arrivals:
+			l.answer(w)
 		case o := <-l.outcomes:
 			l.conclude(o)
 		case <-session.over():
@@ -132,11 +131,6 @@ func (l *link) end() {
 	l.abandon()
 	if s := l.take(); s != nil {
 		s.close(errClosing)
-	}
-	select {
-	case s := <-l.arrivals:
-		_ = s.Conn().Close() // no loop will take the stream
-	default:
 	}
 }
 
@@ -175,12 +169,12 @@ func (l *link) dial() {
 
 // answer begins an attempt on a stream that the peer opened. The peer has given up its
 // earlier attempts, and so does this side.
-func (l *link) answer(s network.Stream) {
+func (l *link) answer(w *wire) {
 	l.abandon()
 	l.begin(l.claim(), func(ctx context.Context, o *outcome) {
 		ctx, cancel := context.WithTimeout(ctx, l.t.limits.greet)
 		defer cancel()
-		l.meet(ctx, s, o)
+		l.meet(ctx, w, o)
 	})
 }
 

@@ -59,7 +59,7 @@ func (s *session) close(err error) {
 	s.once.Do(func() {
 		s.err = err
 		close(s.gone)
-		_ = s.wire.stream.Conn().Close() // an error changes nothing
+		_ = s.wire.conn.Close() // an error changes nothing
 	})
 }
 

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
-	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/sec"
+	"github.com/libp2p/go-libp2p/core/transport"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/codec"
@@ -69,16 +69,17 @@ func (c Config) validate() error {
 // Transport connects this agent to its peers. All methods may be called from
 // any goroutine.
 type Transport struct {
-	self    election.PeerID
-	hello   Hello
-	follows func() bool
-	accept  func(election.PeerID, Hello) error
-	log     *slog.Logger
-	host    *host
-	addr    netip.AddrPort
-	door    *doorman
-	box     *mailbox
-	count   counters
+	self     election.PeerID
+	hello    Hello
+	follows  func() bool
+	accept   func(election.PeerID, Hello) error
+	log      *slog.Logger
+	host     *host
+	listener transport.Listener
+	addr     netip.AddrPort
+	door     *doorman
+	box      *mailbox
+	count    counters
 
 	grace      time.Duration // the constant grace; longer in tests on slow machines
 	limits     limits
@@ -153,15 +154,12 @@ func (t *Transport) listen(c Config) error {
 	if err != nil {
 		return err
 	}
-	t.self = idOf(t.host.LocalPeer())
-	t.host.SetStreamHandler(t.receive)
-	t.host.Notify(&network.NotifyBundle{ConnectedF: func(_ network.Network, c network.Conn) { t.expect(c) }})
-	if err := t.host.AddListenAddr(at); err != nil {
-		return errors.Join(fmt.Errorf("listen at %s: %w", c.Listen, err), t.host.close())
+	t.self = idOf(t.host.self)
+	if t.listener, err = t.host.Listen(at); err != nil {
+		return fmt.Errorf("listen at %s: %w", c.Listen, err)
 	}
-	if addrs := t.host.ListenAddresses(); len(addrs) > 0 {
-		t.addr = addrPort(addrs[0])
-	}
+	t.addr = addrPort(t.listener.Multiaddr())
+	t.running.Go(t.serve)
 	return nil
 }
 
@@ -205,7 +203,6 @@ func (t *Transport) SetPeers(peers []Peer) {
 		if _, ok := wanted[l.pid]; !ok {
 			delete(t.links, id)
 			l.remove()
-			t.host.forget(l.pid)
 		}
 	}
 	for id, p := range wanted {
@@ -252,18 +249,6 @@ func (t *Transport) isClosing() bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.closed
-}
-
-// enter reports whether a goroutine of libp2p may begin to run the transport's code. If it
-// may, Close waits for it.
-func (t *Transport) enter() bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if t.closed {
-		return false
-	}
-	t.running.Add(1)
-	return true
 }
 
 // Send queues the message for the peer and never blocks. False means that it
@@ -366,11 +351,10 @@ func (t *Transport) Close(ctx context.Context) error {
 	links := t.links
 	t.mu.Unlock()
 
-	t.host.ListenClose(t.host.ListenAddresses()...)
+	err := t.listener.Close()
 	close(t.closing)
-	err := t.flush(ctx, links)
+	err = errors.Join(err, t.flush(ctx, links))
 	t.cancel()
-	err = errors.Join(err, t.host.close())
 	t.running.Wait()
 	if err != nil {
 		return fmt.Errorf("close transport: %w", err)

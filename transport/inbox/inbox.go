@@ -24,8 +24,6 @@ import (
 const (
 	// PerPeer bounds the messages of one peer that wait.
 	PerPeer = 256
-	// maxAsked bounds for how many elections a peer's last requested term is kept.
-	maxAsked = 2048
 	// inRow is how many messages are taken in a row while less urgent ones wait.
 	inRow = 16
 )
@@ -40,9 +38,9 @@ type Item struct {
 
 // Inbox holds what waits. The zero value is an empty inbox.
 //
-// Invariants: at most PerPeer messages of each peer wait in queue and votes, and one of
-// each urgent kind in urgent; what is in urgent and votes was put before the peer's first
-// note in queue; a peer is in peers while something of it waits, or while asked is set.
+// Invariants: of each peer at most PerPeer messages wait, and one of each urgent kind; what is
+// in urgent and votes was put before the peer's first note in queue; a peer is in peers while
+// something of it waits.
 type Inbox struct {
 	queue    []*entry
 	votes    []*entry
@@ -57,125 +55,88 @@ type Inbox struct {
 // replaces it, and left empty when it is not to be taken any more.
 type entry struct {
 	Item
-	gone  bool
-	first bool // the request is the first of its term
+	gone bool
 }
 
 // peer is what waits from one peer.
 type peer struct {
-	messages int // in the queue and among the votes
+	messages int
 	notes    int
-	beat     *entry
-	ack      *entry
-	requests map[election.Name]*entry        // waiting Vote Requests
-	told     *entry                          // in which elections it is a candidate
-	asked    map[election.Name]election.Term // term of its last Vote Request
+	newest   map[subject]*entry // put since the peer's last note
+}
+
+// subject is what a message is about, if a newer message about it makes an older one worthless.
+type subject struct {
+	kind     string
+	election election.Name
+}
+
+// subjectOf returns false if every message of this kind counts.
+func subjectOf(m election.Message) (subject, bool) {
+	switch m := m.(type) {
+	case election.Heartbeat, election.HeartbeatAck, election.Candidacies:
+		return subject{kind: election.Kind(m)}, true
+	case election.VoteRequest:
+		return subject{election.Kind(m), m.Election}, true
+	}
+	return subject{}, false
 }
 
 // Put adds a message, and reports whether there was room.
 func (b *Inbox) Put(from election.PeerID, m election.Message) bool {
 	p := b.peer(from)
 	defer b.tidy(from, p)
-	if b.outdates(p, m) {
+	if m, is := m.(election.Release); is {
+		b.cancel(p, m)
+	}
+	about, replaces := subjectOf(m)
+	if older := p.newest[about]; older != nil {
+		older.Message = m
+		b.vain++
 		return true
 	}
-	e := &entry{Item: Item{Peer: from, Message: m}}
-	if slot := p.urgent(m); slot != nil && p.notes == 0 {
-		*slot = e
-		b.urgent = append(b.urgent, e)
-		return true
-	}
-	if p.messages >= PerPeer {
+	urgent := isUrgent(m) && p.notes == 0
+	if !urgent && p.messages >= PerPeer {
 		return false
 	}
 	p.messages++
-	if p.notes == 0 && !isWord(m) {
+	e := &entry{Item: Item{Peer: from, Message: m}}
+	switch {
+	case urgent:
+		b.urgent = append(b.urgent, e)
+	case p.notes == 0 && !isWord(m):
 		b.votes = append(b.votes, e)
-	} else {
+	default:
 		b.queue = append(b.queue, e)
 	}
-	switch m := m.(type) {
-	case election.VoteRequest:
-		if p.requests == nil {
-			p.requests = map[election.Name]*entry{}
+	if replaces {
+		if p.newest == nil {
+			p.newest = map[subject]*entry{}
 		}
-		p.requests[m.Election] = e
-		e.first = p.asks(m)
-	case election.Candidacies:
-		p.told = e
+		p.newest[about] = e
 	}
 	return true
 }
 
-// outdates has a message take the place of an older one that it makes worthless, and
-// reports whether it is done with the message. What was put before a note belongs to another
-// connection, and is left alone.
-func (b *Inbox) outdates(p *peer, m election.Message) bool {
-	var older *entry
-	switch m := m.(type) {
-	case election.Heartbeat, election.HeartbeatAck:
-		older = *p.urgent(m)
-	case election.VoteRequest:
-		if older = p.requests[m.Election]; older != nil {
-			first := p.asks(m)
-			older.first = first || older.first && older.Message.(election.VoteRequest).Term == m.Term
-		}
-	case election.Candidacies:
-		older = p.told
-	case election.Release:
-		return b.cancel(p, m)
-	}
-	if older == nil {
-		return false
-	}
-	older.Message = m
-	b.vain++
-	return true
-}
-
-// cancel drops a waiting Vote Request whose sender releases the term, and reports whether the
-// Release can be dropped too: then the voter has not seen the term.
-func (b *Inbox) cancel(p *peer, m election.Release) bool {
-	e := p.requests[m.Election]
+// cancel drops a waiting Vote Request whose sender releases the term.
+func (b *Inbox) cancel(p *peer, m election.Release) {
+	e := p.newest[subject{election.Kind(election.VoteRequest{}), m.Election}]
 	if e == nil {
-		return false
+		return
 	}
-	r := e.Message.(election.VoteRequest)
-	if r.Holder != m.Holder || r.Term > m.Term {
-		return false
+	if r := e.Message.(election.VoteRequest); r.Holder == m.Holder && r.Term <= m.Term {
+		p.leave(e)
+		e.gone = true
+		b.vain++
 	}
-	e.gone = true
-	b.vain++
-	p.messages--
-	delete(p.requests, m.Election)
-	return e.first && r.Term == m.Term && m.Target == "" && m.StandDown == 0
 }
 
-// asks records a request, and returns whether it is the first of its term on this
-// connection. An earlier connection may have brought one: then cancel drops the Release
-// wrongly, and the promise only ends with its lease.
-func (p *peer) asks(m election.VoteRequest) bool {
-	if p.asked == nil {
-		p.asked = map[election.Name]election.Term{}
-	}
-	last, known := p.asked[m.Election]
-	if !known && len(p.asked) >= maxAsked {
-		return false
-	}
-	p.asked[m.Election] = max(last, m.Term)
-	return m.Term > last
-}
-
-// urgent returns where the newest message of that kind is kept; nil for a kind that is not
-// urgent.
-func (p *peer) urgent(m election.Message) **entry {
+func isUrgent(m election.Message) bool {
 	switch m.(type) {
-	case election.Heartbeat:
-		return &p.beat
-	case election.HeartbeatAck:
-		return &p.ack
+	case election.Heartbeat, election.HeartbeatAck:
+		return true
 	}
-	return nil
+	return false
 }
 
 // isWord reports whether a message is one of selection or a question: these come last.
@@ -195,7 +156,7 @@ func isWord(m election.Message) bool {
 func (b *Inbox) Note(from election.PeerID, note any) {
 	p := b.peer(from)
 	p.notes++
-	p.beat, p.ack, p.requests, p.told, p.asked = nil, nil, nil, nil, nil // later messages don't replace earlier ones
+	p.newest = nil // later messages belong to another connection, and don't replace earlier ones
 	b.queue = append(b.queue, &entry{Item: Item{Peer: from, Note: note}})
 }
 
@@ -207,13 +168,7 @@ func (b *Inbox) Unsay(from election.PeerID, fits func(note any) bool) bool {
 		return false
 	}
 	p := b.peer(from)
-	rest := slices.DeleteFunc(b.queue[at:], func(e *entry) bool {
-		if e.Peer == from {
-			p.leave(e)
-		}
-		return e.Peer == from
-	})
-	b.queue = b.queue[:at+len(rest)]
+	b.queue = b.queue[:at+len(p.drop(from, b.queue[at:]))]
 	b.tidy(from, p)
 	return true
 }
@@ -224,49 +179,38 @@ func (b *Inbox) Take() (Item, bool) {
 		var e *entry
 		switch {
 		case len(b.urgent) > 0 && (b.row < inRow || len(b.queue)+len(b.votes) == 0):
-			return b.takeUrgent(), true
+			e = shift(&b.urgent)
+			b.row++
 		case len(b.votes) > 0 && (b.votesRow < inRow || len(b.queue) == 0):
-			e = b.shift(&b.votes)
-			b.votesRow++
+			e = shift(&b.votes)
+			b.row, b.votesRow = 0, b.votesRow+1
 		case len(b.queue) > 0:
-			e = b.shift(&b.queue)
-			b.votesRow = 0
+			e = shift(&b.queue)
+			b.row, b.votesRow = 0, 0
 		default:
 			return Item{}, false
 		}
 		if e.gone {
 			continue
 		}
-		b.row = 0
 		p := b.peer(e.Peer)
 		p.leave(e)
 		if e.Message == nil {
-			b.drop(e.Peer, p)
+			b.urgent = p.drop(e.Peer, b.urgent)
+			b.votes = p.drop(e.Peer, b.votes)
 		}
 		b.tidy(e.Peer, p)
 		return e.Item, true
 	}
 }
 
-func (b *Inbox) takeUrgent() Item {
-	e := b.shift(&b.urgent)
-	p := b.peer(e.Peer)
-	if slot := p.urgent(e.Message); *slot == e {
-		*slot = nil
-	}
-	b.tidy(e.Peer, p)
-	b.row++
-	return e.Item
-}
-
-// drop forgets the peer's urgent messages and votes from before the note that is taken.
-func (b *Inbox) drop(from election.PeerID, p *peer) {
-	b.urgent = slices.DeleteFunc(b.urgent, func(u *entry) bool { return u.Peer == from })
-	b.votes = slices.DeleteFunc(b.votes, func(v *entry) bool {
-		if v.Peer == from {
-			p.leave(v)
+// drop removes the peer's entries from a list.
+func (p *peer) drop(id election.PeerID, list []*entry) []*entry {
+	return slices.DeleteFunc(list, func(e *entry) bool {
+		if e.Peer == id && !e.gone {
+			p.leave(e)
 		}
-		return v.Peer == from
+		return e.Peer == id
 	})
 }
 
@@ -276,27 +220,19 @@ func (b *Inbox) Waiting() int { return len(b.queue) + len(b.votes) + len(b.urgen
 // Outdated counts the messages that a newer one made worthless before they were taken.
 func (b *Inbox) Outdated() uint64 { return b.vain }
 
-// leave records that an entry of queue or votes does not wait any more.
+// leave records that an entry does not wait any more.
 func (p *peer) leave(e *entry) {
-	switch m := e.Message.(type) {
-	case nil:
+	if e.Message == nil {
 		p.notes--
 		return
-	case election.VoteRequest:
-		if p.requests[m.Election] == e {
-			delete(p.requests, m.Election)
-		}
-	case election.Candidacies:
-		if p.told == e {
-			p.told = nil
-		}
 	}
-	if !e.gone {
-		p.messages--
+	if about, _ := subjectOf(e.Message); p.newest[about] == e {
+		delete(p.newest, about)
 	}
+	p.messages--
 }
 
-func (b *Inbox) shift(list *[]*entry) *entry {
+func shift(list *[]*entry) *entry {
 	e := (*list)[0]
 	(*list)[0] = nil
 	*list = (*list)[1:]
@@ -317,7 +253,7 @@ func (b *Inbox) peer(id election.PeerID) *peer {
 
 // tidy forgets a peer of which nothing waits.
 func (b *Inbox) tidy(id election.PeerID, p *peer) {
-	if p.messages == 0 && p.notes == 0 && p.beat == nil && p.ack == nil && p.asked == nil {
+	if p.messages == 0 && p.notes == 0 {
 		delete(b.peers, id)
 	}
 }

@@ -188,10 +188,10 @@ func TestAVoteThatWasGivenBackIsNotAskedFor(t *testing.T) {
 	var b Inbox
 	asked := ask("x", 3)
 	b.Put("p", asked)
-	b.Put("p", giveBack(asked)) // nobody has seen the term
+	b.Put("p", giveBack(asked))
 	b.Put("p", ask("x", 4))
 	b.Put("p", giveBack(asked)) // late: it is about an earlier term
-	expect(t, &b, ask("x", 4), giveBack(asked))
+	expect(t, &b, giveBack(asked), ask("x", 4), giveBack(asked))
 	b.Put("p", ask("x", 4))
 	b.Put("p", giveBack(ask("x", 4))) // the vote may have been given
 	expect(t, &b, giveBack(ask("x", 4)))
