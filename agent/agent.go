@@ -250,11 +250,11 @@ func (a *agent) self(addr netip.AddrPort) membership.Member {
 // newCore makes the elector and the loop around it.
 func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 	holder := election.Holder{Peer: a.store.Peer(), Lineage: a.lineage.ID}
-	core, err := elector.New(elector.Config{
+	core, err := elector.New(election.Config{
 		Self: holder, Run: a.runID, Life: a.lineage.Life, Name: a.cfg.Name, JoinedAt: a.lineage.JoinedAt,
-		Quorum: a.cfg.Quorum, Algorithm: elector.Algorithm(a.cfg.Algorithm),
-		Timing:  elector.Timing{Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease},
-		Drift:   elector.DefaultDrift,
+		Quorum: a.cfg.Quorum, Algorithm: a.cfg.Algorithm,
+		Timing:  election.Timing{Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease},
+		Drift:   election.DefaultDrift,
 		Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
 		Voters: a.cfg.Voters, Alone: len(a.cfg.Voters) == 0 && len(a.cfg.Join) == 0,
 	}, state, a.past.Of(), boottime.Now(), mathrand.New(mathrand.NewPCG(random(), random())))

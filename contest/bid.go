@@ -109,7 +109,7 @@ func (c *Contest) mayStillGrant(s *step, but ...election.RefusalReason) bool {
 
 // won reports whether the answers of a majority leave enough of a lease to start to lead.
 func (c *Contest) won(s *step, b *bid) bool {
-	return b.lease.End() > s.now.Add(c.cfg.guard())
+	return b.lease.End() > s.now.Add(guard(c.cfg))
 }
 
 // request asks for the lease by which the votes will count: a former life's term may have

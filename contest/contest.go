@@ -26,7 +26,7 @@ type Selection interface {
 type Contest struct {
 	held      *tenure // the term that this agent leads, or has stepped down from
 	bid       *bid    // a nominee's, or a leader's for a higher term; kept until the release
-	cfg       *Config
+	cfg       *election.Config
 	name      election.Name
 	candidate bool
 	priority  int
@@ -55,7 +55,7 @@ type Contest struct {
 }
 
 // New returns a contest without a known leader. Its bids are for terms above highest and spent.
-func New(name election.Name, cfg *Config, s Selection, highest, spent election.Term) *Contest {
+func New(name election.Name, cfg *election.Config, s Selection, highest, spent election.Term) *Contest {
 	return &Contest{name: name, cfg: cfg, selection: s, vacantSince: election.Never, missedSince: election.Never,
 		standDowns: map[election.PeerID]election.Instant{}, highest: highest, asked: upTo(spent)}
 }

@@ -24,7 +24,7 @@ const (
 // do not drift here: a lease counts in full from the send.
 type world struct {
 	*contest.Contest
-	cfg contest.Config
+	cfg election.Config
 
 	now, promiseEnd, holdEnd, informedBy election.Instant
 	roster                               *election.Roster
@@ -50,7 +50,7 @@ func rank(p election.PeerID, priority int) election.Rank {
 func newWorld(name election.Name, edit func(*world)) *world {
 	w := &world{now: start, suspectAt: election.Never, roster: &election.Roster{Cluster: "x", Version: election.Version{Counter: 1},
 		Voters: []election.Voter{{Name: "a", Peer: "a"}, {Name: "b", Peer: "b"}, {Name: "c", Peer: "c"}}}}
-	w.cfg = contest.Config{Self: self(), JoinedAt: 'a', Quorum: true, Heartbeat: heartbeat, Lease: lease,
+	w.cfg = election.Config{Self: self(), JoinedAt: 'a', Quorum: true, Timing: election.Timing{Heartbeat: heartbeat, Lease: lease},
 		Preempt: true, PreemptDelay: time.Second, Rand: rand.New(rand.NewPCG(1, 2))}
 	if edit != nil {
 		edit(w)

@@ -21,7 +21,7 @@ func (c *Contest) standDown(why election.Reason) time.Duration {
 	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonDisk, election.ReasonLate:
 		return c.cfg.Lease
 	case election.ReasonTransferred, election.ReasonPreempted:
-		return c.cfg.transferStandDown()
+		return 2 * c.cfg.VoteTimeout() // its target goes first
 	}
 	return 0
 }

@@ -3,6 +3,7 @@ package contest
 import (
 	"iter"
 	"maps"
+	"time"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
@@ -109,7 +110,11 @@ func (c *Contest) Expire(f Facts) Verdict {
 	return c.end(s)
 }
 
-func (c *Contest) actsUntil() election.Instant { return c.held.lease.End().Add(-c.cfg.guard()) }
+// guard is the time between a leader's step-down and the end of its lease. To start to lead,
+// more than this must be left of a lease.
+func guard(c *election.Config) time.Duration { return c.Stagger() }
+
+func (c *Contest) actsUntil() election.Instant { return c.held.lease.End().Add(-guard(c.cfg)) }
 
 // Claimable reports whether heartbeats claim the term: while this agent leads, and while it
 // hands over, so that no other agent starts a round before the release.
@@ -284,7 +289,7 @@ func (c *Contest) outlived(s *step) bool {
 	due := c.held.lease.End().Add(-c.cfg.Lease / 2)
 	for id, since := range c.held.disputed {
 		if s.Reachable(id) {
-			due = min(due, since.Add(c.cfg.disputeTime()))
+			due = min(due, since.Add(c.cfg.VoteTimeout()+c.cfg.Heartbeat))
 		}
 	}
 	if s.now < due {

@@ -139,17 +139,23 @@ func (c *Contest) holds(s *step) bool {
 	if s.now >= held {
 		return false
 	}
-	soon := s.now >= held.Add(-c.cfg.holdOutlived())
+	soon := s.now >= held.Add(-holdOutlived(c.cfg))
 	return !quorum.Confirmed(s.roster, func(id election.PeerID) bool {
 		return id != c.cfg.Self.Peer && s.Reachable(id) && (soon || !s.StopsSoon(id))
 	})
+}
+
+// holdOutlived is how long a new leadership can do without a vote that a hold keeps back: its
+// first lease, less some slack.
+func holdOutlived(c *election.Config) time.Duration {
+	return quorum.HolderLease(c.Lease, c.Drift) - 2*guard(c)
 }
 
 // holdChanges is when this agent's hold no longer hinders the election, or hinders it less;
 // Never: there is no hold.
 func (c *Contest) holdChanges(f Facts) election.Instant {
 	now, held := f.Now(), f.HoldEnd()
-	switch soon := held.Add(-c.cfg.holdOutlived()); {
+	switch soon := held.Add(-holdOutlived(c.cfg)); {
 	case now < soon:
 		return soon
 	case now < held:

@@ -13,7 +13,7 @@ import (
 // must accept the change proposed again, or two voters hold one roster, two the
 // other, and nobody decides for ever.
 func TestR3AChangeGoesOnThoughTwoVotersHoldItsFormerEnd(t *testing.T) {
-	c := newCluster(t, Bully, "a", "b", "c", "d")
+	c := newCluster(t, election.Bully, "a", "b", "c", "d")
 	c.nodes["d"].observe = true
 	for _, n := range c.names {
 		c.start(n)

@@ -26,8 +26,8 @@ func FuzzAnything(f *testing.F) {
 }
 
 func anything(t *rapid.T) {
-	cfg := Config{Self: soloSelf, Name: "a", JoinedAt: 1, Quorum: rapid.Bool().Draw(t, "quorum"),
-		Algorithm: rapid.SampledFrom([]Algorithm{Bully, Ring}).Draw(t, "algorithm"), Timing: testTiming, Drift: DefaultDrift,
+	cfg := election.Config{Self: soloSelf, Name: "a", JoinedAt: 1, Quorum: rapid.Bool().Draw(t, "quorum"),
+		Algorithm: rapid.SampledFrom([]string{election.Bully, election.Ring}).Draw(t, "algorithm"), Timing: testTiming, Drift: election.DefaultDrift,
 		Preempt: rapid.Bool().Draw(t, "preempt"), PreemptDelay: time.Second, Alone: rapid.Bool().Draw(t, "alone"),
 		Voters: rapid.SampledFrom([][]string{nil, {"a"}, {"a", "b"}, {"b", "a"}}).Draw(t, "voters")}
 	s := election.State{Peer: "a", Roster: drawRoster(t)}
@@ -100,7 +100,7 @@ func beyond(e *Elector) bool {
 }
 
 // drawPast draws what a former life left on record; nil: nothing.
-func drawPast(t *rapid.T, cfg *Config, now election.Instant) *election.Past {
+func drawPast(t *rapid.T, cfg *election.Config, now election.Instant) *election.Past {
 	if !rapid.Bool().Draw(t, "a later life") {
 		return nil
 	}
@@ -126,7 +126,7 @@ func drawPast(t *rapid.T, cfg *Config, now election.Instant) *election.Past {
 }
 
 // goesOn begins the next life: it can, and leads or hands over what is on record.
-func goesOn(t *rapid.T, cfg Config, s election.State, r election.LifeRecord, now election.Instant) {
+func goesOn(t *rapid.T, cfg election.Config, s election.State, r election.LifeRecord, now election.Instant) {
 	noName := func(a election.Authority) bool { return a.Election == "" }
 	if slices.ContainsFunc(r.Rows, noName) || max(r.Retired, r.Spent) > election.MaxTerm {
 		return // no agent is given such a name, or such terms

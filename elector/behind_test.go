@@ -10,7 +10,7 @@ import (
 // replaced returns a cluster whose voters a and b were replaced by d and e while x,
 // the third voter if it votes, was away; a and b are gone, x is back.
 func replaced(t *testing.T, xVotes bool) *cluster {
-	c := newCluster(t, Bully, "a", "b", "x", "d", "e")
+	c := newCluster(t, election.Bully, "a", "b", "x", "d", "e")
 	c.nodes["d"].observe, c.nodes["e"].observe, c.nodes["x"].observe = true, true, !xVotes
 	for _, n := range c.names {
 		c.start(n)

@@ -12,7 +12,7 @@ import (
 // voters have elected a.
 func votersAnd(t *testing.T, voters string) *cluster {
 	names := append(strings.Split(voters, ","), "d", "e")
-	c := newCluster(t, Bully, names...)
+	c := newCluster(t, election.Bully, names...)
 	for _, n := range []string{"d", "e"} {
 		c.nodes[n].observe, c.nodes[n].prio = true, 0
 	}

@@ -65,7 +65,7 @@ func (e *Elector) sendCandidacies() election.Instant {
 			continue
 		}
 		if e.now >= p.sendAt {
-			p.sendAt = e.now.Add(e.cfg.Timing.Heartbeat)
+			p.sendAt = e.now.Add(e.cfg.Heartbeat)
 			e.send(e.peers.keys[i], election.Candidacies{Lineage: e.cfg.Self.Lineage, Serial: e.stands.serial, Candidacies: e.stands.sent()})
 		}
 		wake = min(wake, p.sendAt)

@@ -131,7 +131,7 @@ func TestAnElectionIsGoneAfterItsLastCandidateAndItsTermIsNot(t *testing.T) {
 }
 
 func TestElectionsWithoutCandidatesMakeRoomForOthers(t *testing.T) {
-	o := newSolo(t, func(c *Config, s *election.State) {
+	o := newSolo(t, func(c *election.Config, s *election.State) {
 		c.MaxElections = 8
 		*s = trioState()
 		s.Peer = "a"

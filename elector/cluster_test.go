@@ -19,7 +19,7 @@ const (
 	sync = 2 * time.Millisecond // a write's time
 )
 
-var testTiming = Timing{Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond}
+var testTiming = election.Timing{Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond}
 
 const voteTimeout = 400 * time.Millisecond // of an elector with that timing
 
@@ -36,7 +36,7 @@ type cluster struct {
 	spy    func(from string, e election.Envelope)
 	steps  int // since that instant, a hop or less ago
 	since  election.Instant
-	algo   Algorithm
+	algo   string
 	quorum bool
 	late   map[string]time.Duration // "a>b": how much later than usual a hears that b is connected
 	level  uint64                   // the feature level of who starts now
@@ -54,7 +54,7 @@ type node struct {
 	replies []election.Reply
 }
 
-func newCluster(t *testing.T, algo Algorithm, names ...string) *cluster {
+func newCluster(t *testing.T, algo string, names ...string) *cluster {
 	c := &cluster{t: t, nodes: map[string]*node{}, names: names, cut: map[string]bool{}, quiet: true, algo: algo, quorum: true}
 	c.Cut = func(from, to *virtual.Agent) bool { return c.cut[string(from.Peer+">"+to.Peer)] }
 	c.Delay = func(from, to *virtual.Agent) time.Duration { return hop }
@@ -92,9 +92,9 @@ func (c *cluster) begin(name string, lineage election.LineageID) {
 	if n.observe {
 		voters = nil
 	}
-	e, err := New(Config{Self: election.Holder{Peer: election.PeerID(name), Lineage: n.Lineage}, Name: name,
+	e, err := New(election.Config{Self: election.Holder{Peer: election.PeerID(name), Lineage: n.Lineage}, Name: name,
 		Run: n.run(), Life: life, JoinedAt: n.joined, Quorum: c.quorum, Algorithm: c.algo, Timing: testTiming,
-		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: voters}, n.Disk, past, c.Now, rand.New(rand.NewPCG(uint64(1+slices.Index(c.names, name)), uint64(n.Lineage))))
+		Drift: election.DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: voters}, n.Disk, past, c.Now, rand.New(rand.NewPCG(uint64(1+slices.Index(c.names, name)), uint64(n.Lineage))))
 	if err != nil {
 		c.t.Fatal(err)
 	}

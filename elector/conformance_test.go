@@ -15,7 +15,7 @@ import (
 // Stanford 2014.
 
 // led returns a cluster of which one agent has led for a while.
-func led(t *testing.T, algo Algorithm, names ...string) *cluster {
+func led(t *testing.T, algo string, names ...string) *cluster {
 	t.Helper()
 	c := newCluster(t, algo, names...)
 	for _, n := range names {
@@ -58,8 +58,8 @@ func (c *cluster) watch(d time.Duration) string {
 	}
 }
 
-func eachAlgorithm(t *testing.T, test func(*testing.T, Algorithm)) {
-	for _, a := range []Algorithm{Bully, Ring} {
+func eachAlgorithm(t *testing.T, test func(*testing.T, string)) {
+	for _, a := range []string{election.Bully, election.Ring} {
 		t.Run(string(a), func(t *testing.T) { test(t, a) })
 	}
 }
@@ -68,7 +68,7 @@ func eachAlgorithm(t *testing.T, test func(*testing.T, Algorithm)) {
 // two, since the timeouts of two candidates tell each that the other is dead,
 // the voters confirm one, and the live leader keeps its term.
 func TestStoller2000TwoNomineesAreContained(t *testing.T) {
-	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
+	eachAlgorithm(t, func(t *testing.T, a string) {
 		c := led(t, a, "a", "b", "c")
 		c.part("a", "b", true)
 		if seen := c.watch(20 * testTiming.Lease); seen != "a@1" {
@@ -85,7 +85,7 @@ func TestStoller2000TwoNomineesAreContained(t *testing.T) {
 // TestStoller2000TwoNomineesWithNoLeaderAreContained shows the same from a cold
 // start: both are nominated, one at a time leads.
 func TestStoller2000TwoNomineesWithNoLeaderAreContained(t *testing.T) {
-	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
+	eachAlgorithm(t, func(t *testing.T, a string) {
 		c := newCluster(t, a, "a", "b", "c", "d", "e")
 		for _, n := range c.names {
 			c.start(n)
@@ -102,7 +102,7 @@ func TestStoller2000TwoNomineesWithNoLeaderAreContained(t *testing.T) {
 // it comes back as somebody who knows nothing, does not bully a live leader, nor
 // is it taken for its former self.
 func TestStoller2000ARestartedBestDeposesNobody(t *testing.T) {
-	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
+	eachAlgorithm(t, func(t *testing.T, a string) {
 		c := led(t, a, "a", "b", "c")
 		c.kill("a")
 		if seen := c.watch(3 * testTiming.Lease); seen != "b@2" {
@@ -120,7 +120,7 @@ func TestStoller2000ARestartedBestDeposesNobody(t *testing.T) {
 // voters, c hears only a, and d only b, so that each of the two has half of the
 // votes, until all hear each other again.
 func TestOngaro2014SplitVotesResolve(t *testing.T) {
-	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
+	eachAlgorithm(t, func(t *testing.T, a string) {
 		slowest, attempts := time.Duration(0), uint64(0)
 		for cut := testTiming.Lease / 10; cut < 3*testTiming.Lease; cut += 73 * time.Millisecond {
 			c := newCluster(t, a, "a", "b", "c", "d")
@@ -162,7 +162,7 @@ func TestOngaro2014SplitVotesResolve(t *testing.T) {
 // live leader when it is back. The leader takes one higher term, so that it has
 // that server's vote again, and no more than one.
 func TestOngaro2014ARejoiningServerDisruptsNobody(t *testing.T) {
-	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
+	eachAlgorithm(t, func(t *testing.T, a string) {
 		for _, name := range []string{"b", "c"} {
 			c := led(t, a, "a", "b", "c")
 			c.alone(name, true)
@@ -189,7 +189,7 @@ func TestOngaro2014ARejoiningServerDisruptsNobody(t *testing.T) {
 // TestOngaro2014ARestartedServerDisruptsNobody shows section 4.2.3 likewise: a
 // server that starts anew hears of the leader before it would campaign.
 func TestOngaro2014ARestartedServerDisruptsNobody(t *testing.T) {
-	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
+	eachAlgorithm(t, func(t *testing.T, a string) {
 		c := led(t, a, "a", "b", "c")
 		for range 3 {
 			c.kill("b")
@@ -206,7 +206,7 @@ func TestOngaro2014ARestartedServerDisruptsNobody(t *testing.T) {
 // in etcd): a leader that can't reach a majority ends its leadership by itself,
 // within a lease, and before anybody else leads.
 func TestOngaro2014ALeaderWithoutMajorityStepsDown(t *testing.T) {
-	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
+	eachAlgorithm(t, func(t *testing.T, a string) {
 		c := led(t, a, "a", "b", "c")
 		c.alone("a", true)
 		cut := c.Now

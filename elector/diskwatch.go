@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/doyen-election/doyen/contest"
@@ -15,11 +16,8 @@ import (
 
 // diskPatience is how long a write may take before the disk counts as stuck, and how often a
 // leader writes. It is long, since no agent can be elected while all disks count as stuck.
-func (t Timing) diskPatience() time.Duration {
-	if t.DiskPatience > 0 {
-		return t.DiskPatience
-	}
-	return max(5*t.Lease, 5*time.Second)
+func (e *Elector) diskPatience() time.Duration {
+	return cmp.Or(e.cfg.DiskPatience, max(5*e.cfg.Lease, 5*time.Second))
 }
 
 // diskWatch is a leader's question to the other agents whether they can write.
@@ -39,7 +37,7 @@ func (e *Elector) diskStuck() bool { return e.now >= e.diskStuckFrom() }
 
 // diskStuckFrom is when the disk counts as stuck, unless the write in progress succeeds.
 func (e *Elector) diskStuckFrom() election.Instant {
-	return e.ledger.WaitsSince().Add(e.cfg.Timing.diskPatience())
+	return e.ledger.WaitsSince().Add(e.diskPatience())
 }
 
 // watchDisk tries a leader's disk. Once the disk is stuck, it asks the other agents to write.
@@ -49,7 +47,7 @@ func (e *Elector) watchDisk() election.Instant {
 	if !leads || !e.diskStuck() {
 		*w = diskWatch{}
 	}
-	switch tryAt := e.ledger.TriedAt().Add(e.cfg.Timing.diskPatience()); {
+	switch tryAt := e.ledger.TriedAt().Add(e.diskPatience()); {
 	case !leads:
 		return election.Never
 	case e.ledger.Settled() && e.now < tryAt:
@@ -60,12 +58,12 @@ func (e *Elector) watchDisk() election.Instant {
 	if !e.diskStuck() {
 		return election.Never // wakeAt wakes the agent at diskStuckFrom
 	}
-	if w.question == 0 || e.now >= w.asked.Add(e.cfg.Timing.diskPatience()) {
+	if w.question == 0 || e.now >= w.asked.Add(e.diskPatience()) {
 		e.inquired++
 		*w = diskWatch{question: e.inquired, asked: e.now, wrote: map[election.PeerID]bool{}}
 	}
 	if e.now >= w.askAt {
-		w.askAt = e.now.Add(e.cfg.Timing.Lease)
+		w.askAt = e.now.Add(e.cfg.Lease)
 		for _, id := range e.peers.keys {
 			if !w.wrote[id] {
 				e.send(id, election.Inquiry{ID: w.question, Durable: true})

@@ -42,7 +42,7 @@ func rivals(t *testing.T) *solo {
 	return o
 }
 
-var long = 3 * testTiming.diskPatience()
+var long = 3 * 5 * testTiming.Lease // three times the patience with a disk
 
 func TestALeaderWritesFromTimeToTime(t *testing.T) {
 	o := rivals(t)

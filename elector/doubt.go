@@ -19,7 +19,7 @@ type doubt struct {
 }
 
 func (e *Elector) late(by time.Duration) {
-	lease := e.cfg.Timing.Lease
+	lease := e.cfg.Lease
 	if by <= lease/4 || !e.settled { // while a cluster starts, all are late
 		return
 	}

@@ -13,7 +13,7 @@ import (
 const tooLate = time.Hour
 
 // settledTrio runs until a leads; b is the next, then c.
-func settledTrio(t *testing.T, algo Algorithm) *cluster {
+func settledTrio(t *testing.T, algo string) *cluster {
 	t.Helper()
 	c := newCluster(t, algo, "a", "b", "c")
 	for _, n := range c.names {
@@ -38,7 +38,7 @@ func (c *cluster) runsLate(name string) bool {
 }
 
 func TestALeaderThatRunsLateHandsOver(t *testing.T) {
-	for _, algo := range []Algorithm{Bully, Ring} {
+	for _, algo := range []string{election.Bully, election.Ring} {
 		c := settledTrio(t, algo)
 		first := c.leaders()
 		c.input("a", election.Late{By: testTiming.Lease / 4}) // not above the limit
@@ -69,7 +69,7 @@ func TestALeaderThatRunsLateHandsOver(t *testing.T) {
 
 // Delays that lie more than a lease apart move nothing.
 func TestALeaderThatIsSeldomLateLeadsOn(t *testing.T) {
-	c := settledTrio(t, Bully)
+	c := settledTrio(t, election.Bully)
 	first := c.leaders()
 	for range 10 {
 		c.input("a", election.Late{By: tooLate})
@@ -81,7 +81,7 @@ func TestALeaderThatIsSeldomLateLeadsOn(t *testing.T) {
 }
 
 func TestAnAgentThatRunsLateIsNoCandidate(t *testing.T) {
-	for _, algo := range []Algorithm{Bully, Ring} {
+	for _, algo := range []string{election.Bully, election.Ring} {
 		c := settledTrio(t, algo)
 		c.kill("a")
 		for range 8 { // b is the best
@@ -94,7 +94,7 @@ func TestAnAgentThatRunsLateIsNoCandidate(t *testing.T) {
 
 // Where nobody is on time, somebody leads all the same.
 func TestWhereAllRunLateSomebodyLeads(t *testing.T) {
-	for _, algo := range []Algorithm{Bully, Ring} {
+	for _, algo := range []string{election.Bully, election.Ring} {
 		c := settledTrio(t, algo)
 		late := func() {
 			for _, n := range []string{"b", "c"} {
@@ -124,7 +124,7 @@ func TestWhereAllRunLateSomebodyLeads(t *testing.T) {
 
 // One that is on time may be unable for another reason, which nobody else knows of.
 func TestAnAgentThatRunsLateDoesNotWaitForEver(t *testing.T) {
-	c := newCluster(t, Bully, "a", "b", "c", "d")
+	c := newCluster(t, election.Bully, "a", "b", "c", "d")
 	c.nodes["c"].prio, c.nodes["d"].observe = 0, true
 	for _, n := range c.names {
 		c.start(n)
@@ -151,7 +151,7 @@ func TestAnAgentThatRunsLateDoesNotWaitForEver(t *testing.T) {
 // All disks may be one, which stands still. Renewals need none, so the leader leads on, and a
 // successor could write no vote.
 func TestALeaderWhoseWriteIsSlowLeadsOn(t *testing.T) {
-	for _, algo := range []Algorithm{Bully, Ring} {
+	for _, algo := range []string{election.Bully, election.Ring} {
 		c := settledTrio(t, algo)
 		first := c.leaders()
 		c.Write = func(*virtual.Agent) time.Duration { return 4 * testTiming.Lease }
@@ -176,7 +176,7 @@ func TestALeaderWhoseWriteIsSlowLeadsOn(t *testing.T) {
 // d is on time and hears all, but wins no vote: b hands over to it once, and asks for votes
 // itself, though the voters report d's bids again and again.
 func TestALeaderThatRunsLateHandsOverInVainOnce(t *testing.T) {
-	c := newCluster(t, Bully, "a", "b", "c", "d")
+	c := newCluster(t, election.Bully, "a", "b", "c", "d")
 	c.nodes["c"].prio, c.nodes["d"].observe = 0, true
 	for _, n := range c.names {
 		c.start(n)

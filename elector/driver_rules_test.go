@@ -159,7 +159,7 @@ func TestR4TheStableRosterComesAfterAllOldLeasesWithTheHighestTermsOfBothHalves(
 			s.accept("d", p, try.d)
 			committed := s.now
 			s.accept("b", p, try.b)
-			wait := quorum.Outlast(testTiming.Lease, DefaultDrift)
+			wait := quorum.Outlast(testTiming.Lease, election.DefaultDrift)
 			for _, s := range sentTo[election.RosterPropose](s.keep(wait-time.Millisecond, "b", "c", "d"), "d") {
 				if !s.Roster.Joint() {
 					t.Fatalf("proposed stable before %s had passed", wait)
@@ -189,7 +189,7 @@ func TestR3AnInheritedJointRosterIsProposedAnewWaitedOutAndCollected(t *testing.
 	p = s.mark(p, "d", "b")
 	s.accept("b", p, 60)
 	s.accept("d", p, 9)
-	wait := quorum.Outlast(testTiming.Lease, DefaultDrift)
+	wait := quorum.Outlast(testTiming.Lease, election.DefaultDrift)
 	for _, s := range sentTo[election.RosterPropose](s.keep(wait-time.Millisecond, "b", "d"), "d") {
 		if !s.Roster.Joint() {
 			t.Fatal("an inherited joint roster was not waited out")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
 	"github.com/doyen-election/doyen/roster"
@@ -12,62 +11,59 @@ import (
 
 // Elector is one agent's part in every election. One goroutine owns it.
 type Elector struct {
-	cfg         Config          // its algorithm and timing follow the roster's settings
-	given       Config          // as this agent was started
-	rules       *contest.Config // the part of cfg that the contests need
-	rng         *rand.Rand
-	now         election.Instant
-	started     election.Instant
-	resumed     election.Instant // after the host's last suspend; 0: there was none
-	ledger      *quorum.Ledger
-	voter       *quorum.Voter
-	formation   *quorum.Formation
-	change      *roster.Change
-	changeAt    election.Instant // when that is to be advanced
-	rosterRules *roster.Config   // the part of cfg that it needs
-	sends       *quorum.Sends
-	rounds      uint64           // selections number their rounds above it
-	roster      *election.Roster // the durable one
-	view        election.View
-	peers       table[election.PeerID, *peer] // the connected ones of this cluster
-	foreign     table[election.PeerID, *peer] // the connected ones of other clusters
-	contests    table[election.Name, *entry]
-	stands      candidacies
-	heardOf     uint64 // counts the changes of members and their candidacies
-	facts       facts
-	shownFacts  uint64 // the generation of facts that readers were last shown
-	advanced    uint64 // the generation of facts with which all elections were last advanced
-	agenda      agenda
-	shown       []*ContestStatus // what readers see; replaced, never changed; nil: to be made again
-	retired     election.Term    // the highest term known in any dropped contest
-	spent       election.Term    // the highest term asked for in any dropped contest
-	settled     bool             // a leader of some election was known since the start
-	informedAt  election.Instant // when enough voters had reported, among many members; 0: not yet
-	sweepAt     election.Instant // when contests without candidates are dropped
-	inquiries   table[uint64, *inquiry]
-	inquired    uint64
-	disk        diskWatch
-	progress    table[election.PeerID, progress] // of this agent's state and of others', also of some that are not connected
-	reportAt    election.Instant                 // when this agent's own progress is reported to those that have not learnt it; Never: all have
-	barred      election.Barred                  // why this agent neither votes nor leads until its next start; zero: it may
-	beatAt      election.Instant
-	ledHere     int // how many elections the last heartbeat claimed
-	lives       lives
-	doubt       doubt
-	withheld    map[election.PeerID]bool // voters that can't renew every term led here
-	draining    bool
-	stopping    bool
-	counters    Counters
-	counted     Counters // a copy for readers, made at countedAt
-	countedAt   election.Instant
-	own         []election.Message // this agent's messages to itself, handled within the step
-	out         election.Output
+	cfg        election.Config // its algorithm and timing follow the roster's settings
+	given      election.Config // as this agent was started
+	now        election.Instant
+	started    election.Instant
+	resumed    election.Instant // after the host's last suspend; 0: there was none
+	ledger     *quorum.Ledger
+	voter      *quorum.Voter
+	formation  *quorum.Formation
+	change     *roster.Change
+	changeAt   election.Instant // when that is to be advanced
+	sends      *quorum.Sends
+	rounds     uint64           // selections number their rounds above it
+	roster     *election.Roster // the durable one
+	view       election.View
+	peers      table[election.PeerID, *peer] // the connected ones of this cluster
+	foreign    table[election.PeerID, *peer] // the connected ones of other clusters
+	contests   table[election.Name, *entry]
+	stands     candidacies
+	heardOf    uint64 // counts the changes of members and their candidacies
+	facts      facts
+	shownFacts uint64 // the generation of facts that readers were last shown
+	advanced   uint64 // the generation of facts with which all elections were last advanced
+	agenda     agenda
+	shown      []*ContestStatus // what readers see; replaced, never changed; nil: to be made again
+	retired    election.Term    // the highest term known in any dropped contest
+	spent      election.Term    // the highest term asked for in any dropped contest
+	settled    bool             // a leader of some election was known since the start
+	informedAt election.Instant // when enough voters had reported, among many members; 0: not yet
+	sweepAt    election.Instant // when contests without candidates are dropped
+	inquiries  table[uint64, *inquiry]
+	inquired   uint64
+	disk       diskWatch
+	progress   table[election.PeerID, progress] // of this agent's state and of others', also of some that are not connected
+	reportAt   election.Instant                 // when this agent's own progress is reported to those that have not learnt it; Never: all have
+	barred     election.Barred                  // why this agent neither votes nor leads until its next start; zero: it may
+	beatAt     election.Instant
+	ledHere    int // how many elections the last heartbeat claimed
+	lives      lives
+	doubt      doubt
+	withheld   map[election.PeerID]bool // voters that can't renew every term led here
+	draining   bool
+	stopping   bool
+	counters   Counters
+	counted    Counters // a copy for readers, made at countedAt
+	countedAt  election.Instant
+	own        []election.Message // this agent's messages to itself, handled within the step
+	out        election.Output
 }
 
 // New returns the elector of an agent that starts with a state that is on disk, and with what
 // its former life left on record; nil: the agent begins a new lineage. rng serves retries and
 // the names of clusters.
-func New(cfg Config, s election.State, past *election.Past, now election.Instant, rng *rand.Rand) (*Elector, error) {
+func New(cfg election.Config, s election.State, past *election.Past, now election.Instant, rng *rand.Rand) (*Elector, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -84,28 +80,23 @@ func New(cfg Config, s election.State, past *election.Past, now election.Instant
 		cfg.MaxElections = election.MaxElections // so that a heartbeat and a report hold them all
 	}
 	cfg.Run = runOf(cfg.Run, cfg.Self.Lineage)
-	rules := &contest.Config{Self: cfg.Self, JoinedAt: cfg.JoinedAt, Quorum: cfg.Quorum,
-		Heartbeat: cfg.Timing.Heartbeat, Lease: cfg.Timing.Lease, Drift: cfg.Drift,
-		Preempt: cfg.Preempt, PreemptDelay: cfg.PreemptDelay, Rand: rng}
-	ledger := quorum.NewLedger(s, cfg.Timing.Lease)
-	voter := quorum.NewVoter(quorum.VoterConfig{Self: cfg.Self.Peer, Drift: cfg.Drift,
-		Lease: cfg.Timing.Lease, VoteTimeout: rules.VoteTimeout()}, ledger, now)
-	formation := quorum.NewFormation(election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer}, cfg.Voters, cfg.Timing.Heartbeat, ledger, voter)
-	rosterRules := &roster.Config{Self: cfg.Self, Name: cfg.Name, Quorum: cfg.Quorum, Drift: cfg.Drift,
-		Beat: cfg.Timing.Heartbeat, Jitter: rules.Jitter}
-	e := &Elector{cfg: cfg, given: cfg, rules: rules, rng: rng, now: now, started: now, ledger: ledger, voter: voter,
-		formation: formation, change: roster.New(rosterRules, ledger, voter, formation), rosterRules: rosterRules,
+	cfg.Rand = rng
+	ledger := quorum.NewLedger(s, cfg.Lease)
+	voter := quorum.NewVoter(cfg, ledger, now)
+	formation := quorum.NewFormation(election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer}, cfg.Voters, cfg.Heartbeat, ledger, voter)
+	e := &Elector{cfg: cfg, given: cfg, now: now, started: now, ledger: ledger, voter: voter, formation: formation,
 		lives:    lives{lapsesAt: election.Never},
 		reportAt: election.Never,
-		sends:    quorum.NewSends(cfg.Timing.Lease, election.SendID(cfg.firstNumber())),
+		sends:    quorum.NewSends(cfg.Lease, election.SendID(cfg.FirstNumber())),
 		withheld: map[election.PeerID]bool{},
 		agenda:   agenda{window: firstWindow},
-		sweepAt:  now.Add(cfg.Timing.Lease),
+		sweepAt:  now.Add(cfg.Lease),
 		inquired: uint64(cfg.Run), // so that no answer to a former life's question counts
-		stands:   candidacies{serial: cfg.firstNumber()},
+		stands:   candidacies{serial: cfg.FirstNumber()},
 		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
 			Dropped: map[string]uint64{}},
 	}
+	e.change = roster.New(&e.cfg, &e.given, ledger, voter, formation)
 	if cfg.Quorum { // else a roster on disk, of an earlier time, counts for nothing
 		e.roster = voter.Roster()
 	}
@@ -174,7 +165,7 @@ func (e *Elector) handle(in election.Input) {
 	case election.Drain:
 		e.drain(in)
 	case election.Configure:
-		e.rules.Preempt, e.rules.PreemptDelay = in.Preempt, in.PreemptDelay
+		e.cfg.Preempt, e.cfg.PreemptDelay = in.Preempt, in.PreemptDelay
 		e.touchAll()
 	case election.Shutdown:
 		e.stopping = true
@@ -329,7 +320,7 @@ func (e *Elector) form() election.Instant {
 	if !e.cfg.Quorum || e.roster != nil || e.ledger.State().Roster != nil || e.barred.Code != "" {
 		return election.Never
 	}
-	newCluster := func() string { return fmt.Sprintf("%016x", e.rng.Uint64()) }
+	newCluster := func() string { return fmt.Sprintf("%016x", e.cfg.Rand.Uint64()) }
 	if e.cfg.Alone && len(e.cfg.Voters) == 0 {
 		e.formation.Alone(e.now, newCluster())
 		return election.Never
@@ -341,7 +332,7 @@ func (e *Elector) form() election.Instant {
 	if !e.formation.Proposer() {
 		return election.Never
 	}
-	return e.now.Add(e.cfg.Timing.Heartbeat)
+	return e.now.Add(e.cfg.Heartbeat)
 }
 
 // activateRoster continues with a roster that has just become durable.

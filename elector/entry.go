@@ -31,11 +31,11 @@ type entry struct {
 }
 
 // newSelection numbers its rounds from after + 1.
-func newSelection(cfg Config, name election.Name, after uint64) contest.Selection {
-	if cfg.Algorithm == Ring {
-		return ring.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat, after)
+func newSelection(cfg election.Config, name election.Name, after uint64) contest.Selection {
+	if cfg.Algorithm == election.Ring {
+		return ring.New(name, cfg.Self.Peer, cfg.Heartbeat, after)
 	}
-	return bully.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat, after)
+	return bully.New(name, cfg.Self.Peer, cfg.Heartbeat, after)
 }
 
 // advanceContests advances the elections that were touched or whose time has come, and all
@@ -113,7 +113,7 @@ func (e *Elector) carry(c *entry, v contest.Verdict) {
 		e.redialLeader(v.Expired)
 	}
 	if v.Late {
-		e.agenda.narrow(e.now, e.rules.VoteTimeout())
+		e.agenda.narrow(e.now, e.cfg.VoteTimeout())
 	}
 	e.settled = e.settled || c.Leader().Holder != (election.Holder{})
 	e.agenda.recount(c)
@@ -173,7 +173,7 @@ func (c *entry) Informed() (bool, election.Instant) {
 	if c.e.informed() {
 		return true, 0
 	}
-	if at := c.e.started.Add(informWait * c.e.cfg.Timing.Heartbeat); !c.e.cfg.Quorum && c.e.now < at {
+	if at := c.e.started.Add(informWait * c.e.cfg.Heartbeat); !c.e.cfg.Quorum && c.e.now < at {
 		return false, at
 	}
 	return false, election.Never // a Report ends the wait
@@ -206,7 +206,7 @@ func (c *entry) FirstTurn(own election.Rank) election.Instant {
 			better++
 		}
 	}
-	return e.informedAt.Add(time.Duration(better*crowdStagger) * e.rules.Stagger())
+	return e.informedAt.Add(time.Duration(better*crowdStagger) * e.cfg.Stagger())
 }
 
 func (c *entry) Candidates() iter.Seq[election.Rank] {
@@ -271,7 +271,7 @@ func (e *Elector) away(m election.Member, p *peer) election.Obstacle {
 		return election.NotConnected
 	case !e.change.Speaks(&p.Peer):
 		return election.OlderVersion
-	case p.lineage != m.Lineage, e.now >= p.silentFrom(e.cfg.Timing.Lease), m.Suspected && !p.cleared && (p.beats == nil || p.overdue(e.now)):
+	case p.lineage != m.Lineage, e.now >= p.silentFrom(e.cfg.Lease), m.Suspected && !p.cleared && (p.beats == nil || p.overdue(e.now)):
 		return election.DoesNotAnswer
 	}
 	return 0

@@ -33,7 +33,7 @@ func (e *Elector) contest(name election.Name) *entry {
 // found makes the contest of an election.
 func (e *Elector) found(name election.Name) *entry {
 	state := e.ledger.State()
-	c := &entry{Contest: *contest.New(name, e.rules, newSelection(e.cfg, name, e.cfg.firstNumber()+e.rounds), max(state.Grant(name).Term, state.Seen[name], e.retired), e.spent),
+	c := &entry{Contest: *contest.New(name, &e.cfg, newSelection(e.cfg, name, e.cfg.FirstNumber()+e.rounds), max(state.Grant(name).Term, state.Seen[name], e.retired), e.spent),
 		e: e, idleSince: election.Never, wakeAt: election.Never, recorded: election.Authority{Election: name}}
 	e.contests.put(name, c)
 	c.touch()
@@ -92,7 +92,7 @@ func (e *Elector) sweep() {
 	if e.now < e.sweepAt {
 		return
 	}
-	e.sweepAt = e.now.Add(e.cfg.Timing.Lease)
+	e.sweepAt = e.now.Add(e.cfg.Lease)
 	e.forgetProgress()
 	for _, c := range e.contests.rows {
 		switch {
@@ -100,7 +100,7 @@ func (e *Elector) sweep() {
 			c.idleSince = election.Never
 		case c.idleSince == election.Never:
 			c.idleSince = e.now
-		case e.now >= c.idleSince.Add(2*e.cfg.Timing.Lease):
+		case e.now >= c.idleSince.Add(2*e.cfg.Lease):
 			e.retired = max(e.retired, c.Highest())
 			e.spent = max(e.spent, c.Asked()) // a term asked for is never asked for again (H1)
 			e.drop(c)

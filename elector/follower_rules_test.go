@@ -25,7 +25,7 @@ func TestG5AFollowerCountsTheLeaseFromTheStampItsLeaderEchoes(t *testing.T) {
 	stamp := s.now
 	s.now = s.now.Add(300 * time.Millisecond) // the heartbeat was long on its way
 	s.hear("b", beatOf(1, 3, stamp))
-	want := stamp.Add(quorum.HolderLease(ownLease, DefaultDrift))
+	want := stamp.Add(quorum.HolderLease(ownLease, election.DefaultDrift))
 	if got := s.status(election.Default); s.named() != "b" || got.ValidUntil != want {
 		t.Fatalf("names %q until %d, want b until %d", s.named(), got.ValidUntil, want)
 	}

@@ -21,7 +21,7 @@ func TestAnAgentThatBeganAgainAloneStandsBackWhereItsClusterStillRuns(t *testing
 	} {
 		roster := *own
 		roster.Version = c.own
-		s := newSolo(t, func(_ *Config, st *election.State) { st.Roster = &roster })
+		s := newSolo(t, func(_ *election.Config, st *election.State) { st.Roster = &roster })
 		s.campaign(election.Default)
 		s.pass(testTiming.Lease)
 		if !s.leads(election.Default) {
@@ -53,7 +53,7 @@ func TestAnObserverOfADeadClusterBarsNobody(t *testing.T) {
 	own := &election.Roster{Cluster: "new", Version: election.Version{Counter: 1}, Voters: voters("a")}
 	old := &election.Roster{Cluster: "old", Version: election.Version{Driver: 7},
 		Voters: []election.Voter{{Name: "a", Peer: "former"}, {Name: "b", Peer: "b"}}}
-	s := newSolo(t, func(_ *Config, st *election.State) { st.Roster = own })
+	s := newSolo(t, func(_ *election.Config, st *election.State) { st.Roster = own })
 	s.campaign(election.Default)
 	s.pass(testTiming.Lease)
 	s.connect("o", election.Report{Stamp: 5, Roster: old})
@@ -72,7 +72,7 @@ func TestAnObserverOfADeadClusterBarsNobody(t *testing.T) {
 // TestAClusterThatReportedFirstIsNoticedOnceTheOwnOneIsOnDisk: a voter may report while
 // the roster of an agent that begins alone is still being written.
 func TestAClusterThatReportedFirstIsNoticedOnceTheOwnOneIsOnDisk(t *testing.T) {
-	s := newSolo(t, func(_ *Config, st *election.State) { st.Roster = nil })
+	s := newSolo(t, func(_ *election.Config, st *election.State) { st.Roster = nil })
 	s.stuck, s.e.cfg.Alone = true, true
 	s.step(election.Tick{})
 	s.connect("v", election.Report{Voter: true, Stamp: 5, Roster: &election.Roster{Cluster: "old", Version: election.Version{Driver: 7},

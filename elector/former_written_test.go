@@ -21,7 +21,7 @@ func writesItsOwn(t *testing.T) *solo {
 // startsWithout is an agent that has no roster yet, and whose disk is slow.
 func startsWithout(t *testing.T, alone bool) *solo {
 	t.Helper()
-	cfg := Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Alone: alone, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}
+	cfg := election.Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Alone: alone, Algorithm: election.Bully, Timing: testTiming, Drift: election.DefaultDrift}
 	s := &solo{t: t, now: at(60_000), stuck: true, view: election.View{Members: []election.Member{member("a", 100), member("b", 100)}}}
 	e, err := New(cfg, election.State{Peer: "a"}, nil, s.now, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {

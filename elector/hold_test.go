@@ -13,7 +13,7 @@ import (
 // over and the killed one was started again that long ago: for a lease its voter
 // holds what it had promised before (V5).
 // It is connected to the leader first, and that much later to the third.
-func startedAgain(t *testing.T, algo Algorithm, since, late time.Duration) *cluster {
+func startedAgain(t *testing.T, algo string, since, late time.Duration) *cluster {
 	t.Helper()
 	c := led(t, algo, "a", "b", "c")
 	c.kill("a")
@@ -53,8 +53,8 @@ func (c *cluster) untilAnother(than string, atMost time.Duration) (time.Duration
 // agent, started again a moment ago, holds. Its vote is needed, and had as soon as
 // the hold has ended.
 func TestAHoldIsWaitedForLikeAPromise(t *testing.T) {
-	limit := quorum.Outlast(testTiming.Lease, DefaultDrift) + 30*time.Millisecond
-	eachAlgorithm(t, func(t *testing.T, algo Algorithm) {
+	limit := quorum.Outlast(testTiming.Lease, election.DefaultDrift) + 30*time.Millisecond
+	eachAlgorithm(t, func(t *testing.T, algo string) {
 		for since := 3 * time.Millisecond; since < testTiming.Lease*5/4; since += 67 * time.Millisecond {
 			c := startedAgain(t, algo, since, 0)
 			dies := c.leader()
@@ -70,7 +70,7 @@ func TestAHoldIsWaitedForLikeAPromise(t *testing.T) {
 // leaves among them. The agent that holds would keep their votes from the third if
 // it asked for them, most of all before it knows the third.
 func TestAHandOverDoesNotWaitForAHold(t *testing.T) {
-	eachAlgorithm(t, func(t *testing.T, algo Algorithm) {
+	eachAlgorithm(t, func(t *testing.T, algo string) {
 		for how, in := range map[string]election.Input{"shutdown": election.Shutdown{}, "resign": election.Resign{Election: election.Default},
 			"transfer": election.Transfer{Election: election.Default, To: "a"}} {
 			for since := 3 * time.Millisecond; since < testTiming.Lease*5/4; since += 10*time.Millisecond + since/2 {
@@ -85,7 +85,7 @@ func TestAHandOverDoesNotWaitForAHold(t *testing.T) {
 	})
 }
 
-func handOverBesideAHold(t *testing.T, algo Algorithm, how string, in election.Input, since, late time.Duration) {
+func handOverBesideAHold(t *testing.T, algo string, how string, in election.Input, since, late time.Duration) {
 	t.Helper()
 	c := startedAgain(t, algo, since, late)
 	from := c.leader()

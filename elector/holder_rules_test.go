@@ -150,7 +150,7 @@ func TestH6ATermIsReleasedOnlyOnceItsProgramsHaveStopped(t *testing.T) {
 }
 
 func TestWithoutQuorumTheLowerTermStepsDown(t *testing.T) {
-	s := newSolo(t, func(c *Config, st *election.State) { c.Quorum = false; st.Roster = nil })
+	s := newSolo(t, func(c *election.Config, st *election.State) { c.Quorum = false; st.Roster = nil })
 	s.step(election.Campaign{Election: election.Default, Priority: 100})
 	s.pass(2 * testTiming.Lease)
 	if !s.leads(election.Default) {

@@ -28,7 +28,7 @@ type reader struct {
 }
 
 func (e *Elector) inquire(in election.Inquire) {
-	r := reader{request: in.Request, deadline: e.now.Add(e.rules.VoteTimeout())}
+	r := reader{request: in.Request, deadline: e.now.Add(e.cfg.VoteTimeout())}
 	var under *inquiry
 	if i := slices.IndexFunc(e.inquiries.rows, func(q *inquiry) bool { return q.election == in.Election }); i >= 0 {
 		under = e.inquiries.rows[i]

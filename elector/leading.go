@@ -28,7 +28,7 @@ func (e *Elector) beat() election.Instant {
 	if e.now < e.beatAt {
 		return e.beatAt
 	}
-	e.beatAt = e.now.Add(e.cfg.Timing.Heartbeat)
+	e.beatAt = e.now.Add(e.cfg.Heartbeat)
 	h := e.claims()
 	for _, id := range e.peers.keys {
 		e.beatTo(id, h)
@@ -43,11 +43,11 @@ func (e *Elector) beat() election.Instant {
 func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 	p := e.peers.get(id)
 	h.Echo, h.Progress = p.stamp, e.news(p, true)
-	if e.now > p.unansweredSince.Add(e.cfg.Timing.Lease) {
+	if e.now > p.unansweredSince.Add(e.cfg.Lease) {
 		e.redial(id, p) // the connection looks open, and no heartbeat was answered for a lease
 	}
 	p.expectAnswer(e.now)
-	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Timing.Heartbeat*3/2 // a stamp in an answer to the last heartbeat is fresh
+	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Heartbeat*3/2 // a stamp in an answer to the last heartbeat is fresh
 	e.send(id, h)
 }
 

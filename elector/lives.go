@@ -46,7 +46,7 @@ func (e *Elector) takeOver(past *election.Past) {
 		if lease != nil {
 			e.lives.ends = max(e.lives.ends, lease.End())
 		}
-		if lease != nil && e.roster.Lease() == 0 && e.cfg.Timing.Lease != past.Lease {
+		if lease != nil && e.roster.Lease() == 0 && e.cfg.Lease != past.Lease {
 			c.Overtake(c)
 		}
 	}
@@ -61,7 +61,7 @@ func (e *Elector) resumeCandidacy(c *entry, a election.Authority) {
 	e.stand(c, true, a.Priority)
 	deadline := a.Until
 	if deadline == election.Never {
-		deadline = e.now.Add(e.cfg.Timing.Lease)
+		deadline = e.now.Add(e.cfg.Lease)
 	}
 	if l := &e.lives; len(l.unclaimed) == 0 {
 		l.lapsesAt = deadline

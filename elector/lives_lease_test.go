@@ -12,7 +12,7 @@ import (
 func TestK4eTheFormerTermIsAskedForWithTheLeaseThatIsCounted(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	s.now = s.now.Add(testTiming.Lease / 2)
-	n := s.dies(func(cfg *Config, _ *election.Past) { cfg.Timing.Lease = testTiming.Lease * 3 / 4 }).meets()
+	n := s.dies(func(cfg *election.Config, _ *election.Past) { cfg.Lease = testTiming.Lease * 3 / 4 }).meets()
 	before := n.status(election.Default).ValidUntil
 	beat := last[election.Heartbeat](n, "c") // c has not voted for the former life
 	n.clear()

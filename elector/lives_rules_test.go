@@ -42,7 +42,7 @@ func TestK4aTheNextLifeClaimsNoHandOverThatMetASuspend(t *testing.T) {
 
 func TestK4cTermsAskedForInForgottenElectionsAreNotAskedForAgain(t *testing.T) {
 	s := newSolo(t, nil)
-	n := s.dies(func(_ *Config, past *election.Past) { past.Spent = 7 }).meets() // in vain: no voter knows of it
+	n := s.dies(func(_ *election.Config, past *election.Past) { past.Spent = 7 }).meets() // in vain: no voter knows of it
 	n.campaign("jobs")
 	n.answerRound()
 	if got := asked(n.sent, "jobs"); got != 8 {
@@ -75,7 +75,7 @@ func TestK4WhatHasEndedMeanwhileIsReleasedAndNotLed(t *testing.T) {
 }
 
 func TestK4WithoutQuorumTheNextLifeLeadsOn(t *testing.T) {
-	advisory := func(c *Config, st *election.State) { c.Quorum, st.Roster = false, nil }
+	advisory := func(c *election.Config, st *election.State) { c.Quorum, st.Roster = false, nil }
 	s := newSolo(t, advisory)
 	s.view.Members = s.view.Members[:1]
 	s.step(election.ViewChanged{View: s.view})
@@ -95,7 +95,7 @@ func TestK4WithoutQuorumTheNextLifeLeadsOn(t *testing.T) {
 	if got := n.status(election.Default); got.State != Leading || got.Term != s.past.Rows[0].Term+1 || n.disk.Seen[election.Default] != got.Term {
 		t.Fatalf("%+v, on disk %+v", got, n.disk.Seen)
 	}
-	q := s.dies(func(c *Config, _ *election.Past) { c.Quorum = true })
+	q := s.dies(func(c *election.Config, _ *election.Past) { c.Quorum = true })
 	q.step(election.Tick{})
 	if q.leads(election.Default) {
 		t.Fatal("leads with quorum what no majority has granted")
@@ -115,7 +115,7 @@ func TestK8TheRosterElectionIsNotCarriedOn(t *testing.T) {
 	if row := rowOf(s.past.LifeRecord, election.RosterElection); row != (election.Authority{Election: election.RosterElection, Highest: r.Term}) {
 		t.Fatalf("on record is %+v", row)
 	}
-	n := s.dies(func(_ *Config, past *election.Past) {
+	n := s.dies(func(_ *election.Config, past *election.Past) {
 		for i := range past.Rows { // as a faulty life may have written it
 			past.Rows[i].Term, past.Rows[i].Until = r.Term, s.now.Add(testTiming.Lease)
 		}
@@ -150,10 +150,10 @@ func TestV5AVoterRenewsItsOwnLineageAndHoldsTheOthers(t *testing.T) {
 
 func TestAPastThatIsNotOfThisLineageIsRefused(t *testing.T) {
 	s := newSolo(t, nil).leader()
-	for name, spoil := range map[string]func(*Config, *election.Past){
-		"of another lineage":              func(_ *Config, p *election.Past) { p.ID++ },
-		"of a later life":                 func(_ *Config, p *election.Past) { p.Life = 9 },
-		"of more lives than there can be": func(c *Config, _ *election.Past) { c.Life = 1 << 60 },
+	for name, spoil := range map[string]func(*election.Config, *election.Past){
+		"of another lineage":              func(_ *election.Config, p *election.Past) { p.ID++ },
+		"of a later life":                 func(_ *election.Config, p *election.Past) { p.Life = 9 },
+		"of more lives than there can be": func(c *election.Config, _ *election.Past) { c.Life = 1 << 60 },
 	} {
 		cfg, past := s.cfg, s.past
 		cfg.Life++

@@ -9,7 +9,7 @@ import (
 )
 
 // dies ends a's life, and begins the next one with its record. Nobody is connected yet.
-func (s *solo) dies(edit func(*Config, *election.Past)) *solo {
+func (s *solo) dies(edit func(*election.Config, *election.Past)) *solo {
 	s.t.Helper()
 	cfg, past := s.cfg, s.past
 	past.Rows = slices.Clone(past.Rows)
@@ -101,7 +101,7 @@ func TestK4TheNextLifeLeadsOnAsIfNothingHadBeen(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	before := s.status(election.Default)
 	s.now = s.now.Add(10 * time.Millisecond)
-	n := s.dies(func(cfg *Config, _ *election.Past) { cfg.JoinedAt = 'z' })
+	n := s.dies(func(cfg *election.Config, _ *election.Past) { cfg.JoinedAt = 'z' })
 	now := n.status(election.Default)
 	if now.State != Leading || now.Term != before.Term || now.ValidUntil != before.ValidUntil || now.Leader != soloSelf {
 		t.Fatalf("led %+v; before its first step the next life shows %+v", before, now)
@@ -111,7 +111,7 @@ func TestK4TheNextLifeLeadsOnAsIfNothingHadBeen(t *testing.T) {
 		t.Fatalf("announced %+v, withdrew %+v, on record is %+v", n.announced, n.withdrawn, n.past.Rows)
 	}
 	h := last[election.Heartbeat](n, "b")
-	if h.Send <= election.SendID(n.cfg.firstNumber()) || h.Claims[0].Term != before.Term {
+	if h.Send <= election.SendID(n.cfg.FirstNumber()) || h.Claims[0].Term != before.Term {
 		t.Fatalf("beats with %+v", h)
 	}
 	n.hear("b", ack(h))
@@ -296,7 +296,7 @@ func TestK4dACandidacyThatNobodyClaimsEndsByTheDeadlineThatWasTold(t *testing.T)
 func TestK4eAnotherLeaseTakesAnotherTerm(t *testing.T) {
 	for name, own := range map[string]time.Duration{"longer": 2 * testTiming.Lease, "shorter": testTiming.Lease * 3 / 4} {
 		t.Run(name, func(t *testing.T) {
-			n := newSolo(t, nil).leader().dies(func(cfg *Config, _ *election.Past) { cfg.Timing.Lease = own }).meets()
+			n := newSolo(t, nil).leader().dies(func(cfg *election.Config, _ *election.Past) { cfg.Lease = own }).meets()
 			n.hear("b", ack(last[election.Heartbeat](n, "b")))
 			if got, want := n.status(election.Default).ValidUntil, n.now.Add(ownLease); got != want {
 				t.Fatalf("renewed until %d, want %d", got, want)

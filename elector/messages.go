@@ -40,9 +40,9 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 func (e *Elector) askReport(from election.PeerID, p *peer) {
 	switch {
 	case p.reportAt == 0:
-		p.reportAt = e.now.Add(2 * e.cfg.Timing.Heartbeat) // the first one may be on its way
+		p.reportAt = e.now.Add(2 * e.cfg.Heartbeat) // the first one may be on its way
 	case e.now >= p.reportAt:
-		p.reportAt = e.now.Add(e.cfg.Timing.Lease)
+		p.reportAt = e.now.Add(e.cfg.Lease)
 		e.send(from, election.Inquiry{})
 	}
 }
@@ -66,12 +66,12 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 // host. From an instant before a suspend nothing can be counted.
 func (e *Elector) claimEnd(claim election.Claim, echo election.Instant) election.Instant {
 	if !e.cfg.Quorum {
-		return e.now.Add(e.cfg.Timing.Lease)
+		return e.now.Add(e.cfg.Lease)
 	}
 	if echo > e.now || echo < e.resumed {
 		return 0
 	}
-	remaining := min(claim.Remaining, e.cfg.Timing.Lease)
+	remaining := min(claim.Remaining, e.cfg.Lease)
 	return echo.Add(quorum.HolderLease(remaining, e.cfg.Drift))
 }
 
@@ -148,13 +148,13 @@ func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
 	}
 	e.learnRoster(from, m.Roster)
 	if p := e.peers.get(from); p != nil && m.Reason == election.RefusedUnavailable {
-		p.unwritableUntil = e.now.Add(e.cfg.Timing.Lease)
+		p.unwritableUntil = e.now.Add(e.cfg.Lease)
 	}
 	e.carry(c, c.VoteRefused(c, from, m))
 }
 
 func (e *Elector) selectionMessage(from election.PeerID, m election.Selection) {
-	if name, algorithm := m.Selects(); algorithm != string(e.cfg.Algorithm) {
+	if name, algorithm := m.Selects(); algorithm != e.cfg.Algorithm {
 		e.counters.Dropped["other_algorithm"]++
 	} else if c := e.contest(name); c != nil {
 		e.carry(c, c.Receive(c, from, m))

@@ -183,7 +183,7 @@ func TestAVoterIsNotAskedForWhileOneIsBeingAdded(t *testing.T) {
 }
 
 func TestARemovalOfVotersWarnsOfNothingThatItSurvives(t *testing.T) {
-	c := newCluster(t, Bully, "a", "b", "c", "d", "e")
+	c := newCluster(t, election.Bully, "a", "b", "c", "d", "e")
 	for _, n := range c.names {
 		c.start(n)
 	}

@@ -60,8 +60,8 @@ func newCrowded(t *testing.T, n int) *crowded {
 		v.Members = append(v.Members, election.Member{Peer: id, Lineage: 1, Name: string(id), JoinedAt: int64(id[0])})
 	}
 	for i, id := range c.names {
-		e, err := New(Config{Self: election.Holder{Peer: id, Lineage: 1}, Name: string(id), JoinedAt: int64(id[0]), Quorum: true,
-			Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}, election.State{Peer: id, Roster: rosterOf("a", "b", "c")}, nil, c.Now,
+		e, err := New(election.Config{Self: election.Holder{Peer: id, Lineage: 1}, Name: string(id), JoinedAt: int64(id[0]), Quorum: true,
+			Algorithm: election.Bully, Timing: testTiming, Drift: election.DefaultDrift}, election.State{Peer: id, Roster: rosterOf("a", "b", "c")}, nil, c.Now,
 			rand.New(rand.NewPCG(1, uint64(i))))
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"cmp"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/failuredetector"
 	"github.com/doyen-election/doyen/quorum"
@@ -46,7 +47,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 	m, _ := e.view.Find(in.Peer)
 	e.peers.put(in.Peer, &peer{lineage: in.Lineage, run: runOf(in.Run, in.Lineage),
 		Peer: roster.Peer{Level: in.Level, Beat: in.Heartbeat}, heardAt: e.now, unansweredSince: election.Never,
-		probeAt: e.now.Add(e.cfg.Timing.Heartbeat), cleared: m.Suspected})
+		probeAt: e.now.Add(e.cfg.Heartbeat), cleared: m.Suspected})
 	e.sendCandidacies() // before the Report, with which the peer may begin a round
 	own := e.report(0, "")
 	own.Known = e.progress.get(in.Peer).writes
@@ -109,6 +110,11 @@ func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message
 	}
 	e.foreign.remove(from)
 	e.peers.put(from, p)
+}
+
+// runOf returns the run ID that was sent; 0 is the first life's, whose run ID names the lineage.
+func runOf(run election.RunID, of election.LineageID) election.RunID {
+	return cmp.Or(run, election.RunID(of))
 }
 
 // runs reports whether a life of that holder is connected.

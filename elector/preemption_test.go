@@ -12,7 +12,7 @@ import (
 // priority, and a disk that fails. The leader can't know that b can't lead, but
 // it must not find out anew every preempt delay.
 func TestPreemptionByACandidateThatCannotLeadIsNotTriedForEver(t *testing.T) {
-	c := newCluster(t, Bully, "a", "b", "c")
+	c := newCluster(t, election.Bully, "a", "b", "c")
 	c.nodes["b"].prio = 200
 	for _, n := range c.names {
 		c.start(n)
@@ -151,7 +151,7 @@ func TestTheSuccessorIsChosenAtTheRelease(t *testing.T) {
 }
 
 func TestPreemptionIsConfiguredWhileALeaderLeads(t *testing.T) {
-	c := newCluster(t, Bully, "a", "b", "c")
+	c := newCluster(t, election.Bully, "a", "b", "c")
 	for _, n := range c.names {
 		c.start(n)
 	}

@@ -161,7 +161,7 @@ func (c *cluster) newest() bool {
 // How far the agents' states have come goes with heartbeats and their answers, which the leader passes on.
 func TestAResignationCostsSevenMessages(t *testing.T) {
 	for level, want := range []int{13, 13, 7} { // agents of older versions send it in Reports
-		c := newCluster(t, Bully, "a", "b", "c")
+		c := newCluster(t, election.Bully, "a", "b", "c")
 		c.level = uint64(level)
 		for _, n := range c.names {
 			c.start(n)

@@ -11,7 +11,7 @@ import (
 // back it can't renew the leader's, so until the leader takes a higher one its vote
 // is missing, and b's loss would end the leadership.
 func TestAVoterThatCameBackWithAHigherTermRenewsWithinALease(t *testing.T) {
-	eachAlgorithm(t, func(t *testing.T, algo Algorithm) {
+	eachAlgorithm(t, func(t *testing.T, algo string) {
 		for round := range 30 {
 			c := led(t, algo, "a", "b", "c")
 			c.part("a", "c", true)

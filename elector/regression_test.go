@@ -12,7 +12,7 @@ import (
 )
 
 func TestWithoutQuorumAVoteGrantIsDropped(t *testing.T) {
-	e, err := New(Config{Self: soloSelf, Name: "a", Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift},
+	e, err := New(election.Config{Self: soloSelf, Name: "a", Algorithm: election.Bully, Timing: testTiming, Drift: election.DefaultDrift},
 		election.State{Peer: "a"}, nil, 1, rand.New(rand.NewPCG(1, 1)))
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestAChangeThatRemovesItsDriverIsAnsweredEvenWhenCutOff(t *testing.T) {
 	for _, id := range []election.PeerID{"b", "c", "d"} {
 		o.accept(id, p, 1)
 	}
-	o.keep(quorum.Outlast(testTiming.Lease, DefaultDrift)+time.Millisecond, "b", "c", "d")
+	o.keep(quorum.Outlast(testTiming.Lease, election.DefaultDrift)+time.Millisecond, "b", "c", "d")
 	if o.e.roster.Has("a") {
 		t.Fatal("a holds no stable roster without it")
 	}
@@ -133,7 +133,7 @@ func TestTheFirstAttemptIsAboveTheFloor(t *testing.T) {
 func TestAPeerOfAnotherClusterIsNoticedWhenTheOwnRosterComesLater(t *testing.T) {
 	r := rosterOf("a", "b")
 	g := election.Genesis{Proposer: "b", Attempt: 1, Roster: *r}
-	e, err := New(Config{Self: soloSelf, Name: "a", Quorum: true, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift, Voters: []string{"b", "a"}},
+	e, err := New(election.Config{Self: soloSelf, Name: "a", Quorum: true, Algorithm: election.Bully, Timing: testTiming, Drift: election.DefaultDrift, Voters: []string{"b", "a"}},
 		election.State{Peer: "a", Pending: &g}, nil, 1, rand.New(rand.NewPCG(1, 1)))
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestAPeerOfAnotherClusterIsNoticedWhenTheOwnRosterComesLater(t *testing.T) 
 
 func TestAgentAloneKeepsAPendingGenesis(t *testing.T) {
 	g := election.Genesis{Proposer: "b", Attempt: 1, Roster: *rosterOf("a", "b")}
-	e, err := New(Config{Self: soloSelf, Name: "a", Quorum: true, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift, Alone: true},
+	e, err := New(election.Config{Self: soloSelf, Name: "a", Quorum: true, Algorithm: election.Bully, Timing: testTiming, Drift: election.DefaultDrift, Alone: true},
 		election.State{Peer: "a", Pending: &g}, nil, 1, rand.New(rand.NewPCG(1, 1)))
 	if err != nil {
 		t.Fatal(err)
@@ -330,8 +330,8 @@ func TestASupersededLeaderStartsNoRoundAgainstTheNext(t *testing.T) {
 // did so kept a ring of tokens going as fast as the network carried them. Found
 // by the simulation.
 func TestWhoHeedsALeaderAnswersNoToken(t *testing.T) {
-	o := newSolo(t, func(c *Config, s *election.State) {
-		c.Algorithm = Ring
+	o := newSolo(t, func(c *election.Config, s *election.State) {
+		c.Algorithm = election.Ring
 		*s = trioState()
 		s.Peer = "a"
 	})

@@ -83,7 +83,7 @@ func (e *Elector) informed() bool {
 	if e.cfg.Quorum {
 		return e.roster != nil && quorum.Confirmed(e.roster, told)
 	}
-	if e.now >= e.started.Add(informWait*e.cfg.Timing.Heartbeat) {
+	if e.now >= e.started.Add(informWait*e.cfg.Heartbeat) {
 		return true
 	}
 	for _, m := range e.view.Members {
@@ -148,7 +148,7 @@ func (e *Elector) older(id election.PeerID) bool {
 func (e *Elector) news(to *peer, beat bool) (list []election.Progress) {
 	for i, m := range e.progress.rows {
 		id := e.progress.keys[i]
-		if to.Level >= election.Level && e.now < m.since.Add(2*e.cfg.Timing.Lease) && (id == e.cfg.Self.Peer || beat && e.roster.Has(id)) {
+		if to.Level >= election.Level && e.now < m.since.Add(2*e.cfg.Lease) && (id == e.cfg.Self.Peer || beat && e.roster.Has(id)) {
 			list = append(list, m.Progress)
 		}
 	}
@@ -160,7 +160,7 @@ func (e *Elector) sendProgress() {
 	self := e.cfg.Self
 	if n := e.ledger.Writes(); e.cfg.Quorum && n != e.progress.get(self.Peer).Writes {
 		e.progress.put(self.Peer, progress{since: e.now, Progress: election.Progress{Peer: self.Peer, Lineage: self.Lineage, Stamp: e.now, Writes: n}})
-		e.reportAt = min(e.reportAt, e.now.Add(e.cfg.Timing.Lease))
+		e.reportAt = min(e.reportAt, e.now.Add(e.cfg.Lease))
 	}
 	if e.now < e.reportAt {
 		return

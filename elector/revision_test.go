@@ -6,11 +6,10 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/virtual"
-	"github.com/doyen-election/doyen/quorum"
 )
 
 // revising is three agents, led by a, whose levels and heartbeats are those given.
-func revising(t *testing.T, algo Algorithm) *cluster {
+func revising(t *testing.T, algo string) *cluster {
 	c := newCluster(t, algo, "a", "b", "c")
 	c.level = election.Level
 	for _, n := range c.names {
@@ -33,7 +32,7 @@ func (c *cluster) revise(in election.ChangeRoster) election.Denial {
 
 func TestR14ANewLeaseDisturbsNoTerm(t *testing.T) {
 	for _, l := range []time.Duration{testTiming.Lease * 2 / 3, 3 * testTiming.Lease} {
-		c := revising(t, Bully)
+		c := revising(t, election.Bully)
 		if why := c.revise(election.ChangeRoster{Settings: election.Settings{Lease: l}}); why != "done" {
 			t.Fatalf("refused: %s", why)
 		}
@@ -63,7 +62,7 @@ func TestR14ANewLeaseDisturbsNoTerm(t *testing.T) {
 
 func TestR14ANewLeaseHidesNotWhenTheLeaderWasHeard(t *testing.T) {
 	for _, l := range []time.Duration{testTiming.Lease * 2 / 3, 3 * testTiming.Lease} {
-		c := revising(t, Bully)
+		c := revising(t, election.Bully)
 		c.input("b", election.ChangeRoster{Settings: election.Settings{Lease: l}, Request: 1})
 		for range 400 {
 			c.run(10 * time.Millisecond)
@@ -84,7 +83,7 @@ func TestR14ANewLeaseHidesNotWhenTheLeaderWasHeard(t *testing.T) {
 // the former lease, it takes a higher term of the roster election, since c was cut off from it
 // and has voted for itself.
 func TestR14AChangeOfTheLeaseIsNotDoneEarlierInAHigherTerm(t *testing.T) {
-	c := revising(t, Bully)
+	c := revising(t, election.Bully)
 	var ends election.Instant // of what a majority has promised
 	c.spy = func(from string, e election.Envelope) {
 		if m, ok := e.Message.(election.RosterAccept); ok && from == "a" {
@@ -114,11 +113,11 @@ func TestR14AChangeOfTheLeaseIsNotDoneEarlierInAHigherTerm(t *testing.T) {
 }
 
 func TestR14AnAgentWithAnotherLeaseFollowsTheRoster(t *testing.T) {
-	c := revising(t, Bully)
+	c := revising(t, election.Bully)
 	e := c.nodes["a"].elector
-	e.given.Timing.Heartbeat = 300 * time.Millisecond
+	e.given.Heartbeat = 300 * time.Millisecond
 	c.revise(election.ChangeRoster{Settings: election.Settings{Lease: 800 * time.Millisecond}})
-	if e.cfg.Timing.Lease != 800*time.Millisecond || !quorum.Fits(e.cfg.Timing.Heartbeat, e.cfg.Timing.Lease) {
+	if e.cfg.Lease != 800*time.Millisecond || !election.Fits(e.cfg.Heartbeat, e.cfg.Lease) {
 		t.Errorf("a goes on with %+v", e.cfg.Timing)
 	}
 	if got := c.leaders(); got != "a@1" {
@@ -127,7 +126,7 @@ func TestR14AnAgentWithAnotherLeaseFollowsTheRoster(t *testing.T) {
 }
 
 func TestR14ALeaseThatAHeartbeatDoesNotFitIsRefusedByName(t *testing.T) {
-	c := revising(t, Bully)
+	c := revising(t, election.Bully)
 	c.beat = testTiming.Heartbeat
 	c.kill("c")
 	c.start("c")
@@ -137,7 +136,7 @@ func TestR14ALeaseThatAHeartbeatDoesNotFitIsRefusedByName(t *testing.T) {
 	if got := c.nodes["b"].replies; len(got) != 1 || got[0].Refusal == nil || got[0].Refusal.Why != election.DeniedHeartbeat || got[0].Refusal.Agent != "b" {
 		t.Errorf("replies %+v, want a refusal that names b", got)
 	}
-	c.nodes["b"].elector.rosterRules.Beat = time.Millisecond
+	c.nodes["b"].elector.given.Heartbeat = time.Millisecond
 	c.input("b", election.ChangeRoster{Settings: election.Settings{Lease: 500 * time.Millisecond}, Request: 2})
 	c.run(time.Millisecond)
 	if got := c.nodes["b"].replies; len(got) != 2 || got[1].Refusal == nil || got[1].Refusal.Why != election.DeniedHeartbeat || got[1].Refusal.Agent != "c" {
@@ -146,7 +145,7 @@ func TestR14ALeaseThatAHeartbeatDoesNotFitIsRefusedByName(t *testing.T) {
 }
 
 func TestR14TheAlgorithmChangesWhileALeaderLeads(t *testing.T) {
-	for from, to := range map[Algorithm]string{Bully: "ring", Ring: "bully"} {
+	for from, to := range map[string]string{"bully": "ring", "ring": "bully"} {
 		c := revising(t, from)
 		if why := c.revise(election.ChangeRoster{Settings: election.Settings{Algorithm: to}}); why != "done" {
 			t.Fatalf("refused: %s", why)
@@ -163,7 +162,7 @@ func TestR14TheAlgorithmChangesWhileALeaderLeads(t *testing.T) {
 }
 
 func TestR14WhoDoesNotKnowTheRosterIsLeftOut(t *testing.T) {
-	c := newCluster(t, Bully, "a", "b", "c", "d")
+	c := newCluster(t, election.Bully, "a", "b", "c", "d")
 	c.nodes["d"].observe = true
 	for _, n := range c.names {
 		c.start(n)
@@ -198,7 +197,7 @@ func TestR14WhoDoesNotKnowTheRosterIsLeftOut(t *testing.T) {
 }
 
 func TestR15RightsMoveTheLeadAndBindSelection(t *testing.T) {
-	c := revising(t, Bully)
+	c := revising(t, election.Bully)
 	allow := func(max int, agents ...election.PeerID) election.Denial {
 		return c.revise(election.ChangeRoster{Right: election.Right{Election: election.Default, Agents: agents, MaxPriority: max}})
 	}
@@ -243,9 +242,9 @@ func TestR15RightsMoveTheLeadAndBindSelection(t *testing.T) {
 // The next life goes on with the shortest lease of the former ones (K4e), also where the roster
 // has gone back to a longer one: voters may have the shorter one on record.
 func TestR14TheShortestLeaseOfARosterIsOnRecord(t *testing.T) {
-	c := revising(t, Bully)
+	c := revising(t, election.Bully)
 	short := testTiming.Lease * 2 / 3
-	s := newSolo(t, func(_ *Config, st *election.State) {
+	s := newSolo(t, func(_ *election.Config, st *election.State) {
 		r := *soloRoster
 		r.Settings.Lease, st.Roster = short, &r
 	})
@@ -270,7 +269,7 @@ func TestR15WhoMayNotLeadIsNotSelected(t *testing.T) {
 		"agents":   {Election: election.Default, Agents: []election.PeerID{"a"}},
 		"priority": {Election: election.Default, MaxPriority: 100},
 	} {
-		s := newSolo(t, func(_ *Config, st *election.State) {
+		s := newSolo(t, func(_ *election.Config, st *election.State) {
 			r := *soloRoster
 			r.Rights = []election.Right{right}
 			st.Roster = &r
@@ -294,15 +293,15 @@ func TestWithoutQuorumARosterOnDiskCountsForNothing(t *testing.T) {
 	r := *soloRoster
 	r.Settings = election.Settings{Algorithm: "ring", Lease: 3 * testTiming.Lease}
 	r.Rights = []election.Right{{Election: election.Default, Agents: []election.PeerID{"c"}}}
-	s := newSolo(t, func(c *Config, st *election.State) { c.Quorum = false; st.Roster = &r })
+	s := newSolo(t, func(c *election.Config, st *election.State) { c.Quorum = false; st.Roster = &r })
 	for i := range s.view.Members {
 		s.view.Members[i].Candidacies = nil
 	}
 	s.step(election.ViewChanged{View: s.view})
 	s.campaign(election.Default)
 	s.pass(5 * testTiming.Lease)
-	if s.e.cfg.Algorithm != Bully {
-		t.Errorf("without quorum, follows the roster on disk: %s, lease %v", s.e.cfg.Algorithm, s.e.cfg.Timing.Lease)
+	if s.e.cfg.Algorithm != election.Bully {
+		t.Errorf("without quorum, follows the roster on disk: %s, lease %v", s.e.cfg.Algorithm, s.e.cfg.Lease)
 	}
 	if s.status(election.Default).Leader.Peer != "a" {
 		t.Errorf("the only candidate does not lead, by a right that without quorum nobody can change")
@@ -312,7 +311,7 @@ func TestWithoutQuorumARosterOnDiskCountsForNothing(t *testing.T) {
 // An older version would store the proposal without its settings, under the same version, and
 // promise less than the holder counts: two leaders.
 func TestR14NoRevisionIsProposedToAnOlderVersion(t *testing.T) {
-	c := newCluster(t, Bully, "a", "b", "c")
+	c := newCluster(t, election.Bully, "a", "b", "c")
 	c.level = election.Level
 	for _, n := range c.names {
 		c.start(n)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/quorum"
 	"github.com/doyen-election/doyen/roster"
 )
 
@@ -91,21 +90,19 @@ func (e *Elector) followSettings() {
 	}
 	t := e.given.Timing
 	if s.Lease != 0 {
-		if t.Lease = s.Lease; !quorum.Fits(t.Heartbeat, t.Lease) {
+		if t.Lease = s.Lease; !election.Fits(t.Heartbeat, t.Lease) {
 			t.Heartbeat = t.Lease / 6
 		}
 		e.lives.shortest = min(cmp.Or(e.lives.shortest, s.Lease), s.Lease)
 	}
-	algorithm := cmp.Or(Algorithm(s.Algorithm), e.given.Algorithm)
+	algorithm := cmp.Or(s.Algorithm, e.given.Algorithm)
 	e.cfg.Timing = t
-	e.rules.Heartbeat, e.rules.Lease = t.Heartbeat, t.Lease
-	e.rosterRules.Heartbeat, e.rosterRules.Used = t.Heartbeat, election.Settings{Algorithm: string(algorithm), Lease: t.Lease}
 	e.sends.Keep(t.Lease)
 	if algorithm == e.cfg.Algorithm {
 		return
 	}
 	e.cfg.Algorithm, e.rounds = algorithm, e.counters.Steps // no step starts two rounds of one election
 	for _, c := range e.contests.rows {
-		c.Select(newSelection(e.cfg, c.Name(), e.cfg.firstNumber()+e.rounds))
+		c.Select(newSelection(e.cfg, c.Name(), e.cfg.FirstNumber()+e.rounds))
 	}
 }

@@ -60,7 +60,7 @@ func (p *proposals) check(t *testing.T) (stable *election.Roster) {
 		}
 		stable = &r
 		agreed, ok := p.agreed[joint]
-		wait := quorum.Outlast(testTiming.Lease-5*hop, DefaultDrift)
+		wait := quorum.Outlast(testTiming.Lease-5*hop, election.DefaultDrift)
 		if !ok || joint.Driver != v.Driver || p.first[v] < agreed.Add(wait) {
 			t.Errorf("stable %v at %d; joint %v was agreed on at %d (%v): want the same driver, and %v between", v, p.first[v], joint, agreed, ok, wait)
 		}
@@ -70,7 +70,7 @@ func (p *proposals) check(t *testing.T) (stable *election.Roster) {
 
 // fourAgents are three voters and an observer, led by a.
 func fourAgents(t *testing.T) *cluster {
-	c := newCluster(t, Bully, "a", "b", "c", "d")
+	c := newCluster(t, election.Bully, "a", "b", "c", "d")
 	c.nodes["d"].observe = true
 	return c
 }
@@ -128,7 +128,7 @@ func TestADriverSaysThatItLeadsTheRosterElection(t *testing.T) {
 }
 
 func TestR4TheFloorIsAboveWhatOnlyTheNewHalfKnows(t *testing.T) {
-	c := newCluster(t, Bully, "a", "b", "c", "d", "e")
+	c := newCluster(t, election.Bully, "a", "b", "c", "d", "e")
 	add := []election.Voter{{Name: "d", Peer: "d"}, {Name: "e", Peer: "e"}}
 	for _, v := range add { // voters once: they granted payments a term that the others never saw
 		c.nodes[v.Name].observe = true

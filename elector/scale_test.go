@@ -74,7 +74,7 @@ func newScaled(t testing.TB, agents, own, each int) *scaled {
 	names := []string{"a", "b", "c", "d", "e"}[:agents]
 	roster := rosterOf(names...)
 	s := &scaled{solo: &solo{t: nil, now: at(60_000)}, each: each}
-	cfg := Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}
+	cfg := election.Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Algorithm: election.Bully, Timing: testTiming, Drift: election.DefaultDrift}
 	e, err := New(cfg, election.State{Peer: "a", Roster: roster}, nil, s.now, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/failuredetector"
 )
 
-func (p *peer) heardHeartbeat(now election.Instant, t Timing) {
+func (p *peer) heardHeartbeat(now election.Instant, t election.Timing) {
 	if p.beats == nil {
 		p.beats = failuredetector.New(t.Heartbeat, t.Lease)
 	}
@@ -17,7 +17,7 @@ func (p *peer) heardHeartbeat(now election.Instant, t Timing) {
 // silent reports whether a leader's heartbeats are overdue, or an answer has not come for a lease.
 func (e *Elector) silent(id election.PeerID) bool {
 	p := e.peers.get(id)
-	return p != nil && e.now >= p.silentFrom(e.cfg.Timing.Lease)
+	return p != nil && e.now >= p.silentFrom(e.cfg.Lease)
 }
 
 // silentFrom is when the peer becomes silent if nothing more comes.
@@ -33,7 +33,7 @@ func (p *peer) expectAnswer(now election.Instant) { p.unansweredSince = min(p.un
 // redialLeader asks for a new connection to a leader whose lease has expired and from which nothing
 // came for half a lease. A follower sends no heartbeats, so no missing answer shows that.
 func (e *Elector) redialLeader(id election.PeerID) {
-	if p := e.peers.get(id); p != nil && e.now > p.heardAt.Add(e.cfg.Timing.Lease/2) {
+	if p := e.peers.get(id); p != nil && e.now > p.heardAt.Add(e.cfg.Lease/2) {
 		e.redial(id, p)
 	}
 }
@@ -41,7 +41,7 @@ func (e *Elector) redialLeader(id election.PeerID) {
 // redial asks for a new connection, at most once a lease.
 func (e *Elector) redial(id election.PeerID, p *peer) {
 	if e.now >= p.redialAt {
-		p.redialAt = e.now.Add(e.cfg.Timing.Lease)
+		p.redialAt = e.now.Add(e.cfg.Lease)
 		e.out.Redial = append(e.out.Redial, id)
 	}
 }
@@ -79,13 +79,13 @@ func (e *Elector) probe() election.Instant {
 		if e.now < p.unwritableUntil {
 			wake = min(wake, p.unwritableUntil) // its vote may then be had again
 		}
-		if e.now >= p.probeDue(e.cfg.Timing.Lease) {
-			p.probeAt = e.now.Add(e.cfg.Timing.Heartbeat << p.probes)
+		if e.now >= p.probeDue(e.cfg.Lease) {
+			p.probeAt = e.now.Add(e.cfg.Heartbeat << p.probes)
 			p.probes = min(p.probes+1, maxProbes)
 			p.expectAnswer(e.now)
 			e.send(e.peers.keys[i], election.Inquiry{})
 		}
-		wake = min(wake, p.probeDue(e.cfg.Timing.Lease))
+		wake = min(wake, p.probeDue(e.cfg.Lease))
 	}
 	return wake
 }

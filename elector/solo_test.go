@@ -19,7 +19,7 @@ type solo struct {
 	wake election.Instant
 	view election.View
 	disk election.State
-	cfg  Config
+	cfg  election.Config
 	past election.Past // what it has on record
 
 	writes int
@@ -43,7 +43,7 @@ var (
 	soloSelf   = election.Holder{Peer: "a", Lineage: 7}
 	soloRoster = &election.Roster{Cluster: "x", Version: election.Version{Counter: 1},
 		Voters: []election.Voter{{Name: "a", Peer: "a"}, {Name: "b", Peer: "b"}, {Name: "c", Peer: "c"}}}
-	ownLease = quorum.HolderLease(testTiming.Lease, DefaultDrift)
+	ownLease = quorum.HolderLease(testTiming.Lease, election.DefaultDrift)
 )
 
 // member is how gossip sees one of them; a is the best of its priority.
@@ -54,10 +54,10 @@ func member(name string, priority int) election.Member {
 
 // newSolo starts a in a minute of its clock, with b and c connected and
 // reporting nothing. It stands in no election.
-func newSolo(t *testing.T, edit func(*Config, *election.State)) *solo {
+func newSolo(t *testing.T, edit func(*election.Config, *election.State)) *solo {
 	t.Helper()
-	cfg := Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Algorithm: Bully, Timing: testTiming,
-		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second}
+	cfg := election.Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Algorithm: election.Bully, Timing: testTiming,
+		Drift: election.DefaultDrift, Preempt: true, PreemptDelay: time.Second}
 	s := &solo{t: t, now: at(60_000), view: election.View{Members: []election.Member{member("a", 100), member("b", 100), member("c", 100)}}}
 	state := election.State{Peer: "a", Roster: soloRoster}
 	if edit != nil {
@@ -78,21 +78,21 @@ func newSolo(t *testing.T, edit func(*Config, *election.State)) *solo {
 	return s
 }
 
-func (s *solo) begin(cfg Config, state election.State, past *election.Past) {
+func (s *solo) begin(cfg election.Config, state election.State, past *election.Past) {
 	s.t.Helper()
 	e, err := New(cfg, state, past, s.now, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.e, s.cfg, s.disk = e, cfg, state
-	s.past.Lineage = election.Lineage{ID: cfg.Self.Lineage, Life: cfg.Life, JoinedAt: cfg.JoinedAt, Lease: cfg.Timing.Lease}
+	s.past.Lineage = election.Lineage{ID: cfg.Self.Lineage, Life: cfg.Life, JoinedAt: cfg.JoinedAt, Lease: cfg.Lease}
 }
 
 // newLone starts a with that state; nobody else stands, so that it is nominated
 // as soon as it does.
 func newLone(t *testing.T, disk election.State) *solo {
 	t.Helper()
-	s := newSolo(t, func(_ *Config, st *election.State) {
+	s := newSolo(t, func(_ *election.Config, st *election.State) {
 		st.Roster, st.Grants = disk.Roster, disk.Grants
 	})
 	s.disk = disk

@@ -102,7 +102,7 @@ func TestAVoterThatWasSuspendedHoldsItsPromises(t *testing.T) {
 		t.Fatalf("b's request: %+v", o.sent)
 	}
 	o.suspend(2 * testTiming.Lease)
-	hold := quorum.Outlast(testTiming.Lease, DefaultDrift)
+	hold := quorum.Outlast(testTiming.Lease, election.DefaultDrift)
 	for left := hold; left > 5; left -= hold / 5 {
 		if g := sentTo[election.VoteGrant](ask("c", 2), "c"); len(g) != 0 {
 			t.Fatalf("granted to c while b may lead for %s", left)

@@ -12,7 +12,7 @@ const leap = election.Term(1) << 32
 
 // withObserver is the voters a, b and c and the observer d, with a leader.
 func withObserver(t *testing.T) *cluster {
-	c := newCluster(t, Bully, "a", "b", "c", "d")
+	c := newCluster(t, election.Bully, "a", "b", "c", "d")
 	c.nodes["d"].observe = true
 	for _, n := range c.names {
 		c.start(n)

@@ -65,7 +65,7 @@ func (a *agenda) problem(all []*entry) string {
 // With the last term known there is none left to ask for: this agent can't be elected.
 func TestACandidateWithNoTermLeftIsNotShown(t *testing.T) {
 	now := election.Instant(time.Hour)
-	e, err := New(Config{Self: soloSelf, Name: "a", JoinedAt: 1, Quorum: true, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift},
+	e, err := New(election.Config{Self: soloSelf, Name: "a", JoinedAt: 1, Quorum: true, Algorithm: election.Bully, Timing: testTiming, Drift: election.DefaultDrift},
 		election.State{Peer: "a", Roster: rosterOf("a", "b", "c")}, nil, now, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)

@@ -38,11 +38,11 @@ func clusterOf(t *testing.T, d *datadriven.TestData) *cluster {
 			names = a.Vals
 		}
 	}
-	c := newCluster(t, Bully, names...)
+	c := newCluster(t, election.Bully, names...)
 	for _, a := range d.CmdArgs {
 		switch a.Key {
 		case "ring":
-			c.algo = Ring
+			c.algo = election.Ring
 		case "observers":
 			for _, v := range a.Vals {
 				c.nodes[v].observe = true

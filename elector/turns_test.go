@@ -11,8 +11,8 @@ import (
 // may, each waits for b, which answers and never asks for votes, since its own wait for
 // a. The election in which a is the best must get its turn, or none is ever led again.
 func TestRoundsThatWaitForOthersGiveTheirTurnsUp(t *testing.T) {
-	for _, algorithm := range []Algorithm{Bully, Ring} {
-		s := newSolo(t, func(cfg *Config, _ *election.State) { cfg.Algorithm = algorithm })
+	for _, algorithm := range []string{election.Bully, election.Ring} {
+		s := newSolo(t, func(cfg *election.Config, _ *election.State) { cfg.Algorithm = algorithm })
 		s.e.agenda.window = minWindow
 		s.hear("b", election.Candidacies{Lineage: 1, Serial: 1, Candidacies: []election.Candidacy{
 			{Election: "waits-1", Priority: 200}, {Election: "waits-2", Priority: 200}, {Election: "leads", Priority: 50}}})

@@ -61,11 +61,11 @@ func (e *Elector) warnOfVoters(ws []Warning, q QuorumStatus) []Warning {
 	if e.otherVoters() {
 		ws = append(ws, Warning{Code: "voters_differ", Voters: strings.Join(e.cfg.Voters, ",")})
 	}
-	given := election.Settings{Algorithm: string(e.given.Algorithm), Lease: e.given.Timing.Lease}
+	given := e.given.Settings()
 	if used := e.roster.Settings; e.roster.Follows() && given != used {
 		w := Warning{Code: "settings_differ", Given: given, Used: used}
-		if e.cfg.Timing.Heartbeat != e.given.Timing.Heartbeat {
-			w.Beat = e.cfg.Timing.Heartbeat
+		if e.cfg.Heartbeat != e.given.Heartbeat {
+			w.Beat = e.cfg.Heartbeat
 		}
 		ws = append(ws, w)
 	}

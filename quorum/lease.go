@@ -147,9 +147,6 @@ func (s *Sends) At(id election.SendID) (election.Instant, bool) {
 	return s.log[id-first], true
 }
 
-// Fits reports whether heartbeats renew a lease in time, even if one is lost.
-func Fits(heartbeat, lease time.Duration) bool { return heartbeat*3 < lease }
-
 func Majority(n int) int { return n/2 + 1 }
 
 // Confirmed reports whether the voters for which has is true are a majority for votes: one of

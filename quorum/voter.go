@@ -9,19 +9,12 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-type VoterConfig struct {
-	Self        election.PeerID
-	Drift       float64
-	Lease       time.Duration // where the roster names none; then it is the same on all agents
-	VoteTimeout time.Duration // how long a request may wait
-}
-
 // Voter keeps one agent's promises, in all elections.
 //
 // Invariant: while a grant of an election is being written, no other message about
 // that election is handled (V1).
 type Voter struct {
-	cfg      VoterConfig
+	cfg      election.Config // as the agent was started: its lease counts where the roster names none
 	ledger   *Ledger
 	roster   *election.Roster // the durable one; nil before genesis
 	promises map[election.Name]promise
@@ -42,7 +35,7 @@ type promise struct {
 	hold   bool // from a former process run or before a suspend, and not renewed since (V5)
 }
 
-func NewVoter(cfg VoterConfig, l *Ledger, now election.Instant) *Voter {
+func NewVoter(cfg election.Config, l *Ledger, now election.Instant) *Voter {
 	v := &Voter{cfg: cfg, ledger: l, roster: l.State().Roster,
 		promises: map[election.Name]promise{},
 		writing:  map[election.Name]uint64{},
@@ -121,7 +114,7 @@ func (v *Voter) objection(from election.PeerID, r election.VoteRequest) election
 	switch {
 	case v.barred:
 		return election.RefusedUnavailable
-	case !v.roster.Has(v.cfg.Self):
+	case !v.roster.Has(v.cfg.Self.Peer):
 		return election.RefusedNotVoter
 	case v.roster.Version != r.Roster.Version || v.roster.Cluster != r.Roster.Cluster:
 		return election.RefusedVersion
@@ -229,7 +222,7 @@ func (v *Voter) longest(now election.Instant) time.Duration {
 func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Heartbeat) []election.Nack {
 	var nacks []election.Nack
 	holder := election.Holder{Peer: from, Lineage: h.Lineage}
-	current := !v.barred && v.roster.Has(v.cfg.Self) &&
+	current := !v.barred && v.roster.Has(v.cfg.Self.Peer) &&
 		v.adopting == 0 && v.roster.Version == h.Version
 	for _, c := range h.Claims {
 		g := v.ledger.State().Grant(c.Election)

@@ -112,7 +112,7 @@ func (v *Voter) retryOf(now election.Instant, e election.Name) {
 		r := v.waiting[e][i]
 		m, asks := r.message.(election.VoteRequest)
 		blocked := v.blocked(now, r)
-		if blocked && (!asks || v.locked(e) || now < r.at.Add(v.cfg.VoteTimeout)) {
+		if blocked && (!asks || v.locked(e) || now < r.at.Add(v.cfg.VoteTimeout())) {
 			i++
 			continue
 		}
@@ -120,7 +120,7 @@ func (v *Voter) retryOf(now election.Instant, e election.Name) {
 		switch {
 		case blocked:
 			v.refuse(now, r.from, m, election.RefusedPromised)
-		case asks && now > r.at.Add(v.cfg.VoteTimeout): // a write took so long that the nominee has given up or asked again
+		case asks && now > r.at.Add(v.cfg.VoteTimeout()): // a write took so long that the nominee has given up or asked again
 		default:
 			v.handle(now, r)
 		}
@@ -164,7 +164,7 @@ func (v *Voter) WakeAt() election.Instant {
 			continue // the write's end wakes the agent
 		}
 		for _, r := range waiting {
-			wake = min(wake, v.promises[e].until, r.at.Add(v.cfg.VoteTimeout))
+			wake = min(wake, v.promises[e].until, r.at.Add(v.cfg.VoteTimeout()))
 		}
 	}
 	return wake

@@ -187,14 +187,14 @@ func (c *Change) bringUp(s *step) {
 		}
 		s.wake(p.bringUpAt)
 		if !c.Behind(s.now, p) {
-			s.wake(p.differsSince.Add(c.cfg.Used.Lease))
+			s.wake(p.differsSince.Add(c.cfg.Lease))
 		}
 	}
 }
 
 // Behind reports whether the peer has not adopted the present roster for a lease.
 func (c *Change) Behind(now election.Instant, p *Peer) bool {
-	return p.differsSince != 0 && now >= p.differsSince.Add(c.cfg.Used.Lease)
+	return p.differsSince != 0 && now >= p.differsSince.Add(c.cfg.Lease)
 }
 
 // joinersReady reports whether the agents to be added hold the present roster, or none.

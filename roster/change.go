@@ -8,18 +8,6 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Config is how a Change starts. Heartbeat and Used follow the roster's settings.
-type Config struct {
-	Self      election.Holder
-	Name      string // this agent's, as the roster knows it
-	Quorum    bool
-	Drift     float64       // every clock runs within 1 ± Drift of real time
-	Beat      time.Duration // the heartbeat that this agent was started with
-	Heartbeat time.Duration
-	Used      election.Settings
-	Jitter    func(time.Duration) time.Duration // at random, up to that time
-}
-
 // Facts is what a Change asks. The answers do not change while it takes a step.
 type Facts interface {
 	Now() election.Instant
@@ -55,7 +43,8 @@ type Verdict struct {
 // Change is this agent's part in a change of the roster. The agent is a candidate in the roster
 // election only while it has a change to drive: one asked for here, or one that was left (R3).
 type Change struct {
-	cfg       *Config
+	cfg       *election.Config
+	given     *election.Config // as this agent was started
 	ledger    *quorum.Ledger
 	voter     *quorum.Voter
 	formation *quorum.Formation
@@ -73,8 +62,8 @@ type Change struct {
 	agreed    election.Version // the newest stable roster known to be committed
 }
 
-func New(cfg *Config, l *quorum.Ledger, v *quorum.Voter, f *quorum.Formation) *Change {
-	return &Change{cfg: cfg, ledger: l, voter: v, formation: f, since: election.Never}
+func New(cfg, given *election.Config, l *quorum.Ledger, v *quorum.Voter, f *quorum.Formation) *Change {
+	return &Change{cfg: cfg, given: given, ledger: l, voter: v, formation: f, since: election.Never}
 }
 
 // present is the durable roster; nil before genesis.
@@ -154,7 +143,7 @@ func (c *Change) begin(s *step, in election.ChangeRoster) *election.Refusal {
 		return refusal
 	}
 	c.want = &wanted{goal: goal, former: s.roster, request: in.Request,
-		deadline: s.now.Add(10*c.cfg.Used.Lease + 10*time.Second)}
+		deadline: s.now.Add(10*c.cfg.Lease + 10*time.Second)}
 	return nil
 }
 

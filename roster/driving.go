@@ -70,7 +70,7 @@ func (c *Change) inherits(s *step) bool {
 	}
 	if c.seenJoint != s.roster.Version {
 		c.seenJoint = s.roster.Version
-		c.inheritAt = s.now.Add(2*c.cfg.Used.Lease + c.cfg.Jitter(c.cfg.Used.Lease))
+		c.inheritAt = s.now.Add(2*c.cfg.Lease + c.cfg.Jitter(c.cfg.Lease))
 	}
 	if s.now < c.inheritAt {
 		s.wake(c.inheritAt)
@@ -167,7 +167,7 @@ func (c *Change) giveUpLostVoters(s *step) {
 	r := c.driver.Proposal()
 	fades := election.Instant(0)
 	if s.lead.Term != 0 {
-		fades = s.lead.Until.Add(-c.cfg.Used.Lease / 3)
+		fades = s.lead.Until.Add(-c.cfg.Lease / 3)
 	}
 	former := &election.Roster{Voters: r.Voters}
 	switch {

@@ -111,7 +111,7 @@ func (c *Change) cancelChange(s *step, id election.RequestID) *election.Refusal 
 		return nil
 	}
 	c.cancel = &wantedCancel{former: s.roster.Voters, request: id, resendAt: s.now,
-		deadline: s.now.Add(5*c.cfg.Used.Lease + 5*time.Second)}
+		deadline: s.now.Add(5*c.cfg.Lease + 5*time.Second)}
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (c *Change) restoreFormer(s *step, id election.RequestID) *election.Refusal
 	if !ok {
 		return &election.Refusal{Why: election.DeniedVoteOnItsWay}
 	}
-	c.restore = &wantedRestore{request: id, generation: generation, deadline: s.now.Add(5*c.cfg.Used.Lease + 5*time.Second)}
+	c.restore = &wantedRestore{request: id, generation: generation, deadline: s.now.Add(5*c.cfg.Lease + 5*time.Second)}
 	return nil
 }
 
@@ -220,7 +220,7 @@ func (c *Change) Status(f Facts) *election.ChangeStatus {
 // Lasts reports whether a change has been under way for two leases.
 func (c *Change) Lasts(now election.Instant) bool {
 	r := c.present()
-	return r != nil && (r.Joint() || c.awaitsOutcome()) && now >= c.since.Add(2*c.cfg.Used.Lease)
+	return r != nil && (r.Joint() || c.awaitsOutcome()) && now >= c.since.Add(2*c.cfg.Lease)
 }
 
 // TooFar names the voters whose terms are too high to be believed.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/quorum"
 )
 
 // A roster may carry settings and rights besides the voters. A change of these leaves the voters
@@ -27,7 +26,7 @@ func (c *Change) Speaks(p *Peer) bool {
 func (c *Change) revised(s *step, in election.ChangeRoster) (*election.Roster, *election.Refusal) {
 	r := *s.roster
 	if in.Settings != (election.Settings{}) && !r.Follows() { // from now on it names all of them
-		r.Settings = c.cfg.Used
+		r.Settings = c.cfg.Settings()
 	}
 	r.Settings.Algorithm = cmp.Or(in.Settings.Algorithm, r.Settings.Algorithm)
 	r.Settings.Lease = cmp.Or(in.Settings.Lease, r.Settings.Lease)
@@ -62,14 +61,14 @@ func (c *Change) misfit(s *step, r *election.Roster) *election.Refusal {
 		}
 	}
 	changes := r.Lease() != s.roster.Lease()
-	if changes && !quorum.Fits(c.cfg.Beat, r.Lease()) {
+	if changes && !election.Fits(c.given.Heartbeat, r.Lease()) {
 		return &election.Refusal{Why: election.DeniedHeartbeat, Agent: c.cfg.Name}
 	}
 	for _, id := range s.Connected() {
 		switch p := s.Peer(id); {
 		case p.Level < r.Level():
 			return &election.Refusal{Why: election.DeniedOlderVersion, Agent: s.NameOf(id)}
-		case changes && !quorum.Fits(p.Beat, r.Lease()):
+		case changes && !election.Fits(p.Beat, r.Lease()):
 			return &election.Refusal{Why: election.DeniedHeartbeat, Agent: s.NameOf(id)}
 		}
 	}

@@ -208,8 +208,8 @@ func TestAPeerThatAnswersNoHeartbeatIsSuspected(t *testing.T) {
 
 // alone is the elector of an agent that leads whatever it is a candidate in.
 func alone(t *testing.T) *elector.Elector {
-	e, err := elector.New(elector.Config{Self: election.Holder{Peer: me, Lineage: 1}, Name: "a", Algorithm: elector.Bully,
-		Timing: elector.Timing{Heartbeat: lease / 6, Lease: lease}, Drift: elector.DefaultDrift},
+	e, err := elector.New(election.Config{Self: election.Holder{Peer: me, Lineage: 1}, Name: "a", Algorithm: election.Bully,
+		Timing: election.Timing{Heartbeat: lease / 6, Lease: lease}, Drift: election.DefaultDrift},
 		election.State{Peer: me}, nil, 0, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/internal/plan"
 )
 
@@ -105,8 +104,8 @@ func (i *invocation) snapshot() (plan.Snapshot, error) {
 // snapshotOf turns the agent's answers into a snapshot for package plan.
 func snapshotOf(a api.Agent, members []api.Member, voters api.Voters, elections []api.Election) plan.Snapshot {
 	s := plan.Snapshot{
-		Algorithm: elector.Algorithm(a.Algorithm), Quorum: a.Quorum.Enabled,
-		Timing:  elector.Timing{Heartbeat: milliseconds(a.HeartbeatMS), Lease: milliseconds(a.LeaseMS)},
+		Algorithm: a.Algorithm, Quorum: a.Quorum.Enabled,
+		Timing:  election.Timing{Heartbeat: milliseconds(a.HeartbeatMS), Lease: milliseconds(a.LeaseMS)},
 		Preempt: a.Preempt, PreemptDelay: milliseconds(a.PreemptDelayMS),
 	}
 	if len(voters.Voters) > 0 {

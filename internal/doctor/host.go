@@ -18,7 +18,7 @@ import (
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/election"
 )
 
 const (
@@ -86,7 +86,7 @@ func (d *Doctor) fsyncs(dir string) (took []time.Duration, err error) {
 
 // checkClock compares the rate at which chronyd may slew with the drift that a lease allows.
 func (d *Doctor) checkClock(context.Context) []Finding {
-	const allowed = elector.DefaultDrift * 1e6
+	const allowed = election.DefaultDrift * 1e6
 	if !slices.ContainsFunc([]string{"usr/sbin/chronyd", "usr/bin/chronyd", "usr/local/sbin/chronyd", "sbin/chronyd"}, func(p string) bool {
 		_, err := os.Stat(filepath.Join(d.root, p))
 		return err == nil

@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/internal/plan"
 )
 
 // Elections that are alike fare alike, each in its own terms; so a thousand of
 // them are answered as quickly as a few.
 func TestAThousandElectionsAreAnsweredByTheFewThatDiffer(t *testing.T) {
-	s := cluster(elector.Bully, "a", "b", "c", "d", "e")
+	s := cluster(election.Bully, "a", "b", "c", "d", "e")
 	s.Elections = nil
 	for i := range 1000 {
 		l, next := i%5, (i+1)%5

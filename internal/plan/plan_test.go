@@ -11,15 +11,14 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/internal/plan"
 )
 
 // cluster is a snapshot of agents of these names, the first the oldest and all
 // of them voters; the first leads default in term 7.
-func cluster(algorithm elector.Algorithm, names ...string) plan.Snapshot {
+func cluster(algorithm string, names ...string) plan.Snapshot {
 	s := plan.Snapshot{
-		Algorithm: algorithm, Timing: elector.Timing{Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond},
+		Algorithm: algorithm, Timing: election.Timing{Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond},
 		Quorum: true, Preempt: true, PreemptDelay: 5 * time.Second,
 		Roster: &election.Roster{Cluster: "x", Version: election.Version{Counter: 1}},
 	}
@@ -57,7 +56,7 @@ func told(f plan.Forecast) string {
 }
 
 func TestWhoWouldLead(t *testing.T) {
-	for _, algorithm := range []elector.Algorithm{elector.Bully, elector.Ring} {
+	for _, algorithm := range []string{election.Bully, election.Ring} {
 		five := cluster(algorithm, "a", "b", "c", "d", "e")
 		for _, c := range []struct {
 			name   string
@@ -75,7 +74,7 @@ func TestWhoWouldLead(t *testing.T) {
 			{"three sides", five, plan.Faults{Groups: [][]string{{"a", "b"}, {"c", "d"}}}, " none:a,b,c,d,e"},
 			{"cut and down", five, plan.Faults{Down: []string{"c"}, Groups: [][]string{{"a"}}}, "0:b@8 none:a"},
 		} {
-			t.Run(string(algorithm)+", "+c.name, func(t *testing.T) {
+			t.Run(algorithm+", "+c.name, func(t *testing.T) {
 				r := ask(t, c.s, c.faults)
 				if got := told(r.Elections[0]); got != c.want {
 					t.Errorf("%q, want %q: %+v", got, c.want, r)
@@ -92,7 +91,7 @@ func TestWhoWouldLead(t *testing.T) {
 }
 
 func TestTheQuorumIsToldForEachSide(t *testing.T) {
-	r := ask(t, cluster(elector.Bully, "a", "b", "c", "d"), plan.Faults{Down: []string{"d"}, Groups: [][]string{{"a"}}})
+	r := ask(t, cluster(election.Bully, "a", "b", "c", "d"), plan.Faults{Down: []string{"d"}, Groups: [][]string{{"a"}}})
 	want := []plan.Side{{Agents: []string{"b", "c"}, Voters: 4, Reachable: 2, Needed: 3}, {Agents: []string{"a"}, Voters: 4, Reachable: 1, Needed: 3}}
 	if !reflect.DeepEqual(r.Sides, want) || !slices.Equal(r.Down, []string{"d"}) {
 		t.Errorf("sides %+v, down %v", r.Sides, r.Down)
@@ -100,7 +99,7 @@ func TestTheQuorumIsToldForEachSide(t *testing.T) {
 }
 
 func TestWithoutAQuorumEverySideLeads(t *testing.T) {
-	s := cluster(elector.Bully, "a", "b", "c")
+	s := cluster(election.Bully, "a", "b", "c")
 	s.Quorum, s.Roster = false, nil
 	r := ask(t, s, plan.Faults{Groups: [][]string{{"a"}}})
 	if got := told(r.Elections[0]); got != "0:b@8 1:a@7 none:" {
@@ -111,7 +110,7 @@ func TestWithoutAQuorumEverySideLeads(t *testing.T) {
 // A voter that stands in nothing, a candidate that votes in nothing, one that
 // does neither; an election whose best candidate is not the oldest.
 func TestVotersCandidatesAndObserversPlayTheirParts(t *testing.T) {
-	s := cluster(elector.Bully, "a", "b", "c", "d", "o")
+	s := cluster(election.Bully, "a", "b", "c", "d", "o")
 	s.Roster.Voters = s.Roster.Voters[:3]
 	s.Elections[0].Candidates = s.Elections[0].Candidates[:2]
 	s.Elections = append(s.Elections, plan.Election{Name: "payments", Leader: peer("d"), Term: 3, Candidates: []election.PeerID{peer("d"), peer("b")}},
@@ -128,7 +127,7 @@ func TestVotersCandidatesAndObserversPlayTheirParts(t *testing.T) {
 }
 
 func TestAHigherPriorityThatWaitsTakesOver(t *testing.T) {
-	s := cluster(elector.Bully, "a", "b", "c")
+	s := cluster(election.Bully, "a", "b", "c")
 	s.Agents[2].Priority = 200
 	r := ask(t, s, plan.Faults{})
 	if got := told(r.Elections[0]); got != "0:c@8 none:" {
@@ -137,7 +136,7 @@ func TestAHigherPriorityThatWaitsTakesOver(t *testing.T) {
 }
 
 func TestALeaderHandsOverWithinMilliseconds(t *testing.T) {
-	for _, algorithm := range []elector.Algorithm{elector.Bully, elector.Ring} {
+	for _, algorithm := range []string{election.Bully, election.Ring} {
 		s := cluster(algorithm, "a", "b", "c")
 		s.Elections = append(s.Elections, plan.Election{Name: "payments", Leader: peer("a"), Term: 3, Candidates: []election.PeerID{peer("a"), peer("b"), peer("c")}})
 		for _, c := range []struct {
@@ -162,7 +161,7 @@ func TestALeaderHandsOverWithinMilliseconds(t *testing.T) {
 }
 
 func TestALeaderThatIsGoneAlreadyHasASuccessorInAHigherTerm(t *testing.T) {
-	s := cluster(elector.Bully, "a", "b", "c")
+	s := cluster(election.Bully, "a", "b", "c")
 	s.Agents = s.Agents[1:]
 	r := ask(t, s, plan.Faults{})
 	if got := told(r.Elections[0]); got != "0:b@8 none:" {
@@ -171,7 +170,7 @@ func TestALeaderThatIsGoneAlreadyHasASuccessorInAHigherTerm(t *testing.T) {
 }
 
 func TestEqualQuestionsGetEqualAnswers(t *testing.T) {
-	s := cluster(elector.Ring, "a", "b", "c")
+	s := cluster(election.Ring, "a", "b", "c")
 	f := plan.Faults{Down: []string{"a"}}
 	first, _ := json.Marshal(ask(t, s, f))
 	second, _ := json.Marshal(ask(t, s, f))
@@ -181,7 +180,7 @@ func TestEqualQuestionsGetEqualAnswers(t *testing.T) {
 }
 
 func TestQuestionsThatMakeNoSense(t *testing.T) {
-	s := cluster(elector.Bully, "a", "b", "c")
+	s := cluster(election.Bully, "a", "b", "c")
 	s.Agents = s.Agents[:2] // c votes, and is down already
 	for name, c := range map[string]struct {
 		faults plan.Faults

@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 )
 
 // Snapshot is the live state, as one agent reports it.
 type Snapshot struct {
-	Algorithm    elector.Algorithm
-	Timing       elector.Timing
+	Algorithm    string
+	Timing       election.Timing
 	Quorum       bool
 	Preempt      bool
 	PreemptDelay time.Duration

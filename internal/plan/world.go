@@ -73,9 +73,9 @@ func newWorld(s Snapshot, seed uint64) (*world, error) {
 			continue
 		}
 		a := &virtual.Agent{Holder: election.Holder{Peer: info.Peer, Lineage: boot}, Up: true, Disk: w.record(info.Peer)}
-		e, err := elector.New(elector.Config{
+		e, err := elector.New(election.Config{
 			Self: a.Holder, Name: info.Name, JoinedAt: info.JoinedAt,
-			Quorum: s.Quorum, Algorithm: s.Algorithm, Timing: s.Timing, Drift: elector.DefaultDrift,
+			Quorum: s.Quorum, Algorithm: s.Algorithm, Timing: s.Timing, Drift: election.DefaultDrift,
 			Preempt: s.Preempt, PreemptDelay: s.PreemptDelay,
 		}, a.Disk, nil, w.Now, rand.New(rand.NewPCG(seed, uint64(len(w.nodes)))))
 		if err != nil {

@@ -12,9 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/doyen-election/doyen/bully"
-	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/quorum"
 	"github.com/doyen-election/doyen/ring"
 )
 
@@ -32,7 +30,7 @@ import (
 var slack = election.Instant(2 * timing.Lease)
 
 var same = []reflect.Type{
-	reflect.TypeFor[contest.Config](), reflect.TypeFor[quorum.VoterConfig](), reflect.TypeFor[election.Roster](),
+	reflect.TypeFor[election.Config](), reflect.TypeFor[election.Roster](),
 	reflect.TypeFor[election.State](), // except for its grants, which are written separately
 }
 

@@ -98,7 +98,7 @@ func newLeaseWorld(o LeaseOptions) *leaseWorld {
 
 func (v *leaseVoter) start(o LeaseOptions, i int, s election.State, now election.Instant) {
 	v.ledger = quorum.NewLedger(s, o.asked())
-	v.voter = quorum.NewVoter(quorum.VoterConfig{Self: leasePeers[i], Lease: o.asked()}, v.ledger, now)
+	v.voter = quorum.NewVoter(election.Config{Self: election.Holder{Peer: leasePeers[i]}, Timing: election.Timing{Lease: o.asked()}}, v.ledger, now)
 }
 
 // write makes all that is due durable, and returns what leaves.

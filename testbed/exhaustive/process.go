@@ -51,17 +51,15 @@ func (s steady) Uint64() uint64 { return uint64(s) }
 
 func newProcess(i int, self election.Holder, life uint64, s election.State, now election.Instant, byRing bool) *process {
 	ledger := quorum.NewLedger(s, timing.Lease)
-	rules := &contest.Config{Self: self, JoinedAt: int64(self.Lineage), Quorum: true, Heartbeat: timing.Heartbeat,
-		Lease: timing.Lease, Drift: drift, Rand: rand.New(steady(uint64(1+6*i)<<60 | 0x123456789))}
+	cfg := &election.Config{Self: self, JoinedAt: int64(self.Lineage), Quorum: true, Timing: timing, Drift: drift, Rand: rand.New(steady(uint64(1+6*i)<<60 | 0x123456789))}
 	p := &process{self: self, now: now, ledger: ledger, sends: quorum.NewSends(timing.Lease, 0), roster: s.Roster, wakeAt: now}
-	p.voter = quorum.NewVoter(quorum.VoterConfig{Self: self.Peer, Drift: drift, Lease: timing.Lease,
-		VoteTimeout: rules.VoteTimeout()}, ledger, now)
+	p.voter = quorum.NewVoter(*cfg, ledger, now)
 	last := uint64(self.Lineage)<<32 | life<<16 // no two lives give a round the same number
 	p.selection = bully.New(election.Default, self.Peer, timing.Heartbeat, last)
 	if byRing {
 		p.selection = ring.New(election.Default, self.Peer, timing.Heartbeat, last)
 	}
-	p.contest = contest.New(election.Default, rules, p.selection, s.Grant(election.Default).Term, 0)
+	p.contest = contest.New(election.Default, cfg, p.selection, s.Grant(election.Default).Term, 0)
 	for j := range p.peers {
 		p.peers[j].lost()
 	}

@@ -22,7 +22,7 @@ var rates = struct{ slow, exact, fast election.Instant }{9, 10, 11}
 
 // timing has as few heartbeats in a lease as the elector accepts, so that a lease ends after
 // few steps.
-var timing = struct{ Heartbeat, Lease time.Duration }{390 * time.Millisecond, 1200 * time.Millisecond}
+var timing = election.Timing{Heartbeat: 390 * time.Millisecond, Lease: 1200 * time.Millisecond}
 
 // agent is one host with its clock, its disk and its program, and the process on it, if alive.
 type agent struct {

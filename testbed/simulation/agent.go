@@ -146,9 +146,9 @@ func (w *world) ensureCandidates() {
 	}
 }
 
-func (w *world) config(a *agent) elector.Config {
-	c := elector.Config{Self: a.holder(), Run: a.run, Life: a.lifeNumber(), Name: a.name, JoinedAt: a.joinedAt,
-		Quorum: w.plan.quorum, Algorithm: w.plan.algorithm, Timing: a.settings.timing, Drift: elector.DefaultDrift,
+func (w *world) config(a *agent) election.Config {
+	c := election.Config{Self: a.holder(), Run: a.run, Life: a.lifeNumber(), Name: a.name, JoinedAt: a.joinedAt,
+		Quorum: w.plan.quorum, Algorithm: w.plan.algorithm, Timing: a.settings.timing, Drift: election.DefaultDrift,
 		Preempt: a.settings.preempt, PreemptDelay: a.settings.preemptDelay,
 		MaxElections: len(w.logs) + 2*maxShort}
 	switch {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 )
 
 // leaseFault is the name of a fault that matters most where voters change often.
@@ -14,7 +13,7 @@ const leaseFault = "lease"
 
 // settings are what an operator may change at each start of an agent.
 type settings struct {
-	timing       elector.Timing
+	timing       election.Timing
 	preempt      bool
 	preemptDelay time.Duration
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/testbed/spacetime"
 )
 
@@ -24,7 +23,7 @@ type plan struct {
 	companions bool // hosts have something that acts beside what leads
 	revised    bool // the roster's settings and rights change
 	early      bool // disks are lost while the voters form the roster
-	algorithm  elector.Algorithm
+	algorithm  string
 	settings
 
 	loss, repeat, reorder float64 // shares of messages, always; in bursts there are more
@@ -58,11 +57,11 @@ func drawPlan(rng *rand.Rand, drift int64) plan {
 		elections: []election.Name{election.Default},
 		quorum:    rng.IntN(8) != 0,
 		prepared:  rng.IntN(3) == 0,
-		algorithm: pick(rng, elector.Bully, elector.Ring),
+		algorithm: pick(rng, election.Bully, election.Ring),
 		settings: settings{
-			timing: pick(rng, elector.Timing{Heartbeat: 50 * time.Millisecond, Lease: 300 * time.Millisecond},
-				elector.Timing{Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond},
-				elector.Timing{Heartbeat: 100 * time.Millisecond, Lease: 400 * time.Millisecond}),
+			timing: pick(rng, election.Timing{Heartbeat: 50 * time.Millisecond, Lease: 300 * time.Millisecond},
+				election.Timing{Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond},
+				election.Timing{Heartbeat: 100 * time.Millisecond, Lease: 400 * time.Millisecond}),
 			preempt: rng.IntN(3) != 0,
 		},
 		heeds: pick(rng, 0, 0.5, 0.9),
