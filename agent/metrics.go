@@ -2,6 +2,7 @@ package agent
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,61 +55,7 @@ func (m *metrics) handler() http.Handler {
 
 // watch adds the metrics that are read from the running parts.
 func (m *metrics) watch(cfg settings.Config, l *loop.Loop, t *transport.Transport) {
-	m.of.MustRegister(&reader{loop: l, transport: t, cfg: cfg, desc: newDescs()})
-}
-
-// descs describe the metrics of reader.
-type descs struct {
-	info, lives, leader, known, named, changes, term *prometheus.Desc
-	remaining, candidates, expected                  *prometheus.Desc
-	quorum, voters, reachable, members, peers        *prometheus.Desc
-	warnings, draining                               *prometheus.Desc
-	steps, votes, rounds, attempts, won, expired     *prometheus.Desc
-	suspicions, messages, dropped                    *prometheus.Desc
-	bytes, dials, refused                            *prometheus.Desc
-	campaigns, elected, revoked, releases, hooks     *prometheus.Desc
-}
-
-func newDescs() descs {
-	d := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("doyen_"+name, help, labels, nil)
-	}
-	return descs{
-		lives:      d("agent_lives_total", "Process runs of this agent's lineage so far, this one included."),
-		info:       d("agent_info", "This agent; always 1.", "name", "version", "algorithm"),
-		leader:     d("is_leader", "1 if this agent leads, inside its lease.", "election"),
-		known:      d("leader_known", "1 if a leader is known.", "election"),
-		named:      d("leader_info", "The leader that is known; always 1, absent while none is.", "election", "leader"),
-		changes:    d("leader_changes_total", "How often another agent became the leader, as seen here.", "election"),
-		term:       d("term", "The newest term known.", "election"),
-		remaining:  d("lease_remaining_seconds", "Time left of the leader's lease, as known here.", "election"),
-		candidates: d("candidates", "Agents that can be elected.", "election"),
-		expected:   d("election_expected", "1 for each election that the configuration expects.", "election"),
-		quorum:     d("quorum", "1 if a majority of the voters can be reached."),
-		voters:     d("voters", "Voters of the roster."),
-		reachable:  d("voters_reachable", "Voters that can be reached, this agent included."),
-		members:    d("members", "Members, by how gossip sees them.", "status"),
-		peers:      d("peers_connected", "Members with a direct connection."),
-		warnings:   d("warning", "1 for each kind of warning in force.", "code"),
-		draining:   d("draining", "1 while this agent is drained."),
-		steps:      d("steps_total", "Inputs handled."),
-		votes:      d("votes_total", "Votes decided as a voter.", "verdict"),
-		rounds:     d("selection_rounds_total", "Selections started."),
-		attempts:   d("nominations_total", "Nominations that asked for votes."),
-		won:        d("terms_won_total", "Terms this agent won."),
-		expired:    d("leases_expired_total", "Own leases that ended without a renewal."),
-		suspicions: d("suspicions_total", "Leaders suspected by silence."),
-		messages:   d("messages_total", "Messages, by kind.", "direction", "kind"),
-		dropped:    d("messages_dropped_total", "Messages dropped, by part and reason.", "part", "why"),
-		bytes:      d("transport_bytes_total", "Bytes of messages, before encryption.", "direction"),
-		dials:      d("transport_dials_total", "Attempts at a connection.", "outcome"),
-		refused:    d("transport_refusals_total", "Connections refused, by reason.", "why"),
-		campaigns:  d("campaigns", "Programs of this host that are candidates."),
-		elected:    d("campaigns_elected_total", "Programs notified that they are elected."),
-		revoked:    d("campaigns_revoked_total", "Programs notified to stop."),
-		releases:   d("campaign_releases_total", "Terms of programs, by how it was known that they had stopped.", "kind"),
-		hooks:      d("hook_failures_total", "Hooks that failed at the start of a leadership."),
-	}
+	m.of.MustRegister(&reader{loop: l, transport: t, cfg: cfg})
 }
 
 // reader turns the newest picture into metrics.
@@ -116,115 +63,144 @@ type reader struct {
 	loop      *loop.Loop
 	transport *transport.Transport
 	cfg       settings.Config
-	desc      descs
 }
 
 // Describe sends nothing: the labels change while the agent runs.
 func (r *reader) Describe(chan<- *prometheus.Desc) {}
 
 func (r *reader) Collect(out chan<- prometheus.Metric) {
-	send := func(kind prometheus.ValueType) func(*prometheus.Desc, float64, ...string) {
-		return func(d *prometheus.Desc, v float64, labels ...string) {
-			out <- prometheus.MustNewConstMetric(d, kind, v, labels...)
-		}
-	}
-	gauge, counter := send(prometheus.GaugeValue), send(prometheus.CounterValue)
-	r.elections(gauge, counter)
-	r.cluster(gauge)
-	r.counters(counter)
-	r.network(counter)
-	r.programs(gauge, counter)
+	to := scrape(out)
+	r.elections(to)
+	r.cluster(to)
+	r.counters(to)
+	r.network(to)
+	r.programs(to)
 }
 
-func (r *reader) programs(gauge, counter func(*prometheus.Desc, float64, ...string)) {
+// scrape is where the metrics of one answer go.
+type scrape chan<- prometheus.Metric
+
+// series sends a value for each of its calls, with values of the labels.
+type series func(v float64, values ...string)
+
+func (out scrape) gauge(name, help string, labels ...string) series {
+	return out.series(prometheus.GaugeValue, name, help, labels)
+}
+
+func (out scrape) counter(name, help string, labels ...string) series {
+	return out.series(prometheus.CounterValue, name, help, labels)
+}
+
+func (out scrape) series(kind prometheus.ValueType, name, help string, labels []string) series {
+	desc := prometheus.NewDesc("doyen_"+name, help, labels, nil)
+	return func(v float64, values ...string) {
+		out <- prometheus.MustNewConstMetric(desc, kind, v, values...)
+	}
+}
+
+func (r *reader) programs(to scrape) {
 	s := r.loop.Actors.Stats()
-	gauge(r.desc.campaigns, float64(s.Candidacies))
-	counter(r.desc.elected, float64(s.Elected))
-	counter(r.desc.revoked, float64(s.Revoked))
-	counter(r.desc.hooks, float64(s.Failed))
+	to.gauge("campaigns", "Programs of this host that are candidates.")(float64(s.Candidacies))
+	to.counter("campaigns_elected_total", "Programs notified that they are elected.")(float64(s.Elected))
+	to.counter("campaigns_revoked_total", "Programs notified to stop.")(float64(s.Revoked))
+	to.counter("hook_failures_total", "Hooks that failed at the start of a leadership.")(float64(s.Failed))
+	released := to.counter("campaign_releases_total", "Terms of programs, by how it was known that they had stopped.", "kind")
 	for kind, n := range s.Released {
-		counter(r.desc.releases, float64(n), kind)
+		released(float64(n), kind)
 	}
 }
 
-func (r *reader) elections(gauge, counter func(*prometheus.Desc, float64, ...string)) {
+func (r *reader) elections(to scrape) {
 	p, now := r.loop.Picture(), boottime.Now()
-	gauge(r.desc.info, 1, r.cfg.Name, Version, r.cfg.Algorithm)
-	gauge(r.desc.draining, one(p.Status.Draining))
+	to.gauge("agent_info", "This agent; always 1.", "name", "version", "algorithm")(1, r.cfg.Name, Version, r.cfg.Algorithm)
+	to.gauge("draining", "1 while this agent is drained.")(one(p.Status.Draining))
+	expected := to.gauge("election_expected", "1 for each election that the configuration expects.", "election")
 	for _, name := range p.Expected {
-		gauge(r.desc.expected, 1, string(name))
+		expected(1, string(name))
 	}
+	leads := to.gauge("is_leader", "1 if this agent leads, inside its lease.", "election")
+	known := to.gauge("leader_known", "1 if a leader is known.", "election")
+	named := to.gauge("leader_info", "The leader that is known; always 1, absent while none is.", "election", "leader")
+	changes := to.counter("leader_changes_total", "How often another agent became the leader, as seen here.", "election")
+	term := to.gauge("term", "The newest term known.", "election")
+	remaining := to.gauge("lease_remaining_seconds", "Time left of the leader's lease, as known here.", "election")
+	candidates := to.gauge("candidates", "Agents that can be elected.", "election")
 	for _, e := range p.Elections(now, func(string) uint64 { return 0 }) {
-		gauge(r.desc.leader, one(e.IsLeader), e.Election)
-		gauge(r.desc.known, one(e.Leader != nil), e.Election)
+		leads(one(e.IsLeader), e.Election)
+		known(one(e.Leader != nil), e.Election)
 		if e.Leader != nil {
-			gauge(r.desc.named, 1, e.Election, e.Leader.Name)
+			named(1, e.Election, e.Leader.Name)
 		}
-		counter(r.desc.changes, float64(r.loop.Leaders.Changes(e.Election)), e.Election)
-		gauge(r.desc.term, float64(e.Term), e.Election)
-		gauge(r.desc.remaining, float64(e.LeaseRemainingMS)/1000, e.Election)
-		gauge(r.desc.candidates, float64(len(e.Candidates)), e.Election)
+		changes(float64(r.loop.Leaders.Changes(e.Election)), e.Election)
+		term(float64(e.Term), e.Election)
+		remaining(float64(e.LeaseRemainingMS)/1000, e.Election)
+		candidates(float64(len(e.Candidates)), e.Election)
 	}
 }
 
-func (r *reader) cluster(gauge func(*prometheus.Desc, float64, ...string)) {
+func (r *reader) cluster(to scrape) {
 	p := r.loop.Picture()
 	q := p.Status.Quorum
-	gauge(r.desc.quorum, one(q.Exists || !q.Enabled))
-	gauge(r.desc.voters, float64(q.Voters))
-	gauge(r.desc.reachable, float64(q.Reachable))
-	gauge(r.desc.peers, float64(len(p.Connected)))
+	to.gauge("quorum", "1 if a majority of the voters can be reached.")(one(q.Exists || !q.Enabled))
+	to.gauge("voters", "Voters of the roster.")(float64(q.Voters))
+	to.gauge("voters_reachable", "Voters that can be reached, this agent included.")(float64(q.Reachable))
+	to.gauge("peers_connected", "Members with a direct connection.")(float64(len(p.Connected)))
 	count := map[membership.Status]int{membership.Alive: 0, "suspect": 0, membership.Dead: 0, membership.Left: 0}
-	for _, members := range [][]membership.Member{p.View.Members, p.View.Departed} {
-		for _, m := range members {
-			count[m.Status]++
-		}
+	for _, m := range slices.Concat(p.View.Members, p.View.Departed) {
+		count[m.Status]++
 	}
+	members := to.gauge("members", "Members, by how gossip sees them.", "status")
 	for status, n := range count {
-		gauge(r.desc.members, float64(n), string(status))
+		members(float64(n), string(status))
 	}
-	counted := map[string]bool{}
+	warning, counted := to.gauge("warning", "1 for each kind of warning in force.", "code"), map[string]bool{}
 	for _, w := range p.Warnings {
 		if !counted[w.Code] {
 			counted[w.Code] = true
-			gauge(r.desc.warnings, 1, w.Code)
+			warning(1, w.Code)
 		}
 	}
 }
 
-func (r *reader) counters(counter func(*prometheus.Desc, float64, ...string)) {
+func (r *reader) counters(to scrape) {
 	c := r.loop.Picture().Status.Counters
-	counter(r.desc.lives, max(1, float64(r.loop.Record.Lineage().Life)))
-	counter(r.desc.steps, float64(c.Steps))
-	counter(r.desc.votes, float64(c.VotesGranted), "granted")
-	counter(r.desc.votes, float64(c.VotesRefused), "refused")
-	counter(r.desc.rounds, float64(c.Rounds))
-	counter(r.desc.attempts, float64(c.Attempts))
-	counter(r.desc.won, float64(c.TermsWon))
-	counter(r.desc.expired, float64(c.LeasesExpired))
-	counter(r.desc.suspicions, float64(c.Suspicions))
+	to.counter("agent_lives_total", "Process runs of this agent's lineage so far, this one included.")(max(1, float64(r.loop.Record.Lineage().Life)))
+	to.counter("steps_total", "Inputs handled.")(float64(c.Steps))
+	votes := to.counter("votes_total", "Votes decided as a voter.", "verdict")
+	votes(float64(c.VotesGranted), "granted")
+	votes(float64(c.VotesRefused), "refused")
+	to.counter("selection_rounds_total", "Selections started.")(float64(c.Rounds))
+	to.counter("nominations_total", "Nominations that asked for votes.")(float64(c.Attempts))
+	to.counter("terms_won_total", "Terms this agent won.")(float64(c.TermsWon))
+	to.counter("leases_expired_total", "Own leases that ended without a renewal.")(float64(c.LeasesExpired))
+	to.counter("suspicions_total", "Leaders suspected by silence.")(float64(c.Suspicions))
+	messages := to.counter("messages_total", "Messages, by kind.", "direction", "kind")
 	for kind, n := range c.Sent {
-		counter(r.desc.messages, float64(n), "sent", kind)
+		messages(float64(n), "sent", kind)
 	}
 	for kind, n := range c.Received {
-		counter(r.desc.messages, float64(n), "received", kind)
+		messages(float64(n), "received", kind)
 	}
+	dropped := to.counter("messages_dropped_total", "Messages dropped, by part and reason.", "part", "why")
 	for why, n := range c.Dropped {
-		counter(r.desc.dropped, float64(n), "elector", why)
+		dropped(float64(n), "elector", why)
+	}
+	for why, n := range r.transport.Stats().Dropped {
+		dropped(float64(n), "transport", why)
 	}
 }
 
-func (r *reader) network(counter func(*prometheus.Desc, float64, ...string)) {
+func (r *reader) network(to scrape) {
 	s := r.transport.Stats()
-	counter(r.desc.bytes, float64(s.BytesIn), "received")
-	counter(r.desc.bytes, float64(s.BytesOut), "sent")
-	counter(r.desc.dials, float64(s.Dials-min(s.Dials, s.DialsFailed)), "succeeded")
-	counter(r.desc.dials, float64(s.DialsFailed), "failed")
-	for why, n := range s.Dropped {
-		counter(r.desc.dropped, float64(n), "transport", why)
-	}
+	bytes := to.counter("transport_bytes_total", "Bytes of messages, before encryption.", "direction")
+	bytes(float64(s.BytesIn), "received")
+	bytes(float64(s.BytesOut), "sent")
+	dials := to.counter("transport_dials_total", "Attempts at a connection.", "outcome")
+	dials(float64(s.Dials-min(s.Dials, s.DialsFailed)), "succeeded")
+	dials(float64(s.DialsFailed), "failed")
+	refused := to.counter("transport_refusals_total", "Connections refused, by reason.", "why")
 	for why, n := range s.Refusals {
-		counter(r.desc.refused, float64(n), why)
+		refused(float64(n), why)
 	}
 }
 
