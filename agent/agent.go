@@ -84,9 +84,6 @@ func Run(ctx context.Context, cfg settings.Config, around Process, stderr io.Wri
 type Process struct {
 	// Life is this life's side of the keeper; nil: there is no keeper.
 	Life *keeper.Life
-	// ActArgs are the arguments, from the program's name on, of the process that runs hooks and checks.
-	// The keeper starts it; empty: nobody does.
-	ActArgs []string
 	// Program is the file that the next life is started from; empty: Restart is refused.
 	Program string
 	// Trial runs that file with this agent's arguments and --check-config, and returns what it prints;

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/record"
-	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/leasepage"
 	"github.com/doyen-election/doyen/internal/keeper"
@@ -60,12 +59,10 @@ func knownVoters(past *record.Past) []record.Voter {
 
 // known is what the keeper needs to know if this life ends.
 func (a *agent) known() keeper.Known {
-	k := keeper.Known{Lock: store.LockOf(a.cfg.DataDir), Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer())}
-	if cfg := a.settings.Load(); cfg.Act && cfg.Acts() {
-		k.Act = a.around.ActArgs
-	}
+	cfg := a.settings.Load()
+	k := keeper.Known{Pages: leasepage.Dir(cfg.Socket), Peer: string(a.store.Peer()), Act: cfg.Act && cfg.Acts()}
 	if a.record != nil {
-		k.Record = record.Path(a.cfg.RecordDir, a.cfg.Socket, a.cfg.Name)
+		k.Record = record.Path(cfg.RecordDir, cfg.Socket, cfg.Name)
 	}
 	return k
 }

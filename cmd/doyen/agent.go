@@ -16,7 +16,9 @@ import (
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/settings"
+	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/internal/act/hook"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 	"github.com/doyen-election/doyen/internal/keeper"
 )
 
@@ -80,7 +82,7 @@ func runAgent(i *invocation) error {
 	if err != nil {
 		return err
 	}
-	around := agent.Process{Life: i.life, ActArgs: i.actArgs(), Hangups: hangups, Reread: func() (settings.Config, error) {
+	around := agent.Process{Life: i.life, Hangups: hangups, Reread: func() (settings.Config, error) {
 		_, again, err := configured(i)
 		return again, err
 	}}
@@ -93,7 +95,10 @@ func runAgent(i *invocation) error {
 		}
 		if config.Keeper && i.life == nil {
 			signal.Ignore(syscall.SIGHUP) // so does the keeper then, until it can pass it on
-			err = keeper.Become(around.Program, os.Args, config.LogFormat, config.LogLevel)
+			err = keeper.Become(keeper.Given{
+				LogFormat: config.LogFormat, LogLevel: config.LogLevel, Program: around.Program, Args: os.Args, Act: i.actArgs(),
+				Record: record.Path(config.RecordDir, config.Socket, config.Name), Lock: store.LockOf(config.DataDir), Pages: leasepage.Dir(config.Socket),
+			})
 			signal.Notify(hangups, syscall.SIGHUP)
 			fmt.Fprintf(i.stderr, "doyen: running without a keeper: %v\n", err)
 		}

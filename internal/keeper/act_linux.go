@@ -10,12 +10,12 @@ import (
 // act is the second child: the process that runs hooks and checks beside the life. It outlives a
 // life, so that what it runs goes on, and it ends last: it undoes what it has set up.
 type act struct {
-	args    []string // empty: there is nothing to run
-	pid     int      // 0: it does not run
+	needed  bool
+	pid     int // 0: it does not run
 	born    int64
 	startAt int64 // when it is started next
-	short   int   // how many in a row ended soon
-	ending  bool  // it was asked to end
+	lives   lives
+	ending  bool // it was asked to end
 }
 
 // actAgain is the wait before it is started again after it ended by its own decision, such as where
@@ -32,14 +32,14 @@ const buryFor = time.Second
 func (k *keeper) stepAct(now int64) {
 	a := &k.act
 	if k.pid != 0 && k.page.state.Load() != starting {
-		a.args = knownFrom(k.page.told()).Act
+		a.needed = knownFrom(k.page.told()).Act
 	}
 	over := k.pid == 0 && (k.code >= 0 || k.asked)
 	switch {
 	case a.pid != 0 && over && !a.ending && (k.burial == nil || now >= k.buryBy):
 		a.ending = true
 		_ = syscall.Kill(a.pid, syscall.SIGTERM)
-	case a.pid == 0 && !over && !k.asked && len(a.args) > 0 && now >= a.startAt:
+	case a.pid == 0 && !over && !k.asked && a.needed && now >= a.startAt:
 		k.startAct(now)
 	}
 	if k.forced && a.pid != 0 {
@@ -49,11 +49,11 @@ func (k *keeper) stepAct(now int64) {
 
 func (k *keeper) startAct(now int64) {
 	a := &k.act
-	pid, err := syscall.ForkExec(k.program, a.args, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(k.Program, k.Act, &syscall.ProcAttr{
 		Env: k.bareEnvironment(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
-		k.logger.Error("doyen act can't be started: hooks and checks don't run", "program", k.program, "err", err)
+		k.logger.Error("doyen act can't be started: hooks and checks don't run", "program", k.Program, "err", err)
 		a.startAt = now + int64(actAgain)
 		return
 	}
@@ -71,34 +71,24 @@ func (k *keeper) actEnded(now int64, status syscall.WaitStatus) {
 	a := &k.act
 	lasted, asked := time.Duration(now-a.born), a.ending
 	a.pid, a.ending = 0, false
-	if a.short++; lasted >= shortLife {
-		a.short = 0
-	}
-	wait := time.Duration(0)
-	switch {
-	case asked: // no life follows
+	if asked { // no life follows
 		return
-	case status.Exited():
+	}
+	wait := a.lives.ended(lasted, true, false)
+	if status.Exited() {
 		wait = actAgain
-	case a.short >= failures:
-		wait = min(maxBackOff, backOff<<min(a.short-failures, 10))
 	}
 	a.startAt = now + int64(wait)
 	k.logger.Warn("doyen act has ended, starting it again", "after", lasted.Round(time.Millisecond), "in", wait, "why", describe(status, false, false))
 }
 
-// actWake is when stepAct has something to do. A life that starts says soon whether it needs a second
-// child, and without one its host may not be a candidate.
+// actWake is when stepAct has something to do. A life that needs a second child has its keeper look.
 func (k *keeper) actWake(now int64) int64 {
 	switch {
 	case k.burial != nil && now < k.buryBy:
 		return k.buryBy
-	case k.pid == 0 || k.act.pid != 0 || k.asked:
-		return never
-	case len(k.act.args) > 0:
+	case k.act.needed && k.act.pid == 0 && !k.asked:
 		return k.act.startAt
-	case k.page.state.Load() == starting && now-k.born < int64(holdLimit):
-		return now + 2*int64(holdEvery)
 	}
-	return now + int64(tickEvery) // a reload may have brought the first hook
+	return never
 }

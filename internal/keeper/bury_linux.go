@@ -17,15 +17,15 @@ import (
 // (K6), then its lease pages. The pages end also where the record is missing, or can't be read or
 // destroyed. Another process that uses the data directory may lead, and so nothing is ended then.
 // What hooks have set up is undone by the process that runs them.
-func bury(known Known) error {
-	lock, err := hold(known.Lock)
+func bury(of Given, peer election.PeerID) error {
+	lock, err := hold(of.Lock)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return errors.New("another process uses the data directory: lease pages are left to it")
 	}
 	if err == nil {
 		defer unix.Close(lock)
 	}
-	return errors.Join(destroy(known), wipe(known.Pages))
+	return errors.Join(destroy(of.Record, peer), wipe(of.Pages))
 }
 
 // hold takes the lock of the data directory until its descriptor is closed. A directory that can't
@@ -41,11 +41,11 @@ func hold(path string) (int, error) {
 	return fd, err
 }
 
-func destroy(known Known) error {
-	if known.Record == "" {
+func destroy(path string, peer election.PeerID) error {
+	if path == "" {
 		return nil
 	}
-	if _, err := record.End(record.Config{Path: known.Record, Peer: election.PeerID(known.Peer)}); err != nil {
+	if _, err := record.End(record.Config{Path: path, Peer: peer}); err != nil {
 		return fmt.Errorf("destroy record: %w", err)
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,15 +18,15 @@ import (
 )
 
 // dead returns what an agent left that led.
-func dead(t *testing.T) Known {
+func dead(t *testing.T) Given {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "doyen") // a record is in memory
 	if err != nil {
 		t.Skipf("a record needs a tmpfs at /dev/shm, which CI has: %v", err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	known := Known{Record: filepath.Join(dir, "a.record"), Lock: filepath.Join(dir, "lock"), Pages: filepath.Join(dir, "pages"), Peer: "peer-a"}
-	r, _, err := record.Open(record.Config{Path: known.Record, Peer: "peer-a", Run: 7, Born: 1, Lease: time.Minute})
+	of := Given{Record: filepath.Join(dir, "a.record"), Lock: filepath.Join(dir, "lock"), Pages: filepath.Join(dir, "pages")}
+	r, _, err := record.Open(record.Config{Path: of.Record, Peer: "peer-a", Run: 7, Born: 1, Lease: time.Minute})
 	if r == nil || err != nil {
 		t.Fatal(err)
 	}
@@ -35,55 +37,55 @@ func dead(t *testing.T) Known {
 	}
 	for _, err := range []error{
 		r.Write(&election.LifeRecord{Rows: rows}),
-		r.Close(), os.Mkdir(known.Pages, 0o750), os.WriteFile(known.Lock, nil, 0o600),
+		r.Close(), os.Mkdir(of.Pages, 0o750), os.WriteFile(of.Lock, nil, 0o600),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	page, err := leasepage.Create(known.Pages, "default", 7)
+	page, err := leasepage.Create(of.Pages, "default", 7)
 	if err == nil {
 		err = page.Set(3, until)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return known
+	return of
 }
 
-func buried(known Known) (pages int, err error) {
-	err = bury(known)
-	left, _ := os.ReadDir(known.Pages)
+func buried(of Given, peer election.PeerID) (pages int, err error) {
+	err = bury(of, peer)
+	left, _ := os.ReadDir(of.Pages)
 	return len(left), err
 }
 
 func TestK6ALineageIsEndedByItsRecordFirst(t *testing.T) {
-	known := dead(t)
-	if pages, err := buried(known); err != nil || pages != 0 {
+	of := dead(t)
+	if pages, err := buried(of, "peer-a"); err != nil || pages != 0 {
 		t.Errorf("%v, %d pages are left", err, pages)
 	}
-	if _, err := os.Lstat(known.Record); err == nil {
+	if _, err := os.Lstat(of.Record); err == nil {
 		t.Error("there still is a record")
 	}
 }
 
 func TestPagesEndWithoutARecordToo(t *testing.T) {
-	for what, spoil := range map[string]func(*Known) error{
-		"none was kept":          func(k *Known) error { k.Record = ""; return nil },
-		"it is gone":             func(k *Known) error { return os.Remove(k.Record) },
-		"it is another agent's":  func(k *Known) error { k.Peer = "peer-b"; return nil },
-		"it is damaged":          func(k *Known) error { return os.Truncate(k.Record, 10) },
-		"no lock is left either": func(k *Known) error { k.Record = ""; return os.Remove(k.Lock) },
+	for what, spoil := range map[string]func(*Given, *election.PeerID) error{
+		"none was kept":          func(g *Given, peer *election.PeerID) error { g.Record = ""; return nil },
+		"it is gone":             func(g *Given, peer *election.PeerID) error { return os.Remove(g.Record) },
+		"it is another agent's":  func(g *Given, peer *election.PeerID) error { *peer = "peer-b"; return nil },
+		"it is damaged":          func(g *Given, peer *election.PeerID) error { return os.Truncate(g.Record, 10) },
+		"no lock is left either": func(g *Given, peer *election.PeerID) error { g.Record = ""; return os.Remove(g.Lock) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			known := dead(t)
-			if err := spoil(&known); err != nil {
+			of, peer := dead(t), election.PeerID("peer-a")
+			if err := spoil(&of, &peer); err != nil {
 				t.Fatal(err)
 			}
-			if pages, _ := buried(known); pages != 0 {
+			if pages, _ := buried(of, peer); pages != 0 {
 				t.Errorf("%d pages are left", pages)
 			}
-			if _, err := os.Lstat(known.Record); known.Record != "" && err == nil {
+			if _, err := os.Lstat(of.Record); of.Record != "" && err == nil {
 				t.Error("there still is a record")
 			}
 		})
@@ -92,8 +94,8 @@ func TestPagesEndWithoutARecordToo(t *testing.T) {
 
 // Somebody has started the agent by hand meanwhile, and it may lead.
 func TestNothingOfAnotherProcessIsEnded(t *testing.T) {
-	known := dead(t)
-	other, err := os.Open(known.Lock)
+	of := dead(t)
+	other, err := os.Open(of.Lock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,26 +103,74 @@ func TestNothingOfAnotherProcessIsEnded(t *testing.T) {
 	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		t.Fatal(err)
 	}
-	if pages, err := buried(known); err == nil || pages != 1 {
+	if pages, err := buried(of, "peer-a"); err == nil || pages != 1 {
 		t.Errorf("%v, %d pages are left", err, pages)
 	}
-	if _, err := os.Stat(known.Record); err != nil {
+	if _, err := os.Stat(of.Record); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestWhatALifeTellsComesBack(t *testing.T) {
-	for _, k := range []Known{{Record: "/r", Lock: "/l", Pages: "/p", Peer: "12D3", Act: []string{"doyen", "act", "--config", "a b\nc"}}, {Pages: "/p", Peer: "12D3", Act: []string{}}} {
+	for _, k := range []Known{{Record: "/r", Pages: "/p", Peer: "12D3", Act: true}, {Pages: "/p", Peer: "12D3"}} {
 		var p page
 		p.tell(k.text())
-		if got := knownFrom(p.told()); !reflect.DeepEqual(got, k) {
+		if got := knownFrom(p.told()); got != k {
 			t.Errorf("%+v came back as %+v", k, got)
 		}
 	}
-	if got := knownFrom("/r\x00/p\x0012D3\x00default\x00a b"); got.Peer != "12D3" || got.Lock != "" || len(got.Act) != 0 {
+	if got := knownFrom("/r\x00/p\x0012D3\x00default\x00a b"); got.Peer != "12D3" || got.Act {
 		t.Errorf("of a life of 0.3.0: %+v", got)
 	}
 	if got := knownFrom("torn"); got.Peer != "" {
 		t.Errorf("%+v of nothing", got)
+	}
+}
+
+// An agent that is reached from the network may be controlled by an attacker, who then writes what
+// the keeper reads.
+func TestAHostilePageChangesNothingThatTheKeeperExecutesOrRemoves(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, others := dead(t), dead(t)
+	own.Program = self
+	k := keepGiven(t, nil, own, nil, "hostile", others.Record, others.Pages, others.Lock)
+	for n := range 2 {
+		if got := k.line("tries"); got != "true 0" {
+			t.Errorf("what a life found of its keeper: %s", got)
+		}
+		if n == 0 {
+			if acts := k.line("acts"); acts != "[given]" {
+				t.Errorf("it ran %s", acts)
+			}
+		}
+		k.send(k.cmd.Process.Pid, syscall.SIGHUP)
+	}
+	if code := k.code(); code != exitConfig {
+		t.Errorf("exit code %d", code)
+	}
+	if strings.Contains(k.read.String(), "acts [hostile]") {
+		t.Error("it ran what the life had written")
+	}
+	for of, want := range map[*Given]int{&own: 0, &others: 1} {
+		pages, err := os.ReadDir(of.Pages)
+		_, recordErr := os.Stat(of.Record)
+		if _, lockErr := os.Stat(of.Lock); len(pages) != want || (recordErr == nil) != (want == 1) || lockErr != nil {
+			t.Errorf("%d pages (%v), record: %v, lock: %v", len(pages), err, recordErr, lockErr)
+		}
+	}
+}
+
+func TestWhatAKeeperIsGivenComesBack(t *testing.T) {
+	g := Given{"json", "info", "/p", []string{"doyen", "agent", ""}, []string{"doyen", "act", "--config=\xff\n"}, "", "/l", "/s.lease"}
+	if got, err := given(g.words()); err != nil || !reflect.DeepEqual(got, g) {
+		t.Errorf("%+v came back as %+v, %v", g, got, err)
+	}
+	for n := range 9 {
+		if got, err := given(g.words()[:n]); err == nil {
+			t.Errorf("of %d words: %+v", n, got)
+		}
 	}
 }

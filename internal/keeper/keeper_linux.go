@@ -30,8 +30,7 @@ const (
 
 // keeper is the parent of the lives. Only one goroutine uses it.
 type keeper struct {
-	program  string
-	args     []string
+	Given
 	page     *page
 	fd       int // of the page
 	notify   *notifier
@@ -40,7 +39,6 @@ type keeper struct {
 	ends     chan os.Signal // those that ask for an end
 	others   chan os.Signal
 	children chan os.Signal
-	log      string // format and level of the log
 	logger   *slog.Logger
 
 	watch   watch
@@ -56,6 +54,7 @@ type keeper struct {
 	askedAt int64          // then
 	forced  bool           // and another one, for an end at once
 	known   Known          // of the last life that told it
+	why     string         // how the last life ended
 	burial  chan struct{}
 	buryBy  int64 // until then what acts waits for the burial
 	act     act
@@ -66,33 +65,32 @@ type keeper struct {
 
 // Main runs the keeper that Become has made of this process, until the process ends.
 func Main() {
-	if len(os.Args) < 5 {
-		fmt.Fprintln(os.Stderr, "doyen: keeper: only doyen agent can start it")
+	g, err := given(os.Args[2:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "doyen: keeper: %v\n", err)
 		os.Exit(exitUsage)
 	}
 	name := append([]byte(Word), 0)
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0) // else that of a descriptor, in ps
-	k, err := newKeeper(os.Args[3], os.Args[4:])
+	k, err := newKeeper(g)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "doyen: keeper: %v\n", err)
 		os.Exit(exitFailed)
 	}
-	k.log = os.Args[2]
-	format, level, _ := strings.Cut(k.log, ",")
-	k.logger = logger.New(format, logger.Level(level), os.Stderr).With("part", "keeper")
 	leave(k.run())
 }
 
 func (k *keeper) catch() {
-	signal.Notify(k.children, syscall.SIGCHLD, syscall.SIGWINCH) // see Life.Try
+	signal.Notify(k.children, syscall.SIGCHLD, syscall.SIGWINCH) // see Life.calls
 	signal.Notify(k.ends, syscall.SIGTERM, syscall.SIGINT)
 	signal.Notify(k.others, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
 }
 
-func newKeeper(program string, args []string) (*keeper, error) {
+func newKeeper(g Given) (*keeper, error) {
 	runtime.LockOSThread() // the kernel ends doyen act when the thread that started it ends
-	k := &keeper{program: program, args: args, startAt: never, feedAt: never, code: -1, bare: newBare(),
-		ends: make(chan os.Signal, 8), others: make(chan os.Signal, 8), children: make(chan os.Signal, 1)}
+	k := &keeper{Given: g, startAt: never, feedAt: never, code: -1, bare: newBare(),
+		ends: make(chan os.Signal, 8), others: make(chan os.Signal, 8), children: make(chan os.Signal, 1),
+		logger: logger.New(g.LogFormat, logger.Level(g.LogLevel), os.Stderr).With("part", "keeper")}
 	k.catch()
 	var err error
 	if k.alarm, err = alarm.New(); err != nil {
@@ -108,8 +106,7 @@ func newKeeper(program string, args []string) (*keeper, error) {
 	if k.page, k.fd, err = newPage(); err != nil {
 		return nil, err
 	}
-	k.page.trial.can.Store(true)
-	if k.trial.out, err = newOutput(); err != nil {
+	if k.trial.out, err = newMemory("doyen-trial", maxTried); err != nil {
 		return nil, err
 	}
 	k.startAt, k.watch.due = 0, never
@@ -196,7 +193,7 @@ func (k *keeper) step(now int64) {
 		return
 	}
 	next, allowance, state := k.page.next.Load(), time.Duration(k.page.allowance.Load()), k.page.state.Load()
-	unwritten := next == 0 || state == starting && now < next
+	unwritten := next == 0 || next > now+int64(tickEvery) // it has not ticked yet
 	if unwritten || state == stopping {
 		next = never // it has not come so far or does not know of keepers, or its end has its own bounds
 	}

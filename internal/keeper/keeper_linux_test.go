@@ -43,6 +43,10 @@ func life(args []string) int {
 		}
 		return 0
 	}
+	if args[0] == "acts" {
+		fmt.Println("acts", args[1:])
+		<-time.After(time.Hour) // it is ended by SIGTERM
+	}
 	if args[0] == "slow" {
 		<-time.After(1300 * time.Millisecond)
 	}
@@ -76,6 +80,18 @@ func life(args []string) int {
 			printed, err := kept.Try(context.Background())
 			fmt.Printf("trial %v, %d bytes: %.80q\n", err, len(printed), printed)
 		}
+	case "hostile":
+		fmt.Println("tries", kept.page.trial.can.Load(), kept.page.trial.done.Load())
+		kept.page.tell(args[1] + "\x00" + args[2] + "\x00peer-a\x00" + args[3] + "\x01fake\x01life\x01acts\x01hostile")
+		kept.page.trial.can.Store(false)
+		kept.page.trial.done.Store(1)
+		kept.page.magic = 1
+		_ = unix.Ftruncate(pageAt+1, 0)
+		fmt.Println("signal", <-asked)
+		if kept.Why() != "" {
+			return exitConfig
+		}
+		return 3
 	case "exit":
 		code, _ := strconv.Atoi(args[1])
 		return code
@@ -85,7 +101,7 @@ func life(args []string) int {
 			fmt.Println("notify", err)
 			return 1
 		}
-		fmt.Fprint(to, "READY=1\nMAINPID=1")
+		fmt.Fprint(to, "READY=1\nMAINPID=1\rMAINPID=2\nMAINPIDFD=1\nFDSTORE=1")
 		fmt.Println("socket", os.Getenv("NOTIFY_SOCKET"))
 		<-asked
 		fmt.Fprint(to, "STATUS=later")
@@ -138,11 +154,17 @@ func keepProgram(t *testing.T, program string, env []string, args ...string) *ke
 
 func keepAs(t *testing.T, as *syscall.SysProcAttr, program string, env []string, args ...string) *kept {
 	t.Helper()
+	return keepGiven(t, as, Given{Program: program}, env, args...)
+}
+
+func keepGiven(t *testing.T, as *syscall.SysProcAttr, g Given, env []string, args ...string) *kept {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kept{t: t, cmd: exec.Command(self, append([]string{Word, "json,info", program, "fake", "life"}, args...)...)}
+	g.LogFormat, g.LogLevel, g.Act, g.Args = "json", "info", []string{"fake", "life", "acts", "given"}, append([]string{"fake", "life"}, args...)
+	k := &kept{t: t, cmd: exec.Command(self, append([]string{Word}, g.words()...)...)}
 	k.cmd.Env, k.cmd.SysProcAttr, k.cmd.Stderr = append(append(os.Environ(), "GORACE=atexit_sleep_ms=10"), env...), as, &k.log
 	out, err := k.cmd.StdoutPipe()
 	if err != nil {
@@ -251,7 +273,8 @@ func TestARestartStartsTheProgramFileAsItIsThen(t *testing.T) {
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("/bin/false", link); err != nil { // a version that can't start, and never ran
+	script := "#!/bin/sh\nwhile [ -L " + other + " ]; do sleep 0.01; done; exit 1" // a version that never runs
+	if err := os.WriteFile(link, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	k.send(first, syscall.SIGUSR1)

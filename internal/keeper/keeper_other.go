@@ -11,7 +11,7 @@ import (
 const Available = false
 
 // Become never returns without an error: only Linux has what a keeper needs.
-func Become(string, []string, string, string) error {
+func Become(Given) error {
 	return errors.New("only Linux has what a keeper needs")
 }
 

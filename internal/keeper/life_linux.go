@@ -1,9 +1,11 @@
 package keeper
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"syscall"
 	"unsafe"
@@ -17,18 +19,34 @@ const Available = true
 // pageVariable names the descriptor of the page in a life's environment.
 const pageVariable = "DOYEN_KEEPER_PAGE"
 
-// Become turns this process into the keeper of lives that run the program with the arguments.
-// The first argument is the program's name. The keeper logs in that format, at that level.
-// Become returns only if it fails.
-func Become(program string, args []string, logFormat, logLevel string) error {
+// Become turns this process into the keeper. It returns only if it fails.
+func Become(g Given) error {
 	self := "/proc/self/exe" // even if another file has taken the program's name
 	if _, err := os.Stat(self); err != nil {
-		self = program
+		self = g.Program
 	}
-	if err := unix.Exec(self, append([]string{args[0], Word, logFormat + "," + logLevel, program}, args...), os.Environ()); err != nil {
+	if err := unix.Exec(self, append([]string{g.Args[0], Word}, g.words()...), os.Environ()); err != nil {
 		return fmt.Errorf("start keeper: %w", err)
 	}
 	return nil
+}
+
+// words are the arguments of the keeper's process, from which given makes it again.
+func (g Given) words() []string {
+	words := []string{g.LogFormat, g.LogLevel, g.Program, g.Record, g.Lock, g.Pages, strconv.Itoa(len(g.Act))}
+	return slices.Concat(words, g.Act, g.Args)
+}
+
+func given(words []string) (Given, error) {
+	const counted = 6
+	if len(words) > counted {
+		acts, err := strconv.Atoi(words[counted])
+		if rest := words[counted+1:]; err == nil && acts > 0 && acts < len(rest) {
+			return Given{LogFormat: words[0], LogLevel: words[1], Program: words[2], Record: words[3], Lock: words[4],
+				Pages: words[5], Act: rest[:acts], Args: rest[acts:]}, nil
+		}
+	}
+	return Given{}, errors.New("only doyen agent can start it")
 }
 
 // Attach returns the life's side of the page if this process has a keeper. The main function calls
@@ -57,20 +75,32 @@ func Attach() *Life {
 	return &Life{page: p, before: p.explained(), tried: fd + 1}
 }
 
+// newMemory returns a file in memory whose size nobody can change: a page that a life has cut off
+// would end its keeper.
+func newMemory(name string, size int64) (int, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err == nil {
+		err = unix.Ftruncate(fd, size)
+	}
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("share memory with the agent: %w", err)
+	}
+	return fd, nil
+}
+
 // newPage returns a page and its descriptor.
 func newPage() (*page, int, error) {
-	fd, err := unix.MemfdCreate("doyen-keeper", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	fd, err := newMemory("doyen-keeper", pageSize)
 	if err != nil {
-		return nil, 0, fmt.Errorf("make the page: %w", err)
-	}
-	if err := unix.Ftruncate(fd, pageSize); err != nil {
-		return nil, 0, fmt.Errorf("make the page: %w", err)
+		return nil, 0, err
 	}
 	p, err := mapPage(fd)
 	if err != nil {
 		return nil, 0, err
 	}
-	p.magic = magic
 	return p, fd, nil
 }
 
@@ -86,10 +116,10 @@ func mapPage(fd int) (*page, error) {
 	return (*page)(unsafe.Pointer(&mapped[0])), nil
 }
 
-// clear makes the page one that no life has written to.
-func (p *page) clear() {
-	p.next.Store(0)
-	p.allowance.Store(0)
-	p.state.Store(starting)
-	p.known.length.Store(0)
+// clear makes the page one that no life has written to, whatever the former one has written.
+func (p *page) clear(why string) {
+	clear(unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)))
+	p.magic = magic
+	p.trial.can.Store(true)
+	p.explain(why)
 }

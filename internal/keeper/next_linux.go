@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -11,21 +12,23 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 func (k *keeper) start(now int64) {
 	k.startAt = never
-	k.page.clear()
+	k.page.clear(k.why)
+	k.trial.begun = 0
 	k.watch, k.hung, k.slow, k.born = watch{due: never}, false, false, now
 	k.notify.send([]byte("WATCHDOG=1")) // the life's own will follow
-	pid, err := k.bare.start(k.program, k.args, &syscall.ProcAttr{
+	pid, err := k.bare.start(k.Program, k.Args, &syscall.ProcAttr{
 		Env:   k.environment(),
 		Files: []uintptr{0, 1, 2, uintptr(k.fd), uintptr(k.trial.out)},
 		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
-		k.logger.Error("the agent can't be started", "program", k.program, "err", err)
+		k.logger.Error("the agent can't be started", "program", k.Program, "err", err)
 		wait := k.lives.ended(0, false, false)
 		if !transient(err) {
 			k.lives.failed = failures
@@ -95,11 +98,11 @@ func (k *keeper) ended(now int64, status syscall.WaitStatus) {
 	ran, code := state != starting, exitCode(status)
 	restarts := state == restarting && status.Exited()
 	k.pid, k.watch.due, k.held = 0, never, 0
-	k.page.explain(describe(status, k.hung, restarts))
+	k.why = describe(status, k.hung, restarts)
 	switch {
 	case k.forced: // the operator does not want to wait
 		k.code = code
-	case k.asked, state == stopping, stoppedUnseen(k.page, code, lasted), status.Exited() && (code == exitUsage || code == exitConfig):
+	case k.asked, state == stopping, status.Exited() && (code == exitUsage || code == exitConfig):
 		if k.code = code; state != stopping || code != exitOK {
 			k.bury() // it did not hand over
 		}
@@ -110,14 +113,9 @@ func (k *keeper) ended(now int64, status syscall.WaitStatus) {
 		k.lives = lives{ran: true}
 		k.startAt = now
 	default:
-		k.logger.Warn("the agent has ended, starting it again", "after", lasted.Round(time.Millisecond), "why", k.page.explained())
+		k.logger.Warn("the agent has ended, starting it again", "after", lasted.Round(time.Millisecond), "why", k.why)
 		k.next(now, k.lives.ended(lasted, ran, k.slow), code)
 	}
-}
-
-// stoppedUnseen reports whether a life that does not know of keepers was asked to stop, and did.
-func stoppedUnseen(p *page, code int, lasted time.Duration) bool {
-	return code == exitOK && p.next.Load() == 0 && lasted >= shortLife
 }
 
 // next has the next life started after a while. If none could be started, it ends the lineage,
@@ -140,11 +138,16 @@ func (k *keeper) bury() {
 	if k.known.Peer == "" || k.known.Record == "" && !k.lives.ran || k.burial != nil {
 		return
 	}
-	known, done := k.known, make(chan struct{})
+	of, peer, done := k.Given, election.PeerID(k.known.Peer), make(chan struct{})
+	if k.known.Record == "" {
+		of.Record = ""
+	}
 	k.known, k.burial, k.buryBy = Known{}, done, alarm.Now()+int64(buryFor)
 	go func() {
 		defer close(done)
-		if err := bury(known); err != nil {
+		runtime.LockOSThread() // until it ends
+		giveUp()               // the directories are the agent's, which may have put links there
+		if err := bury(of, peer); err != nil {
 			k.logger.Warn("not all that this agent has set up was ended", "err", err)
 		}
 	}()

@@ -74,14 +74,16 @@ func (n *notifier) fromLife(control []byte) bool {
 	return err == nil && int64(cred.Pid) == n.life.Load()
 }
 
-// send notifies the service manager. The main process stays the keeper, whatever a life writes.
+// send notifies the service manager of what an agent reports, and of nothing else that a life writes,
+// such as another main process.
 func (n *notifier) send(state []byte) {
 	if n == nil {
 		return
 	}
 	var kept [][]byte
-	for _, line := range bytes.Split(state, []byte("\n")) {
-		if !bytes.HasPrefix(line, []byte("MAINPID=")) {
+	for _, line := range bytes.FieldsFunc(state, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		switch name, _, _ := bytes.Cut(line, []byte("=")); string(name) {
+		case "READY", "STATUS", "STOPPING", "WATCHDOG":
 			kept = append(kept, line)
 		}
 	}

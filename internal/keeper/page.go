@@ -1,9 +1,11 @@
 package keeper
 
 import (
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 	"unsafe"
 )
@@ -37,7 +39,7 @@ type page struct {
 	next      atomic.Int64 // by when it ticks next, CLOCK_BOOTTIME; 0: it has not written anything
 	allowance atomic.Int64 // how much later the tick may come, in nanoseconds
 	state     atomic.Uint64
-	known     struct { // what Known.text returns, before the life can act
+	known     struct { // what Known.text returns, before the life can act; its two paths always fit
 		length atomic.Uint64 // written last
 		bytes  [maxText]byte
 	}
@@ -95,23 +97,24 @@ const (
 	startLimit = time.Minute
 )
 
-// Known is what the keeper needs to know when no next life can be started.
+// Known is what a life tells its keeper of itself. A life that an attacker controls can tell
+// anything, so the keeper only asks whether a text is there: its own paths and arguments are in Given.
+// A keeper of 0.3.0 has no others than these paths.
 type Known struct {
 	Record string // path of the record; empty: none is kept
-	Lock   string // path of the data directory's lock; empty: the life does not tell it
 	Pages  string // directory of the lease pages
 	Peer   string // the agent's peer ID; empty: nothing is known
-	// Act are the arguments, from the program's name on, of the process that runs hooks and checks;
-	// empty: none is needed.
-	Act []string
+	Act    bool   // the process that runs hooks and checks is needed
 }
 
-// text returns it as a page has it: texts with a zero byte between them. The last one has the lock
-// and the arguments, with another byte between them: a keeper of 0.3.0, which knows neither, takes
-// texts in pairs from the fourth on.
+// text returns it as a page has it: texts with a zero byte between them. A keeper of 0.3.0 takes
+// texts in pairs from the fourth on, and so ignores that one.
 func (k Known) text() string {
-	last := strings.Join(append([]string{k.Lock}, k.Act...), "\x01")
-	return strings.Join([]string{k.Record, k.Pages, k.Peer, last}, "\x00")
+	act := ""
+	if k.Act {
+		act = "act"
+	}
+	return strings.Join([]string{k.Record, k.Pages, k.Peer, act}, "\x00")
 }
 
 // knownFrom reads what text has returned.
@@ -120,12 +123,7 @@ func knownFrom(s string) Known {
 	if len(all) < 3 {
 		return Known{}
 	}
-	k := Known{Record: all[0], Pages: all[1], Peer: all[2]}
-	if len(all) == 4 {
-		last := strings.Split(all[3], "\x01")
-		k.Lock, k.Act = last[0], last[1:]
-	}
-	return k
+	return Known{Record: all[0], Pages: all[1], Peer: all[2], Act: len(all) == 4 && all[3] != ""}
 }
 
 // Begins tells the keeper that the life has begun, and catches the signals that ask for an end.
@@ -143,12 +141,16 @@ func (l *Life) Why() string {
 	return l.before
 }
 
-// Tells tells the keeper what to know of this life, before it acts.
+// Tells tells the keeper what to know of this life, before it acts, and whenever that changes.
 func (l *Life) Tells(k Known) {
 	if l != nil {
 		l.page.tell(k.text())
+		l.calls()
 	}
 }
+
+// calls has the keeper look at the page now. The signal does nothing by default.
+func (l *Life) calls() { _ = syscall.Kill(os.Getppid(), syscall.SIGWINCH) }
 
 // Runs tells the keeper that the life has started, and how late its ticks may be: three
 // heartbeats, but no more than a third of the lease.
@@ -158,6 +160,7 @@ func (l *Life) Runs(heartbeat, lease time.Duration) {
 	}
 	l.page.allowance.Store(int64(min(3*heartbeat, lease/3)))
 	l.page.state.CompareAndSwap(starting, running)
+	l.calls()
 }
 
 // Ticks tells the keeper by when the life will tick again, and returns that instant: next, or

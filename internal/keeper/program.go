@@ -7,6 +7,19 @@ import (
 	"path/filepath"
 )
 
+// Given is what `doyen agent` decides before it turns into the keeper: all that the keeper executes,
+// opens and removes. A life can't change it: it is reached from the network, and the keeper may have
+// more rights.
+type Given struct {
+	LogFormat, LogLevel string
+	Program             string   // file of the lives
+	Args                []string // of the lives, from the program's name on
+	Act                 []string // the same, of the process that runs hooks and checks
+	Record              string   // path
+	Lock                string   // path of the data directory's lock
+	Pages               string   // directory of the lease pages
+}
+
 // Program returns the path by which this program was started under that name. A link in the
 // path may point to another version by the next start.
 func Program(name string) (string, error) {

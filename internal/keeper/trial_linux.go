@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -27,21 +25,6 @@ type trial struct {
 	endBy int64
 }
 
-// newOutput returns a file in memory that no program can make larger.
-func newOutput() (int, error) {
-	fd, err := unix.MemfdCreate("doyen-trial", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err == nil {
-		err = unix.Ftruncate(fd, maxTried)
-	}
-	if err == nil {
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("make room for what a trial prints: %w", err)
-	}
-	return fd, nil
-}
-
 func (t *trial) wake() int64 {
 	if t.pid == 0 {
 		return never
@@ -61,7 +44,7 @@ func (k *keeper) stepTrial(now int64) {
 		t.begun, t.endBy = asked, now+int64(trialLimit)
 		_ = unix.Fallocate(t.out, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, maxTried)
 		_, _ = unix.Seek(t.out, 0, 0)
-		pid, err := k.bare.start(k.program, append(slices.Clone(k.args), "--check-config", "--output", "json"), &syscall.ProcAttr{
+		pid, err := k.bare.start(k.Program, checked(k.Args), &syscall.ProcAttr{
 			Env: k.bareEnvironment(), Files: []uintptr{0, uintptr(t.out), uintptr(t.out)}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 		})
 		if t.pid = pid; err != nil {
@@ -69,6 +52,15 @@ func (k *keeper) stepTrial(now int64) {
 			k.tried(errno, 0)
 		}
 	}
+}
+
+// checked are the arguments with which the program checks its configuration.
+func checked(args []string) []string {
+	flagsEnd := slices.Index(args, "--")
+	if flagsEnd < 0 {
+		flagsEnd = len(args)
+	}
+	return slices.Insert(slices.Clone(args), flagsEnd, "--check-config", "--output", "json")
 }
 
 // tried gives the life the outcome of its trial.
@@ -90,7 +82,7 @@ func (l *Life) Try(ctx context.Context) (printed []byte, err error) {
 		return nil, errors.New("the keeper of this agent is of another version, and can't try a program file: restart the service, which hands over")
 	}
 	request := p.asked.Add(1)
-	_ = syscall.Kill(os.Getppid(), syscall.SIGWINCH) // to look now; by default it does nothing
+	l.calls()
 	for again := time.NewTicker(outcomeEvery); p.done.Load() != request; {
 		select {
 		case <-again.C:

@@ -22,6 +22,17 @@ func TestAKeeperTriesTheProgramFileForItsLife(t *testing.T) {
 	}
 }
 
+func TestATrialOfArgumentsAfterTheFlags(t *testing.T) {
+	for given, want := range map[string]string{
+		"doyen agent --name a":    "doyen agent --name a --check-config --output json",
+		"doyen agent --name a --": "doyen agent --name a --check-config --output json --",
+	} {
+		if got := strings.Join(checked(strings.Fields(given)), " "); got != want {
+			t.Errorf("%s: %s", given, got)
+		}
+	}
+}
+
 func TestATrialThatDoesNotEndIsKilled(t *testing.T) {
 	cmd := exec.Command("sleep", "1000")
 	if err := cmd.Start(); err != nil {
