@@ -191,25 +191,43 @@ func (i *invocation) client() *client.Client {
 
 // answer writes the last answer: its body as it came, or the text for people.
 func (i *invocation) answer(text string) error {
-	if i.json {
-		return i.printRaw(i.body)
+	if !i.json {
+		return i.write([]byte(text))
 	}
-	return i.write([]byte(text))
+	return i.write(append(bytes.TrimRight(i.body, "\n"), '\n'))
+}
+
+// answerBoth is answer with the fields of the last answer and of one before, as one JSON object.
+func (i *invocation) answerBoth(before []byte, text string) error {
+	if !i.json {
+		return i.answer(text)
+	}
+	fields := map[string]json.RawMessage{}
+	for _, body := range [][]byte{before, i.body} {
+		if err := json.Unmarshal(body, &fields); err != nil {
+			return fmt.Errorf("put the answers together: %w", err)
+		}
+	}
+	return i.show(fields, "")
 }
 
 // show writes what this command has found out itself.
-func (i *invocation) show(found any, text string) (err error) {
-	if i.json {
-		if i.body, err = json.Marshal(found); err != nil {
-			return fmt.Errorf("encode the outcome: %w", err)
-		}
+func (i *invocation) show(found any, text string) error {
+	if !i.json {
+		return i.write([]byte(text))
 	}
-	return i.answer(text)
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(found); err != nil {
+		return fmt.Errorf("encode the outcome: %w", err)
+	}
+	return i.write(body.Bytes())
 }
 
-// ask asks the agent one question, and writes the answer.
-func ask[T any](i *invocation, what string, call func(*client.Client, context.Context) (T, error), text func(T) string) error {
-	ctx, cancel := i.question()
+// ask asks the agent, which may take so long, and writes the answer.
+func ask[T any](i *invocation, limit time.Duration, what string, call func(*client.Client, context.Context) (T, error), text func(T) string) error {
+	ctx, cancel := context.WithTimeout(i.Context.Context, limit)
 	defer cancel()
 	found, err := call(i.client(), ctx)
 	if err != nil {
@@ -220,8 +238,4 @@ func ask[T any](i *invocation, what string, call func(*client.Client, context.Co
 
 func (i *invocation) question() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(i.Context.Context, readTimeout)
-}
-
-func (i *invocation) change() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(i.Context.Context, changeTimeout)
 }

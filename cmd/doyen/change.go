@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -22,7 +21,7 @@ func resignCommand() command {
 			if err != nil {
 				return err
 			}
-			return i.order("resign "+name, "resigned from "+name, func(ctx context.Context, c *client.Client) (api.Outcome, error) {
+			return i.order("resign "+name, "resigned from "+name, func(c *client.Client, ctx context.Context) (api.Outcome, error) {
 				return c.Resign(ctx, name)
 			})
 		},
@@ -52,7 +51,7 @@ func transferCommand() command {
 				return usage(nameRule, "transfer: --to: %q is not a valid agent name", to)
 			}
 			what := fmt.Sprintf("transfer %s to %s", name, to)
-			return i.order(what, "transfer of "+name+" done", func(ctx context.Context, c *client.Client) (api.Outcome, error) {
+			return i.order(what, "transfer of "+name+" done", func(c *client.Client, ctx context.Context) (api.Outcome, error) {
 				return c.Transfer(ctx, name, to)
 			})
 		},
@@ -79,14 +78,8 @@ func drainCommand() command {
 			if !on {
 				done = "drain ended: " + who + " can be elected again"
 			}
-			return i.order("drain "+i.Args().Get(0), done, func(ctx context.Context, c *client.Client) (api.Outcome, error) {
-				if name != "" {
-					return c.DrainAgent(ctx, name, on, i.Bool("force"))
-				}
-				if on && i.Bool("force") {
-					return c.DrainAnyway(ctx)
-				}
-				return c.Drain(ctx, on)
+			return i.order("drain "+i.Args().Get(0), done, func(c *client.Client, ctx context.Context) (api.Outcome, error) {
+				return c.DrainAgent(ctx, name, on, i.Bool("force"))
 			})
 		},
 	}
@@ -99,30 +92,21 @@ func leaveCommand() command {
 		description: "A voter that leaves stays on the list of voters, and is missed in every majority: `doyen voters remove NAME`\n" +
 			"on another voter takes it off the list. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
-			return i.order("leave", "left the cluster; the agent stops", func(ctx context.Context, c *client.Client) (api.Outcome, error) {
-				return c.Leave(ctx)
-			})
+			return i.order("leave", "left the cluster; the agent stops", (*client.Client).Leave)
 		},
 	}
 }
 
 // order asks for a change and prints the outcome. An outcome that is not done is a
 // refusal.
-func (i *invocation) order(what, done string, ask func(context.Context, *client.Client) (api.Outcome, error)) error {
-	ctx, cancel := i.change()
-	defer cancel()
-	outcome, err := ask(ctx, i.client())
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	if !outcome.Done {
-		return refused(what, outcome, "`doyen status` shows the current state")
-	}
-	return i.answer(outcomeLine(outcome, done))
-}
-
-func refused(what string, o api.Outcome, hint string) error {
-	return &failure{code: exitFailed, what: what, err: errors.New(orDash(o.Message)), hint: hint}
+func (i *invocation) order(what, done string, call func(*client.Client, context.Context) (api.Outcome, error)) error {
+	return ask(i, changeTimeout, what, func(c *client.Client, ctx context.Context) (api.Outcome, error) {
+		o, err := call(c, ctx)
+		if err == nil && !o.Done {
+			err = &failure{code: exitFailed, what: orDash(o.Message), hint: "`doyen status` shows the current state"}
+		}
+		return o, err
+	}, func(o api.Outcome) string { return outcomeLine(o, done) })
 }
 
 // outcomeLine says what was done, who leads now, what the agent added, and how long it

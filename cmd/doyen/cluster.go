@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +22,7 @@ func settingsCommand() command {
 			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			if i.NArg() == 0 {
-				return ask(i, "show the settings", (*client.Client).Settings, settingsTable)
+				return ask(i, readTimeout, "show the settings", (*client.Client).Settings, settingsTable)
 			}
 			if i.Args().Get(0) != "set" {
 				return usage("write: doyen settings set lease=2s", "settings: %q is not known", i.Args().Get(0))
@@ -32,9 +31,9 @@ func settingsCommand() command {
 			if err != nil {
 				return err
 			}
-			return i.settled("change the settings", func(ctx context.Context, c *client.Client) (api.Settings, error) {
+			return ask(i, changeTimeout, "change the settings", func(c *client.Client, ctx context.Context) (api.Settings, error) {
 				return c.ChangeSettings(ctx, request)
-			})
+			}, settingsTable)
 		},
 	}
 }
@@ -90,21 +89,11 @@ func allowCommand() command {
 			if request.MaxPriority, err = i.integer("max-priority", 0, 1, election.MaxPriority); err != nil {
 				return err
 			}
-			return i.settled("change who may lead "+name, func(ctx context.Context, c *client.Client) (api.Settings, error) {
+			return ask(i, changeTimeout, "change who may lead "+name, func(c *client.Client, ctx context.Context) (api.Settings, error) {
 				return c.Allow(ctx, name, request)
-			})
+			}, settingsTable)
 		},
 	}
-}
-
-func (i *invocation) settled(what string, ask func(context.Context, *client.Client) (api.Settings, error)) error {
-	ctx, cancel := i.change()
-	defer cancel()
-	s, err := ask(ctx, i.client())
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return i.answer(settingsTable(s))
 }
 
 // settingsTable writes what all agents agree on.

@@ -165,7 +165,7 @@ func setLogLevel(i *invocation) error {
 	if err != nil {
 		return err
 	}
-	return ask(i, "set the log level", func(c *client.Client, ctx context.Context) (api.LogLevel, error) {
+	return ask(i, readTimeout, "set the log level", func(c *client.Client, ctx context.Context) (api.LogLevel, error) {
 		return c.SetLogLevel(ctx, i.Args().Get(0), limit)
 	}, func(set api.LogLevel) string {
 		return fmt.Sprintf("the log level is %s until %s, then %s again; a restart ends it earlier\n",

@@ -2,10 +2,9 @@ package main
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"slices"
 	"syscall"
 	"time"
@@ -60,7 +59,7 @@ type drillRun struct {
 	client *client.Client
 	limit  time.Duration
 	to     string
-	own    api.Agent // of this host
+	state  state // before
 	before []api.DrillView
 	leader api.DrillView // the agent that leads, before
 	report drillReport
@@ -76,7 +75,7 @@ func drill(i *invocation) error {
 	if err := d.foresee(); err != nil {
 		return err
 	}
-	page, dry := d.report.planPage(d.own.Quorum), i.Bool("dry-run")
+	page, dry := d.report.planPage(d.state.agent.Quorum), i.Bool("dry-run")
 	ask := !i.Bool("yes") && !dry && terminal(i.stdin)
 	switch {
 	case dry:
@@ -92,7 +91,7 @@ func drill(i *invocation) error {
 	if ask {
 		fmt.Fprintf(i.stderr, "\n%s %s: go on? [y/N] ", d.report.How, printable(d.report.Agent))
 		if !agreed(i.Context.Context, i.stdin) {
-			return &failure{code: exitFailed, what: "drill", err: errors.New("nothing was done: you did not answer y")}
+			return &failure{code: exitFailed, what: "drill: nothing was done: you did not answer y"}
 		}
 	}
 	if err := within(i.String("window"), time.Now()); err != nil {
@@ -133,7 +132,7 @@ func newDrill(i *invocation) (*drillRun, error) {
 }
 
 func noDrill(why, hint string) error {
-	return &failure{code: exitFailed, what: "drill refused", err: errors.New(why), hint: hint}
+	return &failure{code: exitFailed, what: "drill refused: " + why, hint: hint}
 }
 
 // foresee asks the agents and plans the drill. The error is why it is refused.
@@ -145,35 +144,27 @@ func (d *drillRun) foresee() error {
 		fmt.Fprintf(d.stderr, "doyen: drill: the leader has just changed: waiting %s until the agents are at rest\n", wait.Round(100*time.Millisecond))
 		select {
 		case <-time.After(wait):
-		case <-d.Context.Context.Done():
-			return &failure{code: exitFailed, what: "drill", err: d.Context.Context.Err(), hint: "nothing was done"}
+		case <-d.Context.Done():
+			return &failure{code: exitFailed, what: "drill: " + d.Context.Err().Error(), hint: "nothing was done"}
 		}
 		if err := d.ask(); err != nil {
 			return err
 		}
 	}
-	snapshot, err := d.snapshot()
-	if err != nil {
-		return err
-	}
 	if err := d.choose(); err != nil {
 		return err
 	}
-	return d.expect(snapshot)
+	return d.expect()
 }
 
 // ask asks every agent what the drill rests on.
 func (d *drillRun) ask() (err error) {
-	ctx, cancel := d.question()
-	defer cancel()
-	if d.own, err = d.client.Agent(ctx); err != nil {
+	if d.state, err = d.askState(); err != nil {
 		return fmt.Errorf("drill: %w", err)
 	}
-	d.before, err = d.client.Drills(ctx, d.report.Election)
-	if refused, ok := errors.AsType[*client.APIError](err); ok && refused.Status == http.StatusNotFound {
-		return noDrill(fmt.Sprintf("this agent has version %s, which does not know drills", printable(d.own.Version)), "upgrade it, or run the drill on another host")
-	}
-	if err != nil {
+	ctx, cancel := d.question()
+	defer cancel()
+	if d.before, err = d.client.Drills(ctx, d.report.Election); err != nil {
 		return fmt.Errorf("drill: %w", err)
 	}
 	return nil
@@ -182,51 +173,35 @@ func (d *drillRun) ask() (err error) {
 // unrest returns how long it is until the newest change of the leader was two leases ago. For a
 // lease the agent that handed over then is not a candidate, and the plan would not hold.
 func (d *drillRun) unrest() time.Duration {
-	rest := 2 * milliseconds(d.own.LeaseMS)
-	for _, c := range slices.Backward(changesOf(d.before, d.own.ID)) {
+	own := viewOf(d.before, d.state.agent.ID)
+	for _, c := range slices.Backward(own.Changes) {
 		if c.Type == api.ChangeLeader && c.Election == d.report.Election {
 			if since := time.Duration(alarm.Now() - c.BoottimeNS); since >= 0 { // else it is of another boot of this host
-				return rest - since
+				return 2*milliseconds(d.state.agent.LeaseMS) - since
 			}
 		}
 	}
 	return 0
 }
 
-func changesOf(views []api.DrillView, id string) []api.Transition {
-	for _, v := range views {
-		if v.ID == id {
-			return v.Changes
-		}
+// viewOf returns the view of the agent with that ID; if there is none, it was not reached.
+func viewOf(views []api.DrillView, id string) api.DrillView {
+	if at := slices.IndexFunc(views, func(v api.DrillView) bool { return v.ID == id }); at >= 0 {
+		return views[at]
 	}
-	return nil
-}
-
-// led asks for the drill's election.
-func (d *drillRun) led() (api.Election, error) {
-	ctx, cancel := d.question()
-	defer cancel()
-	elections, err := d.client.Elections(ctx)
-	if err != nil {
-		return api.Election{}, fmt.Errorf("drill: %w", err)
-	}
-	at := slices.IndexFunc(elections, func(e api.Election) bool { return e.Election == d.report.Election })
-	if at < 0 {
-		return api.Election{}, noDrill("no agent is a candidate in "+d.report.Election, "`doyen elections` lists the elections")
-	}
-	e := elections[at]
-	if e.Leader == nil {
-		why, hint := leaderless(e)
-		return e, noDrill("nobody leads "+e.Election+" now: "+why, hint)
-	}
-	return e, nil
+	return api.DrillView{}
 }
 
 // choose finds the leader, and describes what the drill does to it. The error is why no drill may be run.
 func (d *drillRun) choose() error {
-	e, err := d.led()
-	if err != nil {
-		return err
+	at := slices.IndexFunc(d.state.elections, func(e api.Election) bool { return e.Election == d.report.Election })
+	if at < 0 {
+		return noDrill("no agent is a candidate in "+d.report.Election, "`doyen elections` lists the elections")
+	}
+	e := d.state.elections[at]
+	if e.Leader == nil {
+		why, hint := leaderless(e)
+		return noDrill("nobody leads "+e.Election+" now: "+why, hint)
 	}
 	for _, v := range d.before {
 		if v.Reached && v.Refused != "" {
@@ -234,11 +209,10 @@ func (d *drillRun) choose() error {
 		}
 	}
 	a := e.Leader.Name
-	at := slices.IndexFunc(d.before, func(v api.DrillView) bool { return v.ID == e.Leader.ID && v.Reached })
-	if at < 0 {
+	d.leader, d.report.Agent = viewOf(d.before, e.Leader.ID), a
+	if !d.leader.Reached {
 		return noDrill("the leader "+a+" can't be asked: this agent is not connected to it, its version does not know drills, or this agent is not a voter", "`doyen members` shows versions and connections; try on the host of a voter")
 	}
-	d.leader, d.report.Agent = d.before[at], a
 	switch {
 	case d.report.How == api.DrillStop:
 		d.report.Effect = fmt.Sprintf("the agent %s hands over, stops, and starts itself again", a)
@@ -249,7 +223,7 @@ func (d *drillRun) choose() error {
 		}
 		d.to = cmp.Or(d.to, others[0])
 		d.report.Effect = fmt.Sprintf("%s hands over to %s, and goes on running", a, d.to)
-	case d.leader.ID != d.own.ID:
+	case d.leader.ID != d.state.agent.ID:
 		return noDrill("an agent is killed on its own host, and "+a+" leads "+e.Election, "run `doyen drill --kill` on the host of "+a+", or `doyen drill --stop` here")
 	case !d.leader.Keeper:
 		return noDrill("the agent of this host has no keeper to start it again: nothing could be seen from here", "`doyen drill --stop` has it start itself again")
@@ -262,8 +236,8 @@ func (d *drillRun) choose() error {
 }
 
 // expect plans what happens to each election that is concerned: the one that was asked for is first.
-func (d *drillRun) expect(snapshot plan.Snapshot) error {
-	r := &d.report
+func (d *drillRun) expect() error {
+	r, snapshot := &d.report, d.state.snapshot()
 	faults := plan.Faults{Down: []string{r.Agent}}
 	switch r.How {
 	case api.DrillTransfer:
@@ -305,7 +279,7 @@ func (d *drillRun) act() error {
 			return err
 		}
 	} else {
-		ctx, done := d.change()
+		ctx, done := context.WithTimeout(d.Context.Context, changeTimeout)
 		defer done()
 		outcome, err := d.client.Drill(ctx, d.report.Election, api.DrillRequest{How: d.report.How, To: d.to, Term: term})
 		if err != nil {
@@ -326,11 +300,13 @@ func (d *drillRun) act() error {
 
 // kill ends the agent of this host as kill -9 does, if it still leads in that term.
 func (d *drillRun) kill(term uint64) error {
-	e, err := d.led()
+	ctx, cancel := d.question()
+	defer cancel()
+	leads, e, err := d.client.IsLeader(ctx, d.report.Election)
 	if err != nil {
-		return err
+		return fmt.Errorf("drill: %w", err)
 	}
-	if !e.IsLeader || e.Term != term {
+	if !leads || e.Term != term {
 		return noDrill(fmt.Sprintf("this agent no longer leads %s in term %d as it was planned", e.Election, term), "try again")
 	}
 	conn, err := net.Dial("unix", d.client.Socket())
@@ -338,11 +314,12 @@ func (d *drillRun) kill(term uint64) error {
 		return fmt.Errorf("drill: %w", err)
 	}
 	defer conn.Close()
-	if pid := int(proof.Identify(conn.(*net.UnixConn), alarm.Now(), false).PID); pid != d.own.PID { // by number, another process would die
-		return noDrill(fmt.Sprintf("the agent reports that it is process %d; here it is process %d", d.own.PID, pid), "run it where the agent's processes can be seen, such as in its container")
+	reported := d.state.agent.PID
+	if pid := int(proof.Identify(conn.(*net.UnixConn), alarm.Now(), false).PID); pid != reported { // by number, another process would die
+		return noDrill(fmt.Sprintf("the agent reports that it is process %d; here it is process %d", reported, pid), "run it where the agent's processes can be seen, such as in its container")
 	}
-	if err := syscall.Kill(d.own.PID, syscall.SIGKILL); err != nil {
-		return noDrill(fmt.Sprintf("kill process %d: %v", d.own.PID, err), "run it as root or as the agent's user")
+	if err := syscall.Kill(reported, syscall.SIGKILL); err != nil {
+		return noDrill(fmt.Sprintf("kill process %d: %v", reported, err), "run it as root or as the agent's user")
 	}
 	return nil
 }

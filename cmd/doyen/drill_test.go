@@ -80,6 +80,8 @@ func (f *drilled) serve(w http.ResponseWriter, r *http.Request, bodies map[strin
 		json.NewEncoder(w).Encode(api.Drills{Agents: f.views})
 	case "GET /v1/elections":
 		json.NewEncoder(w).Encode(api.Elections{Elections: f.elections})
+	case "GET /v1/elections/default":
+		json.NewEncoder(w).Encode(f.elections[0])
 	case "POST /v1/elections/default/drill":
 		body, _ := io.ReadAll(r.Body)
 		f.asked = append(f.asked, string(body))
@@ -184,7 +186,7 @@ func TestADrillIsComparedWithItsPlan(t *testing.T) {
 
 // No test of this package kills the agent that it asks: it would be the test itself.
 func TestAKilledAgentIsToLeadOn(t *testing.T) {
-	begun := drillRun{own: api.Agent{Name: "b", ID: "B", LeaseMS: 1200}, leader: api.DrillView{ID: "B", Record: true}, report: drillReport{How: api.DrillKill, Agent: "b"}}
+	begun := drillRun{state: state{agent: api.Agent{Name: "b", ID: "B", LeaseMS: 1200}}, leader: api.DrillView{ID: "B", Record: true}, report: drillReport{How: api.DrillKill, Agent: "b"}}
 	e := begun.foreseen(plan.Forecast{Election: "default", Leader: "b", Term: 7, Then: []plan.Reign{{Leaders: []string{"a"}, Term: 8, LatestMS: 1900}}})
 	leader := func(name string, term uint64) []api.Election {
 		return []api.Election{{Election: "default", Leader: &api.Leader{Name: name, ID: strings.ToUpper(name)}, Term: term}}

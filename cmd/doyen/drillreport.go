@@ -87,7 +87,7 @@ func (d *drillRun) foreseen(f plan.Forecast) drilledElection {
 	if p.Stays {
 		p.Term = f.Term
 	}
-	p.AllowedMS = p.LatestMS + d.own.LeaseMS/2
+	p.AllowedMS = p.LatestMS + d.state.agent.LeaseMS/2
 	return e
 }
 
@@ -119,13 +119,12 @@ func (d *drillRun) look() bool {
 		return false
 	}
 	r := &d.report
-	r.Agents, d.back = r.Agents[:0], r.How == api.DrillTransfer
+	r.Agents = r.Agents[:0]
 	for _, v := range seen {
-		at := slices.IndexFunc(d.before, func(b api.DrillView) bool { return b.ID == v.ID })
-		a := drilledAgent{Name: v.Name, Reached: v.Reached, Restarted: v.Reached && at >= 0 && v.BootID != d.before[at].BootID, Was: d.saw(v, r.Elections[0], false)}
-		r.Agents = append(r.Agents, a)
-		d.back = d.back || v.ID == d.leader.ID && a.Restarted
+		before := viewOf(d.before, v.ID)
+		r.Agents = append(r.Agents, drilledAgent{Name: v.Name, Reached: v.Reached, Restarted: v.Reached && before.Reached && v.BootID != before.BootID, Was: d.saw(v, r.Elections[0])})
 	}
+	d.back = r.How == api.DrillTransfer || slices.ContainsFunc(r.Agents, func(a drilledAgent) bool { return a.Name == r.Agent && a.Restarted })
 	known := d.back
 	for i := range r.Elections {
 		e := &r.Elections[i]
@@ -137,31 +136,32 @@ func (d *drillRun) look() bool {
 
 // measured returns what happened to an election, as an agent saw it that was not down; nil: it is
 // not known yet.
-func (d *drillRun) measured(e drilledElection, seen []api.DrillView, now []api.Election) (was *drillWas) {
+func (d *drillRun) measured(e drilledElection, seen []api.DrillView, now []api.Election) *drillWas {
+	witnesses := slices.DeleteFunc(slices.Clone(seen), func(v api.DrillView) bool {
+		return !v.Reached || v.ID == d.leader.ID && d.report.How != api.DrillTransfer
+	})
+	for _, v := range witnesses {
+		if was := d.saw(v, e); was != nil {
+			return was
+		}
+	}
 	goesOn := d.back && d.report.How == api.DrillKill && slices.ContainsFunc(now, func(n api.Election) bool {
 		return n.Election == e.Election && n.Leader != nil && n.Leader.ID == d.leader.ID && n.Term == e.Term
 	})
-	for _, v := range seen {
-		if !v.Reached || v.ID == d.leader.ID && d.report.How != api.DrillTransfer {
-			continue
-		}
-		if w := d.saw(v, e, goesOn); w != nil {
-			return w
-		}
-		if was == nil && goesOn {
-			was = &drillWas{Leader: e.Leader, Term: e.Term, SeenBy: v.Name}
-		}
+	if !goesOn || len(witnesses) == 0 {
+		return nil
 	}
-	return was
+	return &drillWas{Leader: e.Leader, Term: e.Term, SeenBy: witnesses[0].Name}
 }
 
 // saw returns what an agent's changes since the drill show of an election; nil: nobody leads it in
-// a higher term, nor in the same one after a pause if it goes on.
-func (d *drillRun) saw(v api.DrillView, e drilledElection, goesOn bool) *drillWas {
-	before := changesOf(d.before, v.ID)
+// a higher term, nor, after a kill, in the same one after a pause.
+func (d *drillRun) saw(v api.DrillView, e drilledElection) *drillWas {
+	before := viewOf(d.before, v.ID).Changes
 	for _, c := range v.Changes {
 		known := slices.ContainsFunc(before, func(b api.Transition) bool { return b.BoottimeNS == c.BoottimeNS && b.Term == c.Term })
-		if known || c.Election != e.Election || c.Type != api.ChangeLeader || c.Leader == nil || c.Term < e.Term || c.Term == e.Term && (!goesOn || c.VacantMS == 0) {
+		paused := d.report.How == api.DrillKill && c.Term == e.Term && c.VacantMS > 0
+		if known || c.Election != e.Election || c.Type != api.ChangeLeader || c.Leader == nil || c.Term <= e.Term && !paused {
 			continue
 		}
 		was := &drillWas{Leader: c.Leader.Name, Term: c.Term, TookMS: max(c.VacantMS, c.GapMS), WithoutMS: c.VacantMS, SeenBy: v.Name}
@@ -175,29 +175,16 @@ func (d *drillRun) saw(v api.DrillView, e drilledElection, goesOn bool) *drillWa
 }
 
 // judge compares what was with what was planned.
-func (e *drilledElection) judge() {
-	p, was := e.Planned, e.Was
-	switch {
-	case was == nil:
-		e.Why = "nobody was seen to lead " + e.Election + " afterwards"
-	case !slices.Contains(p.Leaders, was.Leader):
-		e.Why = fmt.Sprintf("%s leads %s, not %s", was.Leader, e.Election, strings.Join(p.Leaders, " or "))
-	case p.Stays && was.Term != e.Term:
-		e.Why = fmt.Sprintf("%s leads %s in term %d: it was to go on in term %d", was.Leader, e.Election, was.Term, e.Term)
-	case was.TookMS > p.AllowedMS:
-		e.Why = fmt.Sprintf("%s was without its leader for %s: %s was planned, and %s counts as planned", e.Election, span(was.TookMS), p.span(), milliseconds(p.AllowedMS))
-	}
-	e.AsPlanned = e.Why == ""
-}
-
 func (d *drillRun) judge() {
 	r := &d.report
-	if r.Interrupted = d.Context.Context.Err() != nil; r.Interrupted {
+	if r.Interrupted = d.Context.Err() != nil; r.Interrupted {
 		r.Why = append(r.Why, "interrupted: "+r.Effect+", and the outcome was not waited for")
 	}
 	for i := range r.Elections {
 		e := &r.Elections[i]
-		if e.judge(); e.Why != "" && !(r.Interrupted && e.Was == nil) {
+		e.Why = e.unplanned()
+		e.AsPlanned = e.Why == ""
+		if !e.AsPlanned && !(r.Interrupted && e.Was == nil) {
 			r.Why = append(r.Why, e.Why)
 		}
 	}
@@ -209,6 +196,22 @@ func (d *drillRun) judge() {
 		r.Why = append(r.Why, fmt.Sprintf("%s has not come back within %s; start the agent on the host %s: systemctl start doyen", r.Agent, d.limit, r.Agent))
 	}
 	r.AsPlanned = len(r.Why) == 0
+}
+
+// unplanned is why an election went otherwise than planned; empty: it did not.
+func (e drilledElection) unplanned() string {
+	p, was := e.Planned, e.Was
+	switch {
+	case was == nil:
+		return "nobody was seen to lead " + e.Election + " afterwards"
+	case !slices.Contains(p.Leaders, was.Leader):
+		return fmt.Sprintf("%s leads %s, not %s", was.Leader, e.Election, strings.Join(p.Leaders, " or "))
+	case p.Stays && was.Term != e.Term:
+		return fmt.Sprintf("%s leads %s in term %d: it was to go on in term %d", was.Leader, e.Election, was.Term, e.Term)
+	case was.TookMS > p.AllowedMS:
+		return fmt.Sprintf("%s was without its leader for %s: %s was planned, and %s counts as planned", e.Election, span(was.TookMS), p.span(), milliseconds(p.AllowedMS))
+	}
+	return ""
 }
 
 func (p drillPlanned) span() string {
@@ -290,10 +293,11 @@ func within(window string, now time.Time) error {
 	if err != nil || bad != nil || from.Equal(to) {
 		return usage("write --window 02:00-04:00; it may go over midnight", "drill: --window %q is not a time of day", window)
 	}
-	at := time.Date(0, 1, 1, now.Hour(), now.Minute(), 0, 0, time.UTC)
-	inside := !at.Before(from) && at.Before(to)
-	if from.After(to) {
-		inside = !at.Before(from) || at.Before(to)
+	first, last = from.Format("15:04"), to.Format("15:04")
+	at := now.Format("15:04")
+	inside := first <= at && at < last
+	if last < first {
+		inside = first <= at || at < last
 	}
 	if inside {
 		return nil

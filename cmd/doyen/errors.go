@@ -100,6 +100,14 @@ func classify(err error) (code int, hint string) {
 	return exitFailed, ""
 }
 
+// hinted gives an error with this code of the API a hint of its own.
+func hinted(err error, code, hint string) error {
+	if refused, ok := errors.AsType[*client.APIError](err); ok && refused.Code == code {
+		return &failure{code: exitFailed, what: err.Error(), hint: hint}
+	}
+	return err
+}
+
 const seeKeys = "`doyen keys list` shows which agents have which key"
 
 func apiHint(e *client.APIError) string {
@@ -115,6 +123,9 @@ func apiHint(e *client.APIError) string {
 		}
 		return "run it as root or as a user that the message names; `access` in docs/operations.md explains each right"
 	case api.CodeNotFound:
+		if strings.HasPrefix(e.Message, "this API has nothing") {
+			return "its version does not know this: upgrade the agent, and start it again: systemctl restart doyen"
+		}
 		return "`doyen elections` lists the elections, `doyen members` the agents, `doyen voters` the voters"
 	case api.CodeNotLeader:
 		return "run it on the host that leads, or on that of a voter, which passes it on: `doyen elections` shows who leads, `doyen voters` the voters"

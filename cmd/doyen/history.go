@@ -44,7 +44,7 @@ func history(i *invocation) error {
 	if err != nil {
 		return err
 	}
-	return ask(i, "ask for the history", func(c *client.Client, ctx context.Context) ([]api.Transition, error) {
+	return ask(i, readTimeout, "ask for the history", func(c *client.Client, ctx context.Context) ([]api.Transition, error) {
 		return c.History(ctx, name, limit)
 	}, func(list []api.Transition) string {
 		return historyTable(list, name, i.Bool("evidence"), time.Now())

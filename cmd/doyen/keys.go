@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -37,60 +37,47 @@ func keysCommand() command {
 
 func keys(i *invocation) error {
 	verb, word := i.Args().Get(0), i.Args().Get(1)
-	if verb != "rotate" && i.NArg() > 2 {
+	argument := map[string]string{"add": "FILE", "use": "FINGERPRINT", "remove": "FINGERPRINT"}[verb]
+	switch {
+	case verb != "rotate" && i.NArg() > 2:
 		return usage("write: doyen keys "+verb+" with one argument", "keys: too many arguments: %q", i.Args().Get(2))
-	}
-	if verb == "list" && word != "" {
+	case verb == "list" && word != "":
 		return usage("write: doyen keys list", "keys list takes no arguments, got %q", word)
-	}
-	if i.IsSet("without") && verb != "rotate" || i.Bool("force") && verb != "rotate" && verb != "use" {
+	case i.IsSet("without") && verb != "rotate" || i.Bool("force") && verb != "rotate" && verb != "use":
 		return usage("--without is for rotate, --force for rotate and use", "keys %s: a flag that is not for it", verb)
-	}
-	switch verb {
-	case "list":
+	case verb == "list":
 		return listKeys(i)
-	case "rotate":
+	case verb == "rotate":
 		return rotateKeys(i)
+	case word == "":
+		return usage("write: doyen keys "+verb+" "+argument+"; `doyen keys list` shows the fingerprints", "keys %s: %s is missing", verb, argument)
 	}
-	if word == "" {
-		what := map[string]string{"add": "FILE", "use": "FINGERPRINT", "remove": "FINGERPRINT"}[verb]
-		return usage("write: doyen keys "+verb+" "+what+"; `doyen keys list` shows the fingerprints", "keys %s: %s is missing", verb, what)
-	}
-	ctx, cancel := i.change()
-	defer cancel()
-	c := i.client()
-	var request api.KeysRequest
+	return ask(i, changeTimeout, verb+" key", func(c *client.Client, ctx context.Context) ([]api.Key, error) {
+		request, err := i.keyChange(ctx, c, verb, word)
+		if err != nil {
+			return nil, err
+		}
+		list, err := c.ChangeKeys(ctx, request)
+		return list, hinted(err, api.CodeUnavailable, "the agent must be able to write to the directory of its key file, and nobody may have changed that file since")
+	}, keysTable)
+}
+
+func (i *invocation) keyChange(ctx context.Context, c *client.Client, verb, word string) (r api.KeysRequest, err error) {
 	if verb == "add" {
-		key, err := i.readKey(word)
-		if err != nil {
-			return err
-		}
-		request.Add = key
+		r.Add, err = i.readKey(word)
+		return r, err
 	}
-	if verb != "add" {
-		list, err := c.Keys(ctx)
-		if err != nil {
-			return fmt.Errorf("list the keys: %w", err)
-		}
-		whole, err := wholeFingerprint(list, word)
-		if err != nil {
-			return &failure{code: exitFailed, what: verb + " key " + word, err: err, hint: "`doyen keys list` shows the fingerprints"}
-		}
-		if verb == "use" {
-			request.Use, request.Force = whole, i.Bool("force")
-		} else {
-			request.Remove = whole
-		}
-	}
-	list, err := c.ChangeKeys(ctx, request)
-	if refused, ok := errors.AsType[*client.APIError](err); ok && refused.Code == api.CodeUnavailable {
-		return &failure{code: exitFailed, what: verb + " key", err: err,
-			hint: "the agent must be able to write to the directory of its key file, and nobody may have changed that file since"}
-	}
+	list, err := c.Keys(ctx)
 	if err != nil {
-		return fmt.Errorf("%s key: %w", verb, err)
+		return r, err
 	}
-	return i.answer(keysTable(list))
+	whole, err := wholeFingerprint(list, word)
+	if verb == "use" {
+		r.Use, r.Force = whole, i.Bool("force")
+	} else {
+		r.Remove = whole
+	}
+	return r, err
 }
 
 // listKeys lists the keys of all agents. JSON has the bodies of both calls, in one object.
@@ -104,42 +91,30 @@ func listKeys(i *invocation) error {
 	}
 	body := i.body
 	all, err := c.Agents(ctx)
-	if refused, ok := errors.AsType[*client.APIError](err); ok && refused.Code == api.CodeNotFound {
-		i.body = body
-		return i.answer(keysTable(list)) // an agent of an older version
-	}
 	if err != nil {
 		return fmt.Errorf("list the keys of all agents: %w", err)
 	}
-	if i.body, err = unite(body, i.body); err != nil {
-		return fmt.Errorf("put the keys together: %w", err)
-	}
-	return i.answer(keysOfAll(list, all))
+	return i.answerBoth(body, keysOfAll(list, all))
 }
 
 func rotateKeys(i *invocation) error {
-	request := api.KeysRequest{Rotate: true, Force: i.Bool("force")}
 	if i.NArg() > 1 && !i.IsSet("without") {
 		return usage("write: doyen keys rotate --without NAME", "keys rotate: %q is not a flag", i.Args().Get(1))
 	}
-	var err error
-	if request.Without, err = i.names(append(i.StringSlice("without"), i.Args().Tail()...), "write --without a, --without a,b or --without a --without b"); err != nil {
+	without, err := i.names(append(i.StringSlice("without"), i.Args().Tail()...), "write --without a, --without a,b or --without a --without b")
+	if err != nil {
 		return err
 	}
-	ctx, cancel := i.change()
-	defer cancel()
-	rotated, err := i.client().RotateKeys(ctx, request)
-	if refused, ok := errors.AsType[*client.APIError](err); ok && refused.Code == api.CodeNotConfirmed {
-		return &failure{code: exitFailed, what: "rotate the keys", err: err, hint: seeKeys}
-	}
-	if err != nil {
-		return fmt.Errorf("rotate the keys: %w", err)
-	}
-	text := keysTable(rotated.Keys)
-	if rotated.Message != "" {
-		text += printable(rotated.Message) + "\n"
-	}
-	return i.answer(text)
+	return ask(i, changeTimeout, "rotate the keys", func(c *client.Client, ctx context.Context) (api.Keys, error) {
+		rotated, err := c.RotateKeys(ctx, api.KeysRequest{Rotate: true, Force: i.Bool("force"), Without: without})
+		return rotated, hinted(err, api.CodeNotConfirmed, seeKeys)
+	}, func(rotated api.Keys) string {
+		text := keysTable(rotated.Keys)
+		if rotated.Message != "" {
+			text += printable(rotated.Message) + "\n"
+		}
+		return text
+	})
 }
 
 // readKey reads the text of a key from a file. The key is never an argument: everybody can
@@ -149,38 +124,33 @@ func (i *invocation) readKey(path string) (string, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return "", &failure{code: exitFailed, what: "add key", err: err, hint: "name a file that `doyen keygen --out FILE` made, or - for standard input"}
+			return "", &failure{code: exitFailed, what: err.Error(), hint: "name a file that `doyen keygen --out FILE` made, or - for standard input"}
 		}
 		defer f.Close()
 		in = f
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxKeyText))
 	if err != nil {
-		return "", &failure{code: exitFailed, what: "add key", err: err}
+		return "", err
 	}
 	lines := strings.Fields(string(text))
 	if len(lines) != 1 {
-		return "", &failure{code: exitFailed, what: "add key", err: fmt.Errorf("%s holds %d words, expected one line with one key", path, len(lines)),
-			hint: "make one with `doyen keygen --out FILE`"}
+		return "", &failure{code: exitFailed, what: fmt.Sprintf("%s holds %d words, expected one line with one key", path, len(lines)), hint: "make one with `doyen keygen --out FILE`"}
 	}
 	return lines[0], nil
 }
 
 // wholeFingerprint returns the only fingerprint that starts with part.
 func wholeFingerprint(list []api.Key, part string) (string, error) {
-	found := ""
-	for _, k := range list {
-		if strings.HasPrefix(k.Fingerprint, strings.ToLower(part)) {
-			if found != "" {
-				return "", errors.New("more than one key starts with it")
-			}
-			found = k.Fingerprint
-		}
+	list = slices.DeleteFunc(list, func(k api.Key) bool { return !strings.HasPrefix(k.Fingerprint, strings.ToLower(part)) })
+	why := "more than one key starts with " + part
+	switch len(list) {
+	case 1:
+		return list[0].Fingerprint, nil
+	case 0:
+		why = "no key of this agent starts with " + part
 	}
-	if found == "" {
-		return "", errors.New("no key of this agent starts with it")
-	}
-	return found, nil
+	return "", &failure{code: exitFailed, what: why, hint: "`doyen keys list` shows the fingerprints"}
 }
 
 // keysOfAll lists the keys of all agents, those of this one first.

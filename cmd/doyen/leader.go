@@ -42,20 +42,20 @@ func leader(i *invocation) error {
 		}
 		return fmt.Errorf("ask who leads %s: %w", name, err)
 	}
-	if i.json {
-		if err := i.printRaw(i.body); err != nil || e.Leader != nil {
+	switch {
+	case e.Leader != nil:
+		return i.answer(printable(e.Leader.Name) + "\n")
+	case i.json:
+		if err := i.answer(""); err != nil {
 			return err
 		}
 		return silentExit{exitNone}
 	}
-	if e.Leader == nil {
-		why, hint := leaderless(e)
-		if e.State == api.StateNoQuorum && i.formless(ctx) {
-			why, hint = "the agents have not agreed on the voters yet", "`doyen status` shows which agents this one waits for"
-		}
-		return &failure{code: exitNone, what: name + " has no leader", err: errors.New(why), hint: hint}
+	why, hint := leaderless(e)
+	if e.State == api.StateNoQuorum && i.formless(ctx) {
+		why, hint = "the agents have not agreed on the voters yet", "`doyen status` shows which agents this one waits for"
 	}
-	return i.print("%s\n", printable(e.Leader.Name))
+	return &failure{code: exitNone, what: name + " has no leader", err: errors.New(why), hint: hint}
 }
 
 // formless reports whether the first roster is not formed yet: then no voter can be missing.

@@ -16,7 +16,7 @@ func membersCommand() command {
 		name:  "members",
 		usage: "list the agents known by gossip",
 		run: func(i *invocation) error {
-			return ask(i, "list the members", (*client.Client).Members, func(list []api.Member) string { return membersTable(list, time.Now()) })
+			return ask(i, readTimeout, "list the members", (*client.Client).Members, func(list []api.Member) string { return membersTable(list, time.Now()) })
 		},
 	}
 }
@@ -70,7 +70,7 @@ func electionsCommand() command {
 		name:  "elections",
 		usage: "list the elections: leader, term and lease",
 		run: func(i *invocation) error {
-			return ask(i, "list the elections", (*client.Client).Elections, electionsTable)
+			return ask(i, readTimeout, "list the elections", (*client.Client).Elections, electionsTable)
 		},
 	}
 }
@@ -129,7 +129,7 @@ func campaignsCommand() command {
 		description: "Of `doyen run` and of programs that use the socket API. TERM is that of a program that leads.\n" +
 			"Exit codes: 0 done, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
-			return ask(i, "list the campaigns", (*client.Client).Campaigns, func(list []api.Campaign) string { return campaignsTable(list, time.Now()) })
+			return ask(i, readTimeout, "list the campaigns", (*client.Client).Campaigns, func(list []api.Campaign) string { return campaignsTable(list, time.Now()) })
 		},
 	}
 }

@@ -6,8 +6,8 @@ package main
 //     `doyen agent` its log. A command that fails writes nothing to stdout, except
 //     what `watch` has written before.
 //   - --output json is the body of the socket API as it came, and a newline. `watch`
-//     writes one line for each change. `status` makes two calls and writes the fields of
-//     both answers as one object. The commands that ask no agent write one object.
+//     writes one line for each change. `status` and `keys list` make two calls and write the
+//     fields of both answers as one object. The commands that ask no agent write one object.
 //   - Tables fit a line of 80 columns where names are of ordinary length. They have a header in capitals, two spaces between columns, no spaces at the
 //     end of a line, and "-" for an empty cell. They are for people and may change;
 //     scripts use json.
@@ -20,7 +20,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -45,11 +44,6 @@ func (s *shell) write(output []byte) error {
 // print writes lines for people.
 func (s *shell) print(format string, args ...any) error {
 	return s.write(fmt.Appendf(nil, format, args...))
-}
-
-// printRaw writes a JSON body as it came.
-func (s *shell) printRaw(body []byte) error {
-	return s.write(append(bytes.TrimRight(body, "\n"), '\n'))
 }
 
 // lineWidth is how wide a table is, at most, with names of ordinary length.

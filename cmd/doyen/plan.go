@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -39,18 +38,18 @@ func planned(i *invocation) error {
 	if err != nil {
 		return err
 	}
-	snapshot, err := i.snapshot()
+	s, err := i.askState()
 	if err != nil {
 		return err
 	}
-	report, err := plan.Ask(snapshot, faults, 1)
+	report, err := plan.Ask(s.snapshot(), faults, 1)
 	if err != nil {
 		if bad, ok := errors.AsType[*plan.InputError](err); ok {
 			return usage(bad.Hint, "plan: %s", bad.Problem)
 		}
 		return &failure{code: exitFailed, what: "plan", err: err, hint: "`doyen status` shows what this agent knows"}
 	}
-	return i.show(report, planPage(report, snapshot.Quorum))
+	return i.show(report, planPage(report, s.agent.Quorum.Enabled))
 }
 
 // faults reads --down and --cut. Names after --down may also be separate arguments.
@@ -72,37 +71,41 @@ func (i *invocation) faults() (f plan.Faults, err error) {
 	return f, nil
 }
 
-// snapshot asks the agent for all that the plan rests on.
-func (i *invocation) snapshot() (plan.Snapshot, error) {
+// state is all that a plan rests on, as the agent of this host reports it.
+type state struct {
+	agent     api.Agent
+	members   []api.Member
+	voters    api.Voters
+	elections []api.Election
+}
+
+func (i *invocation) askState() (s state, err error) {
 	ctx, cancel := i.question()
 	defer cancel()
 	c := i.client()
 	defer c.Close()
-	var s plan.Snapshot
-	a, err := c.Agent(ctx)
+	s.agent, err = c.Agent(ctx)
+	if err == nil {
+		s.members, err = c.Members(ctx)
+	}
+	if err == nil {
+		s.voters, err = c.Voters(ctx)
+	}
+	if err == nil {
+		s.elections, err = c.Elections(ctx)
+	}
+	if err == nil && (s.agent.LeaseMS == 0 || s.agent.HeartbeatMS == 0) {
+		err = &failure{code: exitFailed, what: "this agent does not report its timing", hint: "it runs an older version: upgrade it"}
+	}
 	if err != nil {
 		return s, fmt.Errorf("ask for the live state: %w", err)
 	}
-	members, err := c.Members(ctx)
-	if err != nil {
-		return s, fmt.Errorf("ask for the live state: %w", err)
-	}
-	voters, err := c.Voters(ctx)
-	if err != nil {
-		return s, fmt.Errorf("ask for the live state: %w", err)
-	}
-	elections, err := c.Elections(ctx)
-	if err != nil {
-		return s, fmt.Errorf("ask for the live state: %w", err)
-	}
-	if a.LeaseMS == 0 || a.HeartbeatMS == 0 {
-		return s, &failure{code: exitFailed, what: "ask for the live state", err: errors.New("this agent does not report its timing"), hint: "it runs an older version: upgrade it"}
-	}
-	return snapshotOf(a, members, voters, elections), nil
+	return s, nil
 }
 
-// snapshotOf turns the agent's answers into a snapshot for package plan.
-func snapshotOf(a api.Agent, members []api.Member, voters api.Voters, elections []api.Election) plan.Snapshot {
+// snapshot is the state as package plan takes it.
+func (from state) snapshot() plan.Snapshot {
+	a, voters := from.agent, from.voters
 	s := plan.Snapshot{
 		Algorithm: a.Algorithm, Quorum: a.Quorum.Enabled,
 		Timing:  election.Timing{Heartbeat: milliseconds(a.HeartbeatMS), Lease: milliseconds(a.LeaseMS)},
@@ -114,16 +117,23 @@ func snapshotOf(a api.Agent, members []api.Member, voters api.Voters, elections 
 			Voters:  rosterHalf(voters.Voters), Next: rosterHalf(voters.Next),
 			Committed: voters.Change != nil && voters.Change.Committed && len(voters.Next) > 0}
 	}
-	for _, m := range members {
+	ids := map[string]election.PeerID{}
+	for _, m := range from.members {
 		if m.Status == api.StatusAlive || m.Status == api.StatusSuspect {
+			ids[m.Name] = election.PeerID(m.ID)
 			s.Agents = append(s.Agents, plan.Agent{Name: m.Name, Peer: election.PeerID(m.ID),
 				JoinedAt: m.JoinedAt.UnixNano(), Priority: m.Priority, RTT: milliseconds(m.RTTMS)})
 		}
 	}
-	for _, e := range elections {
-		one := plan.Election{Name: election.Name(e.Election), Term: election.Term(e.Term), Candidates: candidatesOf(e, members)}
+	for _, e := range from.elections {
+		one := plan.Election{Name: election.Name(e.Election), Term: election.Term(e.Term)}
 		if e.Leader != nil {
 			one.Leader = election.PeerID(e.Leader.ID)
+		}
+		for _, name := range e.Candidates {
+			if id, alive := ids[name]; alive {
+				one.Candidates = append(one.Candidates, id)
+			}
 		}
 		s.Elections = append(s.Elections, one)
 	}
@@ -137,23 +147,6 @@ func rosterHalf(voters []api.Voter) []election.Voter {
 	}
 	election.SortVoters(half)
 	return half
-}
-
-// candidatesOf returns the peer IDs of the candidates, whose names the answer has.
-func candidatesOf(e api.Election, members []api.Member) []election.PeerID {
-	ids := map[string]election.PeerID{}
-	for _, m := range members {
-		if m.Status == api.StatusAlive || m.Status == api.StatusSuspect {
-			ids[m.Name] = election.PeerID(m.ID)
-		}
-	}
-	var found []election.PeerID
-	for _, name := range e.Candidates {
-		if id, ok := ids[name]; ok {
-			found = append(found, id)
-		}
-	}
-	return found
 }
 
 func planPage(r plan.Report, quorum bool) string {
@@ -204,9 +197,8 @@ func forecastRows(f plan.Forecast) [][]string {
 
 // span writes a duration, from one second on rounded to hundredths.
 func span(ms int64) string {
-	d := milliseconds(ms)
-	if d >= time.Second {
-		return d.Round(10 * time.Millisecond).String()
+	if ms >= 1000 {
+		ms = (ms + 5) / 10 * 10
 	}
-	return d.String()
+	return milliseconds(ms).String()
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"strings"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
 )
 
 func reloadCommand() command {
@@ -18,15 +20,16 @@ func reloadCommand() command {
 }
 
 func reload(i *invocation) error {
-	ctx, cancel := i.change()
-	defer cancel()
-	outcome, err := i.client().Reload(ctx)
-	switch {
-	case err != nil:
-		return fmt.Errorf("reload: %w", err)
-	case !outcome.Done:
-		return &failure{code: exitConfig, what: "reload: nothing was changed", err: errors.New(orDash(outcome.Message))}
-	}
+	return ask(i, changeTimeout, "reload", func(c *client.Client, ctx context.Context) (api.Reload, error) {
+		outcome, err := c.Reload(ctx)
+		if err == nil && !outcome.Done {
+			err = &failure{code: exitConfig, what: "nothing was changed: " + orDash(outcome.Message)}
+		}
+		return outcome, err
+	}, reloadLines)
+}
+
+func reloadLines(outcome api.Reload) string {
 	text := "reloaded: nothing has changed\n"
 	if len(outcome.Applied) > 0 {
 		text = "reloaded: " + strings.Join(outcome.Applied, ", ") + "\n"
@@ -34,5 +37,5 @@ func reload(i *invocation) error {
 	if len(outcome.NeedsRestart) > 0 {
 		text += "changed, and counts from the next start on: " + strings.Join(outcome.NeedsRestart, ", ") + "; `doyen restart` starts it again, or reports why it can't\n"
 	}
-	return i.answer(text)
+	return text
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/doyen-election/doyen/api"
@@ -36,7 +34,7 @@ func restartCommand() command {
 }
 
 func restartAgent(i *invocation) error {
-	ctx, cancel := i.change()
+	ctx, cancel := context.WithTimeout(i.Context.Context, changeTimeout)
 	defer cancel()
 	c := i.client()
 	before, err := c.Agent(ctx)
@@ -45,10 +43,6 @@ func restartAgent(i *invocation) error {
 	}
 	began := time.Now()
 	outcome, err := c.Restart(ctx)
-	if e, ok := errors.AsType[*client.APIError](err); ok && e.Status == http.StatusNotFound {
-		return &failure{code: exitFailed, what: "restart", err: fmt.Errorf("this agent has version %s, which can't restart so", printable(before.Version)),
-			hint: "stop it, which hands over, and start it again: systemctl restart doyen"}
-	}
 	if _, ended := errors.AsType[*client.UnreachableError](err); ended && ctx.Err() == nil {
 		// It answered just now, so it is restarting already, as another caller asked. Its next process
 		// starts after this command did: that is what was asked for.
@@ -58,9 +52,8 @@ func restartAgent(i *invocation) error {
 		return fmt.Errorf("restart: %w", err)
 	}
 	if !outcome.Done {
-		return refused("restart", outcome, "nothing was changed: the agent goes on as it is")
+		return &failure{code: exitFailed, what: "restart: " + orDash(outcome.Message), hint: "nothing was changed: the agent goes on as it is"}
 	}
-	c.Raw = nil // the outcome is what is shown
 	now, err := i.awaitNext(ctx, c, before.BootID, nextLimit)
 	if err != nil {
 		return err
@@ -70,10 +63,7 @@ func restartAgent(i *invocation) error {
 	}
 	outcome.Message += "version " + now.Version
 	outcome.Waited = time.Since(began).Milliseconds()
-	if i.body, err = json.Marshal(outcome); err != nil {
-		return fmt.Errorf("encode the outcome: %w", err)
-	}
-	return i.answer(outcomeLine(outcome, "restarted"))
+	return i.show(outcome, outcomeLine(outcome, "restarted"))
 }
 
 // awaitNext waits until a process of the agent answers that is another than before. It says on

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -25,7 +23,7 @@ func statusCommand() command {
 
 func status(i *invocation) error {
 	if i.Bool("all") {
-		return ask(i, "ask all agents", (*client.Client).Agents, agentsPage)
+		return ask(i, readTimeout, "ask all agents", (*client.Client).Agents, agentsPage)
 	}
 	ctx, cancel := i.question()
 	defer cancel()
@@ -40,29 +38,7 @@ func status(i *invocation) error {
 	if err != nil {
 		return fmt.Errorf("ask for the status: %w", err)
 	}
-	if i.json {
-		union, err := unite(body, i.body)
-		if err != nil {
-			return fmt.Errorf("put the status together: %w", err)
-		}
-		return i.printRaw(union)
-	}
-	return i.print("%s", statusPage(a, list, i.palette(), time.Now()))
-}
-
-// unite makes one JSON object of the fields of several.
-func unite(bodies ...[]byte) ([]byte, error) {
-	union := map[string]json.RawMessage{}
-	for _, body := range bodies {
-		if err := json.Unmarshal(body, &union); err != nil {
-			return nil, err
-		}
-	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(union)
-	return out.Bytes(), err
+	return i.answerBoth(body, statusPage(a, list, i.palette(), time.Now()))
 }
 
 func statusPage(a api.Agent, list []api.Election, p palette, now time.Time) string {

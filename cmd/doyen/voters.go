@@ -2,7 +2,7 @@ package main
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +23,7 @@ func votersCommand() command {
 			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			if i.NArg() == 0 || i.Args().Get(0) == "list" && i.Args().Get(1) == "" {
-				return ask(i, "list the voters", (*client.Client).Voters, votersTable)
+				return ask(i, readTimeout, "list the voters", (*client.Client).Voters, votersTable)
 			}
 			return changeVoters(i, i.Args().Get(0), i.Args().Get(1))
 		},
@@ -31,44 +31,27 @@ func votersCommand() command {
 }
 
 func changeVoters(i *invocation, verb, name string) error {
-	var request api.VotersRequest
-	switch verb {
-	case "add":
-		request.Add = name
-	case "remove":
-		request.Remove = name
-	case "replace":
-		request.Replace = name
-	case "cancel":
-		request.Cancel = true
-	case "restore":
-		request.Restore = true
-	}
-	bare := request.Cancel || request.Restore
-	if name != "" && (bare || verb == "list") {
+	request := map[string]api.VotersRequest{"add": {Add: name}, "remove": {Remove: name}, "replace": {Replace: name}, "cancel": {Cancel: true}, "restore": {Restore: true}}[verb]
+	bare, what := request.Cancel || request.Restore, verb+" voter "+name
+	switch {
+	case name != "" && (bare || verb == "list"):
 		return usage("write: doyen voters "+verb, "voters %s takes no arguments, got %q", verb, name)
-	}
-	if name == "" && !bare {
+	case name == "" && !bare:
 		return usage("write: doyen voters "+verb+" NAME; `doyen members` lists the names", "voters %s: NAME is missing", verb)
+	case name != "" && !election.ValidName(name):
+		return usage(nameRule, "voters %s: %q is not a valid agent name", verb, name)
+	case request.Cancel:
+		what = "cancel the change of the voters"
+	case request.Restore:
+		what = "restore the former voters"
 	}
-	if name != "" && !election.ValidName(name) {
-		return usage(nameRule,
-			"voters %s: %q is not a valid agent name", verb, name)
-	}
-	ctx, cancel := i.change()
-	defer cancel()
-	roster, err := i.client().ChangeVoters(ctx, request)
-	switch refused, _ := errors.AsType[*client.APIError](err); {
-	case bare && refused != nil && refused.Code == api.CodeNotFound:
-		return &failure{code: exitFailed, what: "voters " + verb, err: err, hint: "`doyen voters` shows the voters, and whether a change is under way"}
-	case err != nil && request.Cancel:
-		return fmt.Errorf("cancel the change of the voters: %w", err)
-	case err != nil && request.Restore:
-		return fmt.Errorf("restore the former voters: %w", err)
-	case err != nil:
-		return fmt.Errorf("%s voter %s: %w", verb, name, err)
-	}
-	return i.answer(votersTable(roster))
+	return ask(i, changeTimeout, what, func(c *client.Client, ctx context.Context) (api.Voters, error) {
+		roster, err := c.ChangeVoters(ctx, request)
+		if bare {
+			err = hinted(err, api.CodeNotFound, "`doyen voters` shows the voters, and whether a change is under way")
+		}
+		return roster, err
+	}, votersTable)
 }
 
 // votersTable writes the voters. While a change is under way, it marks who joins or leaves.
