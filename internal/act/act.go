@@ -142,11 +142,10 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		owner = c.Client.Socket()
 	}
-	if n := guard.EndLeftovers(owner); n > 0 {
+	if n := guard.EndLeftovers(ctx, owner, c.Logger); n > 0 {
 		c.Logger.Warn("ended what a doyen act before this one had left behind when it was killed with its guards", "processes", n)
 	}
 	pool := guard.NewPool(os.Environ(), guard.Nice(), owner, c.Logger.With("part", "guard"))
-	defer pool.Close()
 	a.hooks = hook.Start(c.Work.Hooks, pool, c.Logger.With("part", "hook"))
 	a.checks = health.New(life, pool, hook.CheckAsRoot, a.mayLead, a.judged, c.Logger.With("part", "check"))
 	a.setChecks()

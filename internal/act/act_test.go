@@ -30,6 +30,14 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == guard.Word {
 		os.Exit(guard.Main())
 	}
+	if len(os.Args) == 3 && os.Args[1] == asRoot {
+		stayAsRoot(os.Args[2])
+		return
+	}
+	if len(os.Args) == 3 && (os.Args[1] == asHook || os.Args[1] == asCheck) {
+		runOne(os.Args[1], os.Args[2])
+		return
+	}
 	os.Exit(m.Run())
 }
 

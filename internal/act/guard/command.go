@@ -130,7 +130,7 @@ func (c *command) enforce(now int64) (fault string) {
 			return ""
 		}
 	}
-	err := KillFamily(c.held(), nil)
+	err := KillFamily(c.held())
 	if c.stuck || now-c.killing < int64(StuckAfter) {
 		return ""
 	}
@@ -148,7 +148,10 @@ func Blocked(err error) string {
 
 // next is when enforce has something to do.
 func (c *command) next(now int64) int64 {
-	if c.killing > 0 {
+	switch {
+	case c.stuck: // more would only cost the processor
+		return now + int64(StuckAfter)
+	case c.killing > 0:
 		return now + int64(Again)
 	}
 	due := min(c.killAt, c.schedule.KillAt, c.termAt)

@@ -27,17 +27,14 @@ func Reap(ended func(pid int, status unix.WaitStatus)) (childless bool) {
 }
 
 // KillFamily sends SIGKILL to the process group, if the command has a separate one, and to
-// every child that is not spared. Only a child's number is safe to use: no other process gets it
+// every child. Only a child's number is safe to use: no other process gets it
 // before the child is reaped. A child's descendant becomes a child when its parent is dead, so
 // the next call finds it. err is about a process that this one may not kill.
-func KillFamily(group int, spared func(pid int) bool) (err error) {
+func KillFamily(group int) (err error) {
 	if group > 0 {
 		killGroup(group)
 	}
-	for _, pid := range Children() {
-		if spared != nil && spared(pid) {
-			continue
-		}
+	for _, pid := range children(unix.Getpid()) {
 		hasten(unix.PRIO_PROCESS, pid)
 		if fault := syscall.Kill(pid, syscall.SIGKILL); fault != nil && !errors.Is(fault, syscall.ESRCH) {
 			err = fault
@@ -46,13 +43,10 @@ func KillFamily(group int, spared func(pid int) bool) (err error) {
 	return err
 }
 
-// Children lists the children of this process, zombies included.
-func Children() []int { return children(unix.Getpid()) }
-
 // inhabited reports whether a child of this process is in the group. When the process after which
 // a group is called is gone, nothing else shows that the number is still its own.
 func inhabited(group int) bool {
-	return slices.ContainsFunc(Children(), func(pid int) bool {
+	return slices.ContainsFunc(children(unix.Getpid()), func(pid int) bool {
 		in, err := unix.Getpgid(pid)
 		return err == nil && in == group
 	})

@@ -3,6 +3,8 @@
 package guard
 
 import (
+	"context"
+	"log/slog"
 	"os"
 	"syscall"
 )
@@ -23,10 +25,10 @@ func children(int) []int { return nil }
 func ParentOf(int) (int, bool) { return 0, false }
 
 // EndLeftovers finds none: this system does not show whose processes are.
-func EndLeftovers(string) int { return 0 }
+func EndLeftovers(context.Context, string, *slog.Logger) int { return 0 }
 
-func mark(string, uint64) string { return "" }
-func endMarked(string)           {}
+func mark(string, uint64) string     { return "" }
+func endMarked(string, *slog.Logger) {}
 
 func Hurry() (nice int) { return 0 }
 func calm(_, _, _ int)  {}

@@ -15,7 +15,8 @@
 //     and what hangs is killed before it executes anything once the deadline has passed.
 //
 // It does not guarantee that a process dies on SIGKILL in time: one that waits in the kernel for a
-// disk dies when the kernel lets it. This user can't kill a process that changed to another user.
+// disk dies when the kernel lets it. This user can't kill a process that changed to another user, and
+// does not find it if its guard was killed.
 // What the command had started elsewhere, by a service manager or a container engine, is not reached
 // at all. If guard and parent are killed at the same moment, the descendants of a command of Pool
 // live until EndLeftovers. On systems other than Linux only the process group is known.
@@ -24,6 +25,7 @@
 package guard
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -39,10 +41,10 @@ type Guard struct {
 	PID int
 	// Reports is closed when the guard is gone. Somebody has to read it while a command runs.
 	Reports chan Report
-	ended   chan struct{} // closed when the process has ended
 
-	link *link
-	soft bool // its command has left processes that go on
+	process *os.Process
+	ended   chan struct{} // closed when the process has ended
+	conn    *net.UnixConn
 }
 
 // New starts a guard with that environment, which its commands inherit.
@@ -51,12 +53,12 @@ func New(env []string) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start guard: make its socket: %w", err)
 	}
-	defer unix.Close(pair[1])
 	unix.CloseOnExec(pair[0])
 	unix.CloseOnExec(pair[1])
-	file := os.NewFile(uintptr(pair[0]), "guard")
-	conn, err := net.FileConn(file)
-	file.Close()
+	own, its := os.NewFile(uintptr(pair[0]), "guard"), os.NewFile(uintptr(pair[1]), "parent")
+	defer its.Close()
+	conn, err := net.FileConn(own)
+	own.Close()
 	if err != nil {
 		return nil, fmt.Errorf("start guard: open its socket: %w", err)
 	}
@@ -65,9 +67,9 @@ func New(env []string) (*Guard, error) {
 		conn.Close()
 		return nil, fmt.Errorf("start guard: find this program: %w", err)
 	}
-	pid, err := syscall.ForkExec(program, []string{os.Args[0], Word}, &syscall.ProcAttr{
+	process, err := os.StartProcess(program, []string{os.Args[0], Word}, &os.ProcAttr{
 		Env:   env,
-		Files: []uintptr{0, 1, 2, uintptr(pair[1])},
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, its},
 		// What a terminal sends to the parent's group is not for the guard.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
@@ -75,7 +77,7 @@ func New(env []string) (*Guard, error) {
 		conn.Close()
 		return nil, fmt.Errorf("start guard: %w", err)
 	}
-	g := &Guard{PID: pid, link: &link{conn: conn.(*net.UnixConn)}, Reports: make(chan Report, 8), ended: make(chan struct{})}
+	g := &Guard{PID: process.Pid, process: process, conn: conn.(*net.UnixConn), Reports: make(chan Report, 8), ended: make(chan struct{})}
 	go g.listen()
 	go g.await()
 	return g, nil
@@ -83,9 +85,9 @@ func New(env []string) (*Guard, error) {
 
 func (g *Guard) listen() {
 	defer close(g.Reports)
-	for {
+	for lines := json.NewDecoder(g.conn); ; {
 		var r Report
-		if err := g.link.receive(&r); err != nil {
+		if lines.Decode(&r) != nil {
 			return
 		}
 		g.Reports <- r
@@ -94,18 +96,13 @@ func (g *Guard) listen() {
 
 // await ends the reports with the process: a command whose exec hangs may have a copy of its socket.
 func (g *Guard) await() {
-	for {
-		var status unix.WaitStatus
-		if _, err := unix.Wait4(g.PID, &status, 0, nil); err != unix.EINTR { // another waiter may have come first
-			break
-		}
-	}
+	_, _ = g.process.Wait() // it fails if doyen run, which waits for all its children, came first
 	close(g.ended)
-	_ = g.link.conn.CloseRead()
+	_ = g.conn.CloseRead()
 }
 
-// Ended reports whether the process has ended.
-func (g *Guard) Ended() bool {
+// hasEnded reports whether the process has ended.
+func (g *Guard) hasEnded() bool {
 	select {
 	case <-g.ended:
 		return true
@@ -119,8 +116,8 @@ func (g *Guard) Send(o Order, of ...syscall.Conn) error {
 	var fds []int
 	send := func() error {
 		o.Copies = len(fds)
-		_ = g.link.conn.SetWriteDeadline(time.Now().Add(time.Second))
-		return g.link.send(o, fds...)
+		_ = g.conn.SetWriteDeadline(time.Now().Add(time.Second))
+		return send(g.conn, o, fds...)
 	}
 	for _, c := range slices.Backward(of) { // each is held until the order is sent
 		raw, err := c.SyscallConn()
@@ -148,7 +145,7 @@ func (g *Guard) Tell(o Order) {
 
 // Prepare has both sides do what a start needs: the first message with a descriptor takes them
 // milliseconds longer.
-func (g *Guard) Prepare() { _ = g.Send(Order{Do: Prepare}, g.link.conn) }
+func (g *Guard) Prepare() { _ = g.Send(Order{Do: Prepare}, g.conn) }
 
 // Close ends the guard, and what it runs.
-func (g *Guard) Close() { g.link.conn.Close() }
+func (g *Guard) Close() { g.conn.Close() }

@@ -2,14 +2,16 @@ package guard
 
 import (
 	"bytes"
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // mark names a run in the environment of its processes: by this process, its session, a number
@@ -22,18 +24,19 @@ func mark(owner string, run uint64) string {
 	return fmt.Sprintf("%d %d %d %d %s", os.Getpid(), self.start, self.session, run, owner)
 }
 
-// endMarked kills what is left of a run whose guard has ended, and what descends from it.
-func endMarked(mark string) {
+// endMarked kills what is left of a run whose guard has ended, and what descends from it, and returns
+// once nothing is left.
+func endMarked(mark string, logger *slog.Logger) {
 	if mark != "" {
-		end(func(of string, _ seen) bool { return of == mark })
+		end(context.Background(), logger, func(of string, _ seen) bool { return of == mark })
 	}
 }
 
 // EndLeftovers kills what a process like this one, of the same owner, had under way when it was
-// killed together with its guards, and returns how many processes these were. A process that has
-// a session of its own is spared: a run that has ended may have left it.
-func EndLeftovers(owner string) int {
-	return end(func(of string, s seen) bool {
+// killed together with its guards, and returns how many processes these were, once none is left or
+// ctx ends. A process that has a session of its own is spared: a run that has ended may have left it.
+func EndLeftovers(ctx context.Context, owner string, logger *slog.Logger) int {
+	return end(ctx, logger, func(of string, s seen) bool {
 		words := strings.SplitN(of, " ", 5) // see mark
 		if len(words) < 5 || words[4] != owner || words[2] != strconv.Itoa(s.session) {
 			return false
@@ -44,46 +47,56 @@ func EndLeftovers(owner string) int {
 	})
 }
 
-// endLimit bounds how long end takes.
-const endLimit = time.Second
-
-// end kills the processes whose mark fits, until none is left.
-func end(fits func(mark string, s seen) bool) (found int) {
-	for began := time.Now(); time.Since(began) < endLimit; {
-		left := 0
+// end kills the processes whose mark fits, and returns how many these were, once none is left or ctx
+// ends.
+func end(ctx context.Context, logger *slog.Logger, fits func(mark string, s seen) bool) (found int) {
+	again := Again
+	for began := time.Now(); ; {
+		var left []int
+		var err error
 		dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
 		for _, dir := range dirs {
 			pid, _ := strconv.Atoi(filepath.Base(dir))
-			if pid != os.Getpid() && endOne(pid, fits) {
-				left++
+			if pid == os.Getpid() {
+				continue
+			}
+			if fault := endOne(pid, fits); !errors.Is(fault, os.ErrProcessDone) {
+				left, err = append(left, pid), cmp.Or(fault, err)
 			}
 		}
-		if found = max(found, left); left == 0 {
-			break
+		if found = max(found, len(left)); len(left) == 0 {
+			return found
 		}
-		timer := time.NewTimer(Again)
-		<-timer.C
+		if again == Again && time.Since(began) > StuckAfter {
+			again = StuckAfter
+			logger.Error(Blocked(err)+"; its guard has ended, and nothing follows its run, not even a receipt, before it is gone: end it as root, or repair what it waits for", "pids", left)
+		}
+		timer := time.NewTimer(again)
+		select {
+		case <-ctx.Done():
+			return found
+		case <-timer.C:
+		}
 	}
-	return found
 }
 
-// endOne kills a process if its mark fits. The descriptor is taken first, so that what is killed is
-// what was looked at.
-func endOne(pid int, fits func(mark string, s seen) bool) bool {
-	fd, err := unix.PidfdOpen(pid, 0)
+// endOne kills a process if its mark fits, else it returns os.ErrProcessDone. The process is held by
+// a descriptor first, so that what is killed is what was looked at.
+func endOne(pid int, fits func(mark string, s seen) bool) error {
+	process, err := os.FindProcess(pid)
 	if err != nil {
-		return false
+		return os.ErrProcessDone
 	}
-	defer unix.Close(fd)
+	defer process.Release()
 	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	s, ok := look(pid)
 	if err != nil || !ok || s.zombie {
-		return false
+		return os.ErrProcessDone
 	}
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
 		if of, found := bytes.CutPrefix(entry, []byte(markVariable+"=")); found && fits(string(of), s) {
-			return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
+			return process.Kill()
 		}
 	}
-	return false
+	return os.ErrProcessDone
 }

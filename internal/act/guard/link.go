@@ -79,24 +79,17 @@ const (
 	TooLate  = "late"  // the schedule had run out before the start: nothing ran
 )
 
-// link is one end of the socket between a guard and its parent. Each message is one line of
-// JSON.
-type link struct {
-	conn *net.UnixConn
-	rest []byte
-	fds  []int
-}
-
-// send writes a message, with copies of the descriptors.
-func (l *link) send(message any, fds ...int) error {
+// send writes a message to the socket between a guard and its parent, with copies of the descriptors.
+// Each message is one line of JSON.
+func send(to *net.UnixConn, message any, fds ...int) error {
 	line, err := json.Marshal(message)
 	if err != nil {
 		return fmt.Errorf("encode message: %w", err)
 	}
 	line = append(line, '\n')
-	n, _, err := l.conn.WriteMsgUnix(line, unix.UnixRights(fds...), nil)
+	n, _, err := to.WriteMsgUnix(line, unix.UnixRights(fds...), nil)
 	if err == nil && n < len(line) {
-		_, err = l.conn.Write(line[n:])
+		_, err = to.Write(line[n:])
 	}
 	if err != nil {
 		return fmt.Errorf("send message: %w", err)
@@ -104,23 +97,15 @@ func (l *link) send(message any, fds ...int) error {
 	return nil
 }
 
-// receive waits for the next message. It fails when the other process is gone.
-func (l *link) receive(v any) error {
-	raw, err := l.conn.SyscallConn()
-	for err == nil {
-		var got bool
-		if got, err = l.next(v); got {
-			return nil
-		}
-		if err == nil {
-			err = Readable(raw)
-		}
-	}
-	return err
+// link is a guard's end of the socket.
+type link struct {
+	conn *net.UnixConn
+	rest []byte
+	fds  []int
 }
 
-// next takes a message that has come in already, and returns false if there is none.
-func (l *link) next(v any) (ok bool, err error) {
+// next takes an order that has come in already, and returns false if there is none.
+func (l *link) next(o *Order) (ok bool, err error) {
 	raw, err := l.conn.SyscallConn()
 	if err != nil {
 		return false, err
@@ -129,7 +114,7 @@ func (l *link) next(v any) (ok bool, err error) {
 	for {
 		if line, rest, found := bytes.Cut(l.rest, []byte("\n")); found {
 			l.rest = rest
-			if err := json.Unmarshal(line, v); err != nil {
+			if err := json.Unmarshal(line, o); err != nil {
 				return false, fmt.Errorf("decode message: %w", err)
 			}
 			return true, nil

@@ -46,7 +46,7 @@ func TestMessagesKeepTheirOrderAndTheStartItsDescriptor(t *testing.T) {
 		if o.Do == Start {
 			fds = []int{int(writer.Fd())}
 		}
-		if err := runner.send(o, fds...); err != nil {
+		if err := send(runner.conn, o, fds...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -55,7 +55,7 @@ func TestMessagesKeepTheirOrderAndTheStartItsDescriptor(t *testing.T) {
 	var did []string
 	for {
 		var o Order
-		if err := guard.receive(&o); err != nil {
+		if ok, err := guard.next(&o); !ok || err != nil {
 			break
 		}
 		did = append(did, o.Do)

@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -48,12 +48,8 @@ type Pool struct {
 	nice   int
 	owner  string
 	logger *slog.Logger
-
-	mu   sync.Mutex
-	all  []*Guard
-	free []*Guard
-	runs uint64
-	over bool
+	free   chan *Guard
+	runs   atomic.Uint64
 }
 
 // Run is a line to run.
@@ -73,65 +69,33 @@ type Run struct {
 // NewPool returns a pool whose commands have that environment and that nice value. owner, if not
 // empty, names whose they are, for EndLeftovers.
 func NewPool(env []string, nice int, owner string, logger *slog.Logger) *Pool {
-	p := &Pool{env: env, nice: nice, owner: owner, logger: logger}
-	if g, err := p.take(); err == nil {
+	p := &Pool{env: env, nice: nice, owner: owner, logger: logger, free: make(chan *Guard, spare)}
+	if g, err := New(env); err == nil {
 		p.put(g)
 	}
 	return p
 }
 
-// Has reports whether that process is a guard of the pool.
-func (p *Pool) Has(pid int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.all, func(g *Guard) bool { return g.PID == pid && !g.Ended() })
-}
-
-// Close ends the guards, and what they run.
-func (p *Pool) Close() {
-	p.mu.Lock()
-	p.over = true
-	all := slices.Clone(p.all)
-	p.free = nil
-	p.mu.Unlock()
-	for _, g := range all {
-		g.Close()
-	}
-}
-
 // take returns a guard that is free.
 func (p *Pool) take() (*Guard, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.all = slices.DeleteFunc(p.all, (*Guard).Ended)
-	for n := len(p.free); n > 0; n = len(p.free) {
-		g := p.free[n-1]
-		if p.free = p.free[:n-1]; !g.Ended() {
-			return g, nil
+	for {
+		select {
+		case g := <-p.free:
+			if !g.hasEnded() {
+				return g, nil
+			}
+		default:
+			return New(p.env)
 		}
 	}
-	p.mu.Unlock()
-	g, err := New(p.env)
-	p.mu.Lock()
-	if err != nil {
-		return nil, err
-	}
-	p.all = append(p.all, g)
-	if p.over {
-		g.Close()
-	}
-	return g, nil
 }
 
-// put takes a guard back.
 func (p *Pool) put(g *Guard) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.over || g.soft || len(p.free) == spare || g.Ended() {
+	select {
+	case p.free <- g:
+	default:
 		g.Close()
-		return
 	}
-	p.free = append(p.free, g)
 }
 
 // Run runs a line, and returns once neither it nor what it may not leave is left. It is killed when
@@ -141,10 +105,7 @@ func (p *Pool) Run(ctx context.Context, r Run) error {
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
-	p.runs++
-	named := mark(p.owner, p.runs)
-	p.mu.Unlock()
+	named := mark(p.owner, p.runs.Add(1))
 	w := &waiting{Run: r, guard: g, until: never, logger: p.logger}
 	if err = w.start(p.nice, named); err != nil {
 		g.Close()
@@ -152,14 +113,16 @@ func (p *Pool) Run(ctx context.Context, r Run) error {
 	}
 	err = w.await(ctx)
 	if errors.Is(err, ErrGuard) {
-		if !g.Ended() { // else the number may be another process's
-			_ = syscall.Kill(g.PID, syscall.SIGKILL)
-		}
+		_ = g.process.Kill()
 		<-g.ended // the kernel has killed the command, but not what it has started
-		endMarked(named)
-		g.soft = true
+		endMarked(named, p.logger)
+		w.left = true
 	}
-	p.put(g)
+	if w.left {
+		g.Close()
+	} else {
+		p.put(g)
+	}
 	if late := w.output(); err == nil {
 		err = late
 	}
@@ -185,6 +148,7 @@ type waiting struct {
 	asked  int64 // since when it is to be ended; 0: it is not
 	kills  int64 // since when the guard kills; 0: it has not said so
 	stuck  bool  // killing has not helped so far
+	left   bool  // the guard has processes that go on, or has ended: it is not for another run
 	pipe   *os.File
 	read   chan struct{}
 }
@@ -315,7 +279,7 @@ func (w *waiting) hear(r Report, ok bool) (done bool, err error) {
 	case r.Why == ByLease || r.Why == TooLate:
 		return true, ErrDeadline
 	default:
-		w.guard.soft = r.Others
+		w.left = r.Others
 		if r.Status != 0 {
 			return true, Exit(r.Status)
 		}

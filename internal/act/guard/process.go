@@ -316,7 +316,7 @@ func warm() {
 }
 
 // tell sends the parent a report. The loop notices it if the parent has ended.
-func (g *process) tell(r Report) { _ = g.link.send(r) }
+func (g *process) tell(r Report) { _ = send(g.link.conn, r) }
 
 // exitStatus is what a shell would call the status.
 func exitStatus(status unix.WaitStatus) int {

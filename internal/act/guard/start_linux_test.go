@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,7 +33,7 @@ func TestTheGuardStartsNothingWhenTheLeaseIsAboutToEnd(t *testing.T) {
 			g.born(birth{err: syscall.EPERM}) // what comes of making a process
 		}
 		var got Report
-		if err := runner.receive(&got); err != nil {
+		if err := json.NewDecoder(runner.conn).Decode(&got); err != nil {
 			t.Fatal(err)
 		}
 		if got != test.want || (len(g.forks) == 1) != (got.Kind == Failed) || g.command != nil {
@@ -104,7 +105,7 @@ func TestTheCommandInheritsACopyOfTheConnection(t *testing.T) {
 	g.start(&Order{Do: Start, Term: 1, files: []int{sent}, Schedule: Schedule{TermAt: never, KillAt: never}})
 	g.born(birth{pid: child.Process.Pid})
 	var got Report
-	if err := runner.receive(&got); err != nil || got.Kind != Started {
+	if err := json.NewDecoder(runner.conn).Decode(&got); err != nil || got.Kind != Started {
 		t.Fatalf("%+v: %v", got, err)
 	}
 	kept := g.command.kept

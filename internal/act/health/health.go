@@ -267,15 +267,29 @@ func (h *Checks) once(ctx context.Context, k *check) string {
 	if k.name != Host {
 		r.Env = []string{"DOYEN_ELECTION=" + string(k.name)}
 	}
-	err := h.pool.Run(limit, r)
-	switch {
-	case limit.Err() != nil:
-		return strings.TrimSuffix(fmt.Sprintf("it did not end within %s: %s", k.Timeout, out.Text()), ": ")
-	case err == nil, errors.Is(err, exec.ErrWaitDelay):
-		return ""
+	again := time.NewTicker(repeatAfter)
+	defer again.Stop()
+	for {
+		err := h.pool.Run(limit, r)
+		if errors.Is(err, guard.ErrGuard) { // what killed it says nothing of what is checked
+			select {
+			case <-limit.Done():
+			case <-again.C:
+				continue
+			}
+		}
+		switch {
+		case limit.Err() != nil:
+			return strings.TrimSuffix(fmt.Sprintf("it did not end within %s: %s", k.Timeout, out.Text()), ": ")
+		case err == nil, errors.Is(err, exec.ErrWaitDelay):
+			return ""
+		}
+		return cmp.Or(out.Text(), err.Error())
 	}
-	return cmp.Or(out.Text(), err.Error())
 }
+
+// repeatAfter is how soon a run is repeated whose guard was killed, as the kernel may for memory.
+const repeatAfter = 100 * time.Millisecond
 
 // maxLine bounds the line of a check that is shown, in bytes.
 const maxLine = 200

@@ -59,7 +59,6 @@ func TestMain(m *testing.M) {
 // checksOfTest run what they are given, and report to nobody.
 func checksOfTest(t *testing.T) *Checks {
 	pool := guard.NewPool(os.Environ(), guard.Nice(), "", slog.New(slog.DiscardHandler))
-	t.Cleanup(pool.Close)
 	return New(t.Context(), pool, func(string) error { return nil }, nowhere, nil, slog.New(slog.DiscardHandler))
 }
 

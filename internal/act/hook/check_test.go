@@ -173,7 +173,7 @@ func TestAnElectionsOwnCommandIsRunInThePlaceOfTheOneForOthers(t *testing.T) {
 	dir := t.TempDir()
 	c := hook.Commands{Default: "cat > " + dir + "/default", Others: "cat > " + dir + "/others", Limit: time.Minute,
 		Of: map[election.Name]string{"payments": "cat > " + dir + "/own", "cron": "x"}}
-	r := hook.Start(c, pool(t), slog.New(slog.DiscardHandler))
+	r := hook.Start(c, pool(), slog.New(slog.DiscardHandler))
 	defer r.Close(t.Context())
 	change := api.Change{Type: api.ChangeLeader, Election: "payments", Term: 7, Leader: &api.Leader{Name: "b"}, Reason: "elected"}
 	for name, file := range map[election.Name]string{"payments": "own", "default": "default", "report": "others"} {

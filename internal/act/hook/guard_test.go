@@ -209,7 +209,7 @@ func TestWhatIsLeftOfAKilledAgentAndGuardIsEndedByTheNext(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if n := guard.EndLeftovers(owner); n != 0 {
+	if n := guard.EndLeftovers(t.Context(), owner, slog.New(slog.DiscardHandler)); n != 0 {
 		t.Errorf("%d processes were ended while their agent was alive", n)
 	}
 	a.goesOn()
@@ -218,11 +218,11 @@ func TestWhatIsLeftOfAKilledAgentAndGuardIsEndedByTheNext(t *testing.T) {
 	}
 	a.signal(syscall.SIGKILL)
 	_ = a.agent.Wait()
-	if n := guard.EndLeftovers("another " + owner); n != 0 {
+	if n := guard.EndLeftovers(t.Context(), "another "+owner, slog.New(slog.DiscardHandler)); n != 0 {
 		t.Errorf("%d processes of another agent were ended", n)
 	}
 	a.goesOn()
-	if n := guard.EndLeftovers(owner); n == 0 {
+	if n := guard.EndLeftovers(t.Context(), owner, slog.New(slog.DiscardHandler)); n == 0 {
 		t.Error("nothing was found")
 	}
 	a.ended()

@@ -15,8 +15,8 @@ func (r *runner) startCheck() {
 		return
 	}
 	r.unfit = "no check has succeeded yet"
-	r.checkers = guard.NewPool(environment(r.Config), r.nice, "", slog.New(slog.DiscardHandler))
-	checks := health.New(r.ctx, r.checkers, func(string) error { return nil }, func(election.Name) bool { return false }, func(_ election.Name, _ func() bool, unhealthy string) {
+	pool := guard.NewPool(environment(r.Config), r.nice, "", slog.New(slog.DiscardHandler))
+	checks := health.New(r.ctx, pool, func(string) error { return nil }, func(election.Name) bool { return false }, func(_ election.Name, _ func() bool, unhealthy string) {
 		select {
 		case r.verdicts <- unhealthy:
 		case <-r.ctx.Done():

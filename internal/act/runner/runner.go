@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"os/signal"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -54,7 +53,6 @@ type runner struct {
 	nice     int // of the command
 	guard    *guard.Guard
 	ready    bool        // the guard has reported that it is ready
-	checkers *guard.Pool // of the health check; nil: there is none
 	verdicts chan string // why this host is not fit, or empty
 	unfit    string      // why it may not be a candidate; empty: it may
 	children chan os.Signal
@@ -147,10 +145,6 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 		r.candidacy.Close()
 	}
 	cancel()
-	if checkers := r.checkers; checkers != nil {
-		r.checkers = nil // so that none of it is spared
-		checkers.Close()
-	}
 	r.purge()
 	return r.status, r.fault
 }
@@ -344,22 +338,18 @@ func (r *runner) loseGuard() {
 	r.learn(guard.Report{}, false)
 }
 
-// purge ends the guard, and kills and reaps until no descendant is left but those of the check.
+// purge ends the guard, and kills and reaps until no descendant is left. A run of the check is killed
+// too, and repeated.
 func (r *runner) purge() {
-	spared := func(pid int) bool { return r.checkers != nil && r.checkers.Has(pid) }
 	r.guard.Close()
-	began, said := alarm.Now(), false
-	for {
-		childless := guard.Reap(func(int, unix.WaitStatus) {})
-		if childless || r.guard.Ended() && !slices.ContainsFunc(guard.Children(), func(pid int) bool { return !spared(pid) }) {
-			return
-		}
-		err := guard.KillFamily(0, spared)
-		if !said && alarm.Now()-began > int64(guard.StuckAfter) {
-			said = true
+	began, again := alarm.Now(), guard.Again
+	for !guard.Reap(func(int, unix.WaitStatus) {}) {
+		err := guard.KillFamily(0)
+		if again == guard.Again && alarm.Now()-began > int64(guard.StuckAfter) {
+			again = guard.StuckAfter
 			r.say("%s; a successor waits for the lease to end", guard.Blocked(err))
 		}
-		timer := time.NewTimer(guard.Again)
+		timer := time.NewTimer(again)
 		select {
 		case <-r.children:
 		case <-timer.C:
