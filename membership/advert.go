@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -18,35 +17,28 @@ import (
 )
 
 const (
-	advertVersion  = 1
-	advertHeader   = 1 + ed25519.SignatureSize
-	maxCandidacies = 32
-	maxWord        = 32 // bytes of a version or an algorithm
+	advertVersion = 1
+	advertHeader  = 1 + ed25519.SignatureSize
+	maxWord       = 32 // bytes of a version or an algorithm
 )
 
 // advert is what an agent gossips about itself. On the wire it is CBOR, after a version byte
-// and an ed25519 signature. Together they have at most 512 bytes.
+// and an ed25519 signature. Together they have at most 512 bytes. Agents up to 0.3.0 also gossip
+// their candidacies, as 11, which they send over their streams as well.
 type advert struct {
-	Key         []byte             `cbor:"1,keyasint"` // ed25519 public key
-	Boot        election.LineageID `cbor:"2,keyasint"`
-	Name        string             `cbor:"3,keyasint"`
-	Version     string             `cbor:"4,keyasint,omitempty"`
-	JoinedAt    int64              `cbor:"5,keyasint"`
-	Peer        []byte             `cbor:"6,keyasint"` // netip.AddrPort in binary
-	Algorithm   string             `cbor:"7,keyasint"`
-	Quorum      bool               `cbor:"8,keyasint"`
-	Heartbeat   time.Duration      `cbor:"9,keyasint"`
-	Lease       time.Duration      `cbor:"10,keyasint"`
-	Candidacies []candidacy        `cbor:"11,keyasint,omitempty"` // of agents up to 0.3.0; later ones send theirs over their streams
-	Draining    bool               `cbor:"12,keyasint,omitempty"`
-	Page        []byte             `cbor:"13,keyasint,omitempty"` // netip.AddrPort in binary
-	Follows     bool               `cbor:"14,keyasint,omitempty"`
-}
-
-type candidacy struct {
-	_        struct{} `cbor:",toarray"`
-	Election election.Name
-	Priority int
+	Key       []byte             `cbor:"1,keyasint"` // ed25519 public key
+	Boot      election.LineageID `cbor:"2,keyasint"`
+	Name      string             `cbor:"3,keyasint"`
+	Version   string             `cbor:"4,keyasint,omitempty"`
+	JoinedAt  int64              `cbor:"5,keyasint"`
+	Peer      []byte             `cbor:"6,keyasint"` // netip.AddrPort in binary
+	Algorithm string             `cbor:"7,keyasint"`
+	Quorum    bool               `cbor:"8,keyasint"`
+	Heartbeat time.Duration      `cbor:"9,keyasint"`
+	Lease     time.Duration      `cbor:"10,keyasint"`
+	Draining  bool               `cbor:"12,keyasint,omitempty"`
+	Page      []byte             `cbor:"13,keyasint,omitempty"` // netip.AddrPort in binary
+	Follows   bool               `cbor:"14,keyasint,omitempty"`
 }
 
 // notary signs this agent's advertisements and verifies those of others.
@@ -57,7 +49,7 @@ type notary struct {
 }
 
 func newNotary(cluster string, peerIDOf func(ed25519.PublicKey) (election.PeerID, error)) *notary {
-	return &notary{cluster: cluster, peerIDOf: peerIDOf, format: codec.NewFormat(maxCandidacies, 64)}
+	return &notary{cluster: cluster, peerIDOf: peerIDOf, format: codec.NewFormat(32, 64)}
 }
 
 // gossipName is unique to a lineage. So memberlist sees an agent with a new lineage as a new
@@ -71,10 +63,6 @@ func (n *notary) seal(m Member, key ed25519.PrivateKey) ([]byte, error) {
 	if err := checkMember(m); err != nil {
 		return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
 	}
-	return n.sealUnchecked(m, key)
-}
-
-func (n *notary) sealUnchecked(m Member, key ed25519.PrivateKey) ([]byte, error) {
 	peer, err := m.PeerAddr.MarshalBinary()
 	if err != nil {
 		return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
@@ -88,9 +76,6 @@ func (n *notary) sealUnchecked(m Member, key ed25519.PrivateKey) ([]byte, error)
 		if a.Page, err = m.PageAddr.MarshalBinary(); err != nil {
 			return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
 		}
-	}
-	for _, c := range m.Candidacies {
-		a.Candidacies = append(a.Candidacies, candidacy{Election: c.Election, Priority: c.Priority})
 	}
 	body, err := n.format.Marshal(a)
 	if err != nil {
@@ -154,7 +139,7 @@ func (n *notary) member(a advert) (Member, error) {
 	if err != nil {
 		return Member{}, fmt.Errorf("derive peer ID: %w", err)
 	}
-	m := Member{
+	return Member{
 		Member: election.Member{
 			Peer: id, Lineage: a.Boot, Name: a.Name, JoinedAt: a.JoinedAt, Draining: a.Draining,
 		},
@@ -162,11 +147,7 @@ func (n *notary) member(a advert) (Member, error) {
 		PeerAddr: peerAddr,
 		PageAddr: pageAddr,
 		Settings: Settings{Algorithm: a.Algorithm, Quorum: a.Quorum, Heartbeat: a.Heartbeat, Lease: a.Lease, Follows: a.Follows},
-	}
-	for _, c := range a.Candidacies {
-		m.Candidacies = append(m.Candidacies, election.Candidacy{Election: c.Election, Priority: c.Priority})
-	}
-	return m, nil
+	}, nil
 }
 
 // signed is what the signature covers: a context, the cluster and the node, so
@@ -193,29 +174,10 @@ func checkMember(m Member) error {
 		return fmt.Errorf("other hosts can't reach the status page's address %s", m.PageAddr)
 	case !plain(m.Version) || !plain(m.Settings.Algorithm):
 		return fmt.Errorf("version %.40q or algorithm %.40q is longer than %d bytes or not printable", m.Version, m.Settings.Algorithm, maxWord)
-	case len(m.Candidacies) > maxCandidacies:
-		return fmt.Errorf("%d candidacies, at most %d are allowed", len(m.Candidacies), maxCandidacies)
-	}
-	for i, c := range m.Candidacies {
-		if !election.ValidName(string(c.Election)) && c.Election != election.RosterElection {
-			return fmt.Errorf("election name %.80q is not of the form [a-z0-9][a-z0-9._-]{0,62}", c.Election)
-		}
-		if c.Priority < 0 || c.Priority > election.MaxPriority {
-			return fmt.Errorf("priority %d in election %q is not between 0 and %d", c.Priority, c.Election, election.MaxPriority)
-		}
-		if i > 0 && m.Candidacies[i-1].Election >= c.Election {
-			return errors.New("candidacies are not sorted, or one is given twice")
-		}
 	}
 	return nil
 }
 
 func plain(s string) bool {
 	return len(s) <= maxWord && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
-}
-
-// cloned returns a copy: a change of one leaves the other as it is.
-func (m Member) cloned() Member {
-	m.Candidacies = slices.Clone(m.Candidacies)
-	return m
 }

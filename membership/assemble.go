@@ -20,8 +20,7 @@ const (
 // assembler makes views out of what memberlist lists. It belongs to the loop,
 // reads no clock and does no I/O.
 type assembler struct {
-	self  Member // this agent; its candidacies are not used
-	open  func(node string, meta []byte) (Member, error)
+	self  Member // this agent
 	judge func(Member) error
 	owns  func(Member) bool // reports whether the member owns its name
 	// answers reports whether the node has answered since memberlist listed it as live;
@@ -47,7 +46,7 @@ type departure struct {
 	at     time.Time
 }
 
-func newAssembler(self Member, open func(string, []byte) (Member, error), judge func(Member) error, owns func(Member) bool) *assembler {
+func newAssembler(self Member, judge func(Member) error, owns func(Member) bool) *assembler {
 	if judge == nil {
 		judge = func(Member) error { return nil }
 	}
@@ -55,15 +54,22 @@ func newAssembler(self Member, open func(string, []byte) (Member, error), judge 
 		owns = func(Member) bool { return false }
 	}
 	return &assembler{
-		self: self, open: open, judge: judge, owns: owns,
+		self: self, judge: judge, owns: owns,
 		members: map[election.PeerID]Member{}, departed: map[election.PeerID]departure{}, gone: map[life]time.Time{},
 	}
 }
 
 // assemble returns the members and the departed, each sorted by peer ID, and
 // what is refused now.
-func (a *assembler) assemble(now time.Time, seen []sighting) (View, []Refusal) {
-	live, gone := a.split(seen)
+func (a *assembler) assemble(now time.Time, seen []Member) (View, []Refusal) {
+	var live, gone []Member
+	for _, m := range seen {
+		if m.Status == Alive {
+			live = append(live, m)
+		} else {
+			gone = append(gone, m)
+		}
+	}
 	live, a.doubted = a.doubt(live)
 	live, refused := a.oneBoot(live)
 	live, judged := a.accepted(live)
@@ -85,24 +91,6 @@ func (a *assembler) assemble(now time.Time, seen []sighting) (View, []Refusal) {
 	slices.SortFunc(v.Members, byPeer)
 	slices.SortFunc(v.Departed, byPeer)
 	return v, refused
-}
-
-// split decodes the sightings into live members and gone ones.
-func (a *assembler) split(seen []sighting) (live, gone []Member) {
-	for _, s := range seen {
-		m, err := a.open(s.node, s.meta)
-		if err != nil {
-			continue // memberlist lists nobody that did not pass
-		}
-		m = m.cloned()
-		m.GossipAddr, m.Status = s.addr, s.status
-		if s.status == Alive {
-			live = append(live, m)
-		} else {
-			gone = append(gone, m)
-		}
-	}
-	return live, gone
 }
 
 // doubt sets aside members that may be a recording. An attacker without the key can send
@@ -197,7 +185,7 @@ func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
 func (a *assembler) accepted(live []Member) (kept []Member, refused []Refusal) {
 	for _, m := range live {
 		if m.Peer != a.self.Peer {
-			if err := a.judge(m.cloned()); err != nil {
+			if err := a.judge(m); err != nil {
 				refused = append(refused, Refusal{Cause: CauseJudge, Name: m.Name, Addr: m.GossipAddr, Err: err})
 				continue
 			}
@@ -237,7 +225,7 @@ func (a *assembler) oneName(live []Member) (kept []Member, refused []Refusal) {
 
 // precedes reports whether m has the better claim to the name of both.
 func (a *assembler) precedes(m, s Member) bool {
-	if mine, theirs := a.owns(m.cloned()), a.owns(s.cloned()); mine != theirs {
+	if mine, theirs := a.owns(m), a.owns(s); mine != theirs {
 		return mine
 	}
 	return cmp.Or(cmp.Compare(m.JoinedAt, s.JoinedAt), byPeer(m, s)) < 0
@@ -257,7 +245,7 @@ func (a *assembler) depart(now time.Time, members map[election.PeerID]Member, go
 		old, known := a.departed[m.Peer]
 		_, was := a.members[m.Peer]
 		fresh := was || !known && len(a.departed) < maxDeparted && !names[m.Name]
-		if (fresh || known && old.member.JoinedAt < m.JoinedAt) && a.judge(m.cloned()) == nil {
+		if (fresh || known && old.member.JoinedAt < m.JoinedAt) && a.judge(m) == nil {
 			a.departed[m.Peer] = departure{member: m, at: now}
 		}
 	}

@@ -43,8 +43,8 @@ type Config struct {
 	// PeerIDOf derives an agent's peer ID from its public key.
 	PeerIDOf func(ed25519.PublicKey) (election.PeerID, error)
 	// Judge returns an error with the reason if it refuses a member. One goroutine calls it,
-	// for every member of every new view. It gets copies, must be quick, and must depend on
-	// its argument alone. Nil accepts all.
+	// for every member of every new view. It must be quick, and must depend on its argument
+	// alone. Nil accepts all.
 	Judge func(Member) error
 	// Rightful reports whether a member owns its name, as voters do: it keeps the name even
 	// if another live member had it first. It is called as Judge is. If it is nil, nobody

@@ -3,7 +3,6 @@ package membership
 import (
 	"bytes"
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -19,73 +18,57 @@ type delegate struct {
 	notary *notary
 	self   string // this agent's gossip name
 	meta   atomic.Pointer[[]byte]
-	live   atomic.Int64  // nodes memberlist counts as alive or suspect
-	poke   chan struct{} // one slot: something changed
-	forged chan hint     // bounded, lossy: a forgery is gossiped again
-	slow   *suspicion    // nil: a list that suspects nobody
+	live   atomic.Int64   // nodes memberlist counts as alive or suspect
+	poke   chan struct{}  // one slot: something changed
+	forged chan<- Refusal // bounded, lossy: a forgery is gossiped again
+	slow   *suspicion     // nil: a list that suspects nobody
 
-	mu     sync.Mutex
-	opened map[string]opened
-	nodes  map[string]*listed // what memberlist lists, by node
-	kept   time.Duration      // for how long memberlist lists a dead node
+	mu       sync.Mutex
+	verified listed             // what was last verified
+	nodes    map[string]*listed // what memberlist lists, by node
+	asking   map[string]bool    // the nodes that are being asked
+	kept     time.Duration      // for how long memberlist lists a dead node
 }
 
-// listed is what is kept of a node in memberlist's list.
+// listed is a node as memberlist lists it. Memberlist has no call for that: Members mixes alive
+// with suspect, omits the dead, and returns pointers into what memberlist changes.
 type listed struct {
-	sighting
-	leaves   bool          // it has announced that it leaves
-	rtt      time.Duration // of the last probe that it answered
-	answered time.Time     // when that was
+	Member             // as it advertises itself, with GossipAddr and Status
+	node     string    // its gossip name
+	meta     []byte    // its advertisement
+	since    time.Time // when it got its status
+	live     time.Time // when it was last listed as live, after it was not
+	leaves   bool      // it has announced that it leaves
+	rtt      time.Duration
+	answered time.Time // when it last answered
 }
 
-// sighting is a node as memberlist lists it. Memberlist has no call for that: Members mixes
-// alive with suspect, omits the dead, and returns pointers into what memberlist changes.
-type sighting struct {
-	node   string
-	addr   netip.AddrPort
-	meta   []byte
-	status Status
-	since  time.Time
-}
-
-// opened is the outcome of verifying a node's advertisement. It is kept because the same
-// advertisement arrives again and again.
-type opened struct {
-	meta   []byte
-	member Member
-	err    error
-}
-
-// maxOpened bounds the cache; dead nodes and forgeries take room in it too.
-const maxOpened = 2 * maxMembers
+const (
+	// maxAsking bounds the questions under way, askTimes the questions to one node in a row.
+	maxAsking = 16
+	askTimes  = 5
+	// patientFor is how long a node that answers nothing must be listed as live until it
+	// counts as there: others hear it. If it were a recording, they would have missed it.
+	patientFor = 2 * time.Minute
+)
 
 func newDelegate(n *notary, self string) *delegate {
-	return &delegate{
-		notary: n, self: self,
-		poke: make(chan struct{}, 1), forged: make(chan hint, 16),
-		opened: map[string]opened{}, nodes: map[string]*listed{},
-	}
+	return &delegate{notary: n, self: self, poke: make(chan struct{}, 1), nodes: map[string]*listed{}, asking: map[string]bool{}}
 }
 
-// open verifies the node's advertisement, unless it is the last one verified.
+// open returns the node's advertisement. It verifies it, unless it is known: the same one
+// arrives again and again.
 func (d *delegate) open(node string, meta []byte) (Member, error) {
 	d.mu.Lock()
-	known, ok := d.opened[node]
-	d.mu.Unlock()
-	if ok && bytes.Equal(known.meta, meta) {
-		return known.member, known.err
-	}
-	m, err := d.notary.open(node, meta)
-	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.opened) >= maxOpened {
-		for name := range d.opened { // any one: a miss costs a verification
-			delete(d.opened, name)
-			break
+	for _, known := range []*listed{d.nodes[node], &d.verified} {
+		if known != nil && known.node == node && bytes.Equal(known.meta, meta) {
+			return known.Member, nil
 		}
 	}
-	if len(node) <= 128 { // a longer one is not a gossip name
-		d.opened[node] = opened{meta: bytes.Clone(meta), member: m, err: err}
+	m, err := d.notary.open(node, meta)
+	if err == nil {
+		d.verified = listed{Member: m, node: node, meta: bytes.Clone(meta)}
 	}
 	return m, err
 }
@@ -109,7 +92,7 @@ func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 		return errVersions // the guard has reported it
 	}
 	if _, err := d.open(n.Name, n.Meta); err != nil {
-		offer(d.forged, hint{cause: CauseSignature, name: displayName(n.Name), addr: nodeAddr(n), text: err.Error()})
+		offer(d.forged, Refusal{Cause: CauseSignature, Name: displayName(n.Name), Addr: nodeAddr(n), Err: err})
 		return err
 	}
 	if n.Name != d.self && d.live.Load() >= maxMembers {
@@ -124,17 +107,26 @@ func (d *delegate) NotifyUpdate(n *memberlist.Node) { d.saw(n, Alive) }
 
 // saw keeps how memberlist lists a node from now on.
 func (d *delegate) saw(n *memberlist.Node, status Status) {
+	m, err := d.open(n.Name, n.Meta)
+	if err != nil {
+		return // memberlist lists nobody that did not pass
+	}
+	now := time.Now()
 	d.mu.Lock()
 	k := d.nodes[n.Name]
 	if k == nil {
-		k = &listed{}
+		k = &listed{node: n.Name}
 		d.nodes[n.Name] = k
 	}
-	k.leaves = k.leaves && k.status == Alive // else it comes back
+	if status == Alive && k.Status != Alive {
+		k.live = now
+	}
+	k.leaves = k.leaves && k.Status == Alive // else it comes back
 	if status == Dead && k.leaves {
 		status = Left
 	}
-	k.sighting = sighting{node: n.Name, addr: nodeAddr(n), meta: bytes.Clone(n.Meta), status: status, since: time.Now()}
+	m.GossipAddr, m.Status = nodeAddr(n), status
+	k.Member, k.meta, k.since = m, bytes.Clone(n.Meta), now
 	d.mu.Unlock()
 	offer(d.poke, struct{}{})
 }
@@ -149,20 +141,60 @@ func (d *delegate) left(node string) {
 	}
 }
 
-// seen returns all nodes that memberlist lists, dead ones included for a while.
-func (d *delegate) seen(now time.Time) []sighting {
+// seen returns all nodes that memberlist lists, dead ones included for a while. Of the dead, those
+// that have not answered since a key was removed have left.
+func (d *delegate) seen(now time.Time, removed *time.Time) []Member {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := make([]sighting, 0, len(d.nodes))
-	for node, s := range d.nodes {
-		if s.status != Alive && now.Sub(s.since) > d.kept {
+	all := make([]Member, 0, len(d.nodes))
+	for node, k := range d.nodes {
+		if k.Status != Alive && now.Sub(k.since) > d.kept {
 			delete(d.nodes, node)
 			continue
 		}
-		all = append(all, s.sighting)
+		m := k.Member
+		if m.Status == Dead && removed != nil && !k.answered.After(*removed) {
+			m.Status = Left
+		}
+		all = append(all, m)
 	}
-	slices.SortFunc(all, func(a, b sighting) int { return cmp.Compare(a.node, b.node) })
+	slices.SortFunc(all, func(a, b Member) int { return cmp.Or(byPeer(a, b), cmp.Compare(a.Lineage, b.Lineage)) })
 	return all
+}
+
+// answers reports whether the node has answered since it was listed as live, or has been live for
+// so long that it must be there.
+func (d *delegate) answers(node string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k := d.nodes[node]
+	return k != nil && (k.answered.After(k.live) || time.Since(k.live) >= patientFor)
+}
+
+// ask has ping ask a node by its gossip name, unless that is under way, or many others are being
+// asked. A node that answers has that name, and has the cluster key now.
+func (d *delegate) ask(node string, ping func() (time.Duration, error), running *sync.WaitGroup) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.asking[node] || len(d.asking) >= maxAsking {
+		return
+	}
+	d.asking[node] = true
+	running.Go(func() {
+		rtt, err := ping()
+		for i := 1; err != nil && i < askTimes; i++ {
+			rtt, err = ping()
+		}
+		if err == nil {
+			d.heard(node, rtt)
+		}
+		d.mu.Lock()
+		delete(d.asking, node)
+		d.mu.Unlock()
+		if err == nil {
+			offer(d.poke, struct{}{})
+		}
+	})
 }
 
 // NodeMeta returns this agent's advertisement. Memberlist would panic if it were longer than
@@ -176,9 +208,13 @@ func (d *delegate) NodeMeta(limit int) []byte {
 }
 
 func (d *delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, _ []byte) {
+	d.heard(n.Name, rtt)
+}
+
+func (d *delegate) heard(node string, rtt time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if k := d.nodes[n.Name]; k != nil {
+	if k := d.nodes[node]; k != nil {
 		k.rtt, k.answered = rtt, time.Now()
 	}
 }
@@ -191,13 +227,6 @@ func (d *delegate) answered(node string) (rtt time.Duration, at time.Time) {
 		return k.rtt, k.answered
 	}
 	return 0, time.Time{}
-}
-
-// forget drops what is kept of nodes that memberlist no longer lists.
-func (d *delegate) forget() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	maps.DeleteFunc(d.opened, func(node string, _ opened) bool { return d.nodes[node] == nil })
 }
 
 // Nothing but membership travels by gossip.

@@ -1,13 +1,14 @@
 package membership
 
 import (
+	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/golden"
 )
 
@@ -15,9 +16,7 @@ import (
 func TestTheAdvertisementIsWhatItWas(t *testing.T) {
 	n, cfg := testNotary(t), testConfig(1)
 	least, full := cfg.Self, cfg.Self
-	least.Candidacies = nil
 	full.Draining = true
-	full.Candidacies = []election.Candidacy{{Election: "default", Priority: 100}, {Election: "pay", Priority: 0}}
 	full.PeerAddr = netip.MustParseAddrPort("[2001:db8::7]:7947")
 	full.PageAddr = netip.MustParseAddrPort("10.0.0.7:7980")
 	var lines strings.Builder
@@ -32,4 +31,20 @@ func TestTheAdvertisementIsWhatItWas(t *testing.T) {
 		}
 	}
 	golden.Check(t, "advertisement.golden", lines.String())
+}
+
+// Agents up to 0.3.0 also gossip in which elections they are candidates.
+func TestAnAdvertisementOf030IsRead(t *testing.T) {
+	text, err := os.ReadFile("testdata/advertisement-0.3.0.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, meta, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	b, err := hex.DecodeString(meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := testNotary(t).open(node, b); err != nil || m.Name != "agent-1" || !m.Draining || m.Settings != testSettings {
+		t.Errorf("read as %+v, %v", m, err)
+	}
 }

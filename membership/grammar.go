@@ -121,14 +121,14 @@ func checkPart(b []byte, left func(node string)) error {
 	if err != nil {
 		return err
 	}
-	if b[0] == sayAlive && !f.versions {
+	if b[0] == sayAlive && !f.fit() {
 		return errVersions
 	}
-	if err := f.incarnation(b[0] == saySuspect || b[0] == sayDead); err != nil {
+	if err := f.checkIncarnation(b[0] == saySuspect || b[0] == sayDead); err != nil {
 		return err
 	}
-	if b[0] == sayDead && f.node == f.from {
-		left(f.node)
+	if node := f["Node"].text; b[0] == sayDead && node == f["From"].text {
+		left(node)
 	}
 	return nil
 }
@@ -158,171 +158,142 @@ func checkState(s source, left func(node string)) error {
 	if err != nil {
 		return err
 	}
-	if head.nodes > maxNodes || head.userState != 0 {
-		return fmt.Errorf("it announces %d nodes and %d bytes, at most %d and none are allowed", head.nodes, head.userState, maxNodes)
+	nodes, beside := head["Nodes"].n, head["UserStateLen"].n
+	if nodes > maxNodes || beside != 0 {
+		return fmt.Errorf("it announces %d nodes and %d bytes, at most %d and none are allowed", nodes, beside, maxNodes)
 	}
-	for range head.nodes {
+	for range nodes {
 		f, err := readFields(s)
 		if err != nil {
 			return err
 		}
-		if !f.versions {
+		if !f.fit() {
 			return errVersions
 		}
-		if err := f.incarnation(f.state != 0); err != nil { // 0 is alive
+		state := memberlist.NodeStateType(f["State"].n)
+		if err := f.checkIncarnation(state != memberlist.StateAlive); err != nil {
 			return err
 		}
-		if memberlist.NodeStateType(f.state) == memberlist.StateLeft {
-			left(f.name)
+		if state == memberlist.StateLeft {
+			left(f["Name"].text)
 		}
 	}
 	return nil
 }
 
-// fields are the numbers of a map that must be bounded, whether the map gives the versions of
-// this release, and whom it is about.
-type fields struct {
-	nodes, userState, state, incarnations uint64
-	versions                              bool
-	name, node, from                      string // of a node in an exchange; of a node that is gone, and who says so
-}
+// fields are the values of a map, by field name.
+type fields map[string]value
 
-func (f fields) incarnation(accuses bool) error {
-	if f.incarnations > maxIncarnation || accuses && f.incarnations > maxAccusation {
-		return fmt.Errorf("incarnation %d is higher than an agent can reach", f.incarnations)
+// fit reports whether a node has the versions of this release.
+func (f fields) fit() bool { return f["Vsn"].text == versions }
+
+func (f fields) checkIncarnation(accuses bool) error {
+	if n := f["Incarnation"].n; n > maxIncarnation || accuses && n > maxAccusation {
+		return fmt.Errorf("incarnation %d is higher than an agent can reach", n)
 	}
 	return nil
-}
-
-// readFields reads a map of strings to numbers, truths and strings.
-func readFields(s source) (fields, error) {
-	var f fields
-	n, err := mapLength(s)
-	if err != nil {
-		return f, err
-	}
-	if n > maxFields {
-		return f, fmt.Errorf("a message with %d fields", n)
-	}
-	seen := map[string]bool{}
-	for range n {
-		key, err := readKey(s)
-		if err != nil {
-			return f, err
-		}
-		if seen[key] {
-			return f, fmt.Errorf("field %.20q is given twice", key)
-		}
-		seen[key] = true
-		number, text, err := readValue(s)
-		if err != nil {
-			return f, fmt.Errorf("field %.20q: %w", key, err)
-		}
-		switch key {
-		case "Nodes":
-			f.nodes = number
-		case "UserStateLen":
-			f.userState = number
-		case "State":
-			f.state = number
-		case "Incarnation":
-			f.incarnations = number
-		case "Vsn":
-			f.versions = string(text) == versions
-		case "Name":
-			f.name = string(text)
-		case "Node":
-			f.node = string(text)
-		case "From":
-			f.from = string(text)
-		}
-	}
-	return f, nil
-}
-
-func mapLength(s source) (int, error) {
-	b, err := s.next(1)
-	if err != nil {
-		return 0, err
-	}
-	switch c := b[0]; {
-	case c&0xf0 == 0x80:
-		return int(c & 0x0f), nil
-	case c == 0xde:
-		n, err := unsigned(s, 2)
-		return int(n), err
-	}
-	return 0, fmt.Errorf("byte %#x does not start a message", b[0])
 }
 
 // maxKey is longer than the name of any field.
 const maxKey = 31
 
-func readKey(s source) (string, error) {
-	b, err := s.next(1)
-	if err != nil {
-		return "", err
-	}
-	n := uint64(b[0] & 0x1f)
-	switch {
-	case b[0] == 0xd9:
-		n, err = unsigned(s, 1)
-	case b[0]&0xe0 != 0xa0:
-		err = fmt.Errorf("byte %#x does not start a field name", b[0])
-	}
-	if err == nil && n > maxKey {
-		err = fmt.Errorf("a field name of %d bytes", n)
-	}
-	if err != nil {
-		return "", err
-	}
-	name, err := s.next(int(n))
-	return string(name), err
-}
-
-// readValue reads a number, a truth, a string, bytes or nothing, and returns the number or
-// the string. A negative number becomes one that is larger than every bound.
-func readValue(s source) (uint64, []byte, error) {
-	b, err := s.next(1)
-	if err != nil {
-		return 0, nil, err
-	}
-	var n uint64
-	var text []byte
-	switch c := b[0]; {
-	case c < 0x80: // a small number
-		n = uint64(c)
-	case c >= 0xe0: // a small negative one
-		n = 1 << 63
-	case c&0xe0 == 0xa0: // a short string
-		text, err = s.next(int(c & 0x1f))
-	case c == 0xc0, c == 0xc2, c == 0xc3: // nothing, false, true
-	case c >= 0xcc && c <= 0xcf:
-		n, err = unsigned(s, 1<<(c-0xcc))
-	case c >= 0xd0 && c <= 0xd3:
-		n, err = unsigned(s, 1<<(c-0xd0))
-		if n>>(8<<(c-0xd0)-1) != 0 {
-			n = 1 << 63
-		}
-	case c >= 0xc4 && c <= 0xc6: // bytes
-		text, err = readText(s, 1<<(c-0xc4))
-	case c >= 0xd9 && c <= 0xdb: // a string
-		text, err = readText(s, 1<<(c-0xd9))
-	default:
-		err = fmt.Errorf("byte %#x starts neither a number nor a string", c)
-	}
-	return n, text, err
-}
-
-func readText(s source, width int) ([]byte, error) {
-	n, err := unsigned(s, width)
+// readFields reads a map of strings to numbers, truths and strings.
+func readFields(s source) (fields, error) {
+	head, err := readValue(s)
 	if err != nil {
 		return nil, err
 	}
-	if n > maxStream {
-		return nil, errShort
+	if head.kind != isMap || head.n > maxFields {
+		return nil, fmt.Errorf("it does not start with a map of at most %d fields", maxFields)
 	}
-	return s.next(int(n))
+	f := fields{}
+	for range head.n {
+		key, err := readValue(s)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := f[key.text]; twice || key.kind != isString || len(key.text) > maxKey {
+			return nil, fmt.Errorf("%.20q is not a field name, or is given twice", key.text)
+		}
+		v, err := readValue(s)
+		if err == nil && v.kind == isMap {
+			err = errors.New("it is a map")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("field %.20q: %w", key.text, err)
+		}
+		f[key.text] = v
+	}
+	return f, nil
+}
+
+// value is one value of MessagePack, or the head of a map.
+type value struct {
+	kind valueKind
+	n    uint64 // the number, or how many fields the map has
+	text string
+}
+
+type valueKind int
+
+const (
+	isNumber valueKind = iota // or a truth, or nothing
+	isString
+	isBytes
+	isMap
+)
+
+// negative stands for every negative number: it is larger than every bound.
+const negative = 1 << 63
+
+func readValue(s source) (value, error) {
+	b, err := s.next(1)
+	if err != nil {
+		return value{}, err
+	}
+	switch c := b[0]; {
+	case c < 0x80: // a small number
+		return value{n: uint64(c)}, nil
+	case c < 0x90: // a small map
+		return value{kind: isMap, n: uint64(c & 0x0f)}, nil
+	case c >= 0xa0 && c < 0xc0: // a short string
+		return readText(s, isString, uint64(c&0x1f), nil)
+	case c == 0xc0, c == 0xc2, c == 0xc3: // nothing, false, true
+		return value{}, nil
+	case c >= 0xc4 && c <= 0xc6:
+		n, err := unsigned(s, 1<<(c-0xc4))
+		return readText(s, isBytes, n, err)
+	case c >= 0xcc && c <= 0xcf:
+		n, err := unsigned(s, 1<<(c-0xcc))
+		return value{n: n}, err
+	case c >= 0xd0 && c <= 0xd3: // a signed number
+		n, err := unsigned(s, 1<<(c-0xd0))
+		if n>>(8<<(c-0xd0)-1) != 0 {
+			n = negative
+		}
+		return value{n: n}, err
+	case c >= 0xd9 && c <= 0xdb:
+		n, err := unsigned(s, 1<<(c-0xd9))
+		return readText(s, isString, n, err)
+	case c == 0xde:
+		n, err := unsigned(s, 2)
+		return value{kind: isMap, n: n}, err
+	case c >= 0xe0: // a small negative number
+		return value{n: negative}, nil
+	}
+	return value{}, fmt.Errorf("byte %#x starts no value that an agent sends", b[0])
+}
+
+// readText reads a string or bytes of that length, unless the length could not be read.
+func readText(s source, kind valueKind, length uint64, err error) (value, error) {
+	if err == nil && length > maxStream {
+		err = errShort
+	}
+	if err != nil {
+		return value{}, err
+	}
+	b, err := s.next(int(length))
+	return value{kind: kind, text: string(b)}, err
 }
 
 func unsigned(s source, width int) (uint64, error) {

@@ -49,7 +49,11 @@ const (
 	faultIncomplete                  // it ended too early, or there was no room for it
 )
 
-// String uses memberlist's own words: joinHint and keyText look for them.
+// ofKey reports whether the two sides have different keys, or only one has a key.
+func (k faultKind) ofKey() bool { return k == faultKey || k == faultNoKey || k == faultNeedless }
+
+// String uses memberlist's own words for what is wrong with a key, which refuse sends, and which
+// the other side looks for, whichever version it has.
 func (k faultKind) String() string {
 	switch k {
 	case faultCluster:
@@ -157,14 +161,12 @@ func (g *guard) message(in *intake, answer bool) ([]byte, *fault) {
 		return nil, &fault{faultIncomplete, err.Error()}
 	case keyed && kind == saySealed:
 		return g.sealed(in, answer)
-	case keyed && kind == sayError && answer:
+	case kind == sayError && answer:
 		return nil, in.refusal()
 	case keyed:
 		return nil, &fault{kind: faultNoKey}
 	case kind == saySealed:
 		return nil, &fault{kind: faultNeedless}
-	case kind == sayError && answer:
-		return nil, in.refusal()
 	}
 	if err := checkStream(in, answer, g.left); err != nil {
 		return nil, in.fault(err)

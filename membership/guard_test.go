@@ -389,7 +389,9 @@ func FuzzTheGuardLetsNothingPassThatEndsMemberlist(f *testing.F) {
 			t.Fatalf("%x came out of %x", whole, full)
 		}
 		near, far := net.Pipe()
-		m.wire.hand(&stream{Conn: near, wire: m.wire, place: m.wire.admission.opened(), head: whole, whole: true})
+		s := m.wire.track(near, m.wire.admission.opened())
+		s.head, s.whole = whole, true
+		m.wire.hand(s)
 		_ = far.SetDeadline(time.Now().Add(patience))
 		if _, err := io.Copy(io.Discard, far); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatal("memberlist is stuck")

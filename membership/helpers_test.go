@@ -54,7 +54,6 @@ func testConfig(n uint64) Config {
 		Self: Member{
 			Member: election.Member{
 				Peer: id, Lineage: election.LineageID(n), Name: fmt.Sprintf("agent-%d", n), JoinedAt: int64(1_000_000 + n),
-				Candidacies: []election.Candidacy{{Election: election.Default, Priority: 100}},
 			},
 			Version: "v1", PeerAddr: netip.MustParseAddrPort("127.0.0.1:7947"), Settings: testSettings,
 		},

@@ -87,12 +87,10 @@ func (t *target) addrs() []netip.Addr {
 
 // attempt is the outcome of one try.
 type attempt struct {
-	key    string
-	found  []netip.AddrPort
-	tried  int
-	joined int
-	failed map[netip.AddrPort]error
-	err    error // of resolving
+	key   string
+	found []netip.AddrPort
+	tried map[netip.AddrPort]error // nil: joined
+	err   error                    // of resolving
 }
 
 func newJoiner(t timing, seeds []seed, now time.Time, isSelf func(netip.AddrPort) bool, join func(string) error, running *sync.WaitGroup) *joiner {
@@ -181,9 +179,8 @@ func (t *target) settled(listed map[netip.AddrPort]bool, isSelf func(netip.AddrP
 
 // try resolves the target and joins each address that is not in the list.
 func (j *joiner) try(ctx context.Context, key string, s seed, listed map[netip.AddrPort]bool) {
-	r := attempt{key: key, failed: map[netip.AddrPort]error{}}
 	addrs, err := j.resolve(ctx, s.host)
-	r.err = err
+	r := attempt{key: key, tried: map[netip.AddrPort]error{}, err: err}
 	var mu sync.Mutex
 	var each sync.WaitGroup
 	for _, a := range addrs {
@@ -192,16 +189,11 @@ func (j *joiner) try(ctx context.Context, key string, s seed, listed map[netip.A
 		if listed[addr] || j.isSelf(addr) {
 			continue
 		}
-		r.tried++
 		each.Go(func() {
 			err := j.join(addr.String())
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
-				r.failed[addr] = err
-			} else {
-				r.joined++
-			}
+			r.tried[addr] = err
 		})
 	}
 	each.Wait()
@@ -211,48 +203,53 @@ func (j *joiner) try(ctx context.Context, key string, s seed, listed map[netip.A
 	}
 }
 
-// finish takes an outcome, schedules the next try, and returns hints why an agent can't
-// be joined.
-func (j *joiner) finish(r attempt, now time.Time, cluster string) []hint {
+// finish takes an outcome, schedules the next try, and returns what seems to be no agent of this
+// cluster.
+func (j *joiner) finish(r attempt, now time.Time, cluster string) []Refusal {
 	t := j.targets[r.key]
 	if t == nil {
 		return nil
 	}
 	t.busy, t.found = false, r.found
-	if t.learn(r, now); !t.dark && r.tried > 0 {
+	all := t.learn(r, now)
+	if !t.dark && len(r.tried) > 0 {
 		j.restUntil = later(j.restUntil, now.Add(min(exchangeRest*now.Sub(t.began), exchangeRestMost)))
 	}
-	j.schedule(t, r, now)
-	var hints []hint
-	for addr, err := range r.failed {
-		if h, ok := joinHint(addr, err, cluster); ok {
-			hints = append(hints, h)
+	j.schedule(t, all, len(r.tried) > 0, now)
+	var odd []Refusal
+	for addr, err := range r.tried {
+		if why := oddity(err, cluster); why != "" {
+			odd = append(odd, Refusal{Cause: CauseNoAgent, Addr: addr, Err: errors.New(addr.String() + why)})
 		}
 	}
-	// An agent that is just stopping closes connections too, but not for long.
-	if t.odd = t.odd + 1; len(hints) == 0 {
+	if t.odd++; len(odd) == 0 {
 		t.odd = 0
 	}
-	// An agent that all others join at the same time may close them as well.
-	return slices.DeleteFunc(hints, func(h hint) bool {
-		return h.cause == CauseNoAgent && (t.odd < 3 || now.Sub(t.since) < oddFor)
-	})
+	// An agent that is just stopping, or that all others join at the same time, closes connections
+	// too, but not for long.
+	if t.odd < 3 || now.Sub(t.since) < oddFor {
+		return nil
+	}
+	return odd
 }
 
 // learn keeps why the target can't be joined, and since when; whether anything accepted a connection;
-// and then whether an answer came.
-func (t *target) learn(r attempt, now time.Time) {
-	err, slow, dark := r.err, false, r.tried > 0
+// and then whether an answer came. It returns whether everything that was tried was joined.
+func (t *target) learn(r attempt, now time.Time) (all bool) {
+	err, slow, dark, joined := r.err, false, len(r.tried) > 0, false
 	for _, addr := range r.found {
-		words, failed := "", r.failed[addr]
+		words := ""
+		failed, tried := r.tried[addr]
 		if failed != nil {
 			words = failed.Error() // memberlist hides the cause, see plainly
 		}
+		joined = joined || tried && failed == nil
 		err = cmp.Or(err, failed)
 		dark = dark && strings.Contains(words, "dial tcp")
 		slow = slow || !dark && containsAny(words, "i/o timeout", "EOF", "connection reset by peer", "broken pipe")
 	}
-	if r.joined > 0 {
+	all = err == nil
+	if joined {
 		err = nil
 	}
 	if t.failed == nil {
@@ -262,6 +259,7 @@ func (t *target) learn(r attempt, now time.Time) {
 	if t.slow++; !slow {
 		t.slow = 0
 	}
+	return all
 }
 
 // unreached returns the seeds that have not answered for a while.
@@ -278,12 +276,8 @@ func (j *joiner) unreached(now time.Time) []Refusal {
 // plainly describes in a few words why an address can't be joined.
 func plainly(err error) error {
 	var name *net.DNSError
-	var dial *net.OpError
-	switch {
-	case errors.As(err, &name):
+	if errors.As(err, &name) {
 		return errors.New(name.Err)
-	case errors.As(err, &dial):
-		return dial.Err
 	}
 	text := strings.Join(strings.Fields(err.Error()), " ") // memberlist's list of errors hides the cause, which comes last
 	return errors.New(strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:]))
@@ -293,17 +287,18 @@ func containsAny(s string, signs ...string) bool {
 	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(s, sign) })
 }
 
-func (j *joiner) schedule(t *target, r attempt, now time.Time) {
+// schedule sets the time of the next try, after one that joined all it tried, or not.
+func (j *joiner) schedule(t *target, all, tried bool, now time.Time) {
 	switch {
 	case t.slow > 0:
 		// The target or this agent is busy. The pause is random: not all try again at once.
 		t.again = 0
 		pause := min(j.timing.lostMost, j.timing.lost<<min(t.slow-1, 8))
 		t.next = now.Add(pause/2 + rand.N(pause/2))
-	case r.err == nil && r.joined == r.tried:
+	case all:
 		t.fails = 0
 		switch {
-		case r.tried == 0:
+		case !tried:
 			t.again = 0
 			t.next = now.Add(j.timing.lost)
 		case !t.lostAt.IsZero() && t.again < 5:
@@ -365,20 +360,17 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addrs[:min(len(addrs), maxResolved)], nil
 }
 
-// joinHint explains why a join failed, if it is something to repair and not just an agent
-// that is not there.
-func joinHint(addr netip.AddrPort, err error, cluster string) (hint, bool) {
-	words := err.Error()
-	if text := keyText(words, addr.Addr().String()); text != "" {
-		return hint{cause: CauseClusterKey, addr: addr, text: text}, true
+// oddity says what a failed join shows of an address, if it seems to be no agent of this cluster;
+// empty: nothing.
+func oddity(err error, cluster string) string {
+	switch {
+	case err == nil:
+		return ""
+	case containsAny(err.Error(), "EOF", "connection reset by peer", "broken pipe"):
+		return " closes the connection without an answer: it belongs to another cluster than " + cluster +
+			", or is not the gossip port of an agent; compare the cluster names and the addresses to join"
+	case strings.Contains(err.Error(), faultMessage.String()):
+		return " does not answer like an agent: correct the addresses to join"
 	}
-	if containsAny(words, "EOF", "connection reset by peer", "broken pipe") {
-		return hint{cause: CauseNoAgent, addr: addr, text: addr.String() + " closes the connection without an answer: " +
-			"it belongs to another cluster than " + cluster + ", or is not the gossip port of an agent; compare the cluster names and the addresses to join"}, true
-	}
-	if strings.Contains(words, "received invalid msgType") || strings.Contains(words, "msgpack") {
-		return hint{cause: CauseNoAgent, addr: addr, text: addr.String() +
-			" does not answer like an agent: correct the addresses to join"}, true
-	}
-	return hint{}, false
+	return ""
 }

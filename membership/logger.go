@@ -117,19 +117,3 @@ func expected(text string) bool {
 	starts := []string{"Got ping for unexpected node", "ignoring alive message", "Refuting", "Failed fallback TCP ping"}
 	return slices.ContainsFunc(starts, func(start string) bool { return strings.HasPrefix(text, start) })
 }
-
-// keyText turns memberlist's words about a message that can't be decrypted into an
-// explanation, with what to do. It is empty if the words are about something else.
-func keyText(words, host string) string {
-	const remedy = ": give all agents the same cluster key"
-	switch {
-	case strings.Contains(words, "encryption is configured but remote state is not encrypted"),
-		strings.Contains(words, "unsupported encryption version"), strings.Contains(words, "payload is too small to decrypt"):
-		return "the agent at " + host + " has no cluster key, but this one has" + remedy
-	case strings.Contains(words, "remote state is encrypted and encryption is not configured"):
-		return "the agent at " + host + " has a cluster key, but this one has none" + remedy
-	case strings.Contains(words, "no installed keys could decrypt the message"), strings.Contains(words, "Decrypt packet failed"):
-		return "the cluster key differs from that of the agent at " + host + remedy
-	}
-	return ""
-}

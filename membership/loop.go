@@ -1,7 +1,7 @@
 package membership
 
 import (
-	"errors"
+	"net"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -15,7 +15,6 @@ type loop struct {
 	assemble *assembler
 	ledger   *ledger
 	joiner   *joiner
-	asker    *asker
 
 	listed   map[netip.AddrPort]bool // addresses in the list last read; replaced, never changed
 	last     View                    // last published
@@ -41,16 +40,15 @@ func newLoop(m *Membership, seeds []seed, now time.Time) *loop {
 	self.GossipAddr = m.wire.advertise
 	l := &loop{
 		m:        m,
-		assemble: newAssembler(self, m.del.open, m.cfg.Judge, m.cfg.Rightful),
+		assemble: newAssembler(self, m.cfg.Judge, m.cfg.Rightful),
 		ledger:   newLedger(),
 		joiner: newJoiner(m.timing, seeds, now, m.wire.isSelf, func(addr string) error {
 			_, err := m.list.Join([]string{addr})
 			return err
 		}, &m.running),
-		asker: newAsker(m),
 		stale: true, pollAt: now,
 	}
-	l.assemble.answers = l.asker.answers
+	l.assemble.answers = m.del.answers
 	l.acquaint()
 	return l
 }
@@ -70,12 +68,10 @@ func (l *loop) run() {
 			l.finish(r, time.Now())
 		case seeds := <-l.m.reseed:
 			l.joiner.plant(seeds, time.Now())
-		case a := <-l.asker.answered:
-			l.stale = l.asker.finish(a) || l.stale
-		case h := <-l.m.hints:
-			l.note(h, time.Now())
-		case h := <-l.m.del.forged:
-			l.note(h, time.Now())
+		case r := <-l.m.hints:
+			l.note(r, time.Now())
+		case <-l.m.update:
+			_ = l.m.list.UpdateNode(time.Millisecond) // it goes out after that time, too
 		}
 		now := time.Now()
 		if l.m.leaving.Load() {
@@ -104,7 +100,7 @@ func (l *loop) wake(now time.Time) time.Time {
 
 // read reads memberlist's list and publishes the view that results.
 func (l *loop) read(now time.Time) {
-	seen := l.m.del.seen(now)
+	seen := l.m.del.seen(now, l.m.keys.removed.Load())
 	defer func() { // also of what the reading takes
 		done := time.Now()
 		l.readAt = done.Add(max(readRestMin, readRest*done.Sub(now)))
@@ -112,20 +108,16 @@ func (l *loop) read(now time.Time) {
 	}()
 	l.stale = false
 	l.listed = map[netip.AddrPort]bool{}
-	live := map[string]bool{}
-	removed := l.m.keys.removed.Load()
-	for i, s := range seen {
-		if _, at := l.m.del.answered(s.node); removed != nil && s.status == Dead && !at.After(*removed) {
-			seen[i].status = Left
-		}
-		if s.status == Alive {
-			l.listed[s.addr], live[s.node] = true, true
+	for _, m := range seen {
+		if m.Status == Alive {
+			l.listed[m.GossipAddr] = true
 		}
 	}
-	l.m.del.forget()
-
 	view, refused := l.assemble.assemble(now, seen)
-	l.asker.ask(l.assemble.doubted, live, now)
+	for _, m := range l.assemble.doubted {
+		node := gossipName(m.Member)
+		l.m.del.ask(node, func() (time.Duration, error) { return l.m.list.Ping(node, net.UDPAddrFromAddrPort(m.GossipAddr)) }, &l.m.running)
+	}
 	if len(view.Members) <= 1 {
 		refused = append(refused, l.joiner.unreached(now)...)
 	}
@@ -176,8 +168,8 @@ func (l *loop) publish(v View, now time.Time) {
 }
 
 func (l *loop) finish(r attempt, now time.Time) {
-	for _, h := range l.joiner.finish(r, now, l.m.cfg.Cluster) {
-		l.note(h, now)
+	for _, odd := range l.joiner.finish(r, now, l.m.cfg.Cluster) {
+		l.note(odd, now)
 	}
 	l.acquaint()
 }
@@ -198,9 +190,9 @@ func (l *loop) acquaint() {
 	l.m.wire.known.Store(known)
 }
 
-// note takes a sign of a refusal, which the next reading publishes in a view.
-func (l *loop) note(h hint, now time.Time) {
+// note takes a hint, which the next reading publishes in a view.
+func (l *loop) note(r Refusal, now time.Time) {
 	known := l.m.wire.known.Load()
-	host := h.addr.Addr()
-	l.ledger.note(now, Refusal{Cause: h.cause, Name: h.name, Addr: h.addr, Err: errors.New(h.text)}, known.members[host] || known.sought[host])
+	host := r.Addr.Addr()
+	l.ledger.note(now, r, known.members[host] || known.sought[host])
 }

@@ -30,7 +30,7 @@ type Membership struct {
 	keys   *keyring
 
 	views  chan View // one slot, newest only
-	hints  chan hint
+	hints  chan Refusal
 	update chan struct{} // one slot: the advertisement changed
 	reseed chan []seed
 
@@ -59,7 +59,7 @@ func New(cfg Config) (*Membership, error) {
 	}
 	m := &Membership{
 		cfg: cfg, timing: t, notary: newNotary(cfg.Cluster, cfg.PeerIDOf),
-		views: make(chan View, 1), hints: make(chan hint, 64),
+		views: make(chan View, 1), hints: make(chan Refusal, 64),
 		update: make(chan struct{}, 1), reseed: make(chan []seed), gone: make(chan struct{}),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -74,7 +74,6 @@ func New(cfg Config) (*Membership, error) {
 	}
 	l := newLoop(m, seeds, time.Now())
 	m.running.Go(func() { m.tap.drain(m.ctx) })
-	m.running.Go(m.advertise)
 	m.running.Go(l.run)
 	return m, nil
 }
@@ -83,6 +82,7 @@ func New(cfg Config) (*Membership, error) {
 func (m *Membership) open() error {
 	logger := log.New(m.tap, "", 0)
 	m.del = newDelegate(m.notary, gossipName(m.cfg.Self.Member))
+	m.del.forged = m.hints
 	g := &guard{label: m.cfg.Cluster, left: m.del.left}
 	keys, err := newKeyring(g, m.cfg.Key, m.cfg.OtherKeys)
 	if err != nil {
@@ -95,13 +95,14 @@ func (m *Membership) open() error {
 	}
 	m.wire = w
 	if err := m.start(logger); err != nil {
-		return errors.Join(err, w.Shutdown())
+		_ = w.Shutdown() // err says what is wrong
+		return err
 	}
 	return nil
 }
 
 func (m *Membership) start(logger *log.Logger) error {
-	m.self = m.cfg.Self.cloned()
+	m.self = m.cfg.Self
 	m.self.Version = m.self.Version[:min(len(m.self.Version), maxWord)]
 	if !m.self.PeerAddr.Addr().IsValid() || m.self.PeerAddr.Addr().IsUnspecified() {
 		m.self.PeerAddr = netip.AddrPortFrom(m.wire.advertise.Addr(), m.self.PeerAddr.Port())
@@ -180,7 +181,7 @@ func (m *Membership) Update(change func(*Member)) error {
 	if m.closed {
 		return errWireClosed
 	}
-	wish := m.self.cloned()
+	wish := m.self
 	change(&wish)
 	next := m.self
 	next.Draining, next.Settings.Follows, next.PageAddr = wish.Draining, wish.Settings.Follows, wish.PageAddr
@@ -195,19 +196,6 @@ func (m *Membership) Update(change func(*Member)) error {
 	m.del.meta.Store(&meta)
 	offer(m.update, struct{}{})
 	return nil
-}
-
-// advertise has updates gossiped. It does not wait until the broadcast is out, as memberlist
-// offers: the broadcast goes out anyway.
-func (m *Membership) advertise() {
-	for {
-		select {
-		case <-m.update:
-			_ = m.list.UpdateNode(time.Millisecond)
-		case <-m.ctx.Done():
-			return
-		}
-	}
 }
 
 // leaveFor bounds how long memberlist's Leave may take.

@@ -52,13 +52,14 @@ func replay(t *testing.T, a *agent, node string, recording []byte, right func(Vi
 // recording, though nobody else has its name.
 func TestAnEndedLifeComesBackOnlyIfItAnswers(t *testing.T) {
 	b := testConfig(2).Self
-	b.Status, b.GossipAddr = Alive, b.PeerAddr
-	node, answered := gossipName(b.Member), true
-	a := newAssembler(testConfig(1).Self, func(string, []byte) (Member, error) { return b, nil }, nil, nil)
+	b.GossipAddr = b.PeerAddr
+	answered := true
+	a := newAssembler(testConfig(1).Self, nil, nil)
 	a.answers = func(string) bool { return answered }
-	alive, dead := []sighting{{node: node, status: Alive}}, []sighting{{node: node, status: Dead}}
+	alive, dead := []Member{b}, []Member{b}
+	alive[0].Status, dead[0].Status = Alive, Dead
 	for i, step := range []struct {
-		seen     []sighting
+		seen     []Member
 		answered bool
 		members  int
 		doubted  int
@@ -119,12 +120,10 @@ func TestOfTwoUnknownWithOneNameTheOneThatAnswersIsBelieved(t *testing.T) {
 		return m
 	}
 	ghost, live := peer(2), peer(3) // the ghost is senior
-	byNode := map[string]Member{gossipName(ghost.Member): ghost, gossipName(live.Member): live}
-	open := func(node string, _ []byte) (Member, error) { return byNode[node], nil }
-	a := newAssembler(testConfig(1).Self, open, nil, nil)
+	a := newAssembler(testConfig(1).Self, nil, nil)
 	answered := map[string]bool{}
 	a.answers = func(node string) bool { return answered[node] }
-	seen := []sighting{{node: gossipName(ghost.Member), status: Alive}, {node: gossipName(live.Member), status: Alive}}
+	seen := []Member{ghost, live}
 	v, _ := a.assemble(time.Unix(1, 0), seen)
 	if len(v.Members) != 0 || len(a.doubted) != 2 {
 		t.Errorf("at first: members %v, doubted %v", namesOf(v.Members), namesOf(a.doubted))
@@ -144,7 +143,7 @@ func TestOfTwoUnknownWithOneNameTheOneThatAnswersIsBelieved(t *testing.T) {
 }
 
 func TestEndedLivesAreBoundedAndForgotten(t *testing.T) {
-	a := newAssembler(testConfig(1).Self, nil, nil, nil)
+	a := newAssembler(testConfig(1).Self, nil, nil)
 	now := time.Unix(1000, 0)
 	m := testConfig(7).Self
 	for i := range 3 * maxGone {

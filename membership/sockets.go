@@ -15,7 +15,8 @@ import (
 // receiveBuffer is asked of the system, so that a join storm loses little.
 const receiveBuffer = 2 << 20
 
-// bind opens a UDP and a TCP socket on the same port number. If any port will do, it tries another when one is free for TCP alone.
+// bind opens a UDP and a TCP socket on the same port number. If any port will do, and the one that
+// the system chose is free for TCP alone, it tries another one.
 func bind(addr netip.Addr, port int) (*net.UDPConn, *net.TCPListener, error) {
 	tries := 1
 	if port == 0 {
@@ -90,7 +91,7 @@ func (w *wire) passes(b []byte, from netip.AddrPort, scratch []byte) bool {
 		return true
 	}
 	if host := from.Addr().Unmap(); w.known.Load().worthNaming(f.kind, host) {
-		w.suspect(f, host)
+		w.suspect(f, netip.AddrPortFrom(host, 0))
 	} else {
 		w.noise.Add(1)
 	}

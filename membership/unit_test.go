@@ -47,32 +47,11 @@ func TestTheLongestNamesFit(t *testing.T) {
 	m.PeerAddr = netip.AddrPortFrom(netip.MustParseAddr("2001:db8:1111:2222:3333:4444:5555:6666"), 65535)
 	m.JoinedAt, m.Lineage = 1<<62, 1<<63
 	m.Settings.Heartbeat, m.Settings.Lease = 1<<62, 1<<62
-	m.Candidacies = []election.Candidacy{{Election: "default", Priority: election.MaxPriority}, {Election: election.Name(strings.Repeat("z", 63)), Priority: election.MaxPriority}}
 	meta, err := n.seal(m, cfg.Signer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d of %d bytes", len(meta), memberlist.MetaMaxSize)
-}
-
-// Who has the cluster key signs what it likes: a priority that no agent can be
-// given would win every election, and no message could carry it.
-func TestAPriorityThatNoAgentCanHaveIsRefused(t *testing.T) {
-	n, key := testNotary(t), testKey(1)
-	for _, priority := range []int{-1, election.MaxPriority + 1, 1 << 40} {
-		m := testConfig(1).Self
-		m.Candidacies = []election.Candidacy{{Election: election.Default, Priority: priority}}
-		if _, err := n.seal(m, key); err == nil {
-			t.Errorf("priority %d is advertised", priority)
-		}
-		meta, err := n.sealUnchecked(m, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := n.open(gossipName(m.Member), meta); err == nil {
-			t.Errorf("priority %d of another agent is believed", priority)
-		}
-	}
 }
 
 func TestAnyChangedByteIsRefused(t *testing.T) {
@@ -140,12 +119,6 @@ func TestBadConfigurationIsNamed(t *testing.T) {
 		{"is not of the form", func(c *Config) { c.Self.Name = "UPPER" }},
 		{"it has no start time", func(c *Config) { c.Self.JoinedAt = 0 }},
 		{"can't reach the peer address", func(c *Config) { c.Self.PeerAddr = netip.AddrPort{} }},
-		{"given twice", func(c *Config) { c.Self.Candidacies = append(c.Self.Candidacies, c.Self.Candidacies...) }},
-		{"at most 512 are allowed", func(c *Config) {
-			for i := range 10 {
-				c.Self.Candidacies = append(c.Self.Candidacies, election.Candidacy{Election: election.Name(fmt.Sprintf("e%d-%s", i, strings.Repeat("x", 50)))})
-			}
-		}},
 	}
 	for _, c := range cases {
 		cfg := testConfig(1)
@@ -184,22 +157,18 @@ func TestSeedsAreParsed(t *testing.T) {
 }
 
 func TestSameNodesGiveTheSameViewInAnyOrder(t *testing.T) {
-	n := testNotary(t)
-	var seen []sighting
+	var seen []Member
 	for i := range uint64(8) {
-		cfg := testConfig(i + 1)
-		meta, err := n.seal(cfg.Self, cfg.Signer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 1)
-		seen = append(seen, sighting{node: gossipName(cfg.Self.Member), addr: addr, meta: meta, status: []Status{Alive, Alive, Dead, Left}[i%4]})
+		m := testConfig(i + 1).Self
+		m.GossipAddr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 1)
+		m.Status = []Status{Alive, Alive, Dead, Left}[i%4]
+		seen = append(seen, m)
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
 	var first View
 	for i := range 20 {
 		rng.Shuffle(len(seen), func(i, j int) { seen[i], seen[j] = seen[j], seen[i] })
-		v, _ := newAssembler(testConfig(1).Self, n.open, nil, nil).assemble(time.Unix(1, 0), seen)
+		v, _ := newAssembler(testConfig(1).Self, nil, nil).assemble(time.Unix(1, 0), seen)
 		if i == 0 {
 			first = v
 		}
@@ -213,13 +182,12 @@ func TestSameNodesGiveTheSameViewInAnyOrder(t *testing.T) {
 }
 
 func TestDepartedAreBoundedAndForgotten(t *testing.T) {
-	a := newAssembler(testConfig(1).Self, nil, nil, nil)
-	a.open = func(node string, _ []byte) (Member, error) {
-		return Member{Member: election.Member{Peer: election.PeerID(node), Name: node, JoinedAt: 1}}, nil
-	}
-	var seen []sighting
+	a := newAssembler(testConfig(1).Self, nil, nil)
+	var seen []Member
 	for i := range 3 * maxDeparted {
-		seen = append(seen, sighting{node: fmt.Sprintf("n%03d", i), addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{1, 1, 1, byte(i)}), 1), status: Alive})
+		name := fmt.Sprintf("n%03d", i)
+		seen = append(seen, Member{Member: election.Member{Peer: election.PeerID(name), Name: name, JoinedAt: 1},
+			GossipAddr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{1, 1, 1, byte(i)}), 1), Status: Alive})
 	}
 	now := time.Unix(1, 0)
 	if v, _ := a.assemble(now, seen); len(v.Members) != len(seen) {
@@ -266,12 +234,12 @@ func TestMemberlistsLinesAreLogged(t *testing.T) {
 func TestTheOwnerOfANameWinsItWhoeverCameFirst(t *testing.T) {
 	owner := Member{Member: election.Member{Peer: "real", Name: "b", JoinedAt: 9}}
 	intruder := Member{Member: election.Member{Peer: "rebuilt", Name: "b", JoinedAt: 1}}
-	a := newAssembler(testConfig(1).Self, nil, nil, func(m Member) bool { return m.Peer == "real" })
+	a := newAssembler(testConfig(1).Self, nil, func(m Member) bool { return m.Peer == "real" })
 	kept, refused := a.oneName([]Member{intruder, owner})
 	if len(kept) != 1 || kept[0].Peer != "real" || len(refused) != 1 {
 		t.Fatalf("kept %+v, refused %+v; want the owner alone", kept, refused)
 	}
-	kept, _ = newAssembler(testConfig(1).Self, nil, nil, nil).oneName([]Member{owner, intruder})
+	kept, _ = newAssembler(testConfig(1).Self, nil, nil).oneName([]Member{owner, intruder})
 	if len(kept) != 1 || kept[0].Peer != "rebuilt" {
 		t.Fatalf("kept %+v; of two without a right the senior stays", kept)
 	}

@@ -101,97 +101,95 @@ const (
 	hintFor = 2 * time.Minute
 )
 
-// hint is a sign of a refusal outside memberlist's list: a message that did not
-// pass the guard, a failed join, an advertisement that was not let in.
-type hint struct {
-	cause Cause
-	name  string         // empty when only the host is known
-	addr  netip.AddrPort // port 0 when only the host is known
-	text  string
-}
-
-// faultHint says whose message did not pass the guard, and what to do about it. There is no
-// hint about strangers that talk to open ports.
-func faultHint(f *fault, host netip.Addr, cluster string) (hint, bool) {
-	h := hint{addr: netip.AddrPortFrom(host, 0)}
+// refusalFor says whose message did not pass the guard, and what to do about it. Strangers that
+// talk to open ports are not reported.
+func refusalFor(f *fault, at netip.AddrPort, cluster string) (Refusal, bool) {
+	const remedy = "give all agents the same cluster key"
+	host := at.Addr()
+	r := Refusal{Cause: CauseClusterKey, Addr: at}
 	switch f.kind {
-	case faultKey, faultNoKey, faultNeedless:
-		h.cause, h.text = CauseClusterKey, keyText(f.Error(), host.String())
+	case faultKey:
+		r.Err = fmt.Errorf("the cluster key differs from that of the agent at %s: %s", host, remedy)
+	case faultNoKey:
+		r.Err = fmt.Errorf("the agent at %s has no cluster key, but this one has: %s", host, remedy)
+	case faultNeedless:
+		r.Err = fmt.Errorf("the agent at %s has a cluster key, but this one has none: %s", host, remedy)
 	case faultCluster:
-		h.cause, h.text = CauseCluster, fmt.Sprintf(
+		r.Cause, r.Err = CauseCluster, fmt.Errorf(
 			"the agent at %s belongs to cluster %.63q, this one to %q: give both the same cluster name, or remove it from the addresses to join",
 			host, f.text, cluster)
 	case faultMessage:
-		h.cause, h.text = CauseMessage, fmt.Sprintf(
+		r.Cause, r.Err = CauseMessage, fmt.Errorf(
 			"the agent at %s has the cluster key, but sends what this release does not know: %s; run the same release on all agents", host, f.text)
 	default:
-		return h, false
+		return r, false
 	}
-	return h, true
+	return r, true
 }
 
 // ledger keeps what is refused now. It belongs to the loop.
 type ledger struct {
-	current    map[refusalKey]*refused
+	found      []Refusal // by the newest view
+	hints      map[hintKey]*hint
 	noise      int64 // datagrams of unknown senders, counted as long as they come
 	noiseUntil time.Time
 }
 
-type refusalKey struct {
+type hintKey struct {
 	cause Cause
 	name  string
-	addr  netip.AddrPort
+	host  netip.Addr
 }
 
-type refused struct {
-	refusal Refusal
-	until   time.Time // zero: as long as the views show it
-	wanted  bool      // a hint about an agent that this one tries to reach
+// hint is a refusal outside memberlist's list: a message that did not pass the guard, a failed
+// join, an advertisement that was not let in.
+type hint struct {
+	Refusal
+	until  time.Time
+	wanted bool // it is about an agent that this one tries to reach
 }
 
-func newLedger() *ledger { return &ledger{current: map[refusalKey]*refused{}} }
+func newLedger() *ledger { return &ledger{hints: map[hintKey]*hint{}} }
 
-// settle takes what the newest view refuses. What only earlier views refused ends.
+// settle takes what the newest view refuses, and forgets the hints that have expired.
 func (l *ledger) settle(now time.Time, found []Refusal) {
-	current := map[refusalKey]bool{}
-	for _, r := range found {
-		k := refusalKey{r.Cause, r.Name, r.Addr}
-		current[k] = true
-		l.put(k, r, time.Time{})
-	}
-	maps.DeleteFunc(l.current, func(k refusalKey, s *refused) bool {
-		return s.until.IsZero() && !current[k] || !s.until.IsZero() && now.After(s.until)
-	})
+	l.found = found[:min(len(found), maxRefusals)]
+	maps.DeleteFunc(l.hints, func(_ hintKey, h *hint) bool { return now.After(h.until) })
 }
 
 // arrive forgets the hints about a host whose agent has become a member: it was repaired. If
 // another agent of that host is refused, its next message brings the hint back.
 func (l *ledger) arrive(host netip.Addr) {
-	maps.DeleteFunc(l.current, func(k refusalKey, s *refused) bool { return !s.until.IsZero() && k.addr.Addr() == host })
+	maps.DeleteFunc(l.hints, func(k hintKey, _ *hint) bool { return k.host == host })
 }
 
-// note records a hint. It drops the port: each message of a host with another key or cluster
-// may have a new one. A hint about an agent that is wanted takes the place of a stranger's.
+// note records a hint. Hints that differ only in the port are one: each message of a host with
+// another key or cluster may have a new port. A hint about an agent that is wanted takes the place
+// of a stranger's.
 func (l *ledger) note(now time.Time, r Refusal, wanted bool) {
-	k := refusalKey{r.Cause, r.Name, netip.AddrPortFrom(r.Addr.Addr(), 0)}
-	if l.current[k] == nil && l.count(true) >= maxHints && (!wanted || !l.yield()) {
-		return // the hint will come again when there is room
+	k := hintKey{r.Cause, r.Name, r.Addr.Addr()}
+	h := l.hints[k]
+	if h == nil {
+		if len(l.hints) >= maxHints && (!wanted || !l.yield()) {
+			return // the hint will come again when there is room
+		}
+		h = &hint{Refusal: r} // this text stays: the same cause has several symptoms
+		l.hints[k] = h
 	}
-	l.put(k, r, now.Add(hintFor))
-	l.current[k].wanted = l.current[k].wanted || wanted
+	h.until, h.wanted = now.Add(hintFor), h.wanted || wanted
 }
 
-// yield forgets the hint about a stranger that ends first.
+// yield forgets the hint about a stranger that expires first, and reports whether there was one.
 func (l *ledger) yield() bool {
-	var first refusalKey
-	for k, s := range l.current {
-		if !s.until.IsZero() && !s.wanted && k.cause != CauseNoise && (l.current[first] == nil || s.until.Before(l.current[first].until)) {
-			first = k
+	var first *hint
+	var at hintKey
+	for k, h := range l.hints {
+		if !h.wanted && (first == nil || h.until.Before(first.until)) {
+			first, at = h, k
 		}
 	}
-	found := l.current[first] != nil
-	delete(l.current, first)
-	return found
+	delete(l.hints, at)
+	return first != nil
 }
 
 // hear takes how many datagrams from unknown senders came since its last call. It names no
@@ -211,45 +209,16 @@ func (l *ledger) hear(now time.Time, n int64) {
 	for many*10 <= l.noise {
 		many *= 10 // the text changes seldom
 	}
-	r := Refusal{Cause: CauseNoise, Err: fmt.Errorf(
-		"the gossip port received at least %d datagrams that no agent of this cluster sent: they may come from anywhere; close the port to other hosts", many)}
-	k := refusalKey{cause: CauseNoise}
-	l.put(k, r, l.noiseUntil)
-	l.current[k].refusal = r
-}
-
-// count returns how many hints there are or, if hints is false, refusals of the views.
-func (l *ledger) count(hints bool) int {
-	n := 0
-	for _, s := range l.current {
-		if hints == !s.until.IsZero() {
-			n++
-		}
-	}
-	return n
-}
-
-func (l *ledger) put(k refusalKey, r Refusal, until time.Time) {
-	old, ok := l.current[k]
-	switch {
-	case !ok && until.IsZero() && l.count(false) >= maxRefusals:
-		return // the refusal will come again when there is room
-	case !ok:
-		l.current[k] = &refused{refusal: r, until: until}
-	default:
-		old.until = until
-		if !until.IsZero() {
-			return // the first text stays: the same cause has several symptoms
-		}
-		old.refusal = r
-	}
+	l.hints[hintKey{cause: CauseNoise}] = &hint{until: l.noiseUntil, wanted: true, Refusal: Refusal{Cause: CauseNoise, Err: fmt.Errorf(
+		"the gossip port received at least %d datagrams that no agent of this cluster sent: they may come from anywhere; close the port to other hosts", many)}}
 }
 
 // list returns what is refused now, sorted.
 func (l *ledger) list() []Refusal {
 	var all []Refusal
-	for _, s := range l.current {
-		all = append(all, s.refusal)
+	all = append(all, l.found...)
+	for _, h := range l.hints {
+		all = append(all, h.Refusal)
 	}
 	slices.SortFunc(all, func(a, b Refusal) int {
 		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Cause, b.Cause))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -31,16 +30,12 @@ type wire struct {
 	dialLimit time.Duration
 	readLimit time.Duration // of one message of a stream
 	streams   chan net.Conn
-	faults    chan hint // bounded, lossy: who can't be understood, and why
+	faults    chan<- Refusal // bounded, lossy: who can't be understood, and why
 	noise     atomic.Int64
 	known     atomic.Pointer[acquaintances]
 	ctx       context.Context // ends at shutdown
 	cancel    context.CancelFunc
 	pumped    sync.WaitGroup
-
-	mu     sync.Mutex
-	closed bool
-	open   map[*stream]struct{}
 }
 
 // acquaintances are the addresses that this agent knows. The value is replaced, never
@@ -58,7 +53,7 @@ func (k *acquaintances) worthNaming(kind faultKind, host netip.Addr) bool {
 }
 
 // listen binds UDP and TCP on one port.
-func listen(cfg Config, g *guard, t timing, hints chan hint) (*wire, error) {
+func listen(cfg Config, g *guard, t timing, faults chan<- Refusal) (*wire, error) {
 	w := &wire{
 		guard:     g,
 		admission: newAdmission(),
@@ -67,8 +62,7 @@ func listen(cfg Config, g *guard, t timing, hints chan hint) (*wire, error) {
 		readLimit: t.tcp,
 		packets:   make(chan *memberlist.Packet),
 		streams:   make(chan net.Conn),
-		faults:    hints,
-		open:      map[*stream]struct{}{},
+		faults:    faults,
 	}
 	w.known.Store(&acquaintances{})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
@@ -83,9 +77,9 @@ func listen(cfg Config, g *guard, t timing, hints chan hint) (*wire, error) {
 }
 
 // suspect reports a sender that can't be understood.
-func (w *wire) suspect(f *fault, host netip.Addr) {
-	if h, ok := faultHint(f, host, w.guard.label); ok {
-		offer(w.faults, h) // the fault will come again
+func (w *wire) suspect(f *fault, at netip.AddrPort) {
+	if r, ok := refusalFor(f, at, w.guard.label); ok {
+		offer(w.faults, r) // the fault will come again
 	}
 }
 
@@ -111,21 +105,19 @@ func (w *wire) pump() {
 }
 
 func (w *wire) admit(c net.Conn) {
-	from := addrOf(c)
+	from := addrOf(c).Addr()
 	known := w.known.Load()
 	p, err := w.admission.enter(from, known.members[from] || known.sought[from])
 	if err != nil {
 		_ = c.Close()
 		return
 	}
-	if s, err := w.track(c, p); err == nil {
-		w.pumped.Go(func() { w.examine(s, from) })
-	}
+	w.pumped.Go(func() { w.examine(w.track(c, p)) })
 }
 
 // examine reads an inbound stream's message and gives the stream to memberlist if
 // it passes the guard.
-func (w *wire) examine(s *stream, from netip.Addr) {
+func (w *wire) examine(s *stream) {
 	_ = s.Conn.SetDeadline(time.Now().Add(w.readLimit))
 	message, f := w.guard.inbound(s.Conn, s.place)
 	if f == nil {
@@ -135,21 +127,21 @@ func (w *wire) examine(s *stream, from netip.Addr) {
 		w.hand(s)
 		return
 	}
-	w.suspect(f, from)
-	if f.kind == faultKey || f.kind == faultNoKey || f.kind == faultNeedless {
+	w.suspect(f, netip.AddrPortFrom(addrOf(s).Addr(), 0))
+	if f.kind.ofKey() {
 		_, _ = s.Conn.Write(refuse(f.kind)) // so few bytes that the write does not block
 	}
 	s.bad.Store(f.kind != faultIncomplete)
 	_ = s.Close()
 }
 
-// addrOf is where an inbound stream comes from.
-func addrOf(c net.Conn) netip.Addr {
+// addrOf is the address of a stream's other end.
+func addrOf(c net.Conn) netip.AddrPort {
 	a, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if err != nil {
-		return netip.IPv6Loopback()
+		a = netip.AddrPortFrom(netip.IPv6Loopback(), 0)
 	}
-	return a.Addr().Unmap().WithZone("")
+	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
 // hand gives memberlist a stream to serve.
@@ -161,19 +153,9 @@ func (w *wire) hand(s *stream) {
 	}
 }
 
-// track notes a connection, to close it at shutdown; after that it closes the connection at once. If
-// it has no place, both its ends are this agent's, and no guard reads it.
-func (w *wire) track(c net.Conn, p *place) (*stream, error) {
-	s := &stream{Conn: c, wire: w, place: p, whole: p == nil}
-	w.mu.Lock()
-	closed := w.closed
-	w.open[s] = struct{}{}
-	w.mu.Unlock()
-	if closed {
-		_ = s.Close()
-		return nil, errWireClosed
-	}
-	return s, nil
+// track closes a connection no later than at shutdown.
+func (w *wire) track(c net.Conn, p *place) *stream {
+	return &stream{Conn: c, wire: w, place: p, untrack: context.AfterFunc(w.ctx, func() { _ = c.Close() })}
 }
 
 func (w *wire) StreamCh() <-chan net.Conn { return w.streams }
@@ -192,7 +174,7 @@ func (w *wire) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (
 	if err != nil {
 		return nil, err
 	}
-	return w.track(c, w.admission.opened())
+	return w.track(c, w.admission.opened()), nil
 }
 
 // dialer dials from the address that the others know this agent by, if it is bound to one:
@@ -222,18 +204,7 @@ func (w *wire) isSelf(a netip.AddrPort) bool {
 // Shutdown closes the sockets, ends every dial and stream, and waits for the
 // listeners to end.
 func (w *wire) Shutdown() error {
-	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
-		return nil
-	}
-	w.closed = true
-	open := slices.Collect(maps.Keys(w.open))
-	w.mu.Unlock()
 	w.cancel()
-	for _, s := range open {
-		_ = s.Close()
-	}
 	err := errors.Join(w.udp.Close(), w.tcp.Close())
 	w.pumped.Wait()
 	return err
@@ -243,23 +214,24 @@ func (w *wire) Shutdown() error {
 // the guard has read and let in.
 type stream struct {
 	net.Conn
-	wire  *wire
-	place *place      // nil: both ends are this agent's
-	head  []byte      // passed the guard, and memberlist has not read it
-	whole bool        // the guard is done with it
-	bad   atomic.Bool // what it brought was not gossip of this cluster
-	once  sync.Once
+	wire    *wire
+	place   *place
+	head    []byte      // passed the guard, and memberlist has not read it
+	whole   bool        // the guard is done with it
+	bad     atomic.Bool // what it brought was not gossip of this cluster
+	untrack func() bool
+	once    sync.Once
 }
 
 // Read gives what passed the guard. If memberlist opened the stream, Read waits for the
 // whole answer, until the deadline that memberlist has set.
 func (s *stream) Read(p []byte) (int, error) {
-	if s.place == nil {
-		return s.Conn.Read(p)
-	}
 	if !s.whole {
 		message, f := s.wire.guard.answer(s.Conn, s.place)
 		if f != nil {
+			if f.kind.ofKey() {
+				s.wire.suspect(f, addrOf(s))
+			}
 			return 0, f
 		}
 		s.place.trust()
@@ -286,12 +258,8 @@ func (s *stream) Write(p []byte) (int, error) {
 func (s *stream) Close() error {
 	err := s.Conn.Close()
 	s.once.Do(func() {
-		if s.place != nil {
-			s.place.leave(s.bad.Load())
-		}
-		s.wire.mu.Lock()
-		defer s.wire.mu.Unlock()
-		delete(s.wire.open, s)
+		s.untrack()
+		s.place.leave(s.bad.Load())
 	})
 	return err
 }
