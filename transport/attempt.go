@@ -35,6 +35,11 @@ type outcome struct {
 	hungUp  bool // the peer was reached and ended the connection
 }
 
+func (o outcome) refused() bool {
+	_, is := errors.AsType[*refusal](o.err)
+	return is
+}
+
 func (o outcome) close() {
 	if o.wire != nil {
 		_ = o.wire.conn.Close() // it is not needed after all
@@ -43,8 +48,7 @@ func (o outcome) close() {
 
 // tell hands the outcome of an attempt to the loop.
 func (l *link) tell(o outcome) {
-	var refused *refusal
-	if errors.As(o.err, &refused) {
+	if o.refused() {
 		part(o.wire)
 	}
 	if o.err != nil {
@@ -88,10 +92,9 @@ func (l *link) call(ctx context.Context, d dialling, o *outcome) {
 	if w, o.err = l.t.open(ctx, l.pid, d.addr); o.err == nil {
 		l.meet(ctx, w, o)
 	}
-	var refused *refusal
 	o.dark, o.tooSlow = l.t.unanswered(o.err, turn.began)
 	switch {
-	case o.err == nil, o.dark, o.tooSlow, errors.As(o.err, &refused), errors.Is(o.err, syscall.ECONNREFUSED):
+	case o.err == nil, o.dark, o.tooSlow, o.refused(), errors.Is(o.err, syscall.ECONNREFUSED):
 	case timedOut(o.err), errors.Is(ctx.Err(), context.DeadlineExceeded):
 		o.tooSlow = true
 	default:

@@ -122,7 +122,7 @@ func TestConnectionsComeFromTheAddressOfTheAgent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if from := addrOf(conn.RemoteAddr()); from != own.Addr() {
+		if from := addrOf(conn.RemoteAddr()).Addr(); from != own.Addr() {
 			t.Errorf("the agent at %s that %s comes from %s", own.Addr(), c.what, from)
 		}
 		a.SetPeers(nil)

@@ -83,9 +83,6 @@ func (w *wire) readTimed(limit int) ([]byte, error) {
 	if _, err := w.r.Peek(1); err != nil {
 		return nil, err
 	}
-	if w.complete(limit) {
-		return w.read(limit)
-	}
 	if err := w.stream.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil {
 		return nil, err
 	}
@@ -94,19 +91,6 @@ func (w *wire) readTimed(limit int) ([]byte, error) {
 		return nil, err
 	}
 	return body, w.stream.SetReadDeadline(time.Time{})
-}
-
-// complete reports whether reading the next frame would not wait.
-func (w *wire) complete(limit int) bool {
-	if w.r.Buffered() < frameHeader {
-		return false
-	}
-	header, err := w.r.Peek(frameHeader)
-	if err != nil {
-		return false
-	}
-	n := int64(binary.BigEndian.Uint32(header))
-	return n > int64(limit) || int64(w.r.Buffered()) >= frameHeader+n
 }
 
 // cut distinguishes an end of the stream inside a frame from one between two frames.

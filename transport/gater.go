@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/connmgr"
@@ -144,26 +145,20 @@ func (d *doorman) OpenConnection(dir network.Direction, usefd bool, from ma.Mult
 // visit is one inbound connection that waits at the door.
 type visit struct {
 	network.NullScope
-	leave func()
-
-	mu    sync.Mutex
-	known bool
+	leave  func()
+	proven atomic.Bool
 }
 
 // SetPeer implements network.ConnManagementScope: the identity is proven.
 func (v *visit) SetPeer(peer.ID) error {
-	v.mu.Lock()
-	v.known = true
-	v.mu.Unlock()
+	v.proven.Store(true)
 	v.leave()
 	return nil
 }
 
 // PeerScope implements network.ConnManagementScope: nil until SetPeer.
 func (v *visit) PeerScope() network.PeerScope {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if !v.known {
+	if !v.proven.Load() {
 		return nil
 	}
 	return v.NullScope.PeerScope()
@@ -181,6 +176,11 @@ func addrPort(m ma.Multiaddr) netip.AddrPort {
 	if err != nil {
 		return netip.AddrPort{}
 	}
+	return addrOf(a)
+}
+
+// addrOf returns the IP address and port, or zero if there is none.
+func addrOf(a net.Addr) netip.AddrPort {
 	p, err := netip.ParseAddrPort(a.String())
 	if err != nil {
 		return netip.AddrPort{}

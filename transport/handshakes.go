@@ -281,7 +281,7 @@ type patient struct {
 // Other connections have no line, since anybody could block it: only the doorman bounds
 // them.
 func (p patient) SecureInbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
-	from := addrOf(c.RemoteAddr())
+	from := addrOf(c.RemoteAddr()).Addr()
 	at := p.known(from)
 	if at.peers == 0 {
 		return p.secure(ctx, c, id)
@@ -309,16 +309,4 @@ func (p patient) secure(ctx context.Context, c net.Conn, id peer.ID) (sec.Secure
 func timedOut(err error) bool {
 	var n net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &n) && n.Timeout()
-}
-
-// addrOf returns the IP address, or zero if there is none.
-func addrOf(a net.Addr) netip.Addr {
-	if a == nil {
-		return netip.Addr{}
-	}
-	p, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return netip.Addr{}
-	}
-	return p.Addr().Unmap()
 }

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -11,7 +12,7 @@ import (
 // stamps are opaque: every value of theirs is accepted.
 
 func checkBullyElection(m election.BullyElection) error {
-	return first(electionName(m.Election), rank("rank", m.Rank))
+	return cmp.Or(electionName(m.Election), rank("rank", m.Rank))
 }
 
 func checkBullyAnswer(m election.BullyAnswer) error { return electionName(m.Election) }
@@ -21,30 +22,30 @@ func checkBullyDecline(m election.BullyDecline) error {
 }
 
 func checkBullyCoordinator(m election.BullyCoordinator) error {
-	return first(electionName(m.Election), term("term", m.Term), holder("leader", m.Leader))
+	return cmp.Or(electionName(m.Election), term("term", m.Term), holder("leader", m.Leader))
 }
 
 func checkRingElection(m election.RingElection) error {
-	return first(electionName(m.Election), peer("round's origin", m.Round.Origin), rank("best", m.Best))
+	return cmp.Or(electionName(m.Election), peer("round's origin", m.Round.Origin), rank("best", m.Best))
 }
 
 func checkRingAck(m election.RingAck) error {
-	return first(electionName(m.Election), peer("round's origin", m.Round.Origin), peer("best", m.Best))
+	return cmp.Or(electionName(m.Election), peer("round's origin", m.Round.Origin), peer("best", m.Best))
 }
 
 func checkRingElected(m election.RingElected) error {
-	return first(electionName(m.Election), term("term", m.Term), holder("leader", m.Leader))
+	return cmp.Or(electionName(m.Election), term("term", m.Term), holder("leader", m.Leader))
 }
 
 func checkVoteRequest(m election.VoteRequest) error {
-	return first(
+	return cmp.Or(
 		electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
 		lease(m.Lease), maybeRank("rank", m.Rank), roster(&m.Roster),
 	)
 }
 
 func checkVoteGrant(m election.VoteGrant) error {
-	return first(
+	return cmp.Or(
 		electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
 		maybeTerm("version's driver", m.Version.Driver),
 	)
@@ -54,7 +55,7 @@ func checkVoteRefusal(m election.VoteRefusal) error {
 	if m.Reason == 0 {
 		return errors.New("no reason")
 	}
-	return first(
+	return cmp.Or(
 		electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
 		maybeTerm("granted term", m.Granted), maybeHolder("granted to", m.GrantedTo),
 		maybeDuration("remaining", m.Remaining), roster(m.Roster),
@@ -62,14 +63,14 @@ func checkVoteRefusal(m election.VoteRefusal) error {
 }
 
 func checkRelease(m election.Release) error {
-	return first(
+	return cmp.Or(
 		electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
 		maybePeer("target", m.Target), maybeDuration("stand-down", m.StandDown),
 	)
 }
 
 func checkHeartbeat(m election.Heartbeat) error {
-	return first(
+	return cmp.Or(
 		maybeTerm("version's driver", m.Version.Driver),
 		each("claims", m.Claims, election.MaxElections, func(c election.Claim) election.Name { return c.Election }, claim),
 		progress(m.Progress),
@@ -83,14 +84,14 @@ func progress(all []election.Progress) error {
 }
 
 func claim(c election.Claim) error {
-	return first(
+	return cmp.Or(
 		electionName(c.Election), term("term", c.Term),
 		maybeDuration("remaining", c.Remaining), maybeRank("rank", c.Rank),
 	)
 }
 
 func checkHeartbeatAck(m election.HeartbeatAck) error {
-	return first(
+	return cmp.Or(
 		maybeTerm("version's driver", m.Version.Driver),
 		each("nacks", m.Nacks, election.MaxElections, func(n election.Nack) election.Name { return n.Election }, nack),
 		roster(m.Roster), progress(m.Progress),
@@ -99,13 +100,13 @@ func checkHeartbeatAck(m election.HeartbeatAck) error {
 
 // nack accepts term 0: the voter has nothing on record.
 func nack(n election.Nack) error {
-	return first(electionName(n.Election), maybeTerm("term", n.Term))
+	return cmp.Or(electionName(n.Election), maybeTerm("term", n.Term))
 }
 
 func checkInquiry(m election.Inquiry) error { return maybeElection(m.Election) }
 
 func checkReport(m election.Report) error {
-	return first(
+	return cmp.Or(
 		roster(m.Roster),
 		each("records", m.Records, election.MaxElections, func(s election.Record) election.Name { return s.Election }, record),
 		maybeElection(m.Election),
@@ -122,7 +123,7 @@ func maybeElection(e election.Name) error {
 
 // record accepts one without a holder: a term learnt with a roster was granted to nobody.
 func record(s election.Record) error {
-	return first(
+	return cmp.Or(
 		electionName(s.Election), term("term", s.Term),
 		maybeHolder("holder", s.Holder), maybeDuration("remaining", s.Remaining),
 	)
@@ -136,22 +137,22 @@ func checkGenesisRefuse(m election.GenesisRefuse) error {
 	if m.Reason == 0 {
 		return errors.New("no reason")
 	}
-	return first(cluster(m.Cluster), text("detail", m.Detail, maxDetail))
+	return cmp.Or(cluster(m.Cluster), text("detail", m.Detail, maxDetail))
 }
 
 func checkRosterPropose(m election.RosterPropose) error {
-	return first(term("driver", m.Driver), holder("holder", m.Holder), roster(&m.Roster))
+	return cmp.Or(term("driver", m.Driver), holder("holder", m.Holder), roster(&m.Roster))
 }
 
 func checkRosterAccept(m election.RosterAccept) error {
-	return first(
+	return cmp.Or(
 		term("driver", m.Driver), maybeTerm("version's driver", m.Version.Driver),
 		maybeTerm("highest term", m.Highest), maybeDuration("promise", m.Promise),
 	)
 }
 
 func checkRosterRefuse(m election.RosterRefuse) error {
-	return first(
+	return cmp.Or(
 		term("driver", m.Driver), maybeTerm("version's driver", m.Version.Driver),
 		maybeTerm("granted term", m.Granted), roster(m.Roster),
 	)
@@ -166,7 +167,7 @@ func checkCandidacies(m election.Candidacies) error {
 }
 
 func candidacy(c election.Candidacy) error {
-	return first(electionName(c.Election), priority("priority", c.Priority))
+	return cmp.Or(electionName(c.Election), priority("priority", c.Priority))
 }
 
 func checkCandidaciesAck(election.CandidaciesAck) error { return nil }

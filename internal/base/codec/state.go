@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -155,7 +156,7 @@ func unseal(data []byte) ([]byte, error) {
 }
 
 func checkState(s election.State) error {
-	if err := first(peer("peer", s.Peer), roster(s.Roster), within("former", roster(s.Former)), within("pending", genesis(s.Pending))); err != nil {
+	if err := cmp.Or(peer("peer", s.Peer), roster(s.Roster), within("former", roster(s.Former)), within("pending", genesis(s.Pending))); err != nil {
 		return err
 	}
 	if err := maybeTerm("forgotten", s.Forgotten); err != nil {
@@ -165,12 +166,12 @@ func checkState(s election.State) error {
 		return fmt.Errorf("%d elections are over the limit of %d", n, maxStateItems)
 	}
 	for _, name := range s.Elections() {
-		if err := first(electionName(name), grant(s.Grants[name])); err != nil {
+		if err := cmp.Or(electionName(name), grant(s.Grants[name])); err != nil {
 			return fmt.Errorf("grant: %w", err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Seen)) {
-		if err := first(electionName(name), term("term", s.Seen[name])); err != nil {
+		if err := cmp.Or(electionName(name), term("term", s.Seen[name])); err != nil {
 			return fmt.Errorf("seen: %w", err)
 		}
 	}
@@ -179,5 +180,5 @@ func checkState(s election.State) error {
 
 // grant accepts one with neither holder nor lease: a term learnt with a roster.
 func grant(g election.Grant) error {
-	return first(term("term", g.Term), maybeHolder("holder", g.Holder), maybeDuration("lease", g.Lease))
+	return cmp.Or(term("term", g.Term), maybeHolder("holder", g.Holder), maybeDuration("lease", g.Lease))
 }

@@ -20,16 +20,6 @@ const (
 	maxTerm     = election.MaxTerm
 )
 
-// first returns the first error that is not nil.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func within(field string, err error) error {
 	if err == nil {
 		return nil
@@ -89,7 +79,7 @@ func maybeHolder(field string, h election.Holder) error {
 }
 
 func rank(field string, r election.Rank) error {
-	return within(field, first(priority("priority", r.Priority), peer("peer", r.Peer)))
+	return within(field, cmp.Or(priority("priority", r.Priority), peer("peer", r.Peer)))
 }
 
 func priority(field string, p int) error {
@@ -170,7 +160,7 @@ func roster(r *election.Roster) error {
 	case r.Committed && !r.Joint():
 		return errors.New("roster: it is marked as committed, but only a joint roster can be")
 	}
-	return within("roster", first(
+	return within("roster", cmp.Or(
 		cluster(r.Cluster),
 		maybeTerm("driver", r.Version.Driver),
 		maybeTerm("floor", r.Floor),
@@ -195,7 +185,7 @@ func right(r election.Right) error {
 	case len(r.Agents) == 0 && r.MaxPriority == 0:
 		return errors.New("it limits nothing")
 	}
-	return first(electionName(r.Election), priority("max priority", r.MaxPriority),
+	return cmp.Or(electionName(r.Election), priority("max priority", r.MaxPriority),
 		each("agents", r.Agents, election.MaxRightsSize, func(p election.PeerID) election.PeerID { return p },
 			func(p election.PeerID) error { return peer("agent", p) }))
 }
@@ -232,5 +222,5 @@ func genesis(g *election.Genesis) error {
 	if g == nil {
 		return nil
 	}
-	return within("genesis", first(peer("proposer", g.Proposer), roster(&g.Roster)))
+	return within("genesis", cmp.Or(peer("proposer", g.Proposer), roster(&g.Roster)))
 }
