@@ -301,8 +301,8 @@ func (d *Doctor) checkKey(context.Context) []Finding {
 		if bad != nil {
 			return []Finding{{"key", Error, "the cluster key can't be used", bad.Problem, bad.Hint}}
 		}
-		i := slices.IndexFunc(d.agents, func(a api.AgentReport) bool { return a.ID == d.own.ID && a.Name == d.config.Name })
-		if i >= 0 && !sameKeys(settings.DescribeKeys(keys), d.agents[i].Keys) {
+		own, is := d.report(d.own.ID)
+		if is && own.Name == d.config.Name && !sameKeys(settings.DescribeKeys(keys), own.Keys) {
 			return []Finding{{"key", Warning, "the running agent uses other keys than " + path, "the file has changed since it was read, or is not the agent's",
 				"run `doyen reload`, or restore the file; `doyen keys list` shows which agent has which key"}}
 		}

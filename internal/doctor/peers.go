@@ -53,7 +53,8 @@ func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
 			all = append(all, Finding{"peers", Error, fmt.Sprintf("this host does not reach %s at %s %s", m.Name, p.port, p.addr), why, open})
 		}
 	}
-	for _, p := range d.dials(d.own.ID) {
+	own, _ := d.report(d.own.ID)
+	for _, p := range own.Dials {
 		if p.Addr == m.GossipAddr && p.Error != "" {
 			all = append(all, Finding{"peers", Warning, fmt.Sprintf("this host does not reach %s at %s %s", m.Name, p.Port, p.Addr), p.Error, open + ", in both directions"})
 		}
@@ -64,13 +65,13 @@ func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
 			"open the peer ports of both hosts in both directions; run `doyen doctor` and `doyen status` on " + m.Name + " too"})
 	}
 	back := "and back"
-	switch i := slices.IndexFunc(d.agents, func(a api.AgentReport) bool { return a.ID == m.ID }); {
-	case i < 0 || !d.agents[i].Reached:
+	switch theirs, is := d.report(m.ID); {
+	case !is || !theirs.Reached:
 		all = append(all, Finding{"peers", Warning, m.Name + " could not be asked whether it reaches this host", "it did not answer over its connection", "run `doyen doctor` on " + m.Name})
-	case len(d.agents[i].Dials) == 0:
-		back = "the way back can't be checked, since its version " + d.agents[i].Version + " does not do that"
+	case len(theirs.Dials) == 0:
+		back = "the way back can't be checked, since its version " + theirs.Version + " does not do that"
 	default:
-		all = append(all, dialledBack(m, d.agents[i].Dials, open)...)
+		all = append(all, dialledBack(m, theirs.Dials, open)...)
 	}
 	if len(all) == 0 {
 		all = append(all, ok("peers", "%s: gossip TCP and UDP, peer TCP: from here, %s", m.Name, back))
@@ -78,13 +79,13 @@ func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
 	return all
 }
 
-// dials are the ports that an agent has tried.
-func (d *Doctor) dials(id string) []api.Dial {
+// report is what an agent has said of itself, with the ports that it has tried.
+func (d *Doctor) report(id string) (api.AgentReport, bool) {
 	i := slices.IndexFunc(d.agents, func(a api.AgentReport) bool { return a.ID == id })
 	if i < 0 {
-		return nil
+		return api.AgentReport{}, false
 	}
-	return d.agents[i].Dials
+	return d.agents[i], true
 }
 
 // dialledBack reports the ports of this agent that another one does not reach. Without UDP, gossip

@@ -68,13 +68,9 @@ func Ask(s Snapshot, f Faults, seed uint64) (Report, error) {
 	if err := s.validate(); err != nil {
 		return Report{}, err
 	}
-	laid, err := s.lay(f)
+	groups, err := s.lay(f)
 	if err != nil {
 		return Report{}, err
-	}
-	groups := map[election.PeerID]int{}
-	for i, a := range s.Agents {
-		groups[a.Peer] = laid[i]
 	}
 	var runs []outcome
 	alike := s.alike(f)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 )
 
 const (
@@ -184,27 +183,18 @@ func priority(n *node, name election.Name) int {
 	return -1
 }
 
-// judge reads which agents lead, on each side.
+// judge returns which agents lead, on each side.
 func (w *world) judge(struck election.Instant, settled bool) outcome {
 	o := outcome{sides: map[int]map[election.Name]verdict{}, settled: settled, steps: w.steps}
-	for _, n := range w.nodes {
+	for c, r := range w.led {
+		n := w.node(c.peer)
 		if !n.Up {
 			continue
 		}
 		if o.sides[n.group] == nil {
 			o.sides[n.group] = map[election.Name]verdict{}
 		}
-		for _, c := range n.elector.Status(w.Now).Contests {
-			leader, ok := c.LeaderAt(w.Now)
-			if !ok || c.State != elector.Leading || leader.Peer != n.Peer {
-				continue
-			}
-			v := verdict{leader: n.Peer, term: c.Term}
-			if r := w.led[claim{c.Election, n.Peer}]; r.term == c.Term {
-				v.after = max(0, r.at.Sub(struck))
-			}
-			o.sides[n.group][c.Election] = v
-		}
+		o.sides[n.group][c.election] = verdict{leader: c.peer, term: r.term, after: max(0, r.at.Sub(struck))}
 	}
 	return o
 }

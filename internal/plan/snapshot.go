@@ -72,56 +72,54 @@ func (s Snapshot) validate() error {
 
 // lay checks that the faults name agents of the snapshot. It returns the number of each
 // agent's group, -1 for an agent that goes down.
-func (s Snapshot) lay(f Faults) ([]int, error) {
-	groups := make([]int, len(s.Agents))
+func (s Snapshot) lay(f Faults) (map[election.PeerID]int, error) {
+	groups := map[election.PeerID]int{}
+	for _, a := range s.Agents {
+		groups[a.Peer] = 0
+	}
 	grouped := map[string]bool{}
 	for g, names := range f.Groups {
 		if len(names) == 0 {
 			return nil, &InputError{"a side of the cut is empty", "write the sides as a,b|c,d"}
 		}
 		for _, name := range names {
-			i, err := s.find(name)
-			switch {
-			case err != nil:
-				return nil, err
-			case grouped[name]:
+			if grouped[name] {
 				return nil, &InputError{fmt.Sprintf("%s is on two sides of the cut", name), "name each agent once"}
 			}
 			grouped[name] = true
-			if i >= 0 {
-				groups[i] = g + 1
+			if err := s.move(name, groups, g+1); err != nil {
+				return nil, err
 			}
 		}
 	}
-	if f.To != "" {
-		if i, err := s.find(f.To); err != nil || i < 0 {
-			return nil, &InputError{fmt.Sprintf("no live agent is named %q", f.To), "`doyen members` lists the names"}
-		}
+	if f.To != "" && !slices.ContainsFunc(s.Agents, func(a Agent) bool { return a.Name == f.To }) {
+		return nil, &InputError{fmt.Sprintf("no live agent is named %q", f.To), "`doyen members` lists the names"}
 	}
 	for _, name := range slices.Concat(f.Down, f.Stopped) {
-		i, err := s.find(name)
-		if err != nil {
+		if err := s.move(name, groups, -1); err != nil {
 			return nil, err
 		}
-		if i >= 0 {
-			groups[i] = -1
+	}
+	for _, g := range groups {
+		if g >= 0 {
+			return groups, nil
 		}
 	}
-	if !slices.ContainsFunc(groups, func(g int) bool { return g >= 0 }) {
-		return nil, &InputError{"no agent is left", "leave at least one agent up"}
-	}
-	return groups, nil
+	return nil, &InputError{"no agent is left", "leave at least one agent up"}
 }
 
-// find returns the index of a live agent, -1 for a voter that is down already.
-func (s Snapshot) find(name string) (int, error) {
-	if i := slices.IndexFunc(s.Agents, func(a Agent) bool { return a.Name == name }); i >= 0 {
-		return i, nil
+// move puts an agent into a group. A voter that is down already has none.
+func (s Snapshot) move(name string, groups map[election.PeerID]int, group int) error {
+	for _, a := range s.Agents {
+		if a.Name == name {
+			groups[a.Peer] = group
+			return nil
+		}
 	}
 	if _, voter := s.Roster.Named(name); voter {
-		return -1, nil
+		return nil
 	}
-	return 0, &InputError{fmt.Sprintf("there is no agent named %q", name), "`doyen members` lists the names"}
+	return &InputError{fmt.Sprintf("there is no agent named %q", name), "`doyen members` lists the names"}
 }
 
 // ranked gives every candidate of an election a priority. In most elections only the order of
