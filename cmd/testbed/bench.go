@@ -21,9 +21,9 @@ func benchCommand() *cli.Command {
 			"Figures of a busy machine mean little. Several numbers of agents, algorithms or profiles measure each\n" +
 			"combination, and how cost grows. Results are in Go's benchmark format, which benchstat reads:\n" +
 			"  testbed bench --agents 3,5,9,25,50 --algorithm both --out scale.txt\n" +
-			"  testbed bench --before old/doyen --out run.txt    # two builds in turns, compared\n" +
-			"  testbed bench compare before.txt after.txt\n" +
-			"  go run golang.org/x/perf/cmd/benchstat before.txt after.txt\n\n" +
+			"  go run golang.org/x/perf/cmd/benchstat before.txt after.txt\n" +
+			"  testbed bench --before old/doyen --out run.txt    # two builds in turns\n" +
+			"  go run golang.org/x/perf/cmd/benchstat -col build run.txt\n\n" +
 			"Exit codes: 0 every target was met, 1 one was missed or something could not be measured, 64 usage.",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "rounds", Usage: "`NUMBER` of kills of the leader; the other measurements follow from it", Value: bench.DefaultRounds},
@@ -31,15 +31,14 @@ func benchCommand() *cli.Command {
 			&cli.IntFlag{Name: "busy", Usage: "`NUMBER` of busy loops beside the agents in part load; 0: on a quiet machine only", Value: bench.DefaultBusy},
 			&cli.StringFlag{Name: "out", Usage: "write the results to this `FILE`, a line for each round, in Go's benchmark format"},
 			&cli.StringFlag{Name: "binary", Usage: "`PATH` of the doyen to measure (default: it is built)"},
-			&cli.StringFlag{Name: "before", Usage: "`PATH` of another doyen, to measure in turns and compare with"},
+			&cli.StringFlag{Name: "before", Usage: "`PATH` of another doyen, to measure in turns"},
 			&cli.IntSliceFlag{Name: "agents", Usage: fmt.Sprintf("`NUMBERS` of them, 3 to %d, as in 3,5,9", hosts.MaxAgents), Value: cli.NewIntSlice(3)},
 			&cli.StringSliceFlag{Name: "algorithm", Usage: "`NAMES` of the ways to choose: bully, ring or both", Value: cli.NewStringSlice("bully")},
 			&cli.StringSliceFlag{Name: "profile", Usage: "`NAMES`: local, lan or wan", Value: cli.NewStringSlice("lan")},
 			&cli.BoolFlag{Name: "netns", Usage: "each agent in a separate network namespace: links can be cut and packets counted"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that the faults' moments follow from", DefaultText: "random"},
 		},
-		Action:      runBench,
-		Subcommands: []*cli.Command{compareCommand()},
+		Action: runBench,
 	}
 }
 
@@ -71,7 +70,10 @@ func runBench(c *cli.Context) error {
 	}
 	found, err := bench.Run(c.Context, o)
 	after, before := found.Builds()
-	fmt.Fprint(c.App.Writer, after.Table(before))
+	if before != nil {
+		fmt.Fprintf(c.App.Writer, "The build before:\n\n%s\nThe build after:\n\n", before.Table())
+	}
+	fmt.Fprint(c.App.Writer, after.Table())
 	if path := c.String("out"); path != "" {
 		if writeErr := writeReportOf(path, found); writeErr != nil && err == nil {
 			err = writeErr
@@ -80,14 +82,10 @@ func runBench(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return missed(after.Missed())
-}
-
-func missed(targets []string) error {
-	if len(targets) == 0 {
-		return nil
+	if missed := after.Missed(); len(missed) > 0 {
+		return fmt.Errorf("missed: %s", strings.Join(missed, "\nmissed: "))
 	}
-	return fmt.Errorf("missed: %s", strings.Join(targets, "\nmissed: "))
+	return nil
 }
 
 func writeReportOf(path string, found bench.Report) error {
@@ -96,41 +94,4 @@ func writeReportOf(path string, found bench.Report) error {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return errors.Join(found.Write(file), file.Close())
-}
-
-func compareCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "compare",
-		Usage:     "put two reports of bench side by side, or the two builds of one report",
-		ArgsUsage: "BEFORE.txt AFTER.txt | BOTH.txt",
-		Description: "What differs by more than chance (Mann-Whitney U test, 5 %) is called better or worse.\n\n" +
-			"Exit codes: 0 compared, 1 a target that was met before is missed, or a file can't be read; 64 usage.",
-		OnUsageError: onUsageError,
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 && c.NArg() != 2 {
-				return usage("testbed bench compare BEFORE.txt AFTER.txt", "compare takes two files, or one of two builds, got %d", c.NArg())
-			}
-			before, after, err := readBoth(c.Args().Slice())
-			if err != nil {
-				return err
-			}
-			fmt.Fprint(c.App.Writer, after.Table(before))
-			return missed(after.MissedSince(*before))
-		},
-	}
-}
-
-func readBoth(paths []string) (before *bench.Report, after bench.Report, err error) {
-	first, err := bench.ReadReport(paths[0])
-	if err != nil {
-		return nil, after, err
-	}
-	if len(paths) == 2 {
-		after, err = bench.ReadReport(paths[1])
-		return &first, after, err
-	}
-	if after, before = first.Builds(); before == nil {
-		err = fmt.Errorf("compare: %s is a report of one build, without --before", paths[0])
-	}
-	return before, after, err
 }

@@ -36,7 +36,6 @@ func TestAWrongCommandLineIsRefusedWithAHint(t *testing.T) {
 		"bench --agents three":         "three",
 		"bench --agents 3,2":           "--agents: 2 agents",
 		"bench --algorithm all":        `unknown algorithm "all"`,
-		"bench compare a b c":          "compare takes two files, or one of two builds, got 3",
 		"soak --for 0s":                "--for: 0s is not",
 		"soak --hosts 2 --loopback":    "--hosts: 2 hosts",
 		"run":                          "no script is given",
@@ -89,16 +88,5 @@ func TestAnInterruptedRunEndsWithOne(t *testing.T) {
 	code := run(ctx, []string{"testbed", "up", "--profile", "local", "--for", "1m"}, nil, &out, &errs)
 	if code != exitFailed || !strings.Contains(errs.String(), "cancel") {
 		t.Errorf("exit %d\n%s", code, &errs)
-	}
-}
-
-func TestWhatCantBeReadIsNamed(t *testing.T) {
-	for line, want := range map[string]string{
-		"bench compare /none/before.txt /none/after.txt": "/none/before.txt",
-	} {
-		code, _, stderr := testbed(t, strings.Fields(line)...)
-		if code != exitFailed || !strings.Contains(stderr, want) {
-			t.Errorf("testbed %s: exit %d, %q", line, code, stderr)
-		}
 	}
 }

@@ -200,7 +200,7 @@ func (b *bench) add(name string, values ...value) {
 		config = append(config, benchfmt.Config{Key: buildKey, Value: []byte(b.build), File: true})
 	}
 	full := name + fmt.Sprintf(pointFormat, b.on.Agents, b.on.Algorithm, b.on.Profile)
-	b.report.Results = append(b.report.Results, &benchfmt.Result{Config: config, Name: benchfmt.Name(full), Iters: 1, Values: values})
+	b.report.Results = append(b.report.Results, Result{benchfmt.Result{Config: config, Name: benchfmt.Name(full), Iters: 1, Values: values}, name, b.on})
 }
 
 func (b *bench) addAll(name, unit string, samples []float64) {

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -107,8 +106,8 @@ func (b *bench) load(ctx context.Context) error {
 // When all are led, it watches them for a while.
 func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration) (err error) {
 	return b.quiet(ctx, func(r *rig, _ *hosts.Host) error {
-		loops, err := newLoops(busy)
-		defer loops.end()
+		loops, err := hosts.StartBusy(busy, (*exec.Cmd).Start)
+		defer loops.End()
 		if err != nil {
 			return err
 		}
@@ -136,35 +135,13 @@ func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration)
 			return err
 		}
 		if busy > 0 {
-			loops.end()
+			loops.End()
 			if err := phase(what+", loops ended", "Load/loops=ended", 3*patience, min(watch, 2*tellEvery)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-type loops struct{ running []*exec.Cmd }
-
-func newLoops(n int) (*loops, error) {
-	l := &loops{}
-	for range n {
-		cmd := exec.Command("sh", "-c", "while :; do :; done")
-		if err := cmd.Start(); err != nil {
-			return l, errors.Join(fmt.Errorf("start a busy loop: %w", err))
-		}
-		l.running = append(l.running, cmd)
-	}
-	return l, nil
-}
-
-func (l *loops) end() {
-	for _, cmd := range l.running {
-		_ = cmd.Process.Kill() // an error would mean that it had ended before
-		_ = cmd.Wait()         // its error is that it was killed
-	}
-	l.running = nil
 }
 
 const tellEvery = 5 * time.Second

@@ -2,25 +2,28 @@ package bench
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/perf/benchfmt"
-	"golang.org/x/perf/benchmath"
 	"golang.org/x/sys/unix"
 )
 
 // Report has the results of a run: one line per round, as Go's benchmarks write it.
 type Report struct {
 	Facts   []string // about the run, one line each: which build, when, what could not be measured
-	Results []*benchfmt.Result
+	Results []Result
+}
+
+// Result is what one round measured of one figure.
+type Result struct {
+	benchfmt.Result
+	figure string
+	on     Point
 }
 
 type Point struct {
@@ -59,22 +62,19 @@ const (
 	ofP90    = "p90"
 	ofP95    = "p95"
 	ofP99    = "p99"
+	ofMin    = "min"
 	ofMax    = "max"
 )
 
 func (r Report) Figures() []Figure {
 	var all []Figure
 	for _, result := range r.Results {
-		name, on := parseName(string(result.Name))
 		for _, v := range result.Values {
-			if v.OrigUnit != "" { // benchfmt's reader has converted it
-				v.Value, v.Unit = v.OrigValue, v.OrigUnit
-			}
-			same := func(f Figure) bool { return f.Name == name && f.Unit == v.Unit && f.On == on }
+			same := func(f Figure) bool { return f.Name == result.figure && f.Unit == v.Unit && f.On == result.on }
 			i := slices.IndexFunc(all, same)
 			if i < 0 {
-				m := measureOf(name, v.Unit, on)
-				i, all = len(all), append(all, Figure{Name: name, Unit: v.Unit, On: on, What: m.what, Targets: m.targets})
+				m := measureOf(result.figure, v.Unit, result.on)
+				i, all = len(all), append(all, Figure{Name: result.figure, Unit: v.Unit, On: result.on, What: m.what, Targets: m.targets})
 			}
 			all[i].Samples = append(all[i].Samples, v.Value)
 		}
@@ -85,51 +85,24 @@ func (r Report) Figures() []Figure {
 	return all
 }
 
-func parseName(full string) (name string, on Point) {
-	i := strings.Index(full, "/agents=")
-	if i < 0 {
-		return full, on
-	}
-	spaced := strings.NewReplacer("/", " ")
-	_, err := fmt.Sscanf(spaced.Replace(full[i:]), spaced.Replace(pointFormat), &on.Agents, &on.Algorithm, &on.Profile)
-	if err != nil {
-		return full, Point{}
-	}
-	return full[:i], on
-}
-
-// Value returns a statistic of the samples: median, p90, p95, p99, min or max; 0 if there are
-// none. The p99 is the least sample that 99 % do not exceed (the nearest rank).
+// Value returns a statistic of the samples: median, p90, p95, p99, min or max. The p99 is the least sample that 99 % do not exceed (the nearest rank).
 func (f Figure) Value(of string) float64 {
 	n := len(f.Samples)
 	percent := map[string]int{ofP90: 90, ofP95: 95, ofP99: 99}[of]
 	switch {
-	case n == 0:
-		return 0
 	case percent > 0:
 		return f.Samples[(percent*n+99)/100-1]
 	case of == ofMax:
 		return f.Samples[n-1]
-	case of == "min":
+	case of == ofMin:
 		return f.Samples[0]
 	}
-	return median(f.Samples)
+	return (f.Samples[(n-1)/2] + f.Samples[n/2]) / 2
 }
 
-func median(values []float64) float64 {
-	return benchmath.AssumeNothing.Summary(sample(values), 0.95).Center
-}
-
-func sample(values []float64) *benchmath.Sample {
-	thresholds := benchmath.DefaultThresholds
-	return benchmath.NewSample(slices.Clone(values), &thresholds) // NewSample sorts its argument
-}
-
-// Unmet returns the targets that are not met. Without samples, no target is met.
+// Unmet returns the targets that are not met.
 func (f Figure) Unmet() []Target {
-	return slices.DeleteFunc(slices.Clone(f.Targets), func(t Target) bool {
-		return len(f.Samples) > 0 && f.Value(t.Of) <= t.AtMost
-	})
+	return slices.DeleteFunc(slices.Clone(f.Targets), func(t Target) bool { return f.Value(t.Of) <= t.AtMost })
 }
 
 // Missed returns the figures that do not meet a target, one line each.
@@ -148,7 +121,7 @@ func (r Report) Missed() []string {
 func (r Report) Builds() (after Report, before *Report) {
 	of := func(build string) Report {
 		one := r
-		one.Results = slices.DeleteFunc(slices.Clone(r.Results), func(x *benchfmt.Result) bool { return x.GetConfig(buildKey) != build })
+		one.Results = slices.DeleteFunc(slices.Clone(r.Results), func(x Result) bool { return x.GetConfig(buildKey) != build })
 		return one
 	}
 	if old := of(buildOld); len(old.Results) > 0 {
@@ -208,7 +181,7 @@ func (r Report) Write(w io.Writer) error {
 	fmt.Fprintf(&text, "\nUnit %s better=higher\n", answersPerSecond)
 	out := benchfmt.NewWriter(&text)
 	for _, result := range r.Results {
-		if err := out.Write(result); err != nil {
+		if err := out.Write(&result.Result); err != nil {
 			return fmt.Errorf("write the report: %w", err)
 		}
 	}
@@ -216,35 +189,4 @@ func (r Report) Write(w io.Writer) error {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
-}
-
-var errNoResults = errors.New("it has no results")
-
-func ReadReport(path string) (Report, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return Report{}, fmt.Errorf("read the report: %w", err)
-	}
-	var r Report
-	for line := range strings.Lines(string(text)) {
-		if fact, ok := strings.CutPrefix(line, factMark); ok {
-			r.Facts = append(r.Facts, strings.TrimSpace(fact))
-		}
-	}
-	reader := benchfmt.NewReader(bytes.NewReader(text), path)
-	for reader.Scan() {
-		switch x := reader.Result().(type) {
-		case *benchfmt.Result:
-			r.Results = append(r.Results, x.Clone())
-		case *benchfmt.SyntaxError:
-			return Report{}, fmt.Errorf("read the report: %w", x)
-		}
-	}
-	if err = reader.Err(); err == nil && len(r.Results) == 0 {
-		err = errNoResults
-	}
-	if err != nil {
-		return Report{}, fmt.Errorf("read the report %s: %w: is it what `testbed bench --out` wrote?", path, err)
-	}
-	return r, nil
 }

@@ -1,9 +1,9 @@
 package bench
 
 import (
-	"os"
-	"path/filepath"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -29,15 +29,6 @@ func reported(on Point, samples map[string][]float64) Report {
 	return b.report
 }
 
-// around returns n samples that rise in small steps from a value.
-func around(from float64, n int) []float64 {
-	all := make([]float64, n)
-	for i := range all {
-		all[i] = from + float64(i)/10
-	}
-	return all
-}
-
 func TestTable(t *testing.T) {
 	r := reported(three, map[string][]float64{
 		"Takeover/fault=kill ms/takeover":              {1100, 1199.6, 1231},
@@ -58,7 +49,7 @@ kill -9 of the leader → new leader                       3 agents, ring, lan  
 resign → new leader                                      3 agents, ring, lan  ms/takeover        3  4.57    800    3      800    15 median  ok      
 Unknown/x=y                                              3 agents, ring, lan  eggs               1  1       1      1      1                         
 `
-	got := r.Table(nil)
+	got := r.Table()
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
@@ -109,12 +100,13 @@ func TestStatistics(t *testing.T) {
 		"fewer than 100: the worst": {hundred[:99], []string{"99", "51", "100", "2", "100"}},
 	} {
 		f := reported(three, map[string][]float64{"x ms": test.samples}).Figures()[0]
-		if got := f.Cells("n", ofMedian, ofP99, "min", ofMax); !slices.Equal(got, test.want) {
+		got := []string{strconv.Itoa(len(f.Samples))}
+		for _, of := range []string{ofMedian, ofP99, ofMin, ofMax} {
+			got = append(got, Digits(f.Value(of)))
+		}
+		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
-	}
-	if got := (Figure{}).Cells("n", ofMedian, ofP99); !slices.Equal(got, []string{"0", "-", "-"}) {
-		t.Errorf("of nothing: %q", got)
 	}
 }
 
@@ -143,100 +135,26 @@ func TestTheP99IsTheNearestRank(t *testing.T) {
 	})
 }
 
-func twoRuns() (before, after Report) {
-	before = reported(three, map[string][]float64{
-		"Takeover/fault=kill ms/takeover": around(1100, 30), "Takeover/fault=resign ms/takeover": around(3, 30),
-		"Readers answers/s": around(40000, 30), "gone ms": {1},
-	})
-	after = reported(three, map[string][]float64{
-		"Takeover/fault=kill ms/takeover": around(1300, 30), "Takeover/fault=resign ms/takeover": around(3.02, 30),
-		"Readers answers/s": around(50000, 30), "new ms": {1},
-	})
-	return before, after
-}
-
-func TestCompareTellsChanceFromChange(t *testing.T) {
-	before, after := twoRuns()
-	got := map[string]string{}
-	for _, row := range after.Rows(&before) {
-		got[row.Name] = row.Change + " " + row.Mark()
-	}
-	want := map[string]string{"Takeover/fault=kill": "+18.16% MISSED", "Takeover/fault=resign": "~ ", "Readers": "+25.00% better", "gone": " ", "new": " "}
-	for name, w := range want {
-		if got[name] != w {
-			t.Errorf("%s: %q, want %q", name, got[name], w)
-		}
-	}
-	if len(got) != len(want) {
-		t.Errorf("%d rows, want %d", len(got), len(want))
-	}
-	if missed := after.MissedSince(before); len(missed) != 1 || !strings.HasPrefix(missed[0], "kill -9") {
-		t.Errorf("missed %q", missed)
-	}
-	if table := after.Table(&before); !strings.Contains(table, "+18.16%") || !strings.Contains(table, "0.000") {
-		t.Error(table)
-	}
-}
-
-func TestARunComparedWithItselfIsTheSame(t *testing.T) {
-	before, _ := twoRuns()
-	for _, row := range before.Rows(&before) {
-		if row.Verdict != "" || row.Missed || row.Change != "~" {
-			t.Errorf("%s: %+v", row.Name, row)
-		}
-	}
-	if d := before.Differences(&before); len(d) > 0 {
-		t.Errorf("%q", d)
-	}
-}
-
-func TestAnotherMachineIsWarnedOf(t *testing.T) {
-	before, after := twoRuns()
-	for _, r := range after.Results {
-		r.Config[0].Value = []byte("64")
-	}
-	if table := after.Table(&before); !strings.Contains(table, "Careful, before it was cpus: 2") {
-		t.Error(table)
-	}
-}
-
-func TestAReportIsReadAsItWasWritten(t *testing.T) {
-	wrote, _ := twoRuns()
-	b := &bench{on: Point{9, "bully", "wan"}, build: buildOld, report: wrote}
+func TestTheWrittenReportIsInGosBenchmarkFormat(t *testing.T) {
+	b := &bench{on: Point{9, "bully", "wan"}, build: buildOld, report: reported(three, map[string][]float64{"Readers answers/s": {40000}})}
 	b.add("Binary", value{Value: 19.9, Unit: "MB"})
-	path := filepath.Join(t.TempDir(), "r.txt")
-	write(t, path, b.report)
-	read, err := ReadReport(path)
-	if err != nil {
+	var text strings.Builder
+	if err := b.report.Write(&text); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := read.Table(nil), b.report.Table(nil); got != want {
-		t.Errorf("read\n%s\nwrote\n%s", got, want)
-	}
-	_, old := read.Builds()
-	if got := old.Figures(); len(got) != 1 || got[0].On != b.on || got[0].Unit != "MB" || got[0].Samples[0] != 19.9 {
-		t.Errorf("of one build: %+v", got)
-	}
-	for name, text := range map[string]string{"prose": "x", "a broken line": "BenchmarkX 1 ms\n"} {
-		bad := filepath.Join(t.TempDir(), "bad")
-		if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := ReadReport(bad); err == nil || !strings.Contains(err.Error(), bad) {
-			t.Errorf("%s: %v", name, err)
+	reader := benchfmt.NewReader(strings.NewReader(text.String()), "")
+	var read []string
+	for reader.Scan() {
+		if r, ok := reader.Result().(*benchfmt.Result); ok {
+			read = append(read, fmt.Sprint(string(r.Name), " ", r.Values[0].OrigValue, r.Values[0].Value, r.Values[0].Unit, " ", r.GetConfig(buildKey)))
 		}
 	}
-}
-
-func write(t *testing.T, path string, r Report) {
-	t.Helper()
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
+	want := []string{"Readers/agents=3/algorithm=ring/profile=lan 0 40000answers/s ", "Binary/agents=9/algorithm=bully/profile=wan 19.9 1.99e+07B before"}
+	if err := reader.Err(); err != nil || !slices.Equal(read, want) || !strings.HasPrefix(text.String(), "# Doyen 1.2.3, seed 9\n") {
+		t.Errorf("read %q, %v, of\n%s", read, err, &text)
 	}
-	defer file.Close()
-	if err := r.Write(file); err != nil {
-		t.Fatal(err)
+	if _, old := b.report.Builds(); len(old.Results) != 1 || old.Results[0].figure != "Binary" {
+		t.Errorf("of the build before: %+v", old)
 	}
 }
 

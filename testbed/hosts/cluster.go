@@ -41,7 +41,6 @@ func New(c Config) (*Cluster, error) {
 			return nil, unavailable("lay out a cluster with disk faults", err.Error())
 		}
 	}
-	sweepGroups()
 	dir, err := NewDir()
 	if err != nil {
 		return nil, err
@@ -241,9 +240,6 @@ func (h *Host) clear() error {
 	h.mu.Unlock()
 	h.weight.Lock()
 	defer h.weight.Unlock()
-	errs := []error{h.sandbox.close()}
-	if h.burden != nil {
-		errs = append(errs, h.burden.close())
-	}
-	return errors.Join(errs...)
+	h.busy.End()
+	return h.sandbox.close()
 }

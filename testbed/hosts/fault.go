@@ -98,11 +98,6 @@ func Starve() Fault {
 	return Fault{Name: "cpu", Detail: "a tenth of a processor", begin: with((*Host).Starve, true), end: with((*Host).Starve, false)}
 }
 
-// LimitMemory bounds the memory of the host's processes.
-func LimitMemory(bytes int64) Fault {
-	return Fault{Name: "memory", Detail: fmt.Sprintf("%d MB", bytes>>20), begin: with((*Host).LimitMemory, bytes), end: with((*Host).LimitMemory, 0)}
-}
-
 // Clock makes the host's clock run at a rate, from the next start on.
 func Clock(rate float64) Fault {
 	return Fault{Name: "clock", Detail: fmt.Sprintf("runs at %g times real time", rate), begin: with((*Host).ClockRate, rate), end: with((*Host).ClockRate, 1)}

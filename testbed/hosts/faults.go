@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -105,59 +106,47 @@ func (h *Host) Starve(on bool) (election.Instant, error) {
 	return at, nil
 }
 
-// Crowd gives the host's processes, except its keeper, the lowest priority, for good, and has n busy processes compete
-// with them for the processor. 0 ends the busy ones.
+// Crowd gives the host's processes, except its keeper, the lowest priority, for good, and has n
+// busy processes compete with them for the processor. 0 ends the busy ones.
 func (h *Host) Crowd(n int) (election.Instant, error) {
-	return h.burdened("crowd", func(thread *spawner) error { return h.burden.crowd(n, thread, h.pids()) })
-}
-
-// LimitMemory bounds the memory of the host's processes, in bytes. A process that takes more
-// from now on is ended. 0 removes the bound.
-func (h *Host) LimitMemory(bytes int64) (election.Instant, error) {
-	return h.burdened("limit the memory of", func(*spawner) error {
-		if bytes < 0 {
-			return fmt.Errorf("%d bytes is below 0", bytes)
-		}
-		return h.burden.limit(bytes, h.pids())
+	h.weight.Lock()
+	defer h.weight.Unlock()
+	h.busy.End()
+	h.busy = nil
+	if n == 0 {
+		return boottime.Now(), nil
+	}
+	if err := lowerPriority(h.pids()); err != nil {
+		return 0, fmt.Errorf("crowd %s: %w", h.Name(), err)
+	}
+	return h.inSandbox("crowd the processor", func() (err error) {
+		h.busy, err = StartBusy(n, func(cmd *exec.Cmd) error { tie(cmd); return cmd.Start() })
+		return err
 	})
 }
 
-// burdened lets do change the host's burden. It returns the instant just before.
-func (h *Host) burdened(what string, do func(*spawner) error) (election.Instant, error) {
-	h.weight.Lock()
-	defer h.weight.Unlock()
-	thread, err := h.weigh()
-	at := boottime.Now()
-	if err == nil {
-		err = do(thread)
+// Busy are processes that use the processor all the time.
+type Busy []*exec.Cmd
+
+// StartBusy starts n busy processes, each by a call of start. The caller must End them, even after
+// an error.
+func StartBusy(n int, start func(*exec.Cmd) error) (b Busy, err error) {
+	for range n {
+		cmd := exec.Command("/bin/sh", "-c", "while :; do :; done")
+		if err := start(cmd); err != nil {
+			return b, fmt.Errorf("start a busy program: %w", err)
+		}
+		b = append(b, cmd)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("%s %s: %w", what, h.Name(), err)
-	}
-	return at, nil
+	return b, nil
 }
 
-// weigh makes the host's burden if there is none, and returns the host's spawner.
-func (h *Host) weigh() (*spawner, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		return nil, errors.New("the testbed is closed")
+// End ends the processes. A second call does nothing.
+func (b Busy) End() {
+	for _, cmd := range b {
+		_ = cmd.Process.Kill() // fails only if it has ended
+		_ = cmd.Wait()         // reports only that it was killed
 	}
-	if h.burden == nil {
-		h.burden = newBurden(h.Name())
-	}
-	return h.thread()
-}
-
-// admit puts a new process under the host's burden.
-func (h *Host) admit(pid int) error {
-	h.weight.Lock()
-	defer h.weight.Unlock()
-	if h.burden == nil || pid == 0 {
-		return nil
-	}
-	return h.burden.admit(pid)
 }
 
 const minRate, maxRate = 0.5, 2

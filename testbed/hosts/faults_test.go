@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,11 +32,6 @@ func act(what, argument string) int {
 		limit, err = strconv.Atoi(argument)
 		for burnt() < time.Duration(limit)*time.Millisecond {
 		}
-	case "hoard": // so many MiB
-		var mebibytes int
-		mebibytes, err = strconv.Atoi(argument)
-		_, _ = io.Copy(io.Discard, os.Stdin) // the bounds that hold are set soon after the start
-		fmt.Println(len(bytes.Repeat([]byte("x"), mebibytes<<20)))
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -270,36 +263,6 @@ func TestAStarvedHostHasATenthOfAProcessor(t *testing.T) {
 		if err := cluster.Close(ended()); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func TestMemoryIsLimited(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux")
-	}
-	temporary(t)
-	cluster, err := hosts.New(config(1, "polite"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := cluster.Hosts()[0]
-	if said, _, err := start(t, h, "hoard", "64").wait(); err != nil {
-		t.Errorf("64 MiB without a limit: %v: %s", err, said)
-	}
-	if _, err := h.LimitMemory(40 << 20); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := start(t, h, "hoard", "64").wait(); err == nil {
-		t.Error("64 MiB fitted into 40")
-	}
-	if _, err := h.LimitMemory(0); err != nil {
-		t.Fatal(err)
-	}
-	if said, _, err := start(t, h, "hoard", "64").wait(); err != nil {
-		t.Errorf("64 MiB after the limit's end: %v: %s", err, said)
-	}
-	if err := cluster.Close(ended()); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -59,8 +59,8 @@ type Host struct {
 	clocks   []clock     // all changed clocks so far, the newest last
 	closed   bool
 
-	weight sync.Mutex // guards burden and duty, and is taken before mu
-	burden *burden    // nil before the first fault that needs it
+	weight sync.Mutex // guards busy and duty, and is taken before mu
+	busy   Busy       // processes that compete with the host's
 	duty   *duty      // nil: the host is not starved
 }
 
@@ -125,11 +125,6 @@ func (h *Host) Done() <-chan struct{} {
 // just before the new process was made, or ErrUp if one runs already.
 func (h *Host) Start() (election.Instant, error) {
 	at, err := h.start()
-	if err == nil {
-		if err = h.admit(h.PID()); err != nil {
-			_, _ = h.Kill() // it runs without the limits it should have
-		}
-	}
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
 	}

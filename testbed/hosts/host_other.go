@@ -31,16 +31,7 @@ func (r *sandbox) close() error             { return nil }
 // canIntercept says why system calls can't be intercepted.
 func canIntercept() error { return errors.New(onlyLinux) }
 
-// burden is of Linux only.
-type burden struct{}
-
-func sweepGroups()             {}
-func newBurden(string) *burden { return &burden{} }
-
-func (b *burden) limit(int64, []int) error         { return unavailable("limit memory", onlyLinux) }
-func (b *burden) crowd(int, *spawner, []int) error { return unavailable("crowd", onlyLinux) }
-func (b *burden) admit(int) error                  { return nil }
-func (b *burden) close() error                     { return nil }
+func lowerPriority([]int) error { return unavailable("crowd", onlyLinux) }
 
 // tie puts a process in a process group of its own, so that a terminal's Ctrl-C reaches only
 // the testbed.

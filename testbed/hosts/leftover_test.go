@@ -4,13 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/doyen-election/doyen/testbed/hosts"
@@ -58,34 +55,19 @@ func killTestbed(t *testing.T, kind string) {
 	if _, err := os.Stat(said[2]); err != nil {
 		t.Fatalf("the directory of the killed testbed: %v", err)
 	}
-	t.Logf("it left %d control groups", len(groupsOf(testbed.Process.Pid)))
-	eventually(t, "the next testbed removes the control groups", func() bool {
-		next, err := hosts.New(config(1, "deaf"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := next.Close(ended()); err != nil {
-			t.Error(err)
-		}
-		return len(groupsOf(testbed.Process.Pid)) == 0
-	})
+	next, err := hosts.New(config(1, "deaf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Close(ended()); err != nil {
+		t.Error(err)
+	}
 	if _, err := os.Stat(said[2]); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the next testbed left %s behind", said[2])
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("%d files were left behind", len(left))
 	}
-}
-
-// groupsOf finds the control groups that a testbed made.
-func groupsOf(pid int) (found []string) {
-	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && strings.HasPrefix(d.Name(), fmt.Sprintf("doyen-testbed.%d.", pid)) {
-			found = append(found, path)
-		}
-		return nil // groups come and go
-	})
-	return found
 }
 
 // gone reports a process that ended, whether it was collected or not.

@@ -75,12 +75,6 @@ func standInTestbed(config hosts.Config) int {
 		}
 		fmt.Println(h.PID())
 	}
-	if config.Net == hosts.Namespaces {
-		if _, err := c.Hosts()[0].LimitMemory(1 << 30); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
 	fmt.Println(filepath.Dir(c.Hosts()[0].Config().Socket))
 	select {}
 }

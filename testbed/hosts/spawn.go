@@ -64,16 +64,11 @@ func ended(cmd *exec.Cmd) bool {
 	return errors.Is(cmd.Process.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// Exec starts a program on the host: in its namespaces, with its clock, disk and limits, and
-// in a process group of its own. The program does not outlive the testbed; what it starts may.
+// Exec starts a program on the host: in its namespaces, with its clock and disk, and in a process group of its own. The program does not outlive the testbed; what it starts may.
 // Unless Exec fails, the caller must Wait for the program.
 func (h *Host) Exec(cmd *exec.Cmd) error {
 	if err := h.exec(cmd); err != nil {
 		return fmt.Errorf("start %s on %s: %w", cmd.Path, h.Name(), err)
-	}
-	if err := h.admit(cmd.Process.Pid); err != nil {
-		_ = cmd.Process.Kill()
-		return errors.Join(fmt.Errorf("start %s on %s: %w", cmd.Path, h.Name(), err), cmd.Wait())
 	}
 	return nil
 }

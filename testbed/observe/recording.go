@@ -67,8 +67,7 @@ type ProgramSpan struct {
 
 // Fault is something done to the hosts.
 type Fault struct {
-	// What is crash, terminate, freeze, wipe, cut, link, carrier, disk, cpu,
-	// memory or clock.
+	// What is crash, terminate, freeze, wipe, cut, link, carrier, disk, cpu or clock.
 	What  string
 	Where []string // the hosts it hit
 	// Peers are the hosts at the other ends of the links, for a fault of links.

@@ -221,15 +221,6 @@ func slowDisk(word string) (hosts.Fault, bool, error) {
 
 var errMeasure = errors.New("out of bounds")
 
-// limitMemory: limit-memory HOST… MEGABYTES.
-func limitMemory(word string) (hosts.Fault, bool, error) {
-	mb, err := strconv.ParseInt(word, 10, 32)
-	if mb < 0 {
-		err = errMeasure
-	}
-	return hosts.LimitMemory(mb << 20), mb == 0, err
-}
-
 // crowd: crowd HOST… N.
 func crowd(word string) (hosts.Fault, bool, error) {
 	n, err := strconv.Atoi(word)

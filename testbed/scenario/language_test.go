@@ -52,7 +52,6 @@ func TestAWrongLineIsRefusedWithWhatIsWrong(t *testing.T) {
 		"cut":                          "no host is named",
 		"cut alpha":                    "not available here",
 		"slow-disk alpha often":        `"often": want a time such as 500ms, stuck or off`,
-		"limit-memory alpha some":      `"some": want a number of megabytes`,
 		"clock alpha fast":             `"fast": want a rate`,
 		"program p1 alpha":             "want a name, a host and an election",
 		"program alpha alpha payments": `the name "alpha" is taken`,
