@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -32,11 +31,11 @@ func (b *bench) watched(ctx context.Context, watchers, rounds int) (err error) {
 	return b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
 		watched := r.Cluster.Hosts()[0]
 		_, before, unknown := readMemory(watched.PID())
-		crowd, err := gather(ctx, watched, watchers)
-		if err != nil {
+		c := &crowd{size: watchers, lines: map[string]*reach{}}
+		defer c.close()
+		if err := c.gather(ctx, watched); err != nil {
 			return err
 		}
-		defer crowd.close()
 		if _, after, err := readMemory(watched.PID()); errors.Join(unknown, err) == nil {
 			b.add("Watch", value{Value: (after - before) * 1024 / float64(watchers), Unit: "KiB/watcher"})
 		}
@@ -46,70 +45,47 @@ func (b *bench) watched(ctx context.Context, watchers, rounds int) (err error) {
 				return err
 			}
 			leader = to
-			lasted, err := crowd.reached(ctx, to.Name())
-			b.addAll("Watch", "ms/change", lasted)
-			return err
+			return c.until(ctx, func() (bool, error) {
+				took, led, err := c.reached(to.Name())
+				b.addAll("Watch", "ms/change", took)
+				return led, err
+			})
 		})
 	})
 }
 
+// crowd is many watchers of one agent. The lines that they read are decoded later, and each only
+// once: a thousand decodings would be measured too.
 type crowd struct {
-	conns   []*asking
-	lines   chan arrival
-	over    chan struct{}
-	begun   uint64            // the index of the newest change before all were watching
-	changes map[uint64]*reach // changes that some watchers have not read yet
-	decoded map[string]api.Change
+	size  int
+	conns []*asking
+
+	mu       sync.Mutex
+	watching int               // how many have read their first line, the snapshot
+	lines    map[string]*reach // all other lines
+	failed   error
 }
 
+// reach is how many watchers have read a line, and when the last of them did.
 type reach struct {
 	read int
-	took time.Duration
+	last election.Instant
 }
 
-// arrival is a line that a watcher has read. It is decoded later, and only once for all
-// watchers: a thousand decodings would be measured too.
-type arrival struct {
-	line string
-	at   election.Instant
-	err  error
-}
-
-// gather connects n watchers, and returns when each has its first line.
-func gather(ctx context.Context, h *hosts.Host, n int) (*crowd, error) {
-	c := &crowd{lines: make(chan arrival, n), over: make(chan struct{}), changes: map[uint64]*reach{}, decoded: map[string]api.Change{}}
-	if err := c.gather(ctx, h, n); err != nil {
-		c.close()
-		return nil, err
-	}
-	return c, nil
-}
-
-func (c *crowd) gather(ctx context.Context, h *hosts.Host, n int) error {
-	for range n {
+// gather connects the watchers, and returns when each has its first line.
+func (c *crowd) gather(ctx context.Context, h *hosts.Host) error {
+	for range c.size {
 		conn, err := newAsking(h)
 		if err != nil {
 			return err
 		}
 		c.conns = append(c.conns, conn)
-	}
-	for _, conn := range c.conns {
 		go c.read(conn)
 	}
-	for watching := 0; watching < n; {
-		change, _, err := c.next(ctx)
-		if err != nil {
-			return err
-		}
-		if change.Type == api.ChangeSnapshot { // other changes may come while some still connect
-			watching++
-		}
-		c.begun = max(c.begun, change.Index)
-	}
-	return nil
+	return c.until(ctx, func() (bool, error) { return c.watching == c.size, nil })
 }
 
-// read reports every line that arrives, until the connection ends.
+// read counts every line that arrives, until the connection ends.
 func (c *crowd) read(a *asking) {
 	err := func() error {
 		response, err := a.get("/v1/elections/" + string(election.Default) + "/watch")
@@ -121,86 +97,60 @@ func (c *crowd) read(a *asking) {
 			return errors.New(response.Status)
 		}
 		lines := bufio.NewScanner(response.Body)
-		for lines.Scan() {
-			c.tell(arrival{at: boottime.Now(), line: lines.Text()})
+		for first := true; lines.Scan(); first = false {
+			c.count(lines.Text(), first, boottime.Now())
 		}
 		return errors.Join(lines.Err(), io.EOF)
 	}()
-	c.tell(arrival{err: fmt.Errorf("watch: %w", err)})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed = fmt.Errorf("watch: %w", err)
 }
 
-func (c *crowd) tell(a arrival) {
-	select {
-	case c.lines <- a:
-	case <-c.over:
+func (c *crowd) count(line string, first bool, at election.Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first {
+		c.watching++
+		return
 	}
+	seen := c.lines[line]
+	if seen == nil {
+		seen = &reach{}
+		c.lines[line] = seen
+	}
+	seen.read, seen.last = seen.read+1, max(seen.last, at)
 }
 
-func (c *crowd) next(ctx context.Context) (api.Change, election.Instant, error) {
-	a, err := c.await(ctx)
-	if err != nil {
-		return api.Change{}, 0, err
-	}
-	change, known := c.decoded[a.line]
-	if !known {
-		if err := json.Unmarshal([]byte(a.line), &change); err != nil {
-			return change, 0, fmt.Errorf("decode the watch: %w", err)
-		}
-		if change.Type != api.ChangeSnapshot { // each watcher has its own snapshot
-			c.decoded[a.line] = change
-		}
-	}
-	return change, a.at, nil
+// until waits until done, which may look at what was read, reports true or fails.
+func (c *crowd) until(ctx context.Context, done func() (bool, error)) error {
+	return until(ctx, "all watchers to read the same", patience, lookEvery, func(context.Context) (bool, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		ok, err := done()
+		return ok, errors.Join(err, c.failed)
+	})
 }
 
-func (c *crowd) await(ctx context.Context) (arrival, error) {
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
-	select {
-	case a := <-c.lines:
-		return a, a.err
-	case <-limit.C:
-		return arrival{}, fmt.Errorf("watch: no line within %s", patience)
-	case <-ctx.Done():
-		return arrival{}, context.Cause(ctx)
-	}
-}
-
-// reached waits until every watcher has read that the agent leads. It returns how long each
-// change took until all had read it, in milliseconds.
-func (c *crowd) reached(ctx context.Context, leader string) ([]float64, error) {
-	for told := false; !told; {
-		change, at, err := c.next(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if change.Type == api.ChangeLagged {
-			return nil, errors.New("watch: a change was lost")
-		}
-		if change.Index <= c.begun {
+// reached takes the lines that all watchers have read. It returns how long each took to reach all,
+// in milliseconds, and whether one of them says that the agent leads.
+func (c *crowd) reached(leader string) (took []float64, led bool, err error) {
+	for line, seen := range c.lines {
+		if seen.read < c.size {
 			continue
 		}
-		seen := c.changes[change.Index]
-		if seen == nil {
-			seen = &reach{}
-			c.changes[change.Index] = seen
+		var change api.Change
+		if err := json.Unmarshal([]byte(line), &change); err != nil {
+			return nil, false, fmt.Errorf("decode the watch: %w", err)
 		}
-		seen.read++
-		seen.took = max(seen.took, at.Sub(election.Instant(change.BoottimeNS)))
-		told = seen.read == len(c.conns) && change.Leader != nil && change.Leader.Name == leader
+		delete(c.lines, line)
+		took = append(took, millis(seen.last.Sub(election.Instant(change.BoottimeNS))))
+		led = led || change.Leader != nil && change.Leader.Name == leader
 	}
-	var took []float64
-	for index, seen := range c.changes {
-		if seen.read == len(c.conns) {
-			took = append(took, millis(seen.took))
-			delete(c.changes, index)
-		}
-	}
-	return took, nil
+	return took, led, nil
 }
 
 func (c *crowd) close() {
-	close(c.over)
 	var closing sync.WaitGroup
 	for _, conn := range c.conns {
 		closing.Go(func() { conn.conn.Close() })
