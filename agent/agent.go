@@ -258,7 +258,6 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 	if err != nil {
 		return fmt.Errorf("start elector: %w", err)
 	}
-	onRecord := actors.NewOnRecord(a.past, a.record.WriteActors)
 	a.writer = loop.NewWriter(a.store, a.metrics.fsync.observe, a.logger)
 	a.loop = loop.New(loop.Config{
 		Adopt: a.adopt,
@@ -268,7 +267,7 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
 			MaxCandidacies: serve.Bound(actors.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
 			Step: a.cfg.Step(false), StepOfMany: a.cfg.Step(true), NewID: newCampaignID, Authority: a.authority(),
-			Past: actors.Before(a.past, a.cfg.Quorum), Record: onRecord.Program, RecordCompanion: onRecord.Companion, Needs: needs(a.cfg),
+			Past: actors.Before(a.past, a.cfg.Quorum), Record: a.record.WriteProgram, RecordCompanion: a.record.WriteCompanion, Needs: needs(a.cfg),
 		}),
 		Clock: boottime.Now, Suspended: a.suspends.Seen, Life: a.around.Life, Lease: a.cfg.Lease, Heartbeat: a.cfg.Heartbeat, Voters: a.cfg.Voters, Self: holder, Name: a.cfg.Name,
 		Observe: a.metrics.step.observe, Logger: a.logger, WasDrained: a.store.Drained(), Drained: a.store.DrainedSince, Expected: a.cfg.Expected(),

@@ -16,6 +16,26 @@ type Past struct {
 	Program, Companion record.Program
 }
 
+// Before returns the rows of an earlier life that the registry goes on from, without the
+// roster's election, which no life goes on leading (K8). The term is 0 where the elector does
+// not lead on, since the leadership began under the other setting of --quorum.
+func Before(past *record.Past, quorum bool) []Past {
+	if past == nil {
+		return nil
+	}
+	var all []Past
+	for _, row := range past.Rows {
+		if row.Ending.Reason == "" && (row.Until == election.Never) == quorum {
+			row.Term = 0
+		}
+		if row.Election != election.RosterElection {
+			acts := past.Actors[row.Election]
+			all = append(all, Past{Authority: row, Program: acts.Program, Companion: acts.Companion})
+		}
+	}
+	return all
+}
+
 // Resumption is a program that an earlier life elected, and that takes its candidacy up again
 // on another connection.
 type Resumption struct {

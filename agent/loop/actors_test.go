@@ -18,12 +18,10 @@ func TestTheActorsAreOnRecordBeforeTheProgramIsTold(t *testing.T) {
 		r := newRig(t, nil)
 		var k *actors.Candidacy
 		var told []string
-		onRecord := actors.NewOnRecord(nil, func(_ election.Name, a record.Actors) error {
+		registry := actors.New(actors.Config{Priority: 100, NewID: rand.Text, Step: lease / 10, Record: func(_ election.Name, p record.Program) {
 			lines, _ := k.Take()
-			told = append(told, strconv.Itoa(len(lines))+" lines before "+strconv.Itoa(int(a.Program.Told)))
-			return nil
-		})
-		registry := actors.New(actors.Config{Priority: 100, NewID: rand.Text, Step: lease / 10, Record: onRecord.Program})
+			told = append(told, strconv.Itoa(len(lines))+" lines before "+strconv.Itoa(int(p.Told)))
+		}})
 		r.loop.Actors = registry
 		k, _ = registry.Stand(0, actors.Request{Election: pay})
 		registry.Lead(0, pay, 4, election.Instant(lease), nil)

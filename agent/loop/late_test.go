@@ -61,7 +61,6 @@ func TestTheLoopKnowsWhatIsDue(t *testing.T) {
 		}
 		return out
 	})
-	r.loop.recordDue = election.Never
 	r.loop.feed(5000, election.Tick{})
 	if r.loop.due != 7000 || r.loop.writingSince != election.Never {
 		t.Errorf("due %d, writing since %d", r.loop.due, r.loop.writingSince)

@@ -3,7 +3,7 @@
 // host. feed gives it to the elector, shows readers the outcome (publish), and
 // carries out the output in the order of its fields:
 //
-//	Record     putOnRecord (lives.go): before readers see anything of the outcome
+//	Record     Record.Write: before readers see anything of the outcome
 //	Withdraw   withdraw (announce.go) notifies the program that acts and the companion,
 //	           by package actors. Once both have stopped, the input Stopped follows: their
 //	           receipts come by Receipt (campaigns.go).
@@ -65,7 +65,7 @@ type Config struct {
 	Hub       *watch.Hub
 	Pages     *pages.Keeper  // nil: none are kept
 	Record    *record.Record // nil: none is kept
-	NoRecord  string         // why no record is kept; owned by the goroutine of Run
+	NoRecord  string         // why no record is kept
 	Known     []record.Voter // voters on record that gossip has not shown yet
 	Clock     func() election.Instant
 	Suspended func() bool  // whether the host was suspended since the last call
@@ -105,9 +105,7 @@ type Loop struct {
 	pending   pending
 	presence  presence
 	roster    *election.Roster
-	recorded  []record.Voter   // the voters as last put on record
-	recordDue election.Instant // when to look for the record's file; Never: there is no record
-	led       bool             // this agent has led something
+	led       bool // this agent has led something
 	draining  bool
 	drainedAt time.Time // zero: not drained
 	stopping  bool
@@ -234,7 +232,7 @@ func (l *Loop) resume() election.Instant {
 		}
 		l.Logger.Warn("this host was suspended: this agent leads nothing any more, and votes for no new leader for a lease")
 		l.feed(l.Clock(), election.Suspended{})
-		l.kept(l.Record.Suspended())
+		l.Record.Suspended()
 	}
 }
 
@@ -244,7 +242,7 @@ func (l *Loop) resume() election.Instant {
 func (l *Loop) feed(now election.Instant, in election.Input) {
 	before := l.picture.Load()
 	out := l.Core.Step(now, in)
-	l.putOnRecord(out.Record)
+	l.Record.Write(out.Record)
 	if l.unshown = quietly(in, out); !l.unshown {
 		l.publish(now)
 	}
@@ -271,7 +269,7 @@ func (l *Loop) feed(now election.Instant, in election.Input) {
 	if !l.unshown {
 		l.prolong()
 	}
-	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.Actors.WakeAt(), l.presence.dueAt, l.recordDue))
+	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.Actors.WakeAt(), l.presence.dueAt))
 	l.Observe(l.Clock().Sub(now))
 }
 

@@ -147,7 +147,6 @@ func lists(v membership.View, p election.PeerID) bool {
 // work: it checks them again, and asks each for an answer.
 func (l *Loop) review() {
 	now := l.Clock()
-	l.lookForRecord(now)
 	if now < l.presence.dueAt {
 		return
 	}
@@ -192,7 +191,9 @@ func (l *Loop) reach() {
 		}
 	}
 	l.Network.SetPeers(peers)
-	l.recordVoters()
+	if l.roster != nil {
+		l.Record.SetVoters(l.votersToReach(l.Record.Voters()))
+	}
 }
 
 // connect records whether a peer is connected, in a new map: pictures share the old one.

@@ -200,7 +200,8 @@ func TestRecordedVotersAreConnectedUntilGossipShowsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		at := netip.MustParseAddrPort("10.0.0.9:7947")
-		r.loop.Known = []record.Voter{{Peer: me, Stream: at}, {Peer: "b", Stream: at}, {Peer: "c", Stream: at}, {Peer: "gone", Stream: at}}
+		were := []record.Voter{{Peer: me, Stream: at}, {Peer: "b", Stream: at}, {Peer: "c", Stream: at}, {Peer: "gone", Stream: at}}
+		r.loop.Known = slices.Clone(were)
 		voters := []election.Voter{{Name: "a", Peer: me}, {Name: "b", Peer: "b"}, {Name: "c", Peer: "c"}}
 		r.status.Roster = &election.Roster{Voters: voters}
 		r.start(t)
@@ -223,8 +224,8 @@ func TestRecordedVotersAreConnectedUntilGossipShowsThem(t *testing.T) {
 				t.Errorf("%s: connected are %+v", step.what, r.peers)
 			}
 		}
-		if len(r.loop.recorded) != 2 {
-			t.Errorf("on record are %+v", r.loop.recorded)
+		if all := r.loop.votersToReach(were); len(all) != 2 {
+			t.Errorf("on record are %+v", all)
 		}
 	})
 }

@@ -90,7 +90,7 @@ func TestARecordThatIsRemovedIsNoticed(t *testing.T) {
 	r.loop.Clock = func() election.Instant { return now }
 	warns := func(after time.Duration) bool {
 		now = now.Add(after)
-		r.loop.review()
+		r.loop.publish(now)
 		return slices.ContainsFunc(r.loop.picture.Load().Warnings, func(w api.Warning) bool { return w.Code == warnNoRecord })
 	}
 	move := func(from, to string) {
@@ -98,14 +98,14 @@ func TestARecordThatIsRemovedIsNoticed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if warns(0) || warns(recordEvery) {
+	if warns(0) || warns(time.Minute) {
 		t.Error("a record that is there is missed")
 	}
 	move(path, path+".away")
-	if warns(recordEvery - 1) {
+	if warns(time.Minute - 1) {
 		t.Error("it was looked for more often than is worth while")
 	}
-	if !warns(1) || !warns(recordEvery) {
+	if !warns(1) || !warns(time.Minute) {
 		t.Error("a record that is gone is not missed")
 	}
 	now = now.Add(lease) // a warning that lasts
@@ -113,14 +113,14 @@ func TestARecordThatIsRemovedIsNoticed(t *testing.T) {
 		t.Errorf("the log:\n%s", &r.log)
 	}
 	move(path+".away", path)
-	if warns(recordEvery) {
+	if warns(time.Minute) {
 		t.Error("a record that is back is missed")
 	}
 	if err := os.WriteFile(path+".other", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	move(path+".other", path)
-	if !warns(recordEvery) {
+	if !warns(time.Minute) {
 		t.Error("a record that was replaced is not missed")
 	}
 	if kept.Kept() {

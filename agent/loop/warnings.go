@@ -156,8 +156,8 @@ func refusalText(r membership.Refusal) string {
 // can't be sent, and gossip.
 func (l *Loop) otherWarnings(now election.Instant, status *elector.Status) []api.Warning {
 	all := words.Warnings(status, l.Name)
-	if l.NoRecord != "" {
-		all = append(all, api.Warning{Code: warnNoRecord, Message: l.NoRecord})
+	if problem := cmp.Or(l.NoRecord, l.Record.Problem(now)); problem != "" {
+		all = append(all, api.Warning{Code: warnNoRecord, Message: problem})
 	}
 	if problem := l.Pages.Problem(); problem != "" {
 		all = append(all, api.Warning{Code: warnPages, Message: problem})

@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// lockWait is how long a life waits for the lock of the former one, which the kernel may still
-// be ending.
+// lockWait is how long a life waits for the lock of the former one, which the kernel may still be
+// ending. The kernel does not report within a time limit that a lock is free, so it is asked again.
 const (
 	lockWait  = 500 * time.Millisecond
 	lockEvery = 5 * time.Millisecond
@@ -45,18 +46,15 @@ func ours(f *os.File) error {
 
 // lock locks the file for as long as it is open. The kernel gives the lock back when the
 // process has ended, however it ended. Nothing else proves that the former life has ended: a
-// silent one may still act (K2). flock has no time limit, so the lock is asked for again.
-func lock(f *os.File, wait time.Duration) error {
-	// The kernel tells nobody that a lock is free within a time limit, so it is asked again.
-	for end := time.Now().Add(wait); ; time.Sleep(lockEvery) {
-		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
-		case err == nil:
-			return nil
-		case err != unix.EWOULDBLOCK && err != unix.EINTR:
-			return fmt.Errorf("lock it: %w", err)
-		case time.Now().After(end):
-			return errLocked
-		}
+// silent one may still act (K2).
+func lock(f *os.File) error {
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err {
+	case nil:
+		return nil
+	case unix.EWOULDBLOCK, unix.EINTR:
+		return errLocked
+	default:
+		return fmt.Errorf("lock it: %w", err)
 	}
 }
 
@@ -70,13 +68,9 @@ func has(path string, f *os.File) bool {
 	return err == nil && os.SameFile(there, this)
 }
 
-func placeOf(f *os.File) (device, inode uint64, err error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, 0, err
-	}
-	stat, _ := statOf(info)
-	return uint64(stat.Dev), stat.Ino, nil
+func statOf(info os.FileInfo) (*syscall.Stat_t, bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return stat, ok
 }
 
 // draft creates a file for a new record beside the path, in place of one whose maker has died, and
@@ -89,7 +83,7 @@ func draft(path string) (_ *os.File, err error) {
 		return nil, err
 	}
 	if err = f.Chmod(0o600); err == nil { // whatever the umask is
-		err = lock(f, 0)
+		err = lock(f)
 	}
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(name), f.Close())

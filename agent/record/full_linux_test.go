@@ -88,8 +88,8 @@ func full(dir string) error {
 		for i := range l.Rows {
 			l.Rows[i].Until += election.Instant(1 + i%2)
 		}
-		if err := r.Write(l); err != nil {
-			return fmt.Errorf("at %d bytes: %w", r.end, err)
+		if r.Write(l); r.failed != nil {
+			return fmt.Errorf("at %d bytes: %w", r.end, r.failed)
 		}
 	}
 	if err := r.Close(); err != nil {
@@ -103,12 +103,10 @@ func full(dir string) error {
 		for i := range l.Rows {
 			l.Rows[i].Until += election.Instant(1 + i%2)
 		}
-		if err = r.Write(l); err != nil {
-			break
-		}
+		r.Write(l)
 	}
-	if !errors.Is(err, unix.ENOSPC) {
-		return fmt.Errorf("a record was written where there is no memory: %w", err)
+	if !errors.Is(r.failed, unix.ENOSPC) {
+		return fmt.Errorf("a record was written where there is no memory: %w", r.failed)
 	}
 	_ = r.Close()
 	if _, past, _ := Open(config(dir, 10)); past != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -71,20 +72,12 @@ type state struct {
 	life   life
 	terms  terms
 	voters []Voter
-	rows   []row // sorted by election
+	rows   map[election.Name]election.Authority
+	actors map[election.Name]Actors // of elections that have a row
 }
 
-type row struct {
-	election.Authority
-	acting Actors
-}
-
-// find returns the index of an election's row, which is likely to be i, or where it would be.
-func (s *state) find(i int, name election.Name) (int, bool) {
-	if i < len(s.rows) && s.rows[i].Election == name {
-		return i, true
-	}
-	return slices.BinarySearchFunc(s.rows, name, func(r row, n election.Name) int { return cmp.Compare(r.Election, n) })
+func newState() state {
+	return state{rows: map[election.Name]election.Authority{}, actors: map[election.Name]Actors{}}
 }
 
 // apply changes the state by an item, and reports whether the item fits it.
@@ -101,47 +94,31 @@ func (s *state) apply(it *item) bool {
 	if it.Voters != nil {
 		s.voters = *it.Voters
 	}
-	at, found := 0, false
 	for _, a := range it.Rows {
-		switch at, found = s.find(at, a.Election); {
-		case a.Highest == 0 && found:
-			s.rows = slices.Delete(s.rows, at, at+1)
-			continue
-		case a.Highest == 0:
-			continue
-		case found:
-			s.rows[at].Authority = a
-		default:
-			s.rows = slices.Insert(s.rows, at, row{Authority: a})
+		if s.rows[a.Election] = a; a.Highest == 0 {
+			delete(s.rows, a.Election)
+			delete(s.actors, a.Election)
 		}
-		at++
 	}
 	for name, a := range it.Actors {
-		if at, found = s.find(at, name); !found {
+		if _, known := s.rows[name]; !known {
 			return false
 		}
-		s.rows[at].acting = a
+		s.actors[name] = a
 	}
 	return true
 }
 
-// whole is the item that says all.
+// whole is the item that says all. Its rows are sorted by election.
 func (s *state) whole() *item {
-	it := &item{Header: &s.header, Life: &s.life, Terms: &s.terms, Voters: &s.voters, Actors: map[election.Name]Actors{}}
-	for _, r := range s.rows {
-		it.Rows = append(it.Rows, r.Authority)
-		if r.acting != (Actors{}) {
-			it.Actors[r.Election] = r.acting
-		}
-	}
-	return it
+	rows := slices.SortedFunc(maps.Values(s.rows), func(a, b election.Authority) int { return cmp.Compare(a.Election, b.Election) })
+	return &item{Header: &s.header, Life: &s.life, Terms: &s.terms, Voters: &s.voters, Rows: rows, Actors: s.actors}
 }
 
 func (s *state) past() *Past {
-	it := s.whole()
-	past := &Past{Actors: it.Actors, Voters: slices.Clone(s.voters)}
+	past := &Past{Actors: maps.Clone(s.actors), Voters: slices.Clone(s.voters)}
 	past.Lineage = s.lineage()
-	past.Retired, past.Spent, past.Rows = s.terms.Retired, s.terms.Spent, it.Rows
+	past.Retired, past.Spent, past.Rows = s.terms.Retired, s.terms.Spent, s.whole().Rows
 	return past
 }
 
@@ -163,6 +140,7 @@ func seal(entry []byte) {
 // was writing when it died: nobody has seen anything of that step. All other damage is an error,
 // since nobody knows what is missing (K7).
 func replay(file []byte) (s state, end int, err error) {
+	s = newState()
 	switch {
 	case len(file) == 0:
 		return s, 0, errDestroyed

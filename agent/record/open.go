@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
 // Past is all that the former life left on record.
@@ -35,9 +37,10 @@ func (p *Past) Of() *election.Past {
 const maxLives = 1<<23 - 2
 
 // Open takes over the record at the path, or begins a new one. A missing directory is made if the
-// one above it suits. With a past, this life goes on in the past's lineage. Without one, a new lineage begins; if there was something at the
-// path, problem is why this life can't go on from it, in one line. A nil Record means that
-// none can be kept there; if problem is nil too, this kind of system can't keep any.
+// one above it suits. With a past, this life goes on in the past's lineage. Without one, a new
+// lineage begins; if there was something at the path, problem is why this life can't go on from it,
+// in one line. A nil Record means that none can be kept there; if problem is nil too, this kind of
+// system can't keep any.
 func Open(c Config) (r *Record, past *Past, problem error) {
 	if !supported {
 		return nil, nil, nil
@@ -46,12 +49,9 @@ func Open(c Config) (r *Record, past *Past, problem error) {
 	if makes(dir) {
 		_ = os.Mkdir(dir, 0o700) // if that fails, suits finds it missing
 	}
-	on, err := thisHost()
+	err := suits(dir)
 	if err == nil {
-		err = suits(dir)
-	}
-	if err == nil {
-		r, past, err = open(c, on)
+		r, past, err = open(c)
 	}
 	if r == nil {
 		return nil, nil, missing(err)
@@ -111,10 +111,11 @@ func suits(dir string) error {
 	return nil
 }
 
-func open(c Config, on host) (*Record, *Past, error) {
-	r, past, refused := inherit(c, on, lockWait)
+func open(c Config) (*Record, *Past, error) {
+	r, past, refused := inherit(c, lockWait)
 	if refused == nil {
-		if refused = r.begin(c.Lease); refused == nil {
+		r.begin(c.Lease)
+		if refused = r.failed; refused == nil {
 			return r, past, nil
 		}
 		_, _ = r.Destroy(), r.Close()
@@ -122,7 +123,7 @@ func open(c Config, on host) (*Record, *Past, error) {
 	if errors.Is(refused, errLocked) {
 		return nil, nil, fmt.Errorf("%s: %w", c.Path, refused) // it seems to be another agent's: leave it alone
 	}
-	r, err := create(c, on)
+	r, err := create(c)
 	if errors.Is(refused, fs.ErrNotExist) {
 		refused = nil
 	}
@@ -135,11 +136,7 @@ func open(c Config, on host) (*Record, *Past, error) {
 // End destroys whatever is at the path of a record, for a keeper that begins no life (K6). It returns
 // what was on record; nil: that is not known, and an error says why, unless there was none.
 func End(c Config) (*Past, error) {
-	on, err := thisHost()
-	if err != nil {
-		return nil, err
-	}
-	r, past, err := inherit(c, on, lockWait)
+	r, past, err := inherit(c, lockWait)
 	switch {
 	case err == nil:
 		return past, errors.Join(r.Destroy(), r.Close())
@@ -151,25 +148,25 @@ func End(c Config) (*Past, error) {
 	return nil, errors.Join(err, os.Remove(c.Path))
 }
 
-func inherit(c Config, on host, wait time.Duration) (*Record, *Past, error) {
-	for end := time.Now().Add(wait); ; {
+func inherit(c Config, wait time.Duration) (*Record, *Past, error) {
+	for end := time.Now().Add(wait); ; time.Sleep(lockEvery) {
 		f, err := openFile(c.Path)
 		if err != nil {
 			return nil, nil, err
 		}
-		r, past, err := takeOver(c, on, f, time.Until(end))
+		r, past, err := takeOver(c, f)
 		if err == nil {
 			return r, past, nil
 		}
 		err = errors.Join(err, f.Close())
-		if !errors.Is(err, errMoved) || time.Now().After(end) {
+		if !errors.Is(err, errLocked) && !errors.Is(err, errMoved) || time.Now().After(end) {
 			return nil, nil, err
 		}
 	}
 }
 
-func takeOver(c Config, on host, f *os.File, wait time.Duration) (*Record, *Past, error) {
-	if err := lock(f, wait); err != nil {
+func takeOver(c Config, f *os.File) (*Record, *Past, error) {
+	if err := lock(f); err != nil {
 		return nil, nil, err
 	}
 	if !has(c.Path, f) {
@@ -186,11 +183,12 @@ func takeOver(c Config, on host, f *os.File, wait time.Duration) (*Record, *Past
 	if err != nil {
 		return nil, nil, err
 	}
-	past := s.past()
-	if err = s.header.judge(c.Peer, on, f); err == nil {
-		err = sound(&past.Past, boottime.Now())
+	want, err := headerOf(f, c.Peer)
+	if err != nil {
+		return nil, nil, err
 	}
-	switch {
+	past := s.past()
+	switch err := cmp.Or(s.header.judge(want), sound(&past.Past, boottime.Now())); {
 	case err != nil:
 		return nil, nil, err
 	case s.life.Number > maxLives:
@@ -204,37 +202,57 @@ func takeOver(c Config, on host, f *os.File, wait time.Duration) (*Record, *Past
 
 // begin counts this life, and has it go on with the shorter of the two leases. A term that was
 // asked for with a longer lease then ends too early for this agent, never too late.
-func (r *Record) begin(lease time.Duration) error {
+func (r *Record) begin(lease time.Duration) {
 	_ = allocate(r.file, r.limit) // what was given back with a torn end; without it a full tmpfs may end the record
-	return r.change(func(s *state, it *item) {
+	r.change(func(s *state, it *item) {
 		// Ahead not as it is by now: a suspend since it was compared would go unseen.
 		it.Life = &life{s.life.Number + 1, min(s.life.Lease, lease), s.life.Ahead}
 	})
 }
 
 // create makes the record of a new lineage. The file that had this name is not a record any more.
-func create(c Config, on host) (*Record, error) {
-	r := &Record{path: c.Path, state: state{
-		header: header{Lineage: election.LineageID(c.Run), JoinedAt: c.Born, Peer: c.Peer, Boot: on.boot, TimeNS: on.timeNS},
-		life:   life{Number: 1, Lease: c.Lease, Ahead: boottime.Ahead()},
-	}}
+func create(c Config) (*Record, error) {
+	r := &Record{path: c.Path, state: newState()}
+	r.state.header = header{Lineage: election.LineageID(c.Run), JoinedAt: c.Born, Peer: c.Peer}
+	r.state.life = life{Number: 1, Lease: c.Lease, Ahead: boottime.Ahead()}
 	return r, r.rewrite()
 }
 
-// judge returns why a life of that agent, on that host, can't go on from the record in the
-// file (K3).
-func (h *header) judge(peer election.PeerID, on host, f *os.File) error {
-	device, inode, err := placeOf(f)
-	switch {
+// headerOf is the header of a record of this host in the file, without a lineage.
+func headerOf(f *os.File, peer election.PeerID) (header, error) {
+	boot, err := leasepage.ThisBoot()
+	if err != nil {
+		return header{}, err
+	}
+	h := header{Peer: peer, Boot: boot}
+	info, err := f.Stat()
+	if err != nil {
+		return header{}, err
+	}
+	stat, _ := statOf(info)
+	h.Device, h.Inode = uint64(stat.Dev), stat.Ino
+	switch info, err := os.Stat("/proc/self/ns/time"); {
+	case errors.Is(err, fs.ErrNotExist): // a kernel without time namespaces
 	case err != nil:
-		return err
-	case h.Boot != on.boot:
+		return header{}, fmt.Errorf("read the time namespace: %w", err)
+	default:
+		stat, _ := statOf(info)
+		h.TimeNS = stat.Ino
+	}
+	return h, nil
+}
+
+// judge returns why a life whose record would have the header that is wanted can't go on from one
+// that has this header (K3).
+func (h header) judge(want header) error {
+	switch {
+	case h.Boot != want.Boot:
 		return errOtherBoot
-	case h.TimeNS != on.timeNS:
+	case h.TimeNS != want.TimeNS:
 		return errOtherTime
-	case h.Peer != peer:
+	case h.Peer != want.Peer:
 		return fmt.Errorf("it belongs to another agent (%s)", h.Peer)
-	case h.Device != device, h.Inode != inode:
+	case h.Device != want.Device, h.Inode != want.Inode:
 		return errOtherFile
 	}
 	return nil

@@ -40,13 +40,17 @@ func Path(directory, socket, agent string) string {
 type Record struct {
 	path string
 
-	mu    sync.Mutex
-	file  *os.File // holds the lock; nil: closed
-	ended bool
-	end   int64 // of the file
-	limit int64 // beyond it the log is rewritten
-	state state
-	entry []byte // room for the next one
+	mu     sync.Mutex
+	file   *os.File // holds the lock; nil: closed
+	ended  bool
+	failed error // why it ended, if a write failed
+	end    int64 // of the file
+	limit  int64 // beyond it the log is rewritten
+	state  state
+	entry  []byte // room for the next one
+
+	lookAt election.Instant // when Problem looks for the file again
+	gone   bool             // it was not there then
 }
 
 // Lineage returns the lineage of this life, with the life's number.
@@ -69,13 +73,36 @@ func (r *Record) Kept() bool {
 	return !r.ended && has(r.path, r.file)
 }
 
-// Write records what has changed. After an error there is no record any more, and the lineage
-// has no next life.
-func (r *Record) Write(l *election.LifeRecord) error {
-	if l == nil {
-		return nil
+// lookEvery is how often Problem looks whether the record's file is still there.
+const lookEvery = time.Minute
+
+// Problem is why no next life can go on from it, in a line for people; empty: one can, or there is
+// no record.
+func (r *Record) Problem(now election.Instant) string {
+	if r == nil {
+		return ""
 	}
-	return r.change(func(s *state, it *item) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended && now >= r.lookAt {
+		r.lookAt, r.gone = now.Add(lookEvery), !has(r.path, r.file)
+	}
+	switch {
+	case r.failed != nil:
+		return "no record is kept any more, so a restart of this agent costs a lease: " + r.failed.Error()
+	case r.gone:
+		return "the file of the record was removed or replaced, so a restart of this agent costs a lease: keep others from its directory, and restart the agent, which makes a new one: doyen restart hands over first"
+	}
+	return ""
+}
+
+// Write records what has changed. If a write fails, here and below, there is no record any more, and
+// the lineage has no next life.
+func (r *Record) Write(l *election.LifeRecord) {
+	if l == nil {
+		return
+	}
+	r.change(func(s *state, it *item) {
 		if t := (terms{l.Retired, l.Spent}); t != s.terms {
 			it.Terms = &t
 		}
@@ -86,11 +113,22 @@ func (r *Record) Write(l *election.LifeRecord) error {
 	})
 }
 
-// WriteActors records what acts, or is about to act, in an election that Write has recorded.
-// In any other election nothing may act. Errors are as of Write.
-func (r *Record) WriteActors(name election.Name, a Actors) error {
-	return r.change(func(s *state, it *item) {
-		if i, found := s.find(0, name); found && s.rows[i].acting != a {
+// WriteProgram records which program acts, or is about to act, in an election that Write has
+// recorded. In any other election nothing may act.
+func (r *Record) WriteProgram(name election.Name, p Program) {
+	r.writeActors(name, func(a *Actors) { a.Program = p })
+}
+
+// WriteCompanion is WriteProgram for the companion.
+func (r *Record) WriteCompanion(name election.Name, p Program) {
+	r.writeActors(name, func(a *Actors) { a.Companion = p })
+}
+
+func (r *Record) writeActors(name election.Name, edit func(*Actors)) {
+	r.change(func(s *state, it *item) {
+		a := s.actors[name]
+		edit(&a)
+		if _, known := s.rows[name]; known && a != s.actors[name] {
 			it.Actors = map[election.Name]Actors{name: a}
 		}
 	})
@@ -98,36 +136,49 @@ func (r *Record) WriteActors(name election.Name, a Actors) error {
 
 // Suspended records that this life knows of every suspend of the host so far. The next life
 // goes on only if there was none since.
-func (r *Record) Suspended() error {
-	return r.change(func(s *state, it *item) { it.Life = &life{s.life.Number, s.life.Lease, boottime.Ahead()} })
+func (r *Record) Suspended() {
+	r.change(func(s *state, it *item) { it.Life = &life{s.life.Number, s.life.Lease, boottime.Ahead()} })
 }
 
 // SetVoters records where the voters can be reached.
-func (r *Record) SetVoters(all []Voter) error {
-	return r.change(func(_ *state, it *item) { it.Voters = new(slices.Clone(all)) })
+func (r *Record) SetVoters(all []Voter) {
+	r.change(func(s *state, it *item) {
+		if !slices.Equal(all, s.voters) {
+			it.Voters = new(slices.Clone(all))
+		}
+	})
 }
 
-// change appends an item to the log, by one write. If that fails, the record may be out of date,
-// and no life may go on from it.
-func (r *Record) change(what func(*state, *item)) error {
+// Voters returns where the voters could be reached, as recorded last.
+func (r *Record) Voters() []Voter {
 	if r == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return slices.Clone(r.state.voters)
+}
+
+// change appends an item to the log, by one write. If that fails, the record may be out of date,
+// and no life may go on from it.
+func (r *Record) change(what func(*state, *item)) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.ended {
-		return nil
+		return
 	}
 	var it item
 	what(&r.state, &it)
-	err := r.append(&it)
-	if err != nil {
-		return fmt.Errorf("write record %s: %w", r.path, errors.Join(err, r.destroy()))
+	if err := r.append(&it); err != nil {
+		r.failed = fmt.Errorf("write record %s: %w", r.path, errors.Join(err, r.destroy()))
+		return
 	}
 	if r.end >= r.limit {
 		r.compact()
 	}
-	return nil
 }
 
 func (r *Record) append(it *item) error {
@@ -192,9 +243,12 @@ func (r *Record) rewrite() (err error) {
 		}
 	}()
 	s := r.state
-	if s.header.Device, s.header.Inode, err = placeOf(f); err != nil {
+	here, err := headerOf(f, s.header.Peer)
+	if err != nil {
 		return err
 	}
+	here.Lineage, here.JoinedAt = s.header.Lineage, s.header.JoinedAt
+	s.header = here
 	text, err := encode(binary.LittleEndian.AppendUint32([]byte(magic), Format), s.whole())
 	if err != nil {
 		return err

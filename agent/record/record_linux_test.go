@@ -66,13 +66,12 @@ var (
 // filled puts one of each kind on record.
 func filled(t testing.TB, r *Record) {
 	t.Helper()
-	for _, err := range []error{
-		r.Write(&election.LifeRecord{Retired: 2, Spent: 3, Rows: []election.Authority{defaults, payments}}),
-		r.WriteActors("payments", acting), r.SetVoters(places),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+	r.Write(&election.LifeRecord{Retired: 2, Spent: 3, Rows: []election.Authority{defaults, payments}})
+	r.WriteProgram("payments", acting.Program)
+	r.WriteCompanion("payments", acting.Companion)
+	r.SetVoters(places)
+	if r.failed != nil {
+		t.Fatal(r.failed)
 	}
 }
 
@@ -135,15 +134,13 @@ func TestTheRecordIsWhatWasWritten(t *testing.T) {
 					l.Rows = append(l.Rows, election.Authority{Election: name})
 				}
 			}
-			if err := r.Write(l); err != nil {
-				t.Fatal(err)
+			if r.Write(l); r.failed != nil {
+				t.Fatal(r.failed)
 			}
 			for name := range want {
 				if rng.IntN(50) == 0 {
 					acts[name] = Actors{Companion: Program{Told: election.Term(rng.Uint64())}}
-					if err := r.WriteActors(name, acts[name]); err != nil {
-						t.Fatal(err)
-					}
+					r.WriteCompanion(name, acts[name].Companion)
 				}
 			}
 		}
@@ -172,8 +169,8 @@ func TestALogThatIsWrittenAnewSaysTheSame(t *testing.T) {
 		for i := range l.Rows {
 			l.Rows[i].Until += election.Instant(1 + i%2)
 		}
-		if err := r.Write(l); err != nil {
-			t.Fatal(err)
+		if r.Write(l); r.failed != nil {
+			t.Fatal(r.failed)
 		}
 		longest = max(longest, r.end)
 	}
@@ -201,17 +198,13 @@ func TestK2ALogThatIsWrittenAnewStaysLocked(t *testing.T) {
 	}
 	defer f.Close()
 	r.compact()
-	here, err := thisHost()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := takeOver(c, here, f, 0); !errors.Is(err, errMoved) {
+	if _, _, err := takeOver(c, f); !errors.Is(err, errMoved) {
 		t.Errorf("the former file: %v", err)
 	}
 	if text, _ := io.ReadAll(io.NewSectionReader(f, 0, maxSize)); len(text) > 0 {
 		t.Errorf("the former file has %d bytes", len(text))
 	}
-	if _, _, err := inherit(c, here, 0); !errors.Is(err, errLocked) {
+	if _, _, err := inherit(c, 0); !errors.Is(err, errLocked) {
 		t.Errorf("the new one: %v", err)
 	}
 }
@@ -224,8 +217,8 @@ func TestALogThatHasLostItsPlaceIsNotWrittenAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.compact()
-	if err := r.Write(&election.LifeRecord{Spent: 1}); err != nil {
-		t.Error(err)
+	if r.Write(&election.LifeRecord{Spent: 1}); r.failed != nil {
+		t.Error(r.failed)
 	}
 	if text, _ := os.ReadFile(c.Path); string(text) != "another" || r.Kept() {
 		t.Errorf("%q is there", text)
@@ -248,8 +241,8 @@ func BenchmarkAThousandLeases(b *testing.B) {
 		for i := range l.Rows {
 			l.Rows[i].Until++
 		}
-		if err := r.Write(l); err != nil {
-			b.Fatal(err)
+		if r.Write(l); r.failed != nil {
+			b.Fatal(r.failed)
 		}
 	}
 }

@@ -94,60 +94,35 @@ func chown(t testing.TB, path string, uid int) error {
 	return os.Chown(path, uid, -1)
 }
 
-// K3: another kernel or clock, another agent.
-func TestARecordOfAnotherHostOrAgentIsRefused(t *testing.T) {
+// K3: another kernel or clock, another agent, another file: the number of a file is unique on its
+// device alone.
+func TestK3ARecordOfAnotherHostAgentOrFileIsRefused(t *testing.T) {
 	c, _ := former(t, inTmpfs(t))
-	here, err := thisHost()
+	r, _ := begin(t, c)
+	here, err := headerOf(r.file, c.Peer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, change := range map[string]func(*Config, *host){
-		"from an earlier boot":           func(_ *Config, h *host) { h.boot[15]++ },
-		"from another time namespace":    func(_ *Config, h *host) { h.timeNS++ },
-		"belongs to another agent (peer": func(c *Config, _ *host) { c.Peer = "peer-b" },
+	if err := r.state.header.judge(here); err != nil {
+		t.Error("the record itself:", err)
+	}
+	for want, change := range map[string]func(*header){
+		"from an earlier boot":               func(h *header) { h.Boot[15]++ },
+		"from another time namespace":        func(h *header) { h.TimeNS++ },
+		"belongs to another agent (peer-a)":  func(h *header) { h.Peer = "peer-b" },
+		"it is a copy: the record was anoth": func(h *header) { h.Device++ },
+		"it is a copy: the record was ano":   func(h *header) { h.Inode++ },
 	} {
-		other, on := c, here
-		change(&other, &on)
-		if _, _, err := inherit(other, on, 0); err == nil || !strings.Contains(err.Error(), want) {
+		other := here
+		change(&other)
+		if err := r.state.header.judge(other); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want …%s…", err, want)
 		}
 	}
-	r, past, err := inherit(c, here, 0)
-	if err != nil || past.ID != 7 {
-		t.Errorf("the record itself: %+v, %v", past, err)
-	}
 	die(t, r)
-}
-
-// The number of a file is unique on its device alone.
-func TestK3ARecordOfAnotherFileIsRefused(t *testing.T) {
-	here, err := thisHost()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := config(inTmpfs(t), 7)
-	f, err := os.Create(c.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for name, other := range map[string]struct {
-		device, inode uint64
-		want          error
-	}{
-		"the same":         {0, 0, nil},
-		"on other devices": {1, 0, errOtherFile},
-		"another inode":    {0, 1, errOtherFile},
-	} {
-		head := header{Peer: c.Peer, Boot: here.boot, TimeNS: here.timeNS}
-		if head.Device, head.Inode, err = placeOf(f); err != nil {
-			t.Fatal(err)
-		}
-		head.Device += other.device
-		head.Inode += other.inode
-		if err := head.judge(c.Peer, here, f); !errors.Is(err, other.want) {
-			t.Errorf("%s: %v, want %v", name, err, other.want)
-		}
+	c.Peer = "peer-b"
+	if _, _, err := inherit(c, 0); err == nil || !strings.Contains(err.Error(), "belongs to another agent") {
+		t.Error("as another agent:", err)
 	}
 }
 
@@ -275,7 +250,8 @@ func TestADestroyedRecordIsNone(t *testing.T) {
 	if _, err := os.Lstat(c.Path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it has its name: %v", err)
 	}
-	if err := errors.Join(r.Write(&election.LifeRecord{Spent: 4}), r.Destroy()); err != nil {
+	r.Write(&election.LifeRecord{Spent: 4})
+	if err := errors.Join(r.failed, r.Destroy()); err != nil {
 		t.Error(err)
 	}
 	if bytes, err := os.ReadFile(kept); err != nil || strings.Trim(string(bytes), "\x00") != "" {
@@ -298,12 +274,16 @@ func TestARecordThatShrinksEndsNobody(t *testing.T) {
 	if err := os.Truncate(c.Path, r.end-1); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Write(&election.LifeRecord{Spent: 9, Rows: []election.Authority{{Election: "new", Highest: 1}}}); !errors.Is(err, errSize) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("written: %v", err)
+	if r.Problem(0) != "" {
+		t.Error(r.Problem(0))
 	}
-	if err := errors.Join(r.Write(&election.LifeRecord{Spent: 10}), r.SetVoters(nil), r.WriteActors("new", acting)); err != nil {
-		t.Errorf("after its end: %v", err)
+	r.Write(&election.LifeRecord{Spent: 9, Rows: []election.Authority{{Election: "new", Highest: 1}}})
+	if !errors.Is(r.failed, errSize) || !strings.Contains(r.Problem(0), r.failed.Error()) || strings.Contains(r.Problem(0), "\n") {
+		t.Errorf("written: %v", r.failed)
 	}
+	r.Write(&election.LifeRecord{Spent: 10}) // nothing happens
+	r.SetVoters(nil)
+	r.WriteProgram("new", acting.Program)
 	die(t, r)
 	if _, past := begin(t, c); past != nil {
 		t.Errorf("gone on with: %+v", past)
@@ -318,13 +298,13 @@ func TestElectionsHaveNoBound(t *testing.T) {
 	for i := range 20_000 {
 		l.Rows = append(l.Rows, election.Authority{Election: election.Name(fmt.Sprintf("e%05d", i)), Highest: 1})
 	}
-	if err := r.Write(l); err != nil {
-		t.Fatal(err)
+	if r.Write(l); r.failed != nil {
+		t.Fatal(r.failed)
 	}
 	for i := range 20 { // the log is rewritten
 		l.Rows[i].Highest++
-		if err := r.Write(l); err != nil {
-			t.Fatal(err)
+		if r.Write(l); r.failed != nil {
+			t.Fatal(r.failed)
 		}
 	}
 	die(t, r)
@@ -335,10 +315,14 @@ func TestElectionsHaveNoBound(t *testing.T) {
 
 func TestWithoutARecordEverythingIsNothing(t *testing.T) {
 	var r *Record
-	if err := errors.Join(r.Write(&election.LifeRecord{}), r.WriteActors("e", acting), r.SetVoters(places), r.Destroy(), r.Close()); err != nil {
+	r.Write(&election.LifeRecord{})
+	r.WriteProgram("e", acting.Program)
+	r.SetVoters(places)
+	r.Suspended()
+	if err := errors.Join(r.Destroy(), r.Close()); err != nil {
 		t.Error(err)
 	}
-	if r.Lineage() != (election.Lineage{}) || (*Past)(nil).Of() != nil {
+	if r.Problem(0) != "" || r.Voters() != nil || r.Lineage() != (election.Lineage{}) || (*Past)(nil).Of() != nil {
 		t.Error("there is something")
 	}
 }

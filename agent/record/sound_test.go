@@ -28,8 +28,6 @@ func TestAPastThatNoAgentRecordsIsRefused(t *testing.T) {
 		"no lease":                 func(p *election.Past) { p.Lease = 0 },
 		"a lease that is too long": func(p *election.Past) { p.Lease = election.MaxLease + 1 },
 		"a term beyond the last":   func(p *election.Past) { p.Spent = election.MaxTerm + 1 },
-		"rows out of order":        func(p *election.Past) { p.Rows[1], p.Rows[2] = p.Rows[2], p.Rows[1] },
-		"a row twice":              func(p *election.Past) { p.Rows[2] = p.Rows[1] },
 		"a name that can't be":     led(func(a *election.Authority) { a.Election = "Led" }),
 		"a row without terms":      led(func(a *election.Authority) { a.Highest = 0 }),
 		"a highest beyond":         led(func(a *election.Authority) { a.Highest = election.MaxTerm + 1 }),

@@ -35,8 +35,8 @@ func dead(t *testing.T) Given {
 	for _, name := range []election.Name{election.Default, "pay", "other"} {
 		rows = append(rows, election.Authority{Election: name, Highest: 3, Term: 3, Until: election.Instant(until), Priority: 100})
 	}
+	r.Write(&election.LifeRecord{Rows: rows})
 	for _, err := range []error{
-		r.Write(&election.LifeRecord{Rows: rows}),
 		r.Close(), os.Mkdir(of.Pages, 0o750), os.WriteFile(of.Lock, nil, 0o600),
 	} {
 		if err != nil {
