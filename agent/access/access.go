@@ -78,13 +78,17 @@ type Error struct {
 func (e *Error) Error() string { return e.Key + ": " + e.Problem + "; " + e.Hint }
 
 // ids are the resolved users and groups of a list.
-type ids struct{ users, groups []uint32 }
+type ids struct {
+	Users  []uint32 `json:"users"`
+	Groups []uint32 `json:"groups"`
+}
 
 // rules are the resolved rules of one election.
 type rules struct {
-	campaign, handOver ids
-	maxPriority        int
-	said               []Right // the rights that the election's own entry sets, even if it gives them to nobody
+	Campaign    ids `json:"campaign"`
+	HandOver    ids `json:"hand-over"`
+	MaxPriority int `json:"max-priority"`
+	own         []Right // the rights that the election's own entry sets, even if it gives them to nobody
 }
 
 // Policy is a resolved configuration. It never changes, so any goroutine may ask it.
@@ -109,17 +113,18 @@ func Resolve(c Config, owner Owner) (*Policy, error) {
 	if p.maxCandidacies < 0 {
 		return nil, &Error{"access.max-candidacies", fmt.Sprintf("%d is not a valid number of candidacies", c.MaxCandidacies), "use 1 or more"}
 	}
+	nobody := ids{[]uint32{}, []uint32{}} // in JSON, empty lists and not null
 	var err error
 	if p.admin, err = p.list("access.admin", c.Admin); err != nil {
 		return nil, err
 	}
 	if len(c.Elections) == 0 {
 		p.assumed = true
-		group := ids{groups: []uint32{owner.GID}}
-		p.elections[Rest] = rules{campaign: group, handOver: group, maxPriority: election.MaxPriority}
+		group := ids{nobody.Users, []uint32{owner.GID}}
+		p.elections[Rest] = rules{Campaign: group, HandOver: group, MaxPriority: election.MaxPriority}
 		return p, nil
 	}
-	if p.elections[Rest], err = p.rules(Rest, c.Elections[Rest], rules{maxPriority: election.MaxPriority}); err != nil {
+	if p.elections[Rest], err = p.rules(Rest, c.Elections[Rest], rules{Campaign: nobody, HandOver: nobody, MaxPriority: election.MaxPriority}); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Elections)) {
@@ -134,36 +139,34 @@ func Resolve(c Config, owner Owner) (*Policy, error) {
 }
 
 // rules resolves the rules of one election; what they leave open is as in rest.
-func (p *Policy) rules(name string, said Rules, rest rules) (rules, error) {
-	key := "access.elections." + name
-	if name == Rest {
-		key = "access.elections." + strconv.Quote(name)
-	}
+func (p *Policy) rules(name string, given Rules, rest rules) (rules, error) {
+	key := section(name)
 	if name != Rest && !election.ValidName(name) {
 		return rules{}, &Error{key, fmt.Sprintf("%q is not a valid election name", name),
 			"a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit; \"*\" is all others"}
 	}
 	r := rest
-	r.said = nil
-	var err error
-	if said.Campaign != nil {
-		r.said = append(r.said, Campaign)
-		if r.campaign, err = p.list(key+".campaign", said.Campaign); err != nil {
+	r.own = nil
+	for _, l := range []struct {
+		right Right
+		given *List
+		to    *ids
+	}{{Campaign, given.Campaign, &r.Campaign}, {HandOver, given.HandOver, &r.HandOver}} {
+		if l.given == nil {
+			continue
+		}
+		r.own = append(r.own, l.right)
+		var err error
+		if *l.to, err = p.list(key+"."+string(l.right), l.given); err != nil {
 			return rules{}, err
 		}
 	}
-	if said.HandOver != nil {
-		r.said = append(r.said, HandOver)
-		if r.handOver, err = p.list(key+".hand-over", said.HandOver); err != nil {
-			return rules{}, err
+	if given.MaxPriority != nil {
+		r.MaxPriority = *given.MaxPriority
+		if r.MaxPriority < 0 || r.MaxPriority > election.MaxPriority {
+			return rules{}, &Error{key + ".max-priority", fmt.Sprintf("%d is not between 0 and %d", r.MaxPriority, election.MaxPriority), "the highest leads; 0 never leads"}
 		}
-	}
-	if said.MaxPriority != nil {
-		r.maxPriority = *said.MaxPriority
-		if r.maxPriority < 0 || r.maxPriority > election.MaxPriority {
-			return rules{}, &Error{key + ".max-priority", fmt.Sprintf("%d is not between 0 and %d", r.maxPriority, election.MaxPriority), "the highest leads; 0 never leads"}
-		}
-		if said.Campaign == nil && r.campaign.empty() {
+		if given.Campaign == nil && r.Campaign.empty() {
 			return rules{}, &Error{key + ".max-priority", "has no effect: no user or group may campaign there",
 				"add `campaign: {groups: [NAME]}` beside it, or under \"*\""}
 		}
@@ -171,24 +174,29 @@ func (p *Policy) rules(name string, said Rules, rest rules) (rules, error) {
 	return r, nil
 }
 
-// list resolves the names of a list; nil holds nobody.
+// section is the key of an election's rules.
+func section(election string) string {
+	if election == Rest {
+		election = strconv.Quote(Rest)
+	}
+	return "access.elections." + election
+}
+
+// list resolves the names of a list; nil has nobody.
 func (p *Policy) list(key string, l *List) (found ids, err error) {
 	if l == nil {
-		return ids{}, nil
+		l = &List{}
 	}
-	if found.users, err = lookUp(key, "user", l.Users, uidOf, p.foreignUIDs); err != nil {
-		return ids{}, err
+	if found.Users, err = lookUp(key, "user", l.Users, uidOf, p.foreignUIDs); err == nil {
+		found.Groups, err = lookUp(key, "group", l.Groups, gidOf, p.foreignGIDs)
 	}
-	if found.groups, err = lookUp(key, "group", l.Groups, gidOf, p.foreignGIDs); err != nil {
-		return ids{}, err
-	}
-	return found, nil
+	return found, err
 }
 
 // lookUp resolves the names of users or of groups, in order. foreign means that the overflow
 // ID may stand for users or groups of other user namespaces.
 func lookUp(key, kind string, names []string, lookup func(string) (string, error), foreign bool) ([]uint32, error) {
-	var found []uint32
+	found := []uint32{}
 	for _, name := range names {
 		id, err := number(name, lookup)
 		if err != nil {

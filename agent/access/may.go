@@ -47,12 +47,12 @@ func (p *Policy) May(w Who, right Right, election string) error {
 	what := "change this agent or the cluster"
 	switch right {
 	case Campaign:
-		key, what = "access.elections."+election+".campaign", "be a candidate in "+election
+		what = "be a candidate in " + election
 	case HandOver:
-		key, what = "access.elections."+election+".hand-over", "hand over "+election
+		what = "hand over " + election
 	}
 	if right != Admin {
-		also = p.replaced(right, election)
+		key, also = section(election)+"."+string(right), p.replaced(right, election)
 	}
 	return fmt.Errorf("user %s may not %s: it lacks the right %q, which %s have; an administrator can give it with `%s` in the agent's configuration file%s",
 		UserName(w.UID), what, right, p.holders(right, election), key, also)
@@ -65,7 +65,7 @@ func (p *Policy) replaced(right Right, election string) string {
 		return fmt.Sprintf("; with access.elections only what it gives applies, in every election, so give group %s there what it is to keep (%q is every other election)",
 			groupName(p.owner.GID), Rest)
 	}
-	if slices.Contains(p.elections[election].said, right) || p.elections[Rest].who(right).empty() {
+	if slices.Contains(p.elections[election].own, right) || p.elections[Rest].who(right).empty() {
 		return ""
 	}
 	return fmt.Sprintf("; in %s that list replaces the one of %q, so repeat there who is to keep the right", election, Rest)
@@ -79,9 +79,9 @@ func (p *Policy) may(w Who, right Right, election string) bool {
 func (r rules) who(right Right) ids {
 	switch right {
 	case Campaign:
-		return r.campaign
+		return r.Campaign
 	case HandOver:
-		return r.handOver
+		return r.HandOver
 	}
 	return ids{}
 }
@@ -93,7 +93,7 @@ func (p *Policy) MaxPriority(w Who, election string) (highest int, bounded bool)
 	if p.Own(w.UID) || p.in(w, p.admin) {
 		return 0, false
 	}
-	return p.of(election).maxPriority, true
+	return p.of(election).MaxPriority, true
 }
 
 // MaxCandidacies is how many candidacies the programs of one user may have. It does not
@@ -102,7 +102,10 @@ func (p *Policy) MaxCandidacies() int { return p.maxCandidacies }
 
 // PriorityKey names the setting that bounds a priority in the election.
 func (p *Policy) PriorityKey(election string) string {
-	return "access.elections." + p.key(election) + ".max-priority"
+	if _, own := p.elections[election]; !own {
+		election = Rest
+	}
+	return section(election) + ".max-priority"
 }
 
 func (p *Policy) of(election string) rules {
@@ -112,24 +115,16 @@ func (p *Policy) of(election string) rules {
 	return p.elections[Rest]
 }
 
-// key is the part of the configuration in which the election's rules are.
-func (p *Policy) key(election string) string {
-	if _, ok := p.elections[election]; ok {
-		return election
-	}
-	return strconv.Quote(Rest)
-}
-
 // in reports whether the list has the user or a group of the process.
 func (p *Policy) in(w Who, list ids) bool {
-	if !(p.foreignUIDs && w.UID == overflowID) && slices.Contains(list.users, w.UID) {
+	if !(p.foreignUIDs && w.UID == overflowID) && slices.Contains(list.Users, w.UID) {
 		return true
 	}
-	if len(list.groups) == 0 {
+	if len(list.Groups) == 0 {
 		return false
 	}
 	for _, g := range append([]uint32{w.GID}, w.Groups...) {
-		if !(p.foreignGIDs && g == overflowID) && slices.Contains(list.groups, g) {
+		if !(p.foreignGIDs && g == overflowID) && slices.Contains(list.Groups, g) {
 			return true
 		}
 	}
@@ -141,7 +136,7 @@ func (p *Policy) in(w Who, list ids) bool {
 		groups = systemGroups
 	}
 	found, err := groups(w.UID)
-	return err == nil && slices.ContainsFunc(list.groups, func(g uint32) bool {
+	return err == nil && slices.ContainsFunc(list.Groups, func(g uint32) bool {
 		return slices.Contains(found, strconv.FormatUint(uint64(g), 10))
 	})
 }
@@ -154,10 +149,10 @@ func (p *Policy) holders(right Right, election string) string {
 	}
 	const most = 16 // the rest is in the configuration
 	for _, l := range []ids{p.admin, p.of(election).who(right)} {
-		for _, u := range l.users {
+		for _, u := range l.Users {
 			names = append(names, "user "+UserName(u))
 		}
-		for _, g := range l.groups {
+		for _, g := range l.Groups {
 			names = append(names, "members of group "+groupName(g))
 		}
 	}
@@ -208,61 +203,39 @@ func (p *Policy) String() string {
 	fmt.Fprintf(&b, "  max-candidacies: %d\n  elections:\n", p.maxCandidacies)
 	for _, name := range slices.Sorted(maps.Keys(p.elections)) {
 		r := p.elections[name]
-		fmt.Fprintf(&b, "    %q:\n      campaign: %s\n      hand-over: %s\n", name, r.campaign, r.handOver)
-		if !r.campaign.empty() {
-			fmt.Fprintf(&b, "      max-priority: %d\n", r.maxPriority)
+		fmt.Fprintf(&b, "    %q:\n      campaign: %s\n      hand-over: %s\n", name, r.Campaign, r.HandOver)
+		if !r.Campaign.empty() {
+			fmt.Fprintf(&b, "      max-priority: %d\n", r.MaxPriority)
 		}
 	}
 	return b.String()
 }
 
-func (l ids) empty() bool { return len(l.users)+len(l.groups) == 0 }
+func (l ids) empty() bool { return len(l.Users)+len(l.Groups) == 0 }
 
 // String is the list in YAML's short form, with the names as a comment.
 func (l ids) String() string {
 	var names []string
-	for _, u := range l.users {
+	for _, u := range l.Users {
 		names = append(names, UserName(u))
 	}
-	for _, g := range l.groups {
+	for _, g := range l.Groups {
 		names = append(names, groupName(g))
 	}
-	s := "{users: " + numbers(l.users) + ", groups: " + numbers(l.groups) + "}"
+	s := "{users: " + numbers(l.Users) + ", groups: " + numbers(l.Groups) + "}"
 	if len(names) > 0 {
 		s += " # " + strings.Join(names, ", ")
 	}
 	return s
 }
 
-func numbers(all []uint32) string {
-	text := make([]string, len(all))
-	for i, n := range all {
-		text[i] = strconv.FormatUint(uint64(n), 10)
-	}
-	return "[" + strings.Join(text, ", ") + "]"
-}
+func numbers(all []uint32) string { return strings.ReplaceAll(fmt.Sprint(all), " ", ", ") }
 
 // MarshalJSON writes the same section as String.
 func (p *Policy) MarshalJSON() ([]byte, error) {
-	type list struct {
-		Users  []uint32 `json:"users"`
-		Groups []uint32 `json:"groups"`
-	}
-	type one struct {
-		Campaign    list `json:"campaign"`
-		HandOver    list `json:"hand-over"`
-		MaxPriority int  `json:"max-priority"`
-	}
-	of := func(l ids) list {
-		return list{append([]uint32{}, l.users...), append([]uint32{}, l.groups...)}
-	}
-	elections := map[string]one{}
-	for name, r := range p.elections {
-		elections[name] = one{of(r.campaign), of(r.handOver), r.maxPriority}
-	}
 	return json.Marshal(struct {
-		Admin          list           `json:"admin"`
-		MaxCandidacies int            `json:"max-candidacies"`
-		Elections      map[string]one `json:"elections"`
-	}{of(p.admin), p.maxCandidacies, elections})
+		Admin          ids              `json:"admin"`
+		MaxCandidacies int              `json:"max-candidacies"`
+		Elections      map[string]rules `json:"elections"`
+	}{p.admin, p.maxCandidacies, p.elections})
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,9 +17,6 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// answer writes a success. The body must be a value that always encodes.
-func answer(w http.ResponseWriter, body any) { write(w, http.StatusOK, body) }
-
 func refusal(code, message string) error { return &api.ErrorDetail{Code: code, Message: message} }
 
 func badRequest(message string) error { return refusal(api.CodeBadRequest, message) }
@@ -32,37 +30,37 @@ func refuse(w http.ResponseWriter, err error) {
 			detail.Message = "the agent did not answer in time"
 		}
 	}
-	status := http.StatusConflict
-	switch detail.Code {
-	case api.CodeBadRequest:
-		status = http.StatusBadRequest
-	case api.CodeForbidden:
-		status = http.StatusForbidden
-	case api.CodeNotFound:
-		status = http.StatusNotFound
-	case api.CodeTooLarge:
-		status = http.StatusRequestEntityTooLarge
-	case api.CodeBusy:
+	if detail.Code == api.CodeBusy {
 		w.Header().Set("Retry-After", "1")
-		status = http.StatusServiceUnavailable
-	case api.CodeNoQuorum, api.CodeUnavailable:
-		status = http.StatusServiceUnavailable
 	}
-	write(w, status, api.Error{Err: *detail})
+	status := map[string]int{
+		api.CodeBadRequest:  http.StatusBadRequest,
+		api.CodeForbidden:   http.StatusForbidden,
+		api.CodeNotFound:    http.StatusNotFound,
+		api.CodeTooLarge:    http.StatusRequestEntityTooLarge,
+		api.CodeBusy:        http.StatusServiceUnavailable,
+		api.CodeNoQuorum:    http.StatusServiceUnavailable,
+		api.CodeUnavailable: http.StatusServiceUnavailable,
+	}[detail.Code]
+	write(w, cmp.Or(status, http.StatusConflict), api.Error{Err: *detail})
 }
 
+// write answers with a body that always encodes.
 func write(w http.ResponseWriter, status int, body any) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		status, data = http.StatusInternalServerError, []byte(`{"error":{"code":"unavailable","message":"the answer can't be encoded"}}`)
 	}
-	data = append(data, '\n')
-	// Some changes take longer than an answer may.
+	send(w, status, "application/json", append(data, '\n'))
+}
+
+func send(w http.ResponseWriter, status int, contentType string, data []byte) {
+	// What was asked for may have taken longer than its answer may.
 	if d, ok := w.(interface{ SetWriteDeadline(time.Time) error }); ok {
 		_ = d.SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(data)))
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

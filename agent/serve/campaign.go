@@ -49,13 +49,11 @@ type Campaigns interface {
 // candidacies are the connections of programs and companions.
 type candidacies struct {
 	*Config
-	ctx     context.Context // when it ends, they end
-	streams *streams
-	// patience is how long a line of a campaign may wait for room. attention is how long a
-	// program that acts may leave lines unread.
-	patience, attention time.Duration
-	otherTime           func(pid int32) bool // whether a process has another CLOCK_BOOTTIME
-	unproven            sync.Once            // guards a line of the log
+	ctx       context.Context // when it ends, they end
+	streams   *streams
+	attention time.Duration        // how long a program may leave lines unread
+	otherTime func(pid int32) bool // whether a process has another CLOCK_BOOTTIME
+	unproven  sync.Once            // guards a line of the log
 }
 
 // campaign accepts a program's candidacy, and makes the connection its stream.
@@ -92,10 +90,10 @@ func (h *candidacies) carry(w http.ResponseWriter, r *http.Request, begin func(*
 	}
 	place := placeOf(r)
 	conn, ok := place.Conn.(*net.UnixConn)
-	if !ok || !h.streams.begin(conn) {
+	if !ok || !h.streams.begin() {
 		return errors.New("the agent stops")
 	}
-	defer h.streams.done(conn)
+	defer h.streams.running.Done()
 	w.Header().Set("Connection", "close") // a refused program leaves its place to others
 	t := &stream{of: h, unix: conn, accepted: place.Accepted}
 	defer func() {

@@ -226,7 +226,7 @@ func TestAProgramThatOnlyClosesIsNotGone(t *testing.T) {
 }
 
 func TestALineThatNobodyReadsEndsTheCandidacyAndSaysWhy(t *testing.T) {
-	h := hosts(t, func(s *Server) { s.candidacies.patience, s.candidacies.attention = 50*time.Millisecond, time.Hour })
+	h := hosts(t, func(s *Server) { s.candidacies.attention = 50 * time.Millisecond })
 	_, lines, _ := h.stand(t)
 	stop := make(chan struct{})
 	written := make(chan struct{})
@@ -301,7 +301,7 @@ func TestALineThatFindsNoRoomWaitsNoLongerThanALineMayBeUnread(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells what of a socket was read; CI runs on it")
 	}
-	h := hosts(t, func(s *Server) { s.candidacies.patience, s.candidacies.attention = time.Hour, 300*time.Millisecond })
+	h := hosts(t, func(s *Server) { s.candidacies.attention = 300 * time.Millisecond })
 	h.stand(t)
 	h.with(func(r *actors.Registry) { r.Lead(0, "payments", 1, 1, nil) })
 	limit := time.Now().Add(patience)

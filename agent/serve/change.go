@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/membership"
 )
 
@@ -38,7 +38,7 @@ func (s *Server) transfer(c *call[api.TransferRequest]) (any, error) {
 	if leader, elsewhere := s.leaderElsewhere(c.Request, c.election); elsewhere {
 		return s.forward(c.Request, leader, c.body)
 	}
-	if e, leads := s.led(c.election); leads && target == s.Self.Peer {
+	if e := s.seen(c.election); e.IsLeader && target == s.Self.Peer {
 		return &api.Outcome{Done: true, Message: "it leads already; nothing was handed over", Leader: e.Leader, Term: e.Term}, nil
 	}
 	return s.transferTo(c.Request, c.election, target)
@@ -50,12 +50,11 @@ func (s *Server) transferTo(r *http.Request, name election.Name, target election
 	}, target)
 }
 
-// led returns the election if this agent leads it now.
-func (s *Server) led(name election.Name) (api.Election, bool) {
-	p := s.Picture()
-	c, _ := p.contest(name)
-	e := p.Election(c, s.Clock(), 0)
-	return e, e.IsLeader
+// seen is an election as this agent sees it at this moment.
+func (c *Config) seen(name election.Name) api.Election {
+	p := c.Picture()
+	contest, _ := p.contest(name)
+	return p.Election(contest, c.Clock(), 0)
 }
 
 func named(p *Picture, name string) (election.PeerID, bool) {
@@ -78,15 +77,10 @@ func (s *Server) handOver(r *http.Request, name election.Name,
 	}
 	ctx, cancel := s.outcomeTime(r)
 	defer cancel()
-	follower, err := s.Hub.Follow(string(name), 0, false)
-	if err != nil {
-		return nil, err
-	}
-	defer follower.Close()
 	if _, err := s.ask(ctx, command); err != nil {
 		return nil, err
 	}
-	e, known := s.successor(ctx, follower, name, before.Term)
+	e, known := s.successor(ctx, name, before.Term)
 	switch {
 	case !known:
 		return &api.Outcome{Done: target == "", Message: "this agent stepped down; nobody leads yet"}, nil
@@ -124,19 +118,22 @@ func (s *Server) outcomeTime(r *http.Request) (context.Context, context.CancelFu
 }
 
 // successor waits until somebody leads in a higher term.
-func (s *Server) successor(ctx context.Context, f *watch.Follower, name election.Name, above election.Term) (api.Election, bool) {
+func (s *Server) successor(ctx context.Context, name election.Name, above election.Term) (api.Election, bool) {
+	follower, err := s.Hub.Follow(string(name), 0, false)
+	if err != nil {
+		return api.Election{}, false
+	}
+	defer follower.Close()
 	for {
-		p := s.Picture()
-		c, _ := p.contest(name)
-		if e := p.Election(c, s.Clock(), 0); e.Leader != nil && c.Term > above {
+		if e := s.seen(name); e.Leader != nil && e.Term > uint64(above) {
 			return e, true
 		}
 		select {
-		case _, open := <-f.Ready():
+		case _, open := <-follower.Ready():
 			if !open {
 				return api.Election{}, false
 			}
-			f.Take() // the picture shows it
+			follower.Take() // the picture shows it
 		case <-ctx.Done():
 			return api.Election{}, false
 		}
@@ -158,10 +155,9 @@ func (s *Server) drain(c *call[drainRequest]) (any, error) {
 	}
 	ctx, cancel := s.outcomeTime(c.Request)
 	defer cancel()
-	var led []lead
+	var led []*elector.ContestStatus
 	if on {
 		led = s.leading()
-		defer closeAll(led)
 		if err := s.keepDrain(true); err != nil {
 			return nil, err
 		}
@@ -219,46 +215,28 @@ func (s *Server) keepDrain(on bool) error {
 	return nil
 }
 
-// lead is an election that this agent leads, with a follower from before the hand-over.
-type lead struct {
-	name     election.Name
-	term     election.Term
-	follower *watch.Follower
-}
-
-// leading returns what this agent leads. It skips an election that can't be followed: then
-// nobody waits for that one's outcome.
-func (s *Server) leading() []lead {
-	var led []lead
+// leading returns what this agent leads.
+func (s *Server) leading() (led []*elector.ContestStatus) {
 	for _, c := range s.Picture().Status.Contests {
-		if h, ok := c.LeaderAt(s.Clock()); !ok || h != s.Self {
-			continue
-		}
-		if f, err := s.Hub.Follow(string(c.Election), 0, false); err == nil {
-			led = append(led, lead{c.Election, c.Term, f})
+		if h, ok := c.LeaderAt(s.Clock()); ok && h == s.Self {
+			led = append(led, c)
 		}
 	}
 	return led
 }
 
-func closeAll(led []lead) {
-	for _, l := range led {
-		l.follower.Close()
-	}
-}
-
 // await waits for the successors of everything led here, and reports the first one.
-func (s *Server) await(ctx context.Context, led []lead) *api.Outcome {
+func (s *Server) await(ctx context.Context, led []*elector.ContestStatus) *api.Outcome {
 	outcome := &api.Outcome{Done: true}
 	for _, l := range led {
-		if !s.succeedable(l.name) {
-			outcome.Message = "nobody else can lead " + string(l.name)
+		if !s.succeedable(l.Election) {
+			outcome.Message = "nobody else can lead " + string(l.Election)
 			continue
 		}
-		e, known := s.successor(ctx, l.follower, l.name, l.term)
+		e, known := s.successor(ctx, l.Election, l.Term)
 		switch {
 		case !known:
-			outcome.Message = "nobody leads " + string(l.name) + " yet"
+			outcome.Message = "nobody leads " + string(l.Election) + " yet"
 		case outcome.Leader == nil:
 			outcome.Leader, outcome.Term = e.Leader, e.Term
 		}

@@ -43,12 +43,7 @@ func (d debugging) debug(w http.ResponseWriter, r *http.Request) {
 		nothingThere(w, r)
 		return
 	}
-	h := w.Header()
-	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Length", strconv.Itoa(text.Len()))
-	h.Set("Cache-Control", "no-store")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // a profile took its time
-	_, _ = text.WriteTo(w)                                                           // the client may have gone
+	send(w, http.StatusOK, "application/octet-stream", text.Bytes())
 }
 
 // profile collects a CPU profile.

@@ -108,10 +108,10 @@ func (s *Server) drill(c *call[api.DrillRequest]) (any, error) {
 
 // mayDrill judges at the leader whether this very drill may be run.
 func (s *Server) mayDrill(name election.Name, request api.DrillRequest) error {
-	e, leads := s.led(name)
+	e := s.seen(name)
 	target, known := named(s.Picture(), request.To)
 	switch {
-	case !leads:
+	case !e.IsLeader:
 		return refusal(api.CodeNotLeader, "this agent does not lead "+string(name))
 	case e.Term != request.Term:
 		return refusal(api.CodeBusy, fmt.Sprintf("this agent leads in term %d and not in term %d as it was planned: plan the drill again", e.Term, request.Term))
@@ -122,7 +122,7 @@ func (s *Server) mayDrill(name election.Name, request api.DrillRequest) error {
 		return why
 	}
 	for _, c := range s.Picture().Status.Contests {
-		if _, leads := s.led(c.Election); leads && request.How != api.DrillTransfer && !s.succeedable(c.Election) {
+		if s.seen(c.Election).IsLeader && request.How != api.DrillTransfer && !s.succeedable(c.Election) {
 			return refusal(api.CodeNoCandidate, "this agent leads "+string(c.Election)+" too, and nobody else can lead it")
 		}
 	}
@@ -146,7 +146,7 @@ func (s *Server) againstDrill(name election.Name) error {
 			return refusal(api.CodeBusy, "nobody leads "+string(c.Election)+" now: an election is under way")
 		}
 	}
-	if _, leads := s.led(name); leads && !s.succeedable(name) {
+	if s.seen(name).IsLeader && !s.succeedable(name) {
 		return refusal(api.CodeNoCandidate, "no other agent can lead "+string(name)+": all are drained, have priority 0, or can't be reached")
 	}
 	for _, t := range s.History("", drillChanges) {

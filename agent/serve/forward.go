@@ -310,12 +310,10 @@ const (
 // dials tries the ports of another agent, at the addresses that gossip has. So an agent that asks
 // for it learns whether its firewall lets others in, and can have nobody else dialled.
 func (o others) dials(ctx context.Context, to election.PeerID) []api.Dial {
-	p := o.Picture()
-	i := slices.IndexFunc(p.View.Members, func(m membership.Member) bool { return m.Peer == to })
-	if i < 0 {
+	m, ok := o.Picture().member(to)
+	if !ok {
 		return nil
 	}
-	m := p.View.Members[i]
 	all := []api.Dial{{Port: api.DialGossipTCP}, {Port: api.DialPeerTCP}, {}}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/access"
@@ -99,7 +98,6 @@ const (
 
 // questions counts the questions to the voters.
 type questions struct {
-	mu  sync.Mutex
 	all *door.Pace[struct{}]
 	of  *door.Pace[uint32]
 }
@@ -111,19 +109,16 @@ func newQuestions() *questions {
 // ask counts n questions of a user, or returns why they can't be asked now. A favoured user is
 // limited only by what all users together may ask.
 func (q *questions) ask(now election.Instant, uid uint32, favoured bool, n int) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if own := q.of.Left(now, uid); !favoured && own < float64(n) {
+	if !q.of.Take(now, uid, n) && !favoured {
 		who := "user " + access.UserName(uid)
 		if uid == overTCP {
 			who = "the callers of --http together"
 		}
-		return tooOften(fmt.Sprintf("more than %d questions a second for other agents from %s", questionsOfUser, who), (float64(n)-own)/questionsOfUser)
+		return tooOften(fmt.Sprintf("more than %d questions a second for other agents from %s", questionsOfUser, who), (float64(n)-q.of.Left(now, uid))/questionsOfUser)
 	}
-	if all := q.all.Left(now, struct{}{}); !q.all.Take(now, struct{}{}, n) {
-		return tooOften(fmt.Sprintf("more than %d questions a second for other agents from all users of this one", questionsOfAll), (float64(n)-all)/questionsOfAll)
+	if !q.all.Take(now, struct{}{}, n) {
+		return tooOften(fmt.Sprintf("more than %d questions a second for other agents from all users of this one", questionsOfAll), (float64(n)-q.all.Left(now, struct{}{}))/questionsOfAll)
 	}
-	q.of.Take(now, uid, n)
 	return nil
 }
 

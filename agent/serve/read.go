@@ -134,30 +134,14 @@ func (s *Server) confirmed(ctx context.Context, name election.Name) (api.Electio
 	if err != nil {
 		return api.Election{}, err
 	}
-	if err := s.awaitTerm(ctx, name, reply.Leader.Term); err != nil {
-		return api.Election{}, err
+	if term := reply.Leader.Term; term > 0 { // this agent learns of that leader within about a heartbeat
+		soon, cancel := context.WithTimeout(ctx, s.lease()/3)
+		defer cancel()
+		s.successor(soon, name, term-1)
 	}
 	p := s.Picture()
 	c, _ := p.contest(name)
 	return p.inquired(p.Election(c, s.Clock(), s.Hub.Index(string(name))), reply.Leader), nil
-}
-
-// awaitTerm waits until this agent knows the leader that the voters have reported: that takes
-// about a heartbeat.
-func (s *Server) awaitTerm(ctx context.Context, name election.Name, term election.Term) error {
-	c, _ := s.Picture().contest(name)
-	if _, named := c.LeaderAt(s.Clock()); term == 0 || named && c.Term >= term {
-		return nil
-	}
-	follower, err := s.Hub.Follow(string(name), 0, false)
-	if err != nil {
-		return err
-	}
-	defer follower.Close()
-	ctx, cancel := context.WithTimeout(ctx, s.lease()/3)
-	defer cancel()
-	s.successor(ctx, follower, name, term-1)
-	return nil
 }
 
 const defaultHistory = 100 // transitions that an answer has by default

@@ -44,10 +44,7 @@ func (p *Picture) voters(now election.Instant) api.Voters {
 	}
 	v.Voters, v.Next = describe(r.Voters), describe(r.Next)
 	if c := p.Status.Change; c != nil {
-		v.Change = &api.VotersChange{Committed: c.Committed, GoingBack: c.Back, WaitsFor: append([]string{}, c.Missing...)}
-		if m, ok := p.member(c.Driver); ok {
-			v.Change.Driver = m.Name
-		}
+		v.Change = &api.VotersChange{Driver: p.Names[c.Driver], Committed: c.Committed, GoingBack: c.Back, WaitsFor: append([]string{}, c.Missing...)}
 		if c.PromisesEnd != 0 && c.PromisesEnd != election.Never {
 			v.Change.PromisesMS = max(0, c.PromisesEnd.Sub(now).Milliseconds())
 		}

@@ -72,7 +72,7 @@ func TestAChangeUnderWayIsToldWithWhatItWaitsFor(t *testing.T) {
 		Status: &elector.Status{Self: election.Holder{Peer: "pa"},
 			Roster: &election.Roster{Voters: []election.Voter{{Name: "a", Peer: "pa"}}, Next: []election.Voter{{Name: "a", Peer: "pa"}, {Name: "d", Peer: "pd"}}},
 			Change: &election.ChangeStatus{Driver: "pa", Missing: []string{"d"}}},
-		View: &membership.View{Members: []membership.Member{{Member: election.Member{Name: "a", Peer: "pa"}, Status: membership.Alive}}},
+		Names: map[election.PeerID]string{"pa": "a"},
 	}
 	c := p.voters(0).Change
 	if c == nil || c.Driver != "a" || c.Committed || len(c.WaitsFor) != 1 || c.WaitsFor[0] != "d" || c.PromisesMS != 0 {

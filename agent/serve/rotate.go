@@ -84,8 +84,7 @@ func (n *rotation) prepare(force bool) error {
 		return refusal(api.CodeNotVoter, "this agent is not a voter, and others accept keys only from voters: run the command on the host of a voter")
 	}
 	found := n.each(members, func(ctx context.Context, m membership.Member) error {
-		_, err := n.call(ctx, m, nil)
-		return err
+		return n.others.call(ctx, m.Peer, election.Call{Method: http.MethodGet, Path: "/v1/keys", Caller: n.caller}, nil, &api.Keys{})
 	})
 	problems := found.failed
 	for i, m := range members {
@@ -130,15 +129,14 @@ func (n *rotation) accept() error {
 		if p := n.Picture(); n.excluded(p, m) {
 			return errors.New("a change of the voters began that removes it")
 		}
-		_, err := n.call(ctx, m, &add)
+		_, err := n.call(ctx, m, add)
 		return err
 	})
-	n.check(&step)
-	if len(step.failed) == 0 {
+	if step.failed = append(step.failed, n.check()...); len(step.failed) == 0 {
 		return nil
 	}
 	back := n.each(n.all(), func(ctx context.Context, m membership.Member) error {
-		_, err := n.call(ctx, m, &api.KeysRequest{Remove: n.print})
+		_, err := n.call(ctx, m, api.KeysRequest{Remove: n.print})
 		if refused, ok := errors.AsType[*api.ErrorDetail](err); ok && refused.Code == api.CodeNotFound {
 			return nil // it does not have the key
 		}
@@ -155,16 +153,13 @@ func (n *rotation) accept() error {
 
 // use has all agents encrypt with the new key, which all of them accept.
 func (n *rotation) use() error {
-	step := keyStep{}
-	if n.check(&step); len(step.failed) == 0 {
-		step = n.each(n.all(), func(ctx context.Context, m membership.Member) error {
-			has, err := n.call(ctx, m, &api.KeysRequest{Use: n.print})
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.old[m.Peer] = has.Keys
-			return err
-		})
-	}
+	step := n.everywhere(func(ctx context.Context, m membership.Member) error {
+		has, err := n.call(ctx, m, api.KeysRequest{Use: n.print})
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.old[m.Peer] = has.Keys
+		return err
+	})
 	if len(step.failed) == 0 {
 		return nil
 	}
@@ -180,20 +175,17 @@ func (n *rotation) use() error {
 // drop has all agents drop the old keys, since all of them use the new one. A key that another
 // rotation gives to an agent meanwhile stays.
 func (n *rotation) drop() error {
-	step := keyStep{}
-	if n.check(&step); len(step.failed) == 0 {
-		step = n.each(n.all(), func(ctx context.Context, m membership.Member) error {
-			for _, k := range n.old[m.Peer] {
-				if k.Fingerprint == n.print {
-					continue
-				}
-				if _, err := n.call(ctx, m, &api.KeysRequest{Remove: k.Fingerprint}); err != nil {
-					return err
-				}
+	step := n.everywhere(func(ctx context.Context, m membership.Member) error {
+		for _, k := range n.old[m.Peer] {
+			if k.Fingerprint == n.print {
+				continue
 			}
-			return nil
-		})
-	}
+			if _, err := n.call(ctx, m, api.KeysRequest{Remove: k.Fingerprint}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if len(step.failed) == 0 {
 		return nil
 	}
@@ -206,15 +198,24 @@ func (n *rotation) all() []membership.Member {
 	return append([]membership.Member{{Member: election.Member{Peer: n.Self.Peer, Name: n.Name}}}, n.agents...)
 }
 
-// check fails a step before which an agent joined: it lacks the new key.
-func (n *rotation) check(step *keyStep) {
+// everywhere carries out a step at all agents, unless one has joined that lacks the new key.
+func (n *rotation) everywhere(at func(context.Context, membership.Member) error) keyStep {
+	if newcomers := n.check(); newcomers != nil {
+		return keyStep{failed: newcomers}
+	}
+	return n.each(n.all(), at)
+}
+
+// check returns the agents that joined since the new key was given out, and lack it.
+func (n *rotation) check() (newcomers []string) {
 	present, _ := n.members(n.Picture())
 	for _, m := range present {
 		has := func(o membership.Member) bool { return o.Peer == m.Peer }
 		if !slices.ContainsFunc(n.agents, has) && !slices.Contains(n.skipped, m.Name) {
-			step.failed = append(step.failed, m.Name+" (it joined meanwhile, and lacks the new key)")
+			newcomers = append(newcomers, m.Name+" (it joined meanwhile, and lacks the new key)")
 		}
 	}
+	return newcomers
 }
 
 // each carries out a step at all those agents at once.
@@ -239,25 +240,15 @@ func (n *rotation) each(agents []membership.Member, at func(context.Context, mem
 	return step
 }
 
-// call asks an agent, which may be this one, for a change of its keys; nil: only what they are. The
-// key is in the body of the call alone, which travels over the authenticated and encrypted stream.
-func (n *rotation) call(ctx context.Context, m membership.Member, request *api.KeysRequest) (keys api.Keys, err error) {
+// call asks an agent, which may be this one, for a change of its keys, and returns what they then are. The key is in the body of the call alone, which travels over the authenticated and encrypted stream.
+func (n *rotation) call(ctx context.Context, m membership.Member, request api.KeysRequest) (keys api.Keys, err error) {
 	if m.Peer == n.Self.Peer {
-		if refused := n.Keyring.ChangeKeys(*request); refused != nil {
+		if refused := n.Keyring.ChangeKeys(request); refused != nil {
 			return keys, refused
 		}
 		return api.Keys{Keys: n.Keyring.Keys()}, nil
 	}
-	c := election.Call{Method: http.MethodPost, Path: "/v1/keys", Caller: n.caller}
-	if request == nil {
-		c.Method = http.MethodGet
-		err = n.others.call(ctx, m.Peer, c, nil, &keys)
-	} else {
-		err = n.others.call(ctx, m.Peer, c, request, &keys)
-	}
-	if refused, ok := errors.AsType[*api.ErrorDetail](err); ok && refused.Code == api.CodeNotFound && request == nil {
-		err = errors.New("its version does not know this call: upgrade it")
-	}
+	err = n.others.call(ctx, m.Peer, election.Call{Method: http.MethodPost, Path: "/v1/keys", Caller: n.caller}, request, &keys)
 	return keys, err
 }
 

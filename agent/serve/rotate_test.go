@@ -232,11 +232,6 @@ func TestAgentsThatCannotBeReachedAreNotCutOffUnasked(t *testing.T) {
 		spoil func(*town)
 		want  string
 	}{
-		"an older agent": {func(v *town) {
-			v.before = func(to string, _ election.Call) (election.CallAnswer, error, bool) {
-				return election.CallAnswer{Status: 404, Body: []byte(`{"error":{"code":"not_found","message":"nothing"}}`)}, nil, to == "d"
-			}
-		}, "d (its version does not know this call: upgrade it)"},
 		"one that does not answer": {func(v *town) {
 			v.before = func(to string, _ election.Call) (election.CallAnswer, error, bool) {
 				return election.CallAnswer{}, context.DeadlineExceeded, to == "d"

@@ -21,23 +21,19 @@ import (
 type methods map[string]http.HandlerFunc
 
 func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h, ok := m[r.Method]
-	if !ok && r.Method == http.MethodHead {
-		h, ok = m[http.MethodGet]
+	method := r.Method
+	if method == http.MethodHead && m[method] == nil {
+		method = http.MethodGet
 	}
-	if ok {
+	if h := m[method]; h != nil {
 		h(w, r)
 		return
 	}
-	var allowed []string
-	for method := range m {
-		allowed = append(allowed, method)
-		if method == http.MethodGet {
-			allowed = append(allowed, http.MethodHead)
-		}
+	allowed := slices.Collect(maps.Keys(m))
+	if m[http.MethodGet] != nil && m[http.MethodHead] == nil {
+		allowed = append(allowed, http.MethodHead)
 	}
 	slices.Sort(allowed)
-	allowed = slices.Compact(allowed) // HEAD may have its own handler too
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	write(w, http.StatusMethodNotAllowed, api.Error{Err: api.ErrorDetail{Code: api.CodeBadRequest,
 		Message: clip(r.Method) + " is not allowed for " + clip(r.URL.Path) + "; use " + strings.Join(allowed, ", ")}})
@@ -122,7 +118,7 @@ func reply(w http.ResponseWriter, body any, err error) {
 	case err != nil:
 		refuse(w, err)
 	case body != nil:
-		answer(w, body)
+		write(w, http.StatusOK, body)
 	}
 }
 
@@ -174,9 +170,7 @@ func (s *Server) shown() page.Facts {
 // are silent, the oldest are closed.
 func (s *Server) AgentCheck(l net.Listener) {
 	page.Check(s.ctx, socket.NewPlaces(l, maxChecks, maxChecksOf, 0, socket.AddressOf), s.Logger, func(name election.Name) (leads, drained bool) {
-		p := s.Picture()
-		c, _ := p.contest(name)
-		return p.Election(c, s.Clock(), 0).IsLeader, p.Status.Draining
+		return s.seen(name).IsLeader, s.Picture().Status.Draining
 	})
 }
 

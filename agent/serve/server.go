@@ -132,7 +132,7 @@ func New(c Config) *Server {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.others = others{&s.Config}
 	s.watching = watching{&s.Config, newWatches(c.Files)}
-	s.candidacies = candidacies{Config: &s.Config, ctx: s.ctx, streams: newStreams(), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime}
+	s.candidacies = candidacies{Config: &s.Config, ctx: s.ctx, streams: newStreams(), attention: attentionFor(c.Lease), otherTime: otherTime}
 	s.keyChanges = keyChanges{Config: &s.Config, ctx: s.ctx, others: s.others}
 	s.forwarding = s.forwardRoutes()
 	return s

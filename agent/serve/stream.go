@@ -61,8 +61,10 @@ func (t *stream) run(w http.ResponseWriter) error {
 		t.of.Campaigns.End(t.k.ID())
 		return err
 	}
-	stop := context.AfterFunc(t.of.ctx, func() { conn.Close() }) // whatever run waits for
-	defer stop()
+	defer context.AfterFunc(t.of.ctx, func() { conn.Close() })() // whatever run waits for
+	defer context.AfterFunc(t.of.streams.closing, func() {       // a program that does not read delays nobody
+		_ = conn.SetWriteDeadline(time.Now().Add(lastWordTime))
+	})()
 	t.conn = conn
 	_ = t.unix.SetWriteBuffer(streamBuffer) // else the system's own bound holds
 	hangup := make(chan struct{})
@@ -105,10 +107,11 @@ func (t *stream) relay(hangup <-chan struct{}) end {
 	for {
 		select {
 		case <-t.k.Ready():
-			if t.inattentive() {
+			left := t.left()
+			if left < 0 {
 				return late
 			}
-			switch more, err := t.write(t.within()); {
+			switch more, err := t.write(left); {
 			case errors.Is(err, os.ErrDeadlineExceeded):
 				return late
 			case err != nil:
@@ -124,8 +127,8 @@ func (t *stream) relay(hangup <-chan struct{}) end {
 				t.of.Logger.Info("the process that was a candidate has ended, and another process holds its connection: a successor waits for a receipt or the lease",
 					"campaign", t.k.ID(), "election", t.k.Election())
 			}
-		case <-t.of.streams.closing:
-			_, _ = t.write(t.of.patience)
+		case <-t.of.streams.closing.Done():
+			_, _ = t.write(lastWordTime)
 			return over
 		}
 	}
@@ -138,30 +141,23 @@ func attentionFor(lease time.Duration) time.Duration {
 	return min(max(2*lease, 2*time.Second), writeTimeout)
 }
 
-// inattentive reports whether the program has left lines unread for too long. It checks this
-// now and then, and at each renewal while some are unread.
-func (t *stream) inattentive() bool {
+// left is how much longer the program may leave unread what it was sent. That it does so is checked
+// now and then, and at each renewal while some lines are unread.
+func (t *stream) left() time.Duration {
 	now := time.Now()
-	if t.unread.IsZero() && now.Sub(t.looked) < t.of.attention/4 {
-		return false
-	}
-	t.looked = now
-	if !unread(t.unix) {
-		t.unread = time.Time{}
-		return false
+	if !t.unread.IsZero() || now.Sub(t.looked) >= t.of.attention/4 {
+		t.looked = now
+		switch {
+		case !unread(t.unix):
+			t.unread = time.Time{}
+		case t.unread.IsZero():
+			t.unread = now
+		}
 	}
 	if t.unread.IsZero() {
-		t.unread = now
+		return t.of.attention
 	}
-	return now.Sub(t.unread) > t.of.attention
-}
-
-// within is how long a write may wait for the program to read.
-func (t *stream) within() time.Duration {
-	if t.unread.IsZero() {
-		return min(t.of.patience, t.of.attention)
-	}
-	return min(t.of.patience, t.of.attention-time.Since(t.unread))
+	return t.of.attention - now.Sub(t.unread)
 }
 
 // write sends the lines that wait, and reports whether more can follow.
@@ -176,10 +172,8 @@ func (t *stream) write(within time.Duration) (more bool, err error) {
 	for _, l := range lines {
 		_ = encoder.Encode(l) // plain fields, which always encode
 	}
-	select {
-	case <-t.of.streams.closing:
+	if t.of.streams.closing.Err() != nil {
 		within = lastWordTime
-	default:
 	}
 	if err := t.conn.SetWriteDeadline(time.Now().Add(within)); err != nil {
 		return false, err
@@ -228,7 +222,7 @@ func (t *stream) gone(until election.Instant) bool {
 	case <-t.process.Gone():
 		return t.process.Alone()
 	case <-deadline.C:
-	case <-t.of.streams.closing:
+	case <-t.of.streams.closing.Done():
 	}
 	return false
 }
@@ -236,53 +230,41 @@ func (t *stream) gone(until election.Instant) bool {
 // streams counts the connections that were taken over from the HTTP server, which knows
 // nothing of them any more.
 type streams struct {
-	mu      sync.Mutex
-	open    map[net.Conn]struct{}
-	closed  bool
-	closing chan struct{} // closed: the server closes
-	empty   chan struct{} // closed: the server closes, and no stream is open
+	mu      sync.Mutex     // held while one begins, and when closing ends
+	running sync.WaitGroup // one for each that is open
+	closing context.Context
+	end     context.CancelFunc // of closing: the server closes
 }
 
 func newStreams() *streams {
-	return &streams{open: map[net.Conn]struct{}{}, closing: make(chan struct{}), empty: make(chan struct{})}
+	s := &streams{}
+	s.closing, s.end = context.WithCancel(context.Background())
+	return s
 }
 
 // begin counts one more connection, and returns false if the server closes.
-func (s *streams) begin(c net.Conn) bool {
+func (s *streams) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return false
+	if s.closing.Err() == nil {
+		s.running.Add(1)
+		return true
 	}
-	s.open[c] = struct{}{}
-	return true
-}
-
-func (s *streams) done(c net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, c)
-	if s.closed && len(s.open) == 0 {
-		close(s.empty)
-	}
+	return false
 }
 
 // close asks the streams to end, and waits for that until ctx ends.
 func (s *streams) close(ctx context.Context) error {
 	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		close(s.closing)
-		if len(s.open) == 0 {
-			close(s.empty)
-		}
-		for c := range s.open { // a reader that does not read keeps nobody waiting
-			_ = c.SetWriteDeadline(time.Now().Add(lastWordTime))
-		}
-	}
+	s.end()
 	s.mu.Unlock()
+	empty := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(empty)
+	}()
 	select {
-	case <-s.empty:
+	case <-empty:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

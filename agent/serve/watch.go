@@ -58,7 +58,7 @@ func (h watching) watch(w http.ResponseWriter, r *http.Request) {
 	if len(news) == 0 || news[0].Type != api.ChangeLagged {
 		news = append([]*watch.Change{h.snapshot(name, api.ChangeSnapshot, index, 0)}, news...)
 	}
-	for send(w, news) == nil {
+	for sendLines(w, news) == nil {
 		select {
 		case _, open := <-follower.Ready():
 			if !open {
@@ -104,9 +104,9 @@ func (h watching) snapshot(name election.Name, kind string, index, missed uint64
 	}}
 }
 
-// send writes all lines that wait at once, under their own deadline: a reader that does not read for
+// sendLines writes all lines that wait at once, under their own deadline: a reader that does not read for
 // so long is cut off.
-func send(w http.ResponseWriter, changes []*watch.Change) error {
+func sendLines(w http.ResponseWriter, changes []*watch.Change) error {
 	control := http.NewResponseController(w)
 	if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
