@@ -12,8 +12,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// The wait between two attempts to become a candidate. It doubles, less a random part, so that
-// programs that lost one agent do not all come back at one moment.
+// The wait between two attempts to become a candidate.
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 2 * time.Second
@@ -46,20 +45,42 @@ func (c *Client) Campaign(ctx context.Context, election string) (*Leadership, er
 
 // CampaignAs is Campaign with a priority, or with a text about the program.
 func (c *Client) CampaignAs(ctx context.Context, election string, request api.CampaignRequest) (*Leadership, error) {
-	var retry retry
+	var l *Leadership
+	err := c.untilDone(ctx, election, request, func(s *Candidacy) (done bool, err error) {
+		if l, err = s.elected(ctx); err != nil {
+			s.Close()
+		}
+		return err == nil, err
+	})
+	return l, err
+}
+
+// untilDone makes the program a candidate again and again, until use reports that all is done. If it
+// is not, the error of use is why the candidacy has ended.
+func (c *Client) untilDone(ctx context.Context, election string, request api.CampaignRequest, use func(*Candidacy) (done bool, err error)) error {
+	retry := pause{first: firstRetry, most: lastRetry}
 	for {
 		s, err := c.Stand(ctx, election, request)
-		var l *Leadership
 		if err == nil {
-			if l, err = s.elected(ctx); err == nil {
-				return l, nil
+			retry.reset() // the program was a candidate: a failure from here on is a new one
+			var done bool
+			if done, err = use(s); done {
+				return err
 			}
-			s.Close()
-			retry.reset() // the program was a candidate: this failure is a new one
 		}
-		if err := c.again(ctx, &retry, election, err); err != nil {
-			return nil, err
+		if ctx.Err() == nil && !passing(err) {
+			return fmt.Errorf("campaign in %s: %w", election, err)
 		}
+		if ctx.Err() == nil && c.Retrying != nil {
+			c.Retrying(err)
+		}
+		if retry.wait(ctx) {
+			continue
+		}
+		if last, ok := errors.AsType[*UnreachableError](err); ok {
+			return fmt.Errorf("campaign in %s: %w; the agent could not be reached: %w", election, context.Cause(ctx), last)
+		}
+		return fmt.Errorf("campaign in %s: %w", election, context.Cause(ctx))
 	}
 }
 
@@ -84,20 +105,7 @@ func (c *Client) Run(ctx context.Context, election string, act func(ctx context.
 
 // RunAs is Run with a priority, or with a text about the program.
 func (c *Client) RunAs(ctx context.Context, election string, request api.CampaignRequest, act func(ctx context.Context, token uint64) error) error {
-	var retry retry
-	for {
-		s, err := c.Stand(ctx, election, request)
-		if err == nil {
-			retry.reset()
-			var done bool
-			if done, err = s.run(ctx, act); done {
-				return err
-			}
-		}
-		if err := c.again(ctx, &retry, election, err); err != nil {
-			return err
-		}
-	}
+	return c.untilDone(ctx, election, request, func(s *Candidacy) (bool, error) { return s.run(ctx, act) })
 }
 
 // run calls act as often as the agent elects the program. If done, Run returns err; else the
@@ -112,7 +120,7 @@ func (s *Candidacy) run(ctx context.Context, act func(context.Context, uint64) e
 		acted := act(l.Context(), l.Token())
 		lost := l.ctx.Err() != nil
 		l.over(errResigned.Error(), nil)
-		l.settle()
+		l.awaitEnd()
 		receipt := s.receipt()
 		switch {
 		case ctx.Err() != nil:
@@ -164,26 +172,6 @@ func (s *Candidacy) elected(ctx context.Context) (*Leadership, error) {
 	}
 }
 
-// again waits before the next attempt, or returns why there will be none.
-func (c *Client) again(ctx context.Context, r *retry, election string, err error) error {
-	if ctx.Err() == nil && !passing(err) {
-		return fmt.Errorf("campaign in %s: %w", election, err)
-	}
-	if ctx.Err() == nil {
-		if c.Retrying != nil {
-			c.Retrying(err)
-		}
-		r.wait(ctx)
-	}
-	if ctx.Err() == nil {
-		return nil
-	}
-	if last, ok := errors.AsType[*UnreachableError](err); ok {
-		return fmt.Errorf("campaign in %s: %w; the agent could not be reached: %w", election, context.Cause(ctx), last)
-	}
-	return fmt.Errorf("campaign in %s: %w", election, context.Cause(ctx))
-}
-
 // passing reports whether another attempt may not meet this error.
 func passing(err error) bool {
 	if _, ended := errors.AsType[*endedError](err); ended {
@@ -196,12 +184,21 @@ func passing(err error) bool {
 	return unreachable
 }
 
-// retry is the wait between attempts.
-type retry struct{ last time.Duration }
+// pause is the wait between two attempts. It doubles, from first up to most, less a random part, so
+// that programs that lost one agent do not all come back at one moment.
+type pause struct{ first, most, last time.Duration }
 
-func (r *retry) reset() { r.last = 0 }
+func (p *pause) reset() { p.last = 0 }
 
-func (r *retry) wait(ctx context.Context) {
-	r.last = min(max(firstRetry, 2*r.last), lastRetry)
-	sleep(ctx, r.last/2+rand.N(r.last/2))
+// wait reports whether ctx let it wait.
+func (p *pause) wait(ctx context.Context) bool {
+	p.last = min(max(p.first, 2*p.last), p.most)
+	timer := time.NewTimer(p.last/2 + rand.N(p.last/2))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -187,7 +187,8 @@ func (c *Client) ask(ctx context.Context, method, path string, in any) (body []b
 // limit has passed since the first failure. It returns the last error.
 func repeat(ctx context.Context, limit time.Duration, try func() error, passes func(error) bool) error {
 	var end time.Time
-	for wait := firstResume; ; wait = min(2*wait, lastResume) {
+	pause := pause{first: firstResume, most: lastResume}
+	for {
 		err := try()
 		if err == nil || !passes(err) {
 			return err
@@ -195,7 +196,7 @@ func repeat(ctx context.Context, limit time.Duration, try func() error, passes f
 		if end.IsZero() {
 			end = time.Now().Add(limit)
 		}
-		if !time.Now().Before(end) || !sleep(ctx, wait) {
+		if !time.Now().Before(end) || !pause.wait(ctx) {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -163,18 +164,15 @@ func trusted(c net.Conn, socket string) error {
 	if !ok || !isUnix {
 		return nil
 	}
-	raw, err := unix.SyscallConn()
-	if err != nil {
-		return err
-	}
 	var uid uint32
 	var asked error
-	if err := raw.Control(func(fd uintptr) { uid, asked = listener(int(fd)) }); err != nil {
-		return err
+	raw, err := unix.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { uid, asked = listener(int(fd)) })
 	}
-	switch {
-	case asked != nil:
-		return fmt.Errorf("ask who listens: %w", asked)
+	switch err = cmp.Or(err, asked); {
+	case err != nil:
+		return fmt.Errorf("ask who listens: %w", err)
 	case uid != 0 && uid != owner.Uid:
 		return &impostorError{dir, uid, owner.Uid}
 	}

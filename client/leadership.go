@@ -98,7 +98,7 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	var err error
 	l.resigning.Do(func() {
 		l.over(errResigned.Error(), nil)
-		l.settle()
+		l.awaitEnd()
 		again := receiptAgain
 		if l.view || alarm.Now() >= l.until.Load() {
 			again = 0 // no successor waits for it
@@ -203,8 +203,8 @@ func (l *Leadership) over(reason string, err error) {
 	l.end(&LostError{Election: l.candidacy.election, Term: l.Token(), Reason: reason, StopBy: l.until.Load(), Err: err})
 }
 
-// settle waits until no more lines are read for the leadership, which has ended.
-func (l *Leadership) settle() {
+// awaitEnd waits until no more lines are read for the leadership, which has ended.
+func (l *Leadership) awaitEnd() {
 	<-l.followed
 	l.alarm.Close()
 }

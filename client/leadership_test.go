@@ -16,7 +16,7 @@ func TestALeadershipThatIsOverTakesNoOtherToken(t *testing.T) {
 	for range 64 { // which of two things that are ready goes first is drawn
 		ctx, cancel := context.WithCancel(t.Context())
 		read := &lines{events: make(chan api.CampaignEvent, 1), ended: make(chan struct{})}
-		s := &Candidacy{election: "payments", lines: read}
+		s := &Candidacy{life: t.Context(), election: "payments", lines: read}
 		until := alarm.Now() + int64(time.Hour)
 		read.events <- api.CampaignEvent{Type: api.CampaignElected, Term: 9, ValidUntilBoottimeNS: until}
 		cancel()
@@ -24,7 +24,7 @@ func TestALeadershipThatIsOverTakesNoOtherToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.settle()
+		l.awaitEnd()
 		if l.Token() != 7 || l.Valid() {
 			t.Fatalf("its token is %d, valid %t", l.Token(), l.Valid())
 		}
@@ -37,14 +37,14 @@ func TestARenewalThatIsReadAfterTheDeadlineIsNotTaken(t *testing.T) {
 	for range 64 { // which of two things that are ready goes first is drawn
 		now := alarm.Now()
 		read := &lines{events: make(chan api.CampaignEvent, 1), ended: make(chan struct{}), hangUp: func() {}, err: io.EOF}
-		s := &Candidacy{client: New("/nonexistent"), election: "payments", lines: read}
+		s := &Candidacy{life: t.Context(), client: New("/nonexistent"), election: "payments", lines: read}
 		read.events <- api.CampaignEvent{Type: api.CampaignRenewed, Term: 8, ValidUntilBoottimeNS: now + int64(time.Hour)}
 		close(read.ended)
 		l, err := lead(t.Context(), s, api.CampaignEvent{Type: api.CampaignElected, Term: 7, ValidUntilBoottimeNS: now - 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.settle()
+		l.awaitEnd()
 		if l.Token() != 7 {
 			t.Fatalf("it leads on with token %d", l.Token())
 		}

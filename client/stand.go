@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,11 +29,11 @@ type Candidacy struct {
 	id       string
 	term     atomic.Uint64 // the newest term received
 
-	mu      sync.Mutex
-	lines   *lines // of the newest connection
-	abandon func() // ends the attempt to replace it; nil: there is none
-	closed  chan struct{}
-	once    sync.Once
+	life  context.Context // ends with Close
+	end   context.CancelFunc
+	once  sync.Once
+	mu    sync.Mutex
+	lines *lines // of the newest connection
 }
 
 // lines holds what the agent writes to one connection.
@@ -51,6 +52,7 @@ var errClosed = errors.New("the candidacy was withdrawn")
 const (
 	firstResume = 5 * time.Millisecond
 	lastResume  = 20 * time.Millisecond
+	forever     = time.Duration(math.MaxInt64)
 )
 
 // Stand makes the calling program a candidate of its host in the election: POST
@@ -58,7 +60,8 @@ const (
 // the candidacy; ctx bounds only this wait. Errors are *APIError when the agent refused,
 // *UnreachableError when it could not be asked. The caller must Close the candidacy.
 func (c *Client) Stand(ctx context.Context, election string, request api.CampaignRequest) (*Candidacy, error) {
-	s := &Candidacy{client: c, election: election, meta: request.Meta, closed: make(chan struct{})}
+	s := &Candidacy{client: c, election: election, meta: request.Meta}
+	s.life, s.end = context.WithCancel(context.Background())
 	if err := s.connect(ctx, electionPath(election, "/campaign"), request); err != nil {
 		return nil, err
 	}
@@ -99,11 +102,9 @@ func (s *Candidacy) connect(ctx context.Context, path string, request any) error
 	l.hangUp = func() { cancel(errClosed); response.Body.Close() }
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case <-s.closed:
+	if s.life.Err() != nil {
 		l.hangUp()
 		return errClosed
-	default:
 	}
 	s.lines = l
 	go s.read(l, response.Body)
@@ -118,22 +119,14 @@ func (s *Candidacy) connect(ctx context.Context, path string, request any) error
 func (s *Candidacy) Resume(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.mu.Lock()
-	s.abandon = cancel
-	s.lines.hangUp()
-	s.mu.Unlock()
-	for wait := firstResume; ; wait = min(2*wait, lastResume) {
-		select {
-		case <-s.closed:
+	defer context.AfterFunc(s.life, cancel)()
+	s.newest().hangUp()
+	return repeat(ctx, forever, func() error {
+		if s.life.Err() != nil {
 			return errClosed
-		default:
 		}
-		err := s.connect(ctx, "/v1/campaigns/"+url.PathEscape(s.id)+"/resume", api.ResumeRequest{Term: s.term.Load(), Meta: s.meta})
-		if err == nil || ctx.Err() != nil || !passing(err) {
-			return err
-		}
-		sleep(ctx, wait)
-	}
+		return s.connect(ctx, "/v1/campaigns/"+url.PathEscape(s.id)+"/resume", api.ResumeRequest{Term: s.term.Load(), Meta: s.meta})
+	}, passing)
 }
 
 // newest returns the lines of the newest connection.
@@ -153,7 +146,7 @@ func (s *Candidacy) read(l *lines, body io.Reader) {
 		}
 		select {
 		case l.events <- event:
-		case <-s.closed:
+		case <-s.life.Done():
 			l.err = errClosed
 			return
 		}
@@ -194,10 +187,8 @@ func (s *Candidacy) note(event api.CampaignEvent) {
 }
 
 func (s *Candidacy) fault(ctx context.Context) error {
-	select {
-	case <-s.closed:
+	if s.life.Err() != nil {
 		return fmt.Errorf("wait for the agent: %w", errClosed)
-	default:
 	}
 	return s.client.ended(context.WithoutCancel(ctx), "campaign", s.newest().err)
 }
@@ -277,12 +268,9 @@ func (s *Candidacy) SyscallConn() (syscall.RawConn, error) { return s.newest().c
 // if the program leads and has given none, the agent lets the lease run out.
 func (s *Candidacy) Close() error {
 	s.once.Do(func() {
-		close(s.closed)
-		s.mu.Lock()
+		s.mu.Lock() // connect adds no lines from here on
+		s.end()
 		l := s.lines
-		if s.abandon != nil {
-			s.abandon()
-		}
 		s.mu.Unlock()
 		_ = l.conn.CloseWrite() // for every copy; it fails only if the agent closed it before
 		l.hangUp()

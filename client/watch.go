@@ -127,7 +127,7 @@ func (c *Client) Follow(ctx context.Context, name string, away time.Duration) it
 		var index uint64
 		var lost time.Time // when the agent went away; zero: it is there, or never was
 		var why error      // how it went away
-		pause := againFirst
+		pause := pause{first: againFirst, most: againMost}
 		for {
 			begun := index > 0
 			var ended error
@@ -136,7 +136,8 @@ func (c *Client) Follow(ctx context.Context, name string, away time.Duration) it
 					ended = err
 					break
 				}
-				index, lost, pause = change.Index, time.Time{}, againFirst
+				index, lost = change.Index, time.Time{}
+				pause.reset()
 				if begun && change.Type == api.ChangeSnapshot {
 					continue // the changes that follow lead up to it
 				}
@@ -148,11 +149,10 @@ func (c *Client) Follow(ctx context.Context, name string, away time.Duration) it
 				lost, why = time.Now(), ended
 			}
 			switch {
-			case index == 0 || !passes(ended):
+			case index == 0 || !returns(ended):
 				why = ended
 			case time.Since(lost) >= away:
-			case sleep(ctx, pause):
-				pause = min(2*pause, againMost)
+			case pause.wait(ctx):
 				continue
 			default:
 				why = c.unanswered(ctx, ctx.Err())
@@ -163,24 +163,9 @@ func (c *Client) Follow(ctx context.Context, name string, away time.Duration) it
 	}
 }
 
-// passes reports whether what ended a watch may be over once the agent has started again. Just
-// after its start it may not know the election yet, or have no place.
-func passes(err error) bool {
-	if refused, ok := errors.AsType[*APIError](err); ok {
-		return refused.Status == http.StatusNotFound || refused.Status == http.StatusServiceUnavailable
-	}
-	_, unreachable := errors.AsType[*UnreachableError](err)
-	return unreachable
-}
-
-// sleep waits, and reports whether it was not interrupted.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+// returns reports whether what ended a watch may be over once the agent has started again. Just
+// after its start it may not know the election yet.
+func returns(err error) bool {
+	refused, ok := errors.AsType[*APIError](err)
+	return ok && refused.Status == http.StatusNotFound || passing(err)
 }

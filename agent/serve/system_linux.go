@@ -26,8 +26,6 @@ func unread(conn *net.UnixConn) bool {
 		return false
 	}
 	waiting := 0
-	if err := raw.Control(func(fd uintptr) { waiting, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); err != nil {
-		return false
-	}
-	return err == nil && waiting > 0
+	failed := raw.Control(func(fd uintptr) { waiting, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
+	return failed == nil && err == nil && waiting > 0
 }

@@ -1,11 +1,13 @@
 // Package socket makes the Unix sockets that programs of this host connect to, and asks the kernel
 // who has connected.
 //
-// It guarantees that a socket replaces only an old socket, where no other user could replace it. It
-// does not decide what a peer may do (package access), nor how many may connect.
+// It guarantees that a socket replaces only an old socket, where no other user could replace it, and
+// that the connections of a listener, and those of each user or address, are bounded (Places). It
+// does not decide what a peer may do: package access does.
 package socket
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,13 +61,6 @@ func socketDir(dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return &Error{dir, "can't be created: " + Cause(err), "choose another path with --socket"}
 	}
-	info, err := os.Stat(dir)
-	switch {
-	case err != nil:
-		return &Error{dir, "can't be used: " + Cause(err), "choose another path with --socket"}
-	case !info.IsDir():
-		return &Error{dir, "is not a directory", "choose another path with --socket"}
-	}
 	return trusted(dir, os.Geteuid())
 }
 
@@ -87,19 +82,21 @@ func makeDir(dir string, mode fs.FileMode) error {
 // trusted refuses a directory of another user: below /tmp, any user may have made it first,
 // and that user could replace this agent's socket. Root may listen in any directory.
 func trusted(dir string, uid int) error {
-	if uid == 0 {
-		return nil
-	}
+	directory := false
 	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} { // a link, and the directory that it leads to
 		info, err := look(dir)
 		if err != nil {
 			return &Error{dir, "can't be used: " + Cause(err), "choose another path with --socket"}
 		}
 		owner, ok := info.Sys().(*syscall.Stat_t)
-		if ok && owner.Uid != 0 && owner.Uid != uint32(uid) {
+		if ok && uid != 0 && owner.Uid != 0 && owner.Uid != uint32(uid) {
 			return &Error{dir, "belongs to another user, " + access.UserName(owner.Uid) + ", who could answer in this agent's place",
 				"choose another path with --socket, or set XDG_RUNTIME_DIR"}
 		}
+		directory = info.IsDir()
+	}
+	if !directory {
+		return &Error{dir, "is not a directory", "choose another path with --socket"}
 	}
 	return nil
 }
@@ -160,16 +157,13 @@ func PeerOf(c net.Conn) (Peer, error) {
 		return Peer{}, errors.New("identify the process at the other end: not a Unix socket")
 	}
 	raw, err := unix.SyscallConn()
-	if err != nil {
-		return Peer{}, fmt.Errorf("identify the process at the other end: %w", err)
-	}
 	var p Peer
 	var asked error
-	if err := raw.Control(func(fd uintptr) { p, asked = credentials(int(fd)) }); err != nil {
-		return Peer{}, fmt.Errorf("identify the process at the other end: %w", err)
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { p, asked = credentials(int(fd)) })
 	}
-	if asked != nil {
-		return Peer{}, fmt.Errorf("identify the process at the other end: %w", asked)
+	if err = cmp.Or(err, asked); err != nil {
+		return Peer{}, fmt.Errorf("identify the process at the other end: %w", err)
 	}
 	return p, nil
 }

@@ -89,7 +89,7 @@ func (p *Places) room(o Origin) (gone *Conn, why string) {
 	case nil:
 		return nil, ""
 	case door.ErrShare:
-		gone = p.oldest(func(k *Conn) bool { return k.origin == o && !k.exempt })
+		gone = p.oldest(func(k *Conn) bool { return k.origin == o })
 		why = fmt.Sprintf("%s has %d connections to this agent, which is its share: close some", o.Name, p.taken.Of(o.Name))
 	default:
 		if gone = p.oldest(func(k *Conn) bool { return !k.origin.Favoured }); gone == nil && o.Favoured {
@@ -130,10 +130,7 @@ func (p *Places) leave(k *Conn) {
 		return
 	}
 	delete(p.open, k)
-	p.taken.Free(1)
-	if !k.exempt {
-		p.taken.Forgive(k.origin.Name, 1)
-	}
+	p.taken.Leave(k.origin.Name, 1)
 }
 
 // turn puts a connection behind all others.
@@ -146,15 +143,14 @@ func (p *Places) turn(k *Conn) {
 type Conn struct {
 	net.Conn
 	places   *Places
-	origin   Origin
 	Peer     Peer
 	Vouched  bool // the kernel names the peer
 	Accepted election.Instant
 
 	// Guarded by Places.
+	origin Origin // the zero one: it counts for nobody
 	busy   bool
-	exempt bool // it no longer counts for its origin
-	turned int  // when busy was set, counted by Places
+	turned int // when busy was set, counted by Places
 }
 
 // Turn records whether a request is being answered.
@@ -170,9 +166,10 @@ func (k *Conn) Turn(busy bool) {
 func (k *Conn) excuse() {
 	k.places.mu.Lock()
 	defer k.places.mu.Unlock()
-	if _, open := k.places.open[k]; open && !k.exempt {
-		k.exempt = true
-		k.places.taken.Forgive(k.origin.Name, 1)
+	if _, open := k.places.open[k]; open {
+		k.places.taken.Leave(k.origin.Name, 1)
+		k.origin = Origin{}
+		_ = k.places.taken.Enter(k.origin.Name, 1, 0, true) // the place that has just become free
 	}
 }
 
