@@ -135,27 +135,43 @@ func (a *Agent) campaign(w http.ResponseWriter, r *http.Request) {
 	c.write(w, r)
 }
 
-// resume goes on with a campaign that it knows, also one from before Stop.
+// resume goes on with a campaign that it knows from before Stop.
 func (a *Agent) resume(w http.ResponseWriter, r *http.Request) {
-	a.mu.Lock()
-	old, lives := a.all[r.PathValue("id")], a.lives
-	a.mu.Unlock()
-	if old == nil || old.life == lives { // it ended, and not by the agent's death
-		a.unknown(w)
+	var resumed api.ResumeRequest
+	old := a.about(w, r, &resumed)
+	if old == nil {
 		return
 	}
 	c := newCampaign(a.t, old.ID, old.Election)
-	c.Request = old.Request
+	c.Request, c.Resumed = old.Request, resumed
 	defer close(c.gone)
-	if err := json.NewDecoder(r.Body).Decode(&c.Resumed); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	a.mu.Lock()
+	lost := old.life < a.lives
+	if lost {
+		a.all[c.ID], c.life = c, a.lives
+	}
+	a.mu.Unlock()
+	if !lost { // it ended, and not by the agent's death
+		unknown(w)
 		return
 	}
-	a.mu.Lock()
-	a.all[c.ID], c.life = c, a.lives
-	a.mu.Unlock()
 	a.again <- c
 	c.write(w, r)
+}
+
+// about reads a request about a campaign. If there is no such campaign, it answers and returns nil.
+func (a *Agent) about(w http.ResponseWriter, r *http.Request, body any) *Campaign {
+	a.mu.Lock()
+	c := a.all[r.PathValue("id")]
+	a.mu.Unlock()
+	switch err := json.NewDecoder(r.Body).Decode(body); {
+	case c == nil:
+		unknown(w)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return nil
+	}
+	return c
 }
 
 // Resumed waits for the next program that resumes.
@@ -183,40 +199,25 @@ func (c *Campaign) write(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *Agent) stopped(w http.ResponseWriter, r *http.Request) {
-	a.mu.Lock()
-	c := a.all[r.PathValue("id")]
-	a.mu.Unlock()
-	if c == nil {
-		a.unknown(w)
-		return
-	}
 	var stopped api.StoppedRequest
-	if err := json.NewDecoder(r.Body).Decode(&stopped); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+	if c := a.about(w, r, &stopped); c != nil {
+		c.receipts <- stopped
+		if held := c.held.Load(); held != nil {
+			<-*held
+		}
+		json.NewEncoder(w).Encode(api.Outcome{Done: true})
 	}
-	c.stops <- stopped
-	c.receipts <- struct{}{}
-	if held := c.held.Load(); held != nil {
-		<-*held
-	}
-	json.NewEncoder(w).Encode(api.Outcome{Done: true})
 }
 
 func (a *Agent) report(w http.ResponseWriter, r *http.Request) {
-	a.mu.Lock()
-	c := a.all[r.PathValue("id")]
-	a.mu.Unlock()
 	var reports api.Companion
-	if c == nil || json.NewDecoder(r.Body).Decode(&reports) != nil {
-		a.unknown(w)
-		return
+	if c := a.about(w, r, &reports); c != nil {
+		c.reports <- reports
+		json.NewEncoder(w).Encode(api.Outcome{Done: true})
 	}
-	c.reports <- reports
-	json.NewEncoder(w).Encode(api.Outcome{Done: true})
 }
 
-func (a *Agent) unknown(w http.ResponseWriter) {
+func unknown(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusNotFound)
 	json.NewEncoder(w).Encode(api.Error{Err: api.ErrorDetail{Code: api.CodeNotFound, Message: "no campaign on this host has this ID; it may have ended"}})
 }
@@ -239,15 +240,14 @@ type Campaign struct {
 	lines    chan api.CampaignEvent
 	cut      chan struct{}
 	gone     chan struct{}
-	receipts chan struct{}
-	stops    chan api.StoppedRequest
+	receipts chan api.StoppedRequest
 	reports  chan api.Companion
 	held     atomic.Pointer[chan struct{}] // receipts are answered once it is closed; nil: at once
 }
 
 func newCampaign(t testing.TB, id, election string) *Campaign {
 	return &Campaign{t: t, ID: id, Election: election, lines: make(chan api.CampaignEvent, 64),
-		cut: make(chan struct{}), gone: make(chan struct{}), receipts: make(chan struct{}, 64), stops: make(chan api.StoppedRequest, 64), reports: make(chan api.Companion, 64)}
+		cut: make(chan struct{}), gone: make(chan struct{}), receipts: make(chan api.StoppedRequest, 64), reports: make(chan api.Companion, 64)}
 }
 
 // HoldReceipts has the agent answer receipts only once release is called.
@@ -292,11 +292,8 @@ func (c *Campaign) Cut() { close(c.cut) }
 // Gone is closed when the connection has ended.
 func (c *Campaign) Gone() <-chan struct{} { return c.gone }
 
-// Receipts has an element for each receipt.
-func (c *Campaign) Receipts() <-chan struct{} { return c.receipts }
-
-// Stops has the receipts themselves.
-func (c *Campaign) Stops() <-chan api.StoppedRequest { return c.stops }
+// Receipts has what the program has reported to have stopped.
+func (c *Campaign) Receipts() <-chan api.StoppedRequest { return c.receipts }
 
 // Reports has what a companion has reported since it connected.
 func (c *Campaign) Reports() <-chan api.Companion { return c.reports }

@@ -140,7 +140,7 @@ func TestTheReceiptFollowsTheRunThatUndoes(t *testing.T) {
 	elect(c, api.CampaignRenewed, 7, long)
 	revoke(c, 7)
 	r.word("none 7")
-	if got := take(t, "receipt", c.Stops()); got != (api.StoppedRequest{Election: "default", Term: 7}) {
+	if got := take(t, "receipt", c.Receipts()); got != (api.StoppedRequest{Election: "default", Term: 7}) {
 		t.Errorf("the receipt is %+v", got)
 	}
 }
@@ -171,7 +171,7 @@ func TestWhatNobodyProlongsIsEnded(t *testing.T) {
 	elect(c, api.CampaignElected, 2, 4*time.Second)
 	r.word("leading 2")
 	r.word("none 2")
-	if got := take(t, "receipt", c.Stops()); got.Term != 2 || got.Reason == "" {
+	if got := take(t, "receipt", c.Receipts()); got.Term != 2 || got.Reason == "" {
 		t.Errorf("the receipt is %+v", got)
 	}
 }
@@ -199,7 +199,7 @@ func TestAHookThatFailsIsRepeatedAndThenHandsOver(t *testing.T) {
 	for _, want := range []string{"leading", "leading", "none"} {
 		r.word(want)
 	}
-	if got := take(t, "receipt", c.Stops()); got.Reason != "hook failed: run hook: exit status 1" {
+	if got := take(t, "receipt", c.Receipts()); got.Reason != "hook failed: run hook: exit status 1" {
 		t.Errorf("the receipt is %+v", got)
 	}
 	if got := take(t, "report", c.Reports()); got.Failed["default"] != "run hook: exit status 1" {
@@ -219,7 +219,7 @@ func TestAHookThatAReloadRemovesRunsOnceMore(t *testing.T) {
 	}
 	revoke(c, 2)
 	r.word("none 2")
-	take(t, "receipt", c.Stops())
+	take(t, "receipt", c.Receipts())
 }
 
 // checked is a work whose check says that it runs, and fails while the file is missing.
