@@ -85,9 +85,9 @@ type ids struct {
 
 // rules are the resolved rules of one election.
 type rules struct {
-	Campaign    ids `json:"campaign"`
-	HandOver    ids `json:"hand-over"`
-	MaxPriority int `json:"max-priority"`
+	Campaign    ids     `json:"campaign"`
+	HandOver    ids     `json:"hand-over"`
+	MaxPriority int     `json:"max-priority"`
 	own         []Right // the rights that the election's own entry sets, even if it gives them to nobody
 }
 
