@@ -123,8 +123,8 @@ func (p *place) trust() {
 	p.unread, p.lengthy = 0, false
 }
 
-// leave gives the place back. If the stream was bad, that is no gossip of this cluster,
-// its source has one place less for badRest.
+// leave gives the place back. Bad is a stream that brought something other than gossip of this
+// cluster: its source has one place less for badRest.
 func (p *place) leave(bad bool) {
 	p.trust()
 	switch {

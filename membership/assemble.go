@@ -23,13 +23,13 @@ type assembler struct {
 	self  Member // this agent
 	judge func(Member) error
 	owns  func(Member) bool // reports whether the member owns its name
-	// answers reports whether the node has answered since memberlist listed it as live;
-	// nil: all have.
+	// answers reports whether the node of that gossip name has answered since memberlist listed it
+	// as live; nil: all have.
 	answers func(node string) bool
 
 	members  map[election.PeerID]Member // of the last view
 	departed map[election.PeerID]departure
-	gone     map[life]time.Time // lives that ended, as far as was seen
+	gone     map[life]time.Time // the lives that this agent has seen end, and when
 	doubted  []Member           // of the last assembly, see doubt
 }
 
@@ -145,7 +145,7 @@ func (a *assembler) bury(now time.Time, members map[election.PeerID]Member, gone
 	})
 }
 
-// keep forgets the first entries in that order, until at most so many are left.
+// keep deletes the first entries in that order, until there are no more than most.
 func keep[K comparable, V any](most int, of map[K]V, order func(a, b K) int) {
 	if len(of) > most {
 		for _, k := range slices.SortedFunc(maps.Keys(of), order)[:len(of)-most] {

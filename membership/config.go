@@ -53,10 +53,9 @@ type Config struct {
 	Logger   *slog.Logger // nil: nothing is logged
 
 	// wrap lets a test come between memberlist and the network.
-	wrap func(memberlist.NodeAwareTransport) memberlist.NodeAwareTransport
-	// forget lets a test wait less than the 30 s after which memberlist forgets
-	// the dead.
-	forget time.Duration
+	wrap func(memberlist.Transport) memberlist.Transport
+	// tune lets a test wait less.
+	tune func(*timing)
 }
 
 // Pace is how quickly silence is noticed. The network decides which one fits.
@@ -74,6 +73,7 @@ type timing struct {
 	suspicionMult, suspicionMaxMult  int
 	awareness                        int
 	gossip, pushPull                 time.Duration
+	forget                           time.Duration // after that time, memberlist forgets the dead
 	tcp                              time.Duration
 	dial                             time.Duration // of one attempt to join
 	retry, retryMost, lost, lostMost time.Duration // between attempts: see joiner
@@ -83,7 +83,7 @@ func (p Pace) timing() (timing, error) {
 	t := timing{
 		probeInterval: 400 * time.Millisecond, probeTimeout: 200 * time.Millisecond,
 		suspicionMult: 3, suspicionMaxMult: 2, awareness: 8,
-		gossip: 200 * time.Millisecond, pushPull: 10 * time.Second,
+		gossip: 200 * time.Millisecond, pushPull: 10 * time.Second, forget: 30 * time.Second,
 		tcp: time.Second, dial: 450 * time.Millisecond,
 		retry: 50 * time.Millisecond, retryMost: 3 * time.Second,
 		lost: 500 * time.Millisecond, lostMost: 5 * time.Second,
@@ -147,13 +147,6 @@ func (c Config) validateNetwork() error {
 		return fmt.Errorf("default port %d is out of range", c.DefaultPort)
 	case c.advertised().IsUnspecified() || c.advertised().IsMulticast():
 		return fmt.Errorf("other hosts can't reach the advertised address %s", c.advertised())
-	case len(c.Join) > maxSeeds:
-		return fmt.Errorf("%d addresses to join, at most %d are allowed", len(c.Join), maxSeeds)
-	}
-	for _, s := range c.Join {
-		if _, err := parseSeed(s, 1); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -213,6 +206,9 @@ func (m *Membership) seeds(join []string) ([]seed, error) {
 	port := uint16(m.cfg.DefaultPort)
 	if port == 0 {
 		port = m.wire.advertise.Port()
+	}
+	if len(join) > maxSeeds {
+		return nil, fmt.Errorf("%d addresses to join, at most %d are allowed", len(join), maxSeeds)
 	}
 	var seeds []seed
 	for _, s := range join {

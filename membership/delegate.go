@@ -48,7 +48,7 @@ const (
 	maxAsking = 16
 	askTimes  = 5
 	// patientFor is how long a node that answers nothing must be listed as live until it
-	// counts as there: others hear it. If it were a recording, they would have missed it.
+	// counts as there: others must have heard it, or memberlist would list it as dead by then.
 	patientFor = 2 * time.Minute
 )
 
@@ -73,7 +73,7 @@ func (d *delegate) open(node string, meta []byte) (Member, error) {
 	return m, err
 }
 
-// offer sends what there is room for.
+// offer sends unless the channel is full.
 func offer[T any](c chan<- T, v T) {
 	select {
 	case c <- v:
@@ -86,7 +86,7 @@ func offer[T any](c chan<- T, v T) {
 // memberlist would refuse whole exchanges.
 func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	if d.slow != nil {
-		d.slow.adapt(time.Now(), d.live.Load()) // nodes are announced all the time
+		d.slow.adapt(time.Now(), d.live.Load()) // here, since memberlist calls this all the time
 	}
 	if said := [...]byte{n.PMin, n.PMax, n.PCur, n.DMin, n.DMax, n.DCur}; string(said[:]) != versions {
 		return errVersions // the guard has reported it
@@ -121,7 +121,7 @@ func (d *delegate) saw(n *memberlist.Node, status Status) {
 	if status == Alive && k.Status != Alive {
 		k.live = now
 	}
-	k.leaves = k.leaves && k.Status == Alive // else it comes back
+	k.leaves = k.leaves && k.Status == Alive // a dead node that is announced has come back
 	if status == Dead && k.leaves {
 		status = Left
 	}
@@ -182,16 +182,11 @@ func (d *delegate) ask(node string, ping func() (time.Duration, error), running 
 	d.asking[node] = true
 	running.Go(func() {
 		rtt, err := ping()
-		for i := 1; err != nil && i < askTimes; i++ {
-			rtt, err = ping()
-		}
-		if err == nil {
-			d.heard(node, rtt)
-		}
 		d.mu.Lock()
 		delete(d.asking, node)
 		d.mu.Unlock()
 		if err == nil {
+			d.heard(node, rtt)
 			offer(d.poke, struct{}{})
 		}
 	})

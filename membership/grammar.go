@@ -10,10 +10,9 @@ import (
 )
 
 // A message of memberlist is a byte for its kind, and a map of field names to numbers,
-// truths and strings in MessagePack. Memberlist's decoders trust what they receive: an
+// booleans and strings in MessagePack. Memberlist's decoders trust what they receive: an
 // announced length, how deep things are nested, how much a compressed message grows. So
-// everything is read here first, and only what an agent of this product sends is handed
-// on.
+// everything is read here first, and memberlist gets only what an agent of Doyen sends.
 const (
 	sayPing = iota
 	sayIndirectPing
@@ -197,7 +196,7 @@ func (f fields) checkIncarnation(accuses bool) error {
 // maxKey is longer than the name of any field.
 const maxKey = 31
 
-// readFields reads a map of strings to numbers, truths and strings.
+// readFields reads a map. Its keys are strings, and none of its values is a map.
 func readFields(s source) (fields, error) {
 	head, err := readValue(s)
 	if err != nil {
@@ -237,7 +236,7 @@ type value struct {
 type valueKind int
 
 const (
-	isNumber valueKind = iota // or a truth, or nothing
+	isNumber valueKind = iota // or a boolean, or nil
 	isString
 	isBytes
 	isMap

@@ -246,7 +246,7 @@ func (in *intake) peek() (byte, error) {
 	return b[0], nil
 }
 
-// fault says, of an error, whether a message was wrong or did not come.
+// fault returns what an error of reading means: the message was wrong, or did not come.
 func (in *intake) fault(err error) *fault {
 	var f *fault
 	var timeout interface{ Timeout() bool }

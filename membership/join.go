@@ -143,7 +143,8 @@ func (j *joiner) start(ctx context.Context, now time.Time, listed map[netip.Addr
 			continue
 		}
 		if !t.next.After(now) {
-			// A target that accepted no connection costs nothing until it does.
+			// A try costs next to nothing as long as nothing accepts a connection: these are not
+			// counted.
 			if !t.dark && exchanges >= maxExchanges {
 				continue // the end of an exchange has the loop look again
 			}
@@ -233,8 +234,8 @@ func (j *joiner) finish(r attempt, now time.Time, cluster string) []Refusal {
 	return odd
 }
 
-// learn keeps why the target can't be joined, and since when; whether anything accepted a connection;
-// and then whether an answer came. It returns whether everything that was tried was joined.
+// learn takes from an outcome why the target can't be joined, and how its next try is to be
+// scheduled. It returns whether everything that was tried was joined.
 func (t *target) learn(r attempt, now time.Time) (all bool) {
 	err, slow, dark, joined := r.err, false, len(r.tried) > 0, false
 	for _, addr := range r.found {
@@ -287,7 +288,7 @@ func containsAny(s string, signs ...string) bool {
 	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(s, sign) })
 }
 
-// schedule sets the time of the next try, after one that joined all it tried, or not.
+// schedule sets the time of the next try. All: the last one joined all that it tried.
 func (j *joiner) schedule(t *target, all, tried bool, now time.Time) {
 	switch {
 	case t.slow > 0:

@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"net"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -71,11 +70,11 @@ func (l *loop) run() {
 		case r := <-l.m.hints:
 			l.note(r, time.Now())
 		case <-l.m.update:
-			_ = l.m.list.UpdateNode(time.Millisecond) // it goes out after that time, too
+			_ = l.m.list.UpdateNode(time.Millisecond) // the change is gossiped even if this wait is too short
 		}
 		now := time.Now()
 		if l.m.leaving.Load() {
-			continue // to memberlist this agent is gone already: no view would hold it
+			continue // memberlist no longer lists this agent: a view would not contain it
 		}
 		if l.stale && !now.Before(l.readAt) || !now.Before(l.pollAt) {
 			l.read(now)
@@ -101,7 +100,7 @@ func (l *loop) wake(now time.Time) time.Time {
 // read reads memberlist's list and publishes the view that results.
 func (l *loop) read(now time.Time) {
 	seen := l.m.del.seen(now, l.m.keys.removed.Load())
-	defer func() { // also of what the reading takes
+	defer func() { // the longer a reading takes, the later comes the next one
 		done := time.Now()
 		l.readAt = done.Add(max(readRestMin, readRest*done.Sub(now)))
 		l.pollAt = done.Add(calmPolls * l.m.timing.probeInterval)
@@ -115,8 +114,7 @@ func (l *loop) read(now time.Time) {
 	}
 	view, refused := l.assemble.assemble(now, seen)
 	for _, m := range l.assemble.doubted {
-		node := gossipName(m.Member)
-		l.m.del.ask(node, func() (time.Duration, error) { return l.m.list.Ping(node, net.UDPAddrFromAddrPort(m.GossipAddr)) }, &l.m.running)
+		l.m.del.ask(gossipName(m.Member), func() (time.Duration, error) { return l.m.ping(m, askTimes) }, &l.m.running)
 	}
 	if len(view.Members) <= 1 {
 		refused = append(refused, l.joiner.unreached(now)...)

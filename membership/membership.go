@@ -57,6 +57,9 @@ func New(cfg Config) (*Membership, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	if cfg.tune != nil {
+		cfg.tune(&t)
+	}
 	m := &Membership{
 		cfg: cfg, timing: t, notary: newNotary(cfg.Cluster, cfg.PeerIDOf),
 		views: make(chan View, 1), hints: make(chan Refusal, 64),
@@ -143,9 +146,7 @@ func (m *Membership) listConfig(logger *log.Logger) *memberlist.Config {
 	cfg.AwarenessMaxMultiplier = t.awareness
 	cfg.GossipInterval, cfg.PushPullInterval, cfg.TCPTimeout = t.gossip, t.pushPull, t.tcp
 	cfg.DeadNodeReclaimTime = time.Second
-	if m.cfg.forget > 0 {
-		cfg.GossipToTheDeadTime = m.cfg.forget
-	}
+	cfg.GossipToTheDeadTime = t.forget
 	cfg.Keyring = m.keys.ring
 	return cfg
 }
@@ -160,16 +161,21 @@ func (m *Membership) Addr() netip.AddrPort { return m.wire.advertise }
 
 // Ping asks another agent for an answer over UDP, a few times, and returns why none came.
 func (m *Membership) Ping(to Member) error {
-	var err error
-	for range pings {
-		if _, err = m.list.Ping(gossipName(to.Member), net.UDPAddrFromAddrPort(to.GossipAddr)); err == nil {
-			return nil
-		}
-	}
+	_, err := m.ping(to, pings)
 	if _, silent := errors.AsType[memberlist.NoPingResponseError](err); silent {
 		return fmt.Errorf("%d pings were not answered", pings)
 	}
 	return err
+}
+
+// ping asks up to so many times, and returns the round trip of the first answer.
+func (m *Membership) ping(to Member, times int) (rtt time.Duration, err error) {
+	for range times {
+		if rtt, err = m.list.Ping(gossipName(to.Member), net.UDPAddrFromAddrPort(to.GossipAddr)); err == nil {
+			break
+		}
+	}
+	return rtt, err
 }
 
 // Update changes what this agent gossips about itself: draining, whether it follows the

@@ -23,32 +23,24 @@ func listenable(a netip.Addr) (int, error) {
 
 // gate drops all that an agent sends while its cut is off.
 type gate struct {
-	memberlist.NodeAwareTransport
+	memberlist.Transport
 	cut *cut
 }
 
 var errCut = errors.New("cut")
 
 func (g gate) WriteTo(b []byte, addr string) (time.Time, error) {
-	return g.WriteToAddress(b, memberlist.Address{Addr: addr})
-}
-
-func (g gate) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
 	if g.cut.off.Load() {
 		return time.Now(), nil
 	}
-	return g.NodeAwareTransport.WriteToAddress(b, a)
+	return g.Transport.WriteTo(b, addr)
 }
 
 func (g gate) DialTimeout(addr string, d time.Duration) (net.Conn, error) {
-	return g.DialAddressTimeout(memberlist.Address{Addr: addr}, d)
-}
-
-func (g gate) DialAddressTimeout(a memberlist.Address, d time.Duration) (net.Conn, error) {
 	if g.cut.off.Load() {
 		return nil, errCut
 	}
-	return g.NodeAwareTransport.DialAddressTimeout(a, d)
+	return g.Transport.DialTimeout(addr, d)
 }
 
 func TestAHealedPartitionIsMerged(t *testing.T) {
@@ -59,7 +51,7 @@ func TestAHealedPartitionIsMerged(t *testing.T) {
 	gated := func(n uint64, join ...string) *agent {
 		cfg := testConfig(n)
 		cfg.Join = join
-		cfg.wrap = func(t memberlist.NodeAwareTransport) memberlist.NodeAwareTransport { return gate{t, off} }
+		cfg.wrap = func(t memberlist.Transport) memberlist.Transport { return gate{t, off} }
 		return start(t, cfg)
 	}
 	a := gated(1)

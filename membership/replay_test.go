@@ -84,7 +84,10 @@ func TestAnEndedLifeComesBackOnlyIfItAnswers(t *testing.T) {
 func TestAReplayedLifeChangesNothing(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(1)
-	cfg.Pace, cfg.forget = PaceLocal, 100*time.Millisecond
+	cfg.Pace = PaceLocal
+	cfg.tune = func(t *timing) {
+		t.forget, t.probeInterval, t.probeTimeout = 100*time.Millisecond, t.probeInterval/2, t.probeTimeout/2
+	}
 	cfg.Rightful = func(m Member) bool { return m.Peer == testConfig(2).Self.Peer } // it was a voter
 	a := start(t, cfg)
 	former := startJoined(t, 2, a)

@@ -100,12 +100,7 @@ func (w *wire) passes(b []byte, from netip.AddrPort, scratch []byte) bool {
 
 // WriteTo sends one packet, as memberlist.Transport.
 func (w *wire) WriteTo(b []byte, addr string) (time.Time, error) {
-	return w.WriteToAddress(b, memberlist.Address{Addr: addr})
-}
-
-// WriteToAddress sends one packet, as memberlist.NodeAwareTransport.
-func (w *wire) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
-	to, err := netip.ParseAddrPort(a.Addr)
+	to, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("send packet: %w", err)
 	}

@@ -25,7 +25,7 @@ const (
 // own health is bad: others miss it, and it misses others.
 type suspicion struct {
 	config *memberlist.Config // of the list that is running
-	calm   int
+	calm   int                // the multiplier of an agent that is not patient
 	began  time.Time
 	list   atomic.Pointer[memberlist.Memberlist] // nil: not yet
 	until  atomic.Pointer[time.Time]             // until when the agent is patient

@@ -74,7 +74,7 @@ const (
 	CauseCluster    Cause = "cluster"     // the other agent belongs to another cluster
 	CauseNoAgent    Cause = "no_agent"    // what answers at a seed is not an agent of this cluster
 	CauseSeed       Cause = "seed"        // an address to join does not answer, and nobody else was found
-	CauseMessage    Cause = "message"     // the other agent has the key, but this release does not send what it sends
+	CauseMessage    Cause = "message"     // the other agent has the key, but sends what this release does not know
 	CauseNoise      Cause = "noise"       // datagrams that no agent of this cluster made, from anywhere
 	CauseSignature  Cause = "signature"   // a member's advertisement is damaged or forged
 	CauseJudge      Cause = "settings"    // Config.Judge refused the member

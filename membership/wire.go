@@ -165,12 +165,8 @@ func (w *wire) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
 }
 
 func (w *wire) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
-	return w.DialAddressTimeout(memberlist.Address{Addr: addr}, timeout)
-}
-
-func (w *wire) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
 	d := w.dialer(timeout)
-	c, err := d.DialContext(w.ctx, "tcp", a.Addr)
+	c, err := d.DialContext(w.ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}

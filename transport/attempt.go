@@ -62,34 +62,26 @@ func (l *link) tell(o outcome) {
 	}
 }
 
-// dialling holds the parameters of a dial.
-type dialling struct {
-	addr     netip.AddrPort
-	urgency  func() urgency
-	dark     bool
-	timeouts int
-}
-
-// call dials the peer and greets it, once the dial has its turn. If nothing answered the
-// last dial, call first waits for a sign of the peer, outside the line: it must see that
-// sign at once, and a peer that is not there must keep no other waiting.
-func (l *link) call(ctx context.Context, d dialling, o *outcome) {
-	if d.dark {
+// call waits for its turn, dials the peer and greets it. Dark: nothing answered the last dial.
+// Then call first tries, without a turn, until the address accepts a connection: a peer that is
+// not there must not take the turn of others, and is to be found at once when it is back.
+func (l *link) call(ctx context.Context, addr netip.AddrPort, dark bool, timeouts int, o *outcome) {
+	if dark {
 		began := time.Now()
-		if o.err = l.t.reach(ctx, d.addr); o.err != nil {
+		if o.err = l.t.reach(ctx, addr); o.err != nil {
 			o.dark, o.tooSlow = l.t.unanswered(o.err, began)
 			return
 		}
 	}
-	turn, err := l.t.dialling.begin(ctx, d.urgency, d.timeouts > 0)
+	turn, err := l.t.dialling.begin(ctx, l.urgent, timeouts > 0)
 	if err != nil {
 		o.err = err
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.t.limits.within(d.timeouts))
+	ctx, cancel := context.WithTimeout(ctx, l.t.limits.within(timeouts))
 	defer cancel()
 	var w *wire
-	if w, o.err = l.t.open(ctx, l.pid, d.addr); o.err == nil {
+	if w, o.err = l.t.open(ctx, l.pid, addr); o.err == nil {
 		l.meet(ctx, w, o)
 	}
 	o.dark, o.tooSlow = l.t.unanswered(o.err, turn.began)
@@ -131,22 +123,10 @@ func (l *link) meet(ctx context.Context, w *wire, o *outcome) {
 	o.wire = w
 	// An attempt that is abandoned closes its connection at once.
 	release := context.AfterFunc(ctx, func() { _ = w.conn.Close() })
-	if o.err = w.stream.SetDeadline(deadlineOf(ctx)); o.err != nil {
-		return
-	}
 	o.theirs, o.err = greet(o.wire, l.t.greeting().frame(o.held), func(h Hello) error { return l.t.accept(l.id, h) })
-	if !release() && o.err == nil {
-		o.err = context.Cause(ctx)
+	if !release() && !o.refused() {
+		o.err = fmt.Errorf("exchange hellos: %w", context.Cause(ctx))
 	}
-	if o.err == nil {
-		o.err = w.stream.SetDeadline(time.Time{})
-	}
-}
-
-// deadlineOf returns the deadline of a context that has one.
-func deadlineOf(ctx context.Context) time.Time {
-	at, _ := ctx.Deadline()
-	return at
 }
 
 // open dials the peer and opens the stream to it.
@@ -348,9 +328,8 @@ func (l *link) pause(o outcome, refused bool) time.Duration {
 	return pause
 }
 
-// rouse dials a peer that has reported itself: at once, but no more often than other peers. If
-// the former life's connection still looks open, its end has not been read yet; then redial is
-// not delayed.
+// rouse dials a peer that has reported itself: at once, but no more often than other peers. A
+// connection to its former life may still look open: when its end is read, redial dials at once.
 func (l *link) rouse() {
 	if time.Since(l.roused) < redialMin {
 		return

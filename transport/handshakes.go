@@ -49,8 +49,8 @@ type handshakes struct {
 // handshake is a handshake that waits or is under way.
 type handshake struct {
 	urgency func() urgency // may change while the handshake waits
-	// doubtful: the last handshake with this peer timed out. Doubtful ones get at most half
-	// of the places, so that frozen peers don't keep the others waiting.
+	// doubtful: the last handshake with this peer timed out. Doubtful ones are at most half of
+	// those under way, so that frozen peers don't keep the others waiting.
 	doubtful bool
 	from     netip.Addr    // where an inbound one comes from
 	at       place         // what was known of that address
@@ -66,8 +66,8 @@ type source struct {
 	doubtful bool // the last one that ended timed out
 }
 
-// shareOf: a quarter of the handshakes under way may come from the address of one member.
-// Somebody who uses that address and says nothing does not keep the others out.
+// shareOf limits the address of one member to a quarter of the handshakes under way: a silent
+// stranger who can use that address does not keep the others out.
 const shareOf = 4
 
 // share is how many of limit handshakes may come from the address. Several members that
@@ -137,7 +137,7 @@ func (h *handshakes) end(one *handshake, timedOut bool) {
 	defer h.mu.Unlock()
 	took := time.Since(one.began)
 	switch {
-	case one.doubtful: // its time says something about its peer only
+	case one.doubtful: // that it is slow is its peer's fault, and does not show that too many run
 		h.doubtful--
 	case timedOut:
 		h.limit = max(handshakesFew, h.limit/2)
@@ -267,8 +267,6 @@ func (h *handshakes) look() {
 	h.admit()
 }
 
-var errLeft = errors.New("the peer disconnected while it waited")
-
 // patient is a security transport whose inbound handshakes wait for their turn.
 type patient struct {
 	sec.SecureTransport
@@ -277,9 +275,8 @@ type patient struct {
 	within time.Duration // how long a handshake may take
 }
 
-// SecureInbound waits for its turn if the connection comes from an address of a member.
-// Other connections have no line, since anybody could block it: only the doorman bounds
-// them.
+// SecureInbound waits for its turn if the connection comes from an address of a member. Others
+// don't wait, since anybody could fill their queue: only the doorman limits them.
 func (p patient) SecureInbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
 	from := addrOf(c.RemoteAddr()).Addr()
 	at := p.known(from)
@@ -289,10 +286,6 @@ func (p patient) SecureInbound(ctx context.Context, c net.Conn, id peer.ID) (sec
 	turn, err := p.line.answer(ctx, from, at)
 	if err != nil {
 		return nil, err
-	}
-	if hungUp(c) {
-		p.line.end(turn, false)
-		return nil, errLeft
 	}
 	s, err := p.secure(ctx, c, id)
 	p.line.end(turn, timedOut(err))

@@ -116,7 +116,7 @@ func (r *refusal) Unwrap() error { return r.err }
 
 // greet exchanges hellos and verdicts and returns the peer's hello. The error is nil only
 // if both sides accepted, and a *refusal if one did not. Both sides send the same frames
-// in the same order. The stream's deadline bounds it all.
+// in the same order. The caller closes the connection when that takes too long.
 func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, error) {
 	if err := sendCBOR(w, ours); err != nil {
 		return helloFrame{}, fmt.Errorf("send hello: %w", err)
@@ -175,7 +175,7 @@ func clip(s string, limit int) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// partTimeout bounds how long part waits for the other side.
+// partTimeout is how long an agent waits, after a refusal, for the other side to close its half.
 const partTimeout = 500 * time.Millisecond
 
 // part ends a stream after a refusal. Closing the connection at once would reset it, and the

@@ -161,10 +161,9 @@ func (l *link) dial() {
 	if l.busy || l.current() != nil {
 		return
 	}
-	addr, held := l.where(), l.claim()
-	d := dialling{addr: addr, urgency: l.urgent, dark: l.dark, timeouts: l.timeouts}
+	addr, dark, timeouts := l.where(), l.dark, l.timeouts
 	l.t.count.dials.Add(1)
-	l.begin(held, func(ctx context.Context, o *outcome) { l.call(ctx, d, o) })
+	l.begin(l.claim(), func(ctx context.Context, o *outcome) { l.call(ctx, addr, dark, timeouts, o) })
 }
 
 // answer begins an attempt on a stream that the peer opened. The peer has given up its
@@ -229,8 +228,8 @@ func (l *link) conclude(o outcome) {
 	case o.err != nil:
 		l.failed(o)
 	case l.resumes(o) && o.held != l.claim():
-		// By their hellos, both sides still counted each other as connected. Here that has
-		// changed since: the peer would not report the new connection.
+		// The peer won't report this connection, since both counted each other as connected. But
+		// here the loss has been reported meanwhile: only another hello can say so.
 		o.close()
 		l.again(0)
 	default:
@@ -238,8 +237,8 @@ func (l *link) conclude(o outcome) {
 	}
 }
 
-// resumes reports whether, by their hellos, both sides still count each other's run as
-// connected. If so, the new connection is not reported.
+// resumes reports whether the hellos show that each side still counts the other's run as
+// connected. Then neither side reports the new connection.
 func (l *link) resumes(o outcome) bool {
 	return o.held == o.theirs.hello().Run && o.theirs.Held == l.t.hello.Run
 }

@@ -71,7 +71,7 @@ func (o *outbox) take() (body []byte) {
 	return body
 }
 
-// signal has whoever waits on a channel of capacity 1 look again.
+// signal wakes the goroutine that waits on a channel of capacity 1.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

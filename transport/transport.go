@@ -353,23 +353,19 @@ func (t *Transport) Close(ctx context.Context) error {
 
 	err := t.listener.Close()
 	close(t.closing)
-	err = errors.Join(err, t.flush(ctx, links))
+	var cut error
+	for _, l := range links {
+		select {
+		case <-l.ctx.Done(): // the link's loop has sent what was queued
+		case <-ctx.Done():
+			cut = fmt.Errorf("flush: %w", ctx.Err())
+		}
+	}
+	err = errors.Join(err, cut)
 	t.cancel()
 	t.running.Wait()
 	if err != nil {
 		return fmt.Errorf("close transport: %w", err)
-	}
-	return nil
-}
-
-// flush waits until the links have finished, or ctx ends.
-func (t *Transport) flush(ctx context.Context, links map[election.PeerID]*link) error {
-	for _, l := range links {
-		select {
-		case <-l.ctx.Done(): // the link's loop is ending
-		case <-ctx.Done():
-			return fmt.Errorf("flush: %w", ctx.Err())
-		}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"cmp"
-	"net"
 	"syscall"
 	"time"
 
@@ -11,25 +10,6 @@ import (
 
 type rawConn interface {
 	SyscallConn() (syscall.RawConn, error)
-}
-
-// hungUp reports whether the other side has closed the connection. What it sent before that
-// may still be unread.
-func hungUp(c net.Conn) (gone bool) {
-	tcp, ok := c.(rawConn)
-	if !ok {
-		return false
-	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return true
-	}
-	err = raw.Control(func(fd uintptr) {
-		ask := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-		n, err := unix.Poll(ask, 0)
-		gone = err == nil && n > 0
-	})
-	return gone || err != nil
 }
 
 // setUserTimeout sets TCP_USER_TIMEOUT (RFC 5482, tcp(7)).

@@ -2,15 +2,9 @@
 
 package transport
 
-import (
-	"net"
-	"time"
-)
+import "time"
 
 type rawConn interface{}
-
-// hungUp can't tell on this system: the handshake will fail instead.
-func hungUp(net.Conn) bool { return false }
 
 // setUserTimeout does nothing: the kernel's probes, or Suspect, end a connection over a cut
 // link.

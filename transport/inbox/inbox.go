@@ -12,7 +12,7 @@
 // waits is bounded, and a peer that sends much does not crowd out the others: its newest
 // messages are refused. To the protocol that is a lossy network.
 //
-// It knows no time and starts no goroutine; its owner locks it.
+// It reads no clock and starts no goroutine. It is not safe for concurrent use.
 package inbox
 
 import (
@@ -46,9 +46,9 @@ type Inbox struct {
 	votes    []*entry
 	urgent   []*entry
 	peers    map[election.PeerID]*peer
-	row      int // urgent messages taken since the last other one
-	votesRow int // votes taken since the last message of queue
-	vain     uint64
+	row      int    // urgent messages taken since the last other one
+	votesRow int    // votes taken since the last message of queue
+	vain     uint64 // messages that a newer one made worthless
 }
 
 // entry is an item that waits. It is changed in place when a newer message
