@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -243,7 +244,7 @@ func (d *Doctor) checkNames(ctx context.Context) []Finding {
 }
 
 func (d *Doctor) checkName(ctx context.Context, join string) []Finding {
-	host := hostOf(join)
+	host, _ := parts(join)
 	if _, err := netip.ParseAddr(host); err == nil {
 		return nil
 	}
@@ -273,10 +274,10 @@ func (d *Doctor) lookUp(ctx context.Context, host string) ([]netip.Addr, error) 
 	return found, err
 }
 
-// hostOf returns the host of HOST[:PORT].
-func hostOf(join string) string {
-	if host, _, err := net.SplitHostPort(join); err == nil {
-		return host
+// parts are those of HOST[:PORT].
+func parts(join string) (host, port string) {
+	if host, port, err := net.SplitHostPort(join); err == nil {
+		return host, port
 	}
-	return strings.Trim(join, "[]")
+	return strings.Trim(join, "[]"), strconv.Itoa(settings.DefaultGossipPort)
 }

@@ -120,8 +120,8 @@ func TestTheNamesOfOtherAgentsAreLookedUp(t *testing.T) {
 	d.resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, nil }
 	expect(t, d.checkNames(t.Context()), Error, "it has no address")
 	for join, want := range map[string]string{"h": "h", "h:1": "h", "::1": "::1", "[::1]:1": "::1", "[::1]": "::1"} {
-		if got := hostOf(join); got != want {
-			t.Errorf("hostOf(%q) is %q", join, got)
+		if got, _ := parts(join); got != want {
+			t.Errorf("the host of %q is %q", join, got)
 		}
 	}
 }

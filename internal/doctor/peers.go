@@ -12,7 +12,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 )
 
@@ -107,10 +106,7 @@ func dialledBack(m api.Member, dials []api.Dial, do string) []Finding {
 // checkSeed dials an agent of --join, if it is another one that has not been joined. What can't be
 // resolved is reported already.
 func (d *Doctor) checkSeed(ctx context.Context, join string) []Finding {
-	host, port := hostOf(join), strconv.Itoa(settings.DefaultGossipPort)
-	if _, given, err := net.SplitHostPort(join); err == nil {
-		port = given
-	}
+	host, port := parts(join)
 	addrs, err := d.lookUp(ctx, host)
 	if err != nil || slices.ContainsFunc(addrs, func(a netip.Addr) bool { return d.knows(a.Unmap(), port) }) {
 		return nil

@@ -2,7 +2,7 @@ package plan
 
 import (
 	"cmp"
-	"maps"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -165,16 +165,15 @@ type classes struct {
 
 func (s Snapshot) alike(faults Faults) classes {
 	c := classes{of: map[election.Name]Election{}}
-	transfers := func(e Election) bool { return faults.To != "" && faults.Election == e.Name }
+	first := map[string]Election{}
 	for _, e := range s.Elections {
-		i := slices.IndexFunc(c.first, func(f Election) bool {
-			return f.Leader == e.Leader && (f.Term == 0) == (e.Term == 0) && transfers(f) == transfers(e) && slices.Equal(f.Candidates, e.Candidates) && maps.Equal(s.ranked(f), s.ranked(e))
-		})
-		if i < 0 {
-			i = len(c.first)
+		transferred := faults.To != "" && faults.Election == e.Name
+		class := fmt.Sprint(e.Leader, e.Term == 0, transferred, e.Candidates, s.ranked(e))
+		if _, known := first[class]; !known {
+			first[class] = e
 			c.first = append(c.first, e)
 		}
-		c.of[e.Name] = c.first[i]
+		c.of[e.Name] = first[class]
 	}
 	return c
 }

@@ -164,23 +164,14 @@ func (w *world) overtaken() bool {
 	}
 	for c := range w.led {
 		leader := w.node(c.peer)
-		mine := priority(leader, c.election)
+		ranks := w.ranks[c.election]
 		for _, n := range w.nodes {
-			if n.Up && leader.Up && n.group == leader.group && priority(n, c.election) > mine {
+			if n.Up && leader.Up && n.group == leader.group && ranks[n.Peer] > ranks[c.peer] {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-func priority(n *node, name election.Name) int {
-	for _, c := range n.candidacies {
-		if c.Election == name {
-			return c.Priority
-		}
-	}
-	return -1
 }
 
 // judge returns which agents lead, on each side.

@@ -30,6 +30,7 @@ type world struct {
 	snap  Snapshot
 	rng   *rand.Rand
 	nodes []*node
+	ranks map[election.Name]map[election.PeerID]int // the candidates' priorities
 	steps int
 	led   map[claim]reign // who leads, as the leader itself reports
 }
@@ -37,10 +38,9 @@ type world struct {
 // node is one agent that votes or is a candidate.
 type node struct {
 	*virtual.Agent
-	info        Agent
-	elector     *elector.Elector
-	group       int
-	candidacies []election.Candidacy // sorted by election
+	info    Agent
+	elector *elector.Elector
+	group   int
 }
 
 // claim is an election and who leads it.
@@ -59,7 +59,14 @@ type reign struct {
 // record the term before the present one, as released. So the present leader can take the
 // present term again.
 func newWorld(s Snapshot, seed uint64) (*world, error) {
-	w := &world{snap: s, rng: rand.New(rand.NewPCG(seed, 0xd07e)), led: map[claim]reign{}}
+	w := &world{snap: s, rng: rand.New(rand.NewPCG(seed, 0xd07e)), led: map[claim]reign{}, ranks: map[election.Name]map[election.PeerID]int{}}
+	candidates := map[election.PeerID]bool{}
+	for _, e := range s.Elections {
+		w.ranks[e.Name] = s.ranked(e)
+		for p := range w.ranks[e.Name] {
+			candidates[p] = true
+		}
+	}
 	w.Now = dawn
 	w.Cut = func(from, to *virtual.Agent) bool {
 		return !from.Up || w.nodes[from.Index].group != w.nodes[to.Index].group
@@ -68,8 +75,7 @@ func newWorld(s Snapshot, seed uint64) (*world, error) {
 	w.Write = func(*virtual.Agent) time.Duration { return w.between(leastSync, mostSync) }
 	w.Watch = w.watch
 	for _, info := range s.Agents {
-		candidacies := w.candidacies(info.Peer)
-		if len(candidacies) == 0 && !s.Roster.Has(info.Peer) {
+		if !candidates[info.Peer] && !s.Roster.Has(info.Peer) {
 			continue
 		}
 		a := &virtual.Agent{Holder: election.Holder{Peer: info.Peer, Lineage: boot}, Up: true, Disk: w.record(info.Peer)}
@@ -83,7 +89,7 @@ func newWorld(s Snapshot, seed uint64) (*world, error) {
 		}
 		a.Step = e.Step
 		w.Add(a)
-		w.nodes = append(w.nodes, &node{Agent: a, info: info, elector: e, candidacies: candidacies})
+		w.nodes = append(w.nodes, &node{Agent: a, info: info, elector: e})
 	}
 	return w, nil
 }
@@ -117,18 +123,6 @@ func (w *world) named(name string) *node {
 	return nil
 }
 
-// candidacies are the elections in which the agent is a candidate now.
-func (w *world) candidacies(p election.PeerID) []election.Candidacy {
-	var all []election.Candidacy
-	for _, e := range w.snap.Elections {
-		if priority, ok := w.snap.ranked(e)[p]; ok {
-			all = append(all, election.Candidacy{Election: e.Name, Priority: priority})
-		}
-	}
-	slices.SortFunc(all, func(a, b election.Candidacy) int { return cmp.Compare(a.Election, b.Election) })
-	return all
-}
-
 // record is the durable state with which the agent starts.
 func (w *world) record(p election.PeerID) election.State {
 	s := election.State{Peer: p, Roster: w.snap.Roster, Grants: map[election.Name]election.Grant{}, Seen: map[election.Name]election.Term{}}
@@ -151,15 +145,12 @@ func (w *world) record(p election.PeerID) election.State {
 // campaign makes agents candidates: all of the snapshot's, or only the present leaders where
 // there is one.
 func (w *world) campaign(leadersOnly bool) {
-	leads := map[election.Name]election.PeerID{}
-	for _, e := range w.snap.Elections {
-		leads[e.Name] = e.Leader
-	}
 	var members []election.Member
 	for _, n := range w.nodes {
-		for _, c := range n.candidacies {
-			if leader := leads[c.Election]; !leadersOnly || leader == n.Peer || w.node(leader) == nil {
-				w.Input(n.Agent, 0, election.Campaign{Election: c.Election, Priority: c.Priority})
+		for _, e := range w.snap.Elections {
+			priority, is := w.ranks[e.Name][n.Peer]
+			if is && (!leadersOnly || e.Leader == n.Peer || w.node(e.Leader) == nil) {
+				w.Input(n.Agent, 0, election.Campaign{Election: e.Name, Priority: priority})
 			}
 		}
 		members = append(members, n.member())
