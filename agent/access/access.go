@@ -78,17 +78,13 @@ type Error struct {
 func (e *Error) Error() string { return e.Key + ": " + e.Problem + "; " + e.Hint }
 
 // ids are the resolved users and groups of a list.
-type ids struct {
-	Users  []uint32 `json:"users"`
-	Groups []uint32 `json:"groups"`
-}
+type ids struct{ Users, Groups []uint32 }
 
 // rules are the resolved rules of one election.
 type rules struct {
-	Campaign    ids     `json:"campaign"`
-	HandOver    ids     `json:"hand-over"`
-	MaxPriority int     `json:"max-priority"`
-	own         []Right // the rights that the election's own entry sets, even if it gives them to nobody
+	Campaign, HandOver ids
+	MaxPriority        int
+	own                []Right // the rights that the election's own entry sets, even if it gives them to nobody
 }
 
 // Policy is a resolved configuration. It never changes, so any goroutine may ask it.

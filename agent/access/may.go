@@ -1,7 +1,6 @@
 package access
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os/user"
@@ -230,12 +229,3 @@ func (l ids) String() string {
 }
 
 func numbers(all []uint32) string { return strings.ReplaceAll(fmt.Sprint(all), " ", ", ") }
-
-// MarshalJSON writes the same section as String.
-func (p *Policy) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Admin          ids              `json:"admin"`
-		MaxCandidacies int              `json:"max-candidacies"`
-		Elections      map[string]rules `json:"elections"`
-	}{p.admin, p.maxCandidacies, p.elections})
-}

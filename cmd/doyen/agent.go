@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/record"
@@ -190,22 +192,16 @@ func outliveReaders() (undo func()) {
 	return func() { signal.Stop(pipes) }
 }
 
+// printConfig prints the configuration as a file, which is YAML, or the same as JSON.
 func printConfig(i *invocation, config settings.Config) error {
-	if !i.json {
-		return config.Fprint(i.stdout)
+	var file bytes.Buffer
+	if err := config.Fprint(&file); err != nil || !i.json {
+		return errors.Join(err, i.write(file.Bytes()))
 	}
-	values := map[string]any{agent.RecordFormatKey: record.Format}
-	for _, s := range settings.All() {
-		values[s.Name] = s.JSON(&config)
+	values := map[string]any{electionsKey: map[string]any{}}
+	if err := yaml.Unmarshal(file.Bytes(), &values); err != nil {
+		return fmt.Errorf("encode the configuration: %w", err)
 	}
-	if config.HostCheck.Command != "" {
-		values["check"] = checkValue(config.HostCheck)
-	}
-	values[electionsKey] = electionValues(config)
-	policy, err := config.Policy()
-	if err != nil {
-		return err
-	}
-	values[accessKey] = policy
+	values[agent.RecordFormatKey] = record.Format
 	return i.show(values, "")
 }

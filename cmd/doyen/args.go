@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 	"github.com/xrash/smetrics"
@@ -146,6 +145,11 @@ func (l *line) takeFlag(known []cli.Flag, args []string) (int, error) {
 	case !inline:
 		value, length = args[1], 2
 	}
+	if typed, ok := f.(*cli.GenericFlag); ok {
+		if err := typed.Value.Set(value); err != nil {
+			return 0, fmt.Errorf("%s: --%s: %w", l.command.name, name, err)
+		}
+	}
 	if name = f.Names()[0]; value == "" && name == "socket" {
 		return 0, usage("omit it for the default", "%s is empty", written)
 	}
@@ -215,32 +219,6 @@ func (c command) checkArgs(args []string) error {
 		return usage(hint, "%s: unknown argument %q", c.name, args[0])
 	}
 	return nil
-}
-
-// duration returns a flag's, or the standard one.
-func (i *invocation) duration(flag string, standard, least, most time.Duration) (time.Duration, error) {
-	text := i.String(flag)
-	if text == "" {
-		return standard, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < least || d > most {
-		return 0, usage(fmt.Sprintf("write it with its unit, from %s to %s", least, most), "%s: --%s: %q is not a duration from %s to %s", i.Command.Name, flag, text, least, most)
-	}
-	return d, nil
-}
-
-// integer returns a flag's, or the standard one.
-func (i *invocation) integer(flag string, standard, least, most int) (int, error) {
-	text := i.String(flag)
-	if text == "" {
-		return standard, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most {
-		return 0, usage("write it in digits", "%s: --%s: %q is not an integer from %d to %d", i.Command.Name, flag, text, least, most)
-	}
-	return n, nil
 }
 
 // names splits texts at their commas into names of agents.

@@ -74,21 +74,18 @@ func allowCommand() command {
 			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "agents", Usage: "`NAMES` of the agents that may lead it, with commas"},
-			&cli.StringFlag{Name: "max-priority", Usage: "highest `PRIORITY` of a candidate", DefaultText: "any"},
+			integerFlag("max-priority", "highest `PRIORITY` of a candidate (default: any)", 0, 1, election.MaxPriority),
 		},
 		run: func(i *invocation) error {
 			name := i.Args().Get(0)
 			if !election.ValidName(name) {
 				return usage("write: doyen allow ELECTION --agents a,b", "allow: ELECTION is missing, or %q is not a valid name", name)
 			}
-			var request api.AllowRequest
-			var err error
-			if request.Agents, err = i.names(i.StringSlice("agents"), "name one at least, as --agents a,b; without the flag every agent may"); err != nil {
+			agents, err := i.names(i.StringSlice("agents"), "name one at least, as --agents a,b; without the flag every agent may")
+			if err != nil {
 				return err
 			}
-			if request.MaxPriority, err = i.integer("max-priority", 0, 1, election.MaxPriority); err != nil {
-				return err
-			}
+			request := api.AllowRequest{Agents: agents, MaxPriority: i.integer("max-priority")}
 			return ask(i, changeTimeout, "change who may lead "+name, func(c *client.Client, ctx context.Context) (api.Settings, error) {
 				return c.Allow(ctx, name, request)
 			}, settingsTable)

@@ -76,23 +76,29 @@ func complete(c command) (flags []completed) {
 	return flags
 }
 
+// pick returns what completes the value of a flag: nothing, one of its fixed values, a file, or whatever else.
+func (f completed) pick(values, file, other string) string {
+	switch {
+	case f.truth:
+		return ""
+	case f.values != "":
+		return fmt.Sprintf(values, f.values)
+	case f.path:
+		return file
+	}
+	return other
+}
+
 func bashLines(c command) (list, about string) {
 	words := append([]string{}, c.words...)
 	for _, f := range complete(c) {
 		words = append(words, "--"+f.name)
-		at := c.name + ":--" + f.name
+		at := "    " + c.name + ":--" + f.name
 		if f.short != "" {
 			at += "|" + c.name + ":-" + f.short
 		}
-		switch {
-		case f.truth:
-		case f.values != "":
-			list += fmt.Sprintf("    %s) COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", at, f.values)
-		case f.path:
-			list += fmt.Sprintf("    %s) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", at)
-		default:
-			list += fmt.Sprintf("    %s) return ;;\n", at)
-		}
+		const reply = `) COMPREPLY=($(compgen %s -- "$cur")); return ;;`
+		list += f.pick(at+fmt.Sprintf(reply, "-W '%s'")+"\n", at+fmt.Sprintf(reply, "-f")+"\n", at+") return ;;\n")
 	}
 	return list, fmt.Sprintf("    %s) words='%s' ;;\n", c.name, strings.Join(words, " "))
 }
@@ -101,20 +107,11 @@ func zshLines(c command) (list, about string) {
 	quote := strings.NewReplacer(`'`, `'\''`, `[`, `\[`, `]`, `\]`, `:`, `\:`).Replace
 	about = "    " + c.name + ")\n        _arguments \\\n"
 	for _, f := range complete(c) {
-		name, value := "'--"+f.name, ""
+		name, value := "'--"+f.name, f.pick(":value:(%s)", ":value:_files", ":value:")
 		if f.short != "" {
 			name = fmt.Sprintf("'(-%s --%s)'{-%s,--%s}'", f.short, f.name, f.short, f.name)
 		} else if !f.truth {
 			name += "="
-		}
-		switch {
-		case f.truth:
-		case f.values != "":
-			value = ":value:(" + f.values + ")"
-		case f.path:
-			value = ":value:_files"
-		default:
-			value = ":value:"
 		}
 		about += fmt.Sprintf("            %s[%s]%s' \\\n", name, quote(f.usage), value)
 	}
@@ -140,15 +137,7 @@ func fishLines(c command) (list, about string) {
 		if f.short != "" {
 			about += " -s " + f.short
 		}
-		switch {
-		case f.truth:
-		case f.values != "":
-			about += " -x -a '" + f.values + "'"
-		case f.path:
-			about += " -r -F"
-		default:
-			about += " -x"
-		}
+		about += f.pick(" -x -a '%s'", " -r -F", " -x")
 		about += " -d '" + quote(f.usage) + "'\n"
 	}
 	return "", about

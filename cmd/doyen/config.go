@@ -35,9 +35,17 @@ func gatherAll(i *invocation) (gathered, []error) {
 		path = i.getenv("DOYEN_CONFIG")
 	}
 	if path != "" || i.IsSet("config") {
-		return gatherFrom(i, path, func() ([]byte, error) { return loadFile(path) })
+		return gatherFile(i, path)
 	}
 	return gatherFrom(i, "", nil)
+}
+
+func gatherFile(i *invocation, path string) (gathered, []error) {
+	text, err := loadFile(path)
+	if err != nil {
+		return gathered{unread: true, from: path}, []error{err} // what would follow from the defaults helps nobody
+	}
+	return gatherFrom(i, path, text)
 }
 
 // packaged is the configuration file of the packages.
@@ -57,22 +65,20 @@ func gatherHere(i *invocation) (gathered, []error) {
 	c := i.client()
 	defer c.Close()
 	if text, err := c.Get(ctx, "/v1/debug/configuration"); err == nil {
-		return gatherFrom(i, "as the running agent has it", func() ([]byte, error) { return text, nil })
+		return gatherFrom(i, "as the running agent has it", text)
 	}
 	if _, err := os.Stat(packaged); err == nil {
-		return gatherFrom(i, packaged, func() ([]byte, error) { return loadFile(packaged) })
+		return gatherFile(i, packaged)
 	}
 	return gatherAll(i)
 }
 
 // gatherFrom puts the configuration together from a text, flags and the environment.
-func gatherFrom(i *invocation, from string, load func() ([]byte, error)) (g gathered, wrong []error) {
+func gatherFrom(i *invocation, from string, text []byte) (g gathered, wrong []error) {
 	g = gathered{config: settings.Default(), source: map[string]string{}, from: from}
-	if load != nil {
-		wrong = g.readText(from, load)
-	}
+	wrong = g.readText(from, text)
 	if g.unread = len(wrong) > 0 && len(g.source) == 0; g.unread {
-		return g, wrong // what would follow from the defaults helps nobody
+		return g, wrong
 	}
 	for _, s := range settings.All() {
 		if err := g.override(i, s); err != nil {

@@ -60,26 +60,3 @@ func (r *reader) check(to *health.Check) valueReader {
 		}
 	}
 }
-
-// checkValue is a check as it is written in JSON.
-func checkValue(k health.Check) map[string]any {
-	k = k.Resolved()
-	return map[string]any{"command": k.Command, "every": k.Every.String(), "timeout": k.Timeout.String(), "fall": k.Fall, "rise": k.Rise}
-}
-
-func electionValues(c settings.Config) map[string]map[string]any {
-	values := map[string]map[string]any{}
-	for name, e := range c.Elections {
-		values[name] = map[string]any{}
-		if e.OnChange != "" {
-			values[name]["on-change"] = e.OnChange
-		}
-		if e.Expected {
-			values[name]["expected"] = true
-		}
-		if e.Check.Command != "" {
-			values[name]["check"] = checkValue(e.Check)
-		}
-	}
-	return values
-}

@@ -44,12 +44,8 @@ type valueReader func(key string, value *yaml.Node)
 // readText reads the settings of a YAML text, and returns all that is wrong with it. An unknown
 // key, the same key twice or a value of another type is an error: an agent that does not start
 // is better than one that silently ignores a setting.
-func (g *gathered) readText(path string, load func() ([]byte, error)) []error {
-	var root *yaml.Node
-	text, err := load()
-	if err == nil {
-		root, err = parseFile(path, text)
-	}
+func (g *gathered) readText(path string, text []byte) []error {
+	root, err := parseFile(path, text)
 	if err != nil {
 		return []error{err}
 	}

@@ -104,17 +104,13 @@ func debugCommand() command {
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent, if it does not answer [$DOYEN_CONFIG]", DefaultText: packaged},
 			&cli.StringFlag{Name: "out", Usage: "write to a new `FILE`", DefaultText: "doyen-debug-TIME.tar.gz here"},
-			&cli.StringFlag{Name: "cpu-profile", Usage: "`TIME` of the CPU profile, 1s to 30s", DefaultText: "5s"},
+			durationFlag("cpu-profile", "`TIME` of the CPU profile, 1s to 30s", 5*time.Second, time.Second, 30*time.Second),
 		},
 		run: debugBundle,
 	}
 }
 
 func debugBundle(i *invocation) error {
-	profile, err := i.duration("cpu-profile", 5*time.Second, time.Second, 30*time.Second)
-	if err != nil {
-		return err
-	}
 	path := i.String("out")
 	if path == "" {
 		if i.IsSet("out") {
@@ -126,7 +122,7 @@ func debugBundle(i *invocation) error {
 	if err != nil {
 		return err
 	}
-	b := doctor.Bundle{Version: versionText(), Profile: profile, Findings: found}
+	b := doctor.Bundle{Version: versionText(), Profile: i.duration("cpu-profile"), Findings: found}
 	var file bytes.Buffer // a few hundred KiB
 	if err := b.Write(i.Context.Context, d, &file); err != nil {
 		return fmt.Errorf("collect a bug report: %w", err)
@@ -155,20 +151,16 @@ func logLevelCommand() command {
 		usage: "set the level of the agent's log for a while",
 		description: "Afterwards the level of the configuration counts again. A restart of the agent ends it earlier.\n\n" +
 			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags: []cli.Flag{&cli.StringFlag{Name: "for", Usage: "`TIME` for which it counts, 1s to 24h", DefaultText: "5m"}},
+		flags: []cli.Flag{durationFlag("for", "`TIME` for which it counts, 1s to 24h", 5*time.Minute, time.Second, 24*time.Hour)},
 		run:   setLogLevel,
 	}
 }
 
 func setLogLevel(i *invocation) error {
-	limit, err := i.duration("for", 5*time.Minute, time.Second, 24*time.Hour)
-	if err != nil {
-		return err
-	}
 	return ask(i, readTimeout, "set the log level", func(c *client.Client, ctx context.Context) (api.LogLevel, error) {
-		return c.SetLogLevel(ctx, i.Args().Get(0), limit)
+		return c.SetLogLevel(ctx, i.Args().Get(0), i.duration("for"))
 	}, func(set api.LogLevel) string {
 		return fmt.Sprintf("the log level is %s until %s, then %s again; a restart ends it earlier\n",
-			printable(set.Level), set.Until.Local().Format("2006-01-02 15:04:05"), printable(set.Then))
+			printable(set.Level), set.Until.Local().Format(time.DateTime), printable(set.Then))
 	})
 }

@@ -19,12 +19,8 @@ import (
 	"github.com/doyen-election/doyen/internal/plan"
 )
 
-const (
-	// drillLimit is for how long the outcome of a drill is waited for.
-	drillLimit = 30 * time.Second
-	// lookEvery is how often the agents are asked meanwhile.
-	lookEvery = 200 * time.Millisecond
-)
+// lookEvery is how often the agents are asked about the outcome of a drill.
+const lookEvery = 200 * time.Millisecond
 
 func drillCommand() command {
 	return command{
@@ -47,7 +43,7 @@ func drillCommand() command {
 			&cli.StringFlag{Name: "window", Usage: "refuse outside these times of day, `02:00-04:00`, local time of this host"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "dry-run", Usage: "show the plan, and do nothing", DisableDefaultText: true},
-			&cli.StringFlag{Name: "timeout", Usage: "wait so `LONG` for the outcome", DefaultText: drillLimit.String()},
+			durationFlag("timeout", "wait so `LONG` for the outcome", 30*time.Second, time.Millisecond, time.Hour),
 		},
 		run: drill,
 	}
@@ -57,7 +53,6 @@ func drillCommand() command {
 type drillRun struct {
 	*invocation
 	client *client.Client
-	limit  time.Duration
 	to     string
 	state  state // before
 	before []api.DrillView
@@ -123,9 +118,6 @@ func newDrill(i *invocation) (*drillRun, error) {
 		return nil, usage("--to goes with --transfer: after a stop or a kill the agents elect", "drill: --to with --%s", how)
 	case i.IsSet("to") && !election.ValidName(d.to):
 		return nil, usage(nameRule, "drill: --to: %q is not a valid agent name", d.to)
-	}
-	if d.limit, err = i.duration("timeout", drillLimit, time.Millisecond, time.Hour); err != nil {
-		return nil, err
 	}
 	d.client = i.client()
 	return d, within(i.String("window"), time.Now())

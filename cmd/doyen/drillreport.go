@@ -93,7 +93,7 @@ func (d *drillRun) foreseen(f plan.Forecast) drilledElection {
 
 // await waits until the outcome is known or time is up.
 func (d *drillRun) await() {
-	ctx, cancel := context.WithTimeout(d.Context.Context, d.limit)
+	ctx, cancel := context.WithTimeout(d.Context.Context, d.duration("timeout"))
 	defer cancel()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -193,7 +193,7 @@ func (d *drillRun) judge() {
 	case d.back:
 		r.Notes = append(r.Notes, r.Agent+" has restarted")
 	default:
-		r.Why = append(r.Why, fmt.Sprintf("%s has not come back within %s; start the agent on the host %s: systemctl start doyen", r.Agent, d.limit, r.Agent))
+		r.Why = append(r.Why, fmt.Sprintf("%s has not come back within %s; start the agent on the host %s: systemctl start doyen", r.Agent, d.duration("timeout"), r.Agent))
 	}
 	r.AsPlanned = len(r.Why) == 0
 }

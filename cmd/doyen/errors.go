@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,41 +112,29 @@ func hinted(err error, code, hint string) error {
 const seeKeys = "`doyen keys list` shows which agents have which key"
 
 func apiHint(e *client.APIError) string {
-	switch e.Code {
-	case api.CodeBadRequest:
-		return "" // the message says what would be right
-	case api.CodeForbidden:
-		if strings.Contains(e.Message, "--socket ") { // of the read-only socket, which names the other one
-			return ""
-		}
-		if strings.Contains(e.Message, " not a voter") {
-			return "`doyen voters` lists the voters"
-		}
-		return "run it as root or as a user that the message names; `access` in docs/operations.md explains each right"
-	case api.CodeNotFound:
-		if strings.HasPrefix(e.Message, "this API has nothing") {
-			return "its version does not know this: upgrade the agent, and start it again: systemctl restart doyen"
-		}
-		return "`doyen elections` lists the elections, `doyen members` the agents, `doyen voters` the voters"
-	case api.CodeNotLeader:
-		return "run it on the host that leads, or on that of a voter, which passes it on: `doyen elections` shows who leads, `doyen voters` the voters"
-	case api.CodeNotVoter:
-		return "run it on the host of a voter: `doyen voters` lists them"
-	case api.CodeNoCandidate:
-		return "`doyen elections` lists the candidates; an agent that has priority 0, is draining or can't be reached can't take over"
-	case api.CodeNoQuorum:
-		return "`doyen voters` shows which ones are missing"
-	case api.CodeInUse:
-		return "`doyen keys list` shows the others"
-	case api.CodeKeyMissing:
-		return seeKeys
-	case api.CodeNotConfirmed:
-		return "`doyen voters` shows the outcome: check it before you try again"
-	case api.CodeBusy, api.CodeUnavailable:
-		if strings.Contains(e.Message, "`doyen ") {
-			return "" // the message names the command that shows more, or takes it back
-		}
-		return "try again in a moment; `doyen status` shows warnings"
+	hint := map[string]string{
+		api.CodeForbidden:    "run it as root or as a user that the message names; `access` in docs/operations.md explains each right",
+		api.CodeNotFound:     "`doyen elections` lists the elections, `doyen members` the agents, `doyen voters` the voters",
+		api.CodeNotLeader:    "run it on the host that leads, or on that of a voter, which passes it on: `doyen elections` shows who leads, `doyen voters` the voters",
+		api.CodeNotVoter:     "run it on the host of a voter: `doyen voters` lists them",
+		api.CodeNoCandidate:  "`doyen elections` lists the candidates; an agent that has priority 0, is draining or can't be reached can't take over",
+		api.CodeNoQuorum:     "`doyen voters` shows which ones are missing",
+		api.CodeInUse:        "`doyen keys list` shows the others",
+		api.CodeKeyMissing:   seeKeys,
+		api.CodeNotConfirmed: "`doyen voters` shows the outcome: check it before you try again",
+		api.CodeBusy:         "try again in a moment; `doyen status` shows warnings",
+		api.CodeUnavailable:  "try again in a moment; `doyen status` shows warnings",
+	}[e.Code]
+	has := func(words string) bool { return strings.Contains(e.Message, words) }
+	switch {
+	case e.Code == api.CodeBadRequest,
+		e.Code == api.CodeForbidden && has("--socket "), // the read-only socket's, which names the other one
+		(e.Code == api.CodeBusy || e.Code == api.CodeUnavailable) && has("`doyen "):
+		return "" // the message says what to do
+	case e.Code == api.CodeForbidden && has(" not a voter"):
+		return "`doyen voters` lists the voters"
+	case e.Code == api.CodeNotFound && has("this API has nothing"):
+		return "its version does not know this: upgrade the agent, and start it again: systemctl restart doyen"
 	}
-	return "`doyen status` and the agent's log may show more"
+	return cmp.Or(hint, "`doyen status` and the agent's log may show more")
 }

@@ -25,7 +25,7 @@ func historyCommand() command {
 			"people gave are shown too, with who gave them.\n\n" +
 			"Exit codes: 0 done, 3 the agent can't be reached.",
 		flags: []cli.Flag{
-			&cli.StringFlag{Name: "limit", Usage: "show only the newest `N` changes, 1 to 1024", DefaultText: "100"},
+			integerFlag("limit", "show only the newest `N` changes, 1 to 1024 (default: 100)", 0, 1, 1024),
 			&cli.BoolFlag{Name: "evidence", Usage: "also show what this agent knew at each change", DisableDefaultText: true},
 		},
 		run: history,
@@ -40,12 +40,8 @@ func history(i *invocation) error {
 			return err
 		}
 	}
-	limit, err := i.integer("limit", 0, 1, 1024)
-	if err != nil {
-		return err
-	}
 	return ask(i, readTimeout, "ask for the history", func(c *client.Client, ctx context.Context) ([]api.Transition, error) {
-		return c.History(ctx, name, limit)
+		return c.History(ctx, name, i.integer("limit"))
 	}, func(list []api.Transition) string {
 		return historyTable(list, name, i.Bool("evidence"), time.Now())
 	})
@@ -85,16 +81,10 @@ func historyTable(list []api.Transition, name string, evidence bool, now time.Ti
 	return strings.Join(lines, "")
 }
 
-// gapText writes a time without a leader, as short as it stays useful; empty: there was none.
+// gapText writes a time without a leader; empty: there was none.
 func gapText(ms int64) string {
-	switch d := milliseconds(ms); {
-	case d <= 0:
+	if ms <= 0 {
 		return ""
-	case d < time.Second:
-		return d.String()
-	case d < time.Minute:
-		return d.Round(10 * time.Millisecond).String()
-	default:
-		return age(d)
 	}
+	return span(ms)
 }

@@ -75,7 +75,10 @@ func electionsCommand() command {
 	}
 }
 
-func electionsTable(list []api.Election) string {
+func electionsTable(list []api.Election) string { return colouredElections(list, palette{}) }
+
+// colouredElections is electionsTable with the states in colours.
+func colouredElections(list []api.Election, p palette) string {
 	if len(list) == 0 {
 		return "no elections: there are no candidates yet\n"
 	}
@@ -90,11 +93,21 @@ func electionsTable(list []api.Election) string {
 		}
 		rows = append(rows, row)
 	}
-	room := lineWidth - width(rows)
+	left := room(rows)
 	for i, e := range list {
-		rows[i+1][6] = some(e.Candidates, room)
+		rows[i+1][6] = some(e.Candidates, left)
 	}
-	return table(rows)
+	return painted(rows, func(row, column int, cell string) string {
+		switch {
+		case row == 0 || column != 1:
+			return cell
+		case cell == api.StateLeading || cell == api.StateFollowing:
+			return p.green(cell)
+		case cell == api.StateNoQuorum:
+			return p.red(cell)
+		}
+		return p.yellow(cell)
+	})
 }
 
 // some lists as many names as fit, and how many more there are.
@@ -146,9 +159,9 @@ func campaignsTable(list []api.Campaign, now time.Time) string {
 		}
 		rows = append(rows, []string{c.Election, term, strconv.Itoa(c.Priority), number(c.PID), strconv.Itoa(c.UID), age(now.Sub(c.Since)), c.Meta})
 	}
-	room := lineWidth - width(rows)
+	left := room(rows)
 	for _, row := range rows[1:] {
-		row[6] = shortened(printable(row[6]), room)
+		row[6] = shortened(printable(row[6]), left)
 	}
 	return table(rows)
 }

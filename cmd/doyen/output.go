@@ -23,9 +23,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -49,36 +49,44 @@ func (s *shell) print(format string, args ...any) error {
 // lineWidth is how wide a table is, at most, with names of ordinary length.
 const lineWidth = 80
 
-// width is how wide the columns of a table are, without the last one.
-func width(rows [][]string) int {
-	sum := 0
-	for column := range rows[0][1:] {
-		widest := 0
-		for _, row := range rows {
-			widest = max(widest, len(orDash(printable(row[column]))))
+// widths are those of the columns of a table.
+func widths(rows [][]string) []int {
+	all := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for column, cell := range row {
+			all[column] = max(all[column], utf8.RuneCountInString(orDash(printable(cell))))
 		}
-		sum += widest + 2
 	}
-	return sum
+	return all
+}
+
+// room is what the columns of a table but the last one leave of a line.
+func room(rows [][]string) int {
+	left := lineWidth
+	for _, wide := range widths(rows)[:len(rows[0])-1] {
+		left -= wide + 2
+	}
+	return left
 }
 
 // table renders rows, the first being the header, in aligned columns.
 func table(rows [][]string) string {
+	return painted(rows, func(_, _ int, cell string) string { return cell })
+}
+
+// painted is table with colours: of a cell, by its row and column.
+func painted(rows [][]string, paint func(row, column int, cell string) string) string {
 	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = orDash(printable(cell))
+	wide := widths(rows)
+	for n, row := range rows {
+		line := ""
+		for column, cell := range row {
+			cell = orDash(printable(cell))
+			line += paint(n, column, cell) + strings.Repeat(" ", wide[column]-utf8.RuneCountInString(cell)+2)
 		}
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
+		text.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	w.Flush()
-	lines := strings.Split(text.String(), "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimRight(line, " ") // a blank last cell leaves spaces
-	}
-	return strings.Join(lines, "\n")
+	return text.String()
 }
 
 func orDash(s string) string {

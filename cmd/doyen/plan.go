@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -195,10 +196,15 @@ func forecastRows(f plan.Forecast) [][]string {
 	return rows
 }
 
-// span writes a duration, from one second on rounded to hundredths.
+// span writes a duration as short as it stays useful: from a second on to hundredths, from a minute on to
+// seconds.
 func span(ms int64) string {
-	if ms >= 1000 {
-		ms = (ms + 5) / 10 * 10
+	switch d := milliseconds(ms); {
+	case d < time.Second:
+		return d.String()
+	case d < time.Minute:
+		return d.Round(10 * time.Millisecond).String()
+	default:
+		return age(d)
 	}
-	return milliseconds(ms).String()
 }

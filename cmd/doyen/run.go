@@ -20,9 +20,7 @@ import (
 )
 
 const (
-	defaultGrace = 10 * time.Second
 	longestGrace = 1000 * time.Hour // the lease ends before
-	defaultReady = 90 * time.Second
 	// maxMeta bounds a program's description of itself, in bytes.
 	maxMeta  = 256
 	runUsage = "write: doyen run ELECTION -- CMD ARG…"
@@ -41,9 +39,9 @@ func runCommand() command {
 		flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends, by itself or with the leadership, withdraw the candidacy and exit with CMD's status", DisableDefaultText: true},
 			&cli.StringFlag{Name: "restart", Usage: "`WHEN` to start CMD again after it ended by itself: always, on-failure, or never, which is the same as --once", DefaultText: runner.RestartAlways},
-			&cli.StringFlag{Name: "grace", Usage: "`TIME` between SIGTERM and SIGKILL; less if the lease ends sooner", DefaultText: defaultGrace.String()},
+			durationFlag("grace", "`TIME` between SIGTERM and SIGKILL; less if the lease ends sooner", 10*time.Second, 0, longestGrace),
 			&cli.BoolFlag{Name: "shell", Usage: "run CMD as a command line of /bin/sh, with each ARG as its $1, $2, …", DisableDefaultText: true},
-			&cli.StringFlag{Name: "priority", Usage: "`NUMBER` of this candidacy (default: the agent's)"},
+			integerFlag("priority", "`NUMBER` of this candidacy (default: the agent's)", -1, 0, election.MaxPriority),
 			&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown with the candidacy (default: the name of CMD's program)"},
 			&cli.BoolFlag{Name: "wait", Usage: "if the agent can't be reached at the start, wait for it", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "quiet", Usage: "print no messages about what happens", DisableDefaultText: true},
@@ -106,10 +104,7 @@ func runConfig(i *invocation) (runner.Config, error) {
 	if err := restart(i, &c); err != nil {
 		return c, err
 	}
-	var err error
-	if c.Grace, err = i.duration("grace", defaultGrace, 0, longestGrace); err != nil {
-		return c, err
-	}
+	c.Grace = i.duration("grace")
 	if err := runHealth(i, &c); err != nil {
 		return c, err
 	}
@@ -117,9 +112,7 @@ func runConfig(i *invocation) (runner.Config, error) {
 	if len(c.Request.Meta) > maxMeta {
 		return c, usage("shorten it", "run: --meta has %d bytes, at most %d are allowed", len(c.Request.Meta), maxMeta)
 	}
-	if priority, err := i.integer("priority", -1, 0, election.MaxPriority); err != nil {
-		return c, err
-	} else if priority >= 0 {
+	if priority := i.integer("priority"); i.IsSet("priority") {
 		c.Request.Priority = &priority
 	}
 	c.Client = i.client()

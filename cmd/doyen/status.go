@@ -52,7 +52,7 @@ func statusPage(a api.Agent, list []api.Election, p palette, now time.Time) stri
 	if a.Draining {
 		row("draining", "%s", p.yellow("yes: it can't be elected until `doyen drain off`, even after a restart"))
 	}
-	fmt.Fprintf(&page, "\n%s", paintStates(electionsTable(list), list, p))
+	fmt.Fprintf(&page, "\n%s", colouredElections(list, p))
 	if len(a.Warnings) > 0 {
 		page.WriteByte('\n')
 	}
@@ -81,28 +81,6 @@ func quorumLine(q api.Quorum, p palette) string {
 		return p.red(q.State) + ": " + counts
 	}
 	return p.green(printable(q.State)) + ": " + counts
-}
-
-// paintStates colours the state in each row of an aligned elections table. To align it counts
-// the bytes of a colour as text, so colours come last.
-func paintStates(text string, list []api.Election, p palette) string {
-	if !p.on || len(list) == 0 {
-		return text
-	}
-	lines := strings.SplitAfter(text, "\n")
-	for n, e := range list {
-		paint := p.yellow
-		switch e.State {
-		case api.StateLeading, api.StateFollowing:
-			paint = p.green
-		case api.StateNoQuorum:
-			paint = p.red
-		}
-		name, state := orDash(printable(e.Election)), orDash(printable(e.State))
-		rest := strings.TrimPrefix(lines[n+1], name)
-		lines[n+1] = name + strings.Replace(rest, state, paint(state), 1)
-	}
-	return strings.Join(lines, "")
 }
 
 // agentsPage lists the agents, and then their warnings.

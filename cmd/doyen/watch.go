@@ -62,7 +62,7 @@ func changeLine(c api.Change, p palette) string {
 	if c.Reason != "" {
 		text += " (" + printable(c.Reason) + ")"
 	}
-	return fmt.Sprintf("%s  %s  %s%s  %s\n", p.faint(c.Time.Local().Format("15:04:05.000")), printable(c.Election),
+	return fmt.Sprintf("%s  %s  %s%s  %s\n", p.faint(c.Time.Local().Format(timeOfDay)), printable(c.Election),
 		paint(printable(kind)), strings.Repeat(" ", max(0, len(api.ChangeNoLeader)-len(kind))), text)
 }
 
