@@ -60,13 +60,6 @@ func New(name election.Name, self election.PeerID, timeout time.Duration, last u
 	return &Bully{election: name, self: self, timeout: timeout, round: last}
 }
 
-// Clone returns a copy that shares nothing that changes.
-func (b *Bully) Clone() *Bully {
-	n := *b
-	n.peers, n.deferring = slices.Clone(b.peers), slices.Clone(b.deferring)
-	return &n
-}
-
 // Active reports whether this agent is asking, is waiting or is the nominee.
 func (b *Bully) Active() bool { return b.phase != idle }
 

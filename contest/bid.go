@@ -55,7 +55,7 @@ func (c *Contest) nominate(s *step, f election.Field) {
 		c.becomeLeader(s, &tenure{term: t})
 		return
 	}
-	s.out.Attempts++
+	c.counts.Attempts++
 	c.bid = c.newBid(s)
 	c.bid.deadline = f.Patience
 	s.sendAll(c.selection.Nominated(f, s.roster.Has))
@@ -199,7 +199,7 @@ func (c *Contest) VoteRefused(f Facts, from election.PeerID, m election.VoteRefu
 	if m.Reason == election.RefusedFloor && s.roster != nil {
 		c.highest = max(c.highest, s.roster.Floor)
 		if r := m.Roster; r != nil && r.Cluster == s.roster.Cluster && r.Version == s.roster.Version {
-			c.learnTerm(s, r.Floor) // a voter keeps the floor of a roster it held before (R5)
+			c.Learn(r.Floor) // a voter keeps the floor of a roster it held before (R5)
 		}
 	}
 	if m.Remaining > 0 && m.GrantedTo != c.cfg.Self {

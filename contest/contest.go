@@ -1,7 +1,6 @@
 package contest
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
@@ -27,6 +26,7 @@ type Contest struct {
 	held      *tenure // the term that this agent leads, or has stepped down from
 	bid       *bid    // a nominee's, or a leader's for a higher term; kept until the release
 	cfg       *election.Config
+	counts    *Counts
 	name      election.Name
 	candidate bool
 	priority  int
@@ -55,8 +55,8 @@ type Contest struct {
 }
 
 // New returns a contest without a known leader. Its bids are for terms above highest and spent.
-func New(name election.Name, cfg *election.Config, s Selection, highest, spent election.Term) *Contest {
-	return &Contest{name: name, cfg: cfg, selection: s, vacantSince: election.Never, missedSince: election.Never,
+func New(name election.Name, cfg *election.Config, counts *Counts, s Selection, highest, spent election.Term) *Contest {
+	return &Contest{name: name, cfg: cfg, counts: counts, selection: s, vacantSince: election.Never, missedSince: election.Never,
 		standDowns: map[election.PeerID]election.Instant{}, highest: highest, asked: upTo(spent)}
 }
 
@@ -64,30 +64,6 @@ func New(name election.Name, cfg *election.Config, s Selection, highest, spent e
 func (c *Contest) Select(s Selection) {
 	c.selection.Stop()
 	c.selection, c.begun = s, false
-}
-
-// Clone returns a copy that shares nothing that changes, and whose selection is s.
-func (c *Contest) Clone(s Selection) *Contest {
-	n := *c
-	n.selection, n.asked.spans, n.standDowns = s, slices.Clone(c.asked.spans), maps.Clone(c.standDowns)
-	if c.held != nil {
-		h := *c.held
-		h.disputed = maps.Clone(h.disputed)
-		if h.lease != nil {
-			h.lease = h.lease.Clone()
-		}
-		if h.leaving != nil {
-			d := *h.leaving
-			h.leaving = &d
-		}
-		n.held = &h
-	}
-	if c.bid != nil {
-		b := *c.bid
-		b.lease, b.refused = b.lease.Clone(), maps.Clone(b.refused)
-		n.bid = &b
-	}
-	return &n
 }
 
 // Known is a leader whose heartbeat came at Heard, and which is named as the leader until Until.

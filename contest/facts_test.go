@@ -24,7 +24,8 @@ const (
 // do not drift here: a lease counts in full from the send.
 type world struct {
 	*contest.Contest
-	cfg election.Config
+	cfg    election.Config
+	counts contest.Counts
 
 	now, promiseEnd, holdEnd, informedBy election.Instant
 	roster                               *election.Roster
@@ -55,7 +56,7 @@ func newWorld(name election.Name, edit func(*world)) *world {
 	if edit != nil {
 		edit(w)
 	}
-	w.Contest = contest.New(name, &w.cfg, &w.chooser, 0, 0)
+	w.Contest = contest.New(name, &w.cfg, &w.counts, &w.chooser, 0, 0)
 	w.Stand(true, 100)
 	return w
 }
@@ -213,8 +214,8 @@ func (w *world) brief(v contest.Verdict) string {
 	say(v.Beat, "beats")
 	say(v.Late, "late")
 	say(v.Expired != "", "%s has expired", v.Expired)
-	say(v.Suspicions > 0, "suspects")
-	say(v.TermLeaps > 0, "leap")
+	say(w.counts.Suspicions > 0, "suspects")
+	say(w.counts.TermLeaps > 0, "leap")
 	say(v.WakeAt != election.Never && v.WakeAt != 0, "wakes %s", w.since(v.WakeAt))
 	return strings.Join(append(all, [...]string{"follower", "nominee", "leader", "leaving"}[w.Role()]), "; ")
 }

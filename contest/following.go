@@ -31,11 +31,11 @@ func (c *Contest) Claimed(f Facts, holder election.Holder, claim election.Claim,
 func (c *Contest) claimed(s *step, echo election.Instant, k Known) {
 	confirmed := c.confirms(s, k.Holder, k.Term)
 	if !k.Term.Follows(c.highest) {
-		s.out.TermLeaps++
+		c.counts.TermLeaps++
 		return
 	}
 	if confirmed {
-		c.learnTerm(s, k.Term)
+		c.Learn(k.Term)
 	}
 	if k.Term <= c.ended || c.gone.outdates(k.Holder, k.Term, echo) || c.Role() == Leader && !confirmed {
 		return // a late message, or a claim that this leader believes only from voters
@@ -76,12 +76,12 @@ func (c *Contest) yields(other Known) bool {
 
 func (c *Contest) Released(f Facts, m election.Release) Verdict {
 	s := new(step).begin(f)
-	c.released(s, m, election.ReasonReleased)
+	c.released(s, m)
 	return c.end(s)
 }
 
-func (c *Contest) released(s *step, m election.Release, why election.Reason) {
-	if c.confirms(s, m.Holder, m.Term) && !c.learnTerm(s, m.Term) {
+func (c *Contest) released(s *step, m election.Release) {
+	if c.confirms(s, m.Holder, m.Term) && !c.Learn(m.Term) {
 		return
 	}
 	maps.DeleteFunc(c.standDowns, func(_ election.PeerID, until election.Instant) bool { return until <= s.now })
@@ -110,7 +110,7 @@ func (c *Contest) released(s *step, m election.Release, why election.Reason) {
 			c.gone.at = s.now
 		}
 	}
-	c.forget(s, why)
+	c.forget(s, election.ReasonReleased)
 	c.vacantSince = min(c.vacantSince, s.now)
 	c.takeTurns(s, m.Target)
 }
@@ -141,7 +141,7 @@ func (c *Contest) Record(f Facts, g election.Record) Verdict {
 }
 
 func (c *Contest) heedRecord(s *step, g election.Record) {
-	if !c.learnTerm(s, g.Term) || g.Remaining <= 0 || g.Holder == c.cfg.Self || g.Term < c.rumour.term {
+	if !c.Learn(g.Term) || g.Remaining <= 0 || g.Holder == c.cfg.Self || g.Term < c.rumour.term {
 		return
 	}
 	end := max(c.rumour.promiseEnd, s.now.Add(min(g.Remaining, quorum.Outlast(c.cfg.Lease, c.cfg.Drift))))

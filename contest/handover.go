@@ -28,14 +28,7 @@ func (c *Contest) standDown(why election.Reason) time.Duration {
 
 // orderly reports whether the lease was valid when the leader stepped down, and its end is known.
 func (d departure) orderly() bool {
-	if d.suspended {
-		return false
-	}
-	switch d.reason {
-	case election.ReasonLeaseExpired, election.ReasonSuperseded, election.ReasonSuspended:
-		return false
-	}
-	return true
+	return !d.suspended && d.reason != election.ReasonLeaseExpired && d.reason != election.ReasonSuperseded && d.reason != election.ReasonSuspended
 }
 
 func (c *Contest) StepDown(f Facts, why election.Reason, to election.PeerID) Verdict {
@@ -58,7 +51,7 @@ func (c *Contest) Leave(f Facts, why election.Reason) Verdict {
 // stepDown has all programs stop that act under the term. The term is released once they have
 // stopped, or once their last deadline has passed (H6).
 func (c *Contest) stepDown(s *step, d departure) {
-	d.stopBy = c.leaseEnd(s.now)
+	d.stopBy = c.LeaseEnd(s.now)
 	d.stopped = c.name == election.RosterElection // no program acts in that election
 	c.held.leaving = &d
 	s.out.Again = true
@@ -136,8 +129,7 @@ func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Dur
 	default:
 		return "", 0
 	}
-	target, _ = c.heir(s)
-	return target, c.standDown(d.reason)
+	return c.heir(s), c.standDown(d.reason)
 }
 
 func (c *Contest) releaseTo(s *step, m election.Release) {
@@ -151,7 +143,7 @@ func (c *Contest) releaseTo(s *step, m election.Release) {
 
 func (c *Contest) Stand(candidate bool, priority int) { c.candidate, c.priority = candidate, priority }
 
-func (c *Contest) HasHeir(f Facts) bool { _, has := c.heir(new(step).begin(f)); return has }
+func (c *Contest) HasHeir(f Facts) bool { return bestOf(f, anybody).Peer != "" }
 
 // BestOf returns the best other candidate that is eligible and may lead now; zero: there is none.
 func (c *Contest) BestOf(f Facts, eligible func(election.PeerID) bool) election.Rank {

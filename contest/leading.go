@@ -19,8 +19,8 @@ func (c *Contest) becomeLeader(s *step, won *tenure) {
 	c.outdate(won.term - 1)
 	c.rival = rival{}
 	c.offer.taken(c.cfg.Self.Peer)
-	c.leader = Known{Holder: c.cfg.Self, Term: won.term, rank: c.rank(), Until: c.leaseEnd(s.now), Heard: s.now}
-	s.out.TermsWon++
+	c.leader = Known{Holder: c.cfg.Self, Term: won.term, rank: c.rank(), Until: c.LeaseEnd(s.now), Heard: s.now}
+	c.counts.TermsWon++
 	s.sendAll(c.selection.Confirmed(c.field(s), election.Leadership{Leader: c.cfg.Self, Term: won.term}))
 	c.selection.Stop()
 	c.announce(s, election.Announcement{Event: election.Leading, Leader: c.cfg.Self, Term: won.term, Reason: election.ReasonElected})
@@ -28,7 +28,7 @@ func (c *Contest) becomeLeader(s *step, won *tenure) {
 	c.lead(s)
 }
 
-func (c *Contest) leaseEnd(now election.Instant) election.Instant {
+func (c *Contest) LeaseEnd(now election.Instant) election.Instant {
 	if c.held.lease == nil {
 		return now.Add(c.cfg.Lease)
 	}
@@ -58,7 +58,7 @@ func (c *Contest) Refresh(now election.Instant) bool {
 		return false
 	}
 	before := c.leader
-	c.leader.Until, c.leader.Heard, c.leader.rank = c.leaseEnd(now), now, c.rank()
+	c.leader.Until, c.leader.Heard, c.leader.rank = c.LeaseEnd(now), now, c.rank()
 	if c.held.lease != nil {
 		c.leader.Heard = c.held.lease.Heard()
 	}
@@ -91,7 +91,7 @@ func (c *Contest) overtakeTerm(s *step) {
 // overtake leads on in a higher term.
 func (c *Contest) overtake(s *step, next *tenure) {
 	c.held, c.bid = next, nil
-	c.leader.Term, c.leader.Until = next.term, c.leaseEnd(s.now)
+	c.leader.Term, c.leader.Until = next.term, c.LeaseEnd(s.now)
 	c.announce(s, election.Announcement{Event: election.NewTerm, Leader: c.cfg.Self, Term: next.term, Reason: election.ReasonElected})
 	s.out.Beat = true
 }
@@ -105,7 +105,7 @@ func (c *Contest) Ends(now election.Instant) bool {
 // Expire steps down before the lease ends (H5).
 func (c *Contest) Expire(f Facts) Verdict {
 	s := new(step).begin(f)
-	s.out.LeasesExpired++
+	c.counts.LeasesExpired++
 	c.stepDown(s, departure{reason: election.ReasonLeaseExpired})
 	return c.end(s)
 }
@@ -126,7 +126,7 @@ func (c *Contest) Claim(now election.Instant, send election.SendID) election.Cla
 	if c.held.firstBeat == 0 {
 		c.held.firstBeat = send
 	}
-	until := c.leaseEnd(now)
+	until := c.LeaseEnd(now)
 	if c.Role() == Leaving {
 		until = c.held.leaving.stopBy
 	}
@@ -160,7 +160,7 @@ func (c *Contest) Nacked(f Facts, voter election.PeerID, send election.SendID, n
 	if !c.ClaimedBy(send) {
 		return c.end(s), false
 	}
-	if c.learnTerm(s, n.Term) && n.Term > c.held.term {
+	if c.Learn(n.Term) && n.Term > c.held.term {
 		c.dispute(s, voter)
 		disputes = true
 	}
@@ -243,19 +243,19 @@ func (c *Contest) giveWay(s *step) {
 }
 
 func (c *Contest) bestOther(s *step) election.Rank {
-	return c.BestOf(s.Facts, func(election.PeerID) bool { return true })
+	return bestOf(s.Facts, func(r election.Rank) bool { return c.mayLead(s.now, r) })
 }
 
-// heir returns whether another agent can lead next, and the target to name. It names none if
-// some candidate starts by itself, else the best of those that have just stepped down: without
-// being named, they would wait.
-func (c *Contest) heir(s *step) (target election.PeerID, exists bool) {
+// heir is the target to name of a transfer to anybody; empty: none, since some candidate starts by
+// itself. Those that have just stepped down would wait without being named.
+func (c *Contest) heir(s *step) election.PeerID {
 	if c.bestOther(s).Peer != "" {
-		return "", true
+		return ""
 	}
-	target = bestOf(s.Facts, func(election.Rank) bool { return true }).Peer
-	return target, target != ""
+	return bestOf(s.Facts, anybody).Peer
 }
+
+func anybody(election.Rank) bool { return true }
 
 func bestOf(f Facts, eligible func(election.Rank) bool) election.Rank {
 	var best election.Rank

@@ -38,18 +38,6 @@ func (c *Contest) Authority() election.Authority {
 	return a
 }
 
-// Prolongs updates a row on record that differs from this leadership by its deadline alone, as
-// nearly all of a thousand do after a heartbeat. It reports whether the row was such a one.
-func (c *Contest) Prolongs(a *election.Authority) bool {
-	h := c.held
-	if h == nil || h.lease == nil || h.leaving != nil || h.term != a.Term || a.Ending.Reason != "" || h.lease.End() == a.Until ||
-		!c.candidate || c.priority != a.Priority || c.asked.highest() != a.Highest {
-		return false
-	}
-	a.Until = h.lease.End()
-	return true
-}
-
 // Resume takes over what the former life left on record. The lease is nil without quorum. A
 // bid is not continued: it would count votes for sends that this life knows nothing of (K4c).
 func (c *Contest) Resume(a election.Authority, lease *quorum.Lease) {

@@ -34,8 +34,6 @@ func (c *Contest) Term() election.Term {
 	return 0
 }
 
-func (c *Contest) LeaseEnd(now election.Instant) election.Instant { return c.leaseEnd(now) }
-
 // WonBy is the roster whose majority first promised the term that this agent leads.
 func (c *Contest) WonBy() *election.Roster { return c.held.lease.Won() }
 

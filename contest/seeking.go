@@ -63,7 +63,7 @@ func (c *Contest) startInTurn(s *step, f election.Field) {
 		return
 	}
 	c.begun = true
-	s.out.Rounds++
+	c.counts.Rounds++
 	c.apply(s, f, c.selection.Start(s.now, f))
 }
 
@@ -94,7 +94,7 @@ func (c *Contest) suspects(s *step) bool {
 		return false
 	}
 	if c.vacantSince == election.Never {
-		s.out.Suspicions++
+		c.counts.Suspicions++
 	}
 	return true
 }

@@ -59,9 +59,16 @@ type Verdict struct {
 	Won      bool             // this agent has become the leader
 	Late     bool             // a vote came after the bid was given up
 	Expired  election.PeerID  // the lease of this leader has expired as seen from here
+}
 
-	// How often each of these happened.
-	Rounds, Attempts, TermsWon, LeasesExpired, Suspicions, TermLeaps uint8
+// Counts are how often something happened in the contests of an agent. They only rise.
+type Counts struct {
+	Rounds        uint64 // selections started
+	Attempts      uint64 // nominations that asked for votes
+	TermsWon      uint64
+	LeasesExpired uint64
+	Suspicions    uint64
+	TermLeaps     uint64 // terms that were not believed
 }
 
 // step is one call: what is known, and the verdict so far.

@@ -13,18 +13,11 @@ import (
 // Learn records a term that was granted or claimed elsewhere, and reports whether it counts.
 func (c *Contest) Learn(t election.Term) bool {
 	if !t.Follows(c.highest) {
+		c.counts.TermLeaps++
 		return false
 	}
 	c.highest = max(c.highest, t)
 	return true
-}
-
-func (c *Contest) learnTerm(s *step, t election.Term) bool {
-	believed := c.Learn(t)
-	if !believed {
-		s.out.TermLeaps++
-	}
-	return believed
 }
 
 // confirms reports whether the holder is a voter, or a voter has reported its term, or this
@@ -135,6 +128,6 @@ func (c *Contest) goBack(s *step) bool {
 			delete(c.bid.refused, id)
 		}
 	}
-	s.out.TermLeaps++
+	c.counts.TermLeaps++
 	return true
 }

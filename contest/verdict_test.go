@@ -336,6 +336,7 @@ func TestFactsGiveAVerdict(t *testing.T) {
 				row.given(w)
 			}
 			w.chooser.did = nil
+			w.counts = contest.Counts{}
 			if got := w.brief(row.step(w)); got != row.want {
 				t.Errorf("\n got %q\nwant %q", got, row.want)
 			}

@@ -23,13 +23,14 @@ type Member struct {
 	Suspected   bool // by gossip; a recent heartbeat counts for more
 }
 
-func (m Member) Rank(e Name) (Rank, bool) { return m.RankIn(e, m.Candidacies) }
+// FindCandidacy returns the place of an election in a sorted list, and whether it is there.
+func FindCandidacy(sorted []Candidacy, e Name) (int, bool) {
+	return slices.BinarySearchFunc(sorted, e, func(c Candidacy, e Name) int { return cmp.Compare(c.Election, e) })
+}
 
-// RankIn is Rank with these candidacies instead of the member's. They must be sorted.
+// RankIn is the member's rank by these candidacies. They must be sorted.
 func (m Member) RankIn(e Name, candidacies []Candidacy) (Rank, bool) {
-	i, found := slices.BinarySearchFunc(candidacies, e, func(c Candidacy, e Name) int {
-		return cmp.Compare(c.Election, e)
-	})
+	i, found := FindCandidacy(candidacies, e)
 	if !found {
 		return Rank{}, false
 	}

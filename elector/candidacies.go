@@ -1,8 +1,6 @@
 package elector
 
 import (
-	"cmp"
-	"iter"
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
@@ -18,7 +16,7 @@ type candidacies struct {
 
 // set starts or ends a candidacy, or changes its priority.
 func (cs *candidacies) set(name election.Name, stands bool, priority int) {
-	i, stood := cs.find(name)
+	i, stood := election.FindCandidacy(cs.list, name)
 	next := slices.Clone(cs.list)
 	switch {
 	case stands && stood && next[i].Priority == priority, !stands && !stood:
@@ -44,12 +42,6 @@ func (cs *candidacies) sent() []election.Candidacy {
 		list[i].Priority = 0
 	}
 	return list
-}
-
-func (cs *candidacies) find(name election.Name) (int, bool) {
-	return slices.BinarySearchFunc(cs.list, name, func(c election.Candidacy, n election.Name) int {
-		return cmp.Compare(c.Election, n)
-	})
 }
 
 // sendCandidacies sends the candidacies to each peer that does not know them, one message at a
@@ -80,17 +72,18 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 		return
 	}
 	if !p.listed || m.Serial > p.serial {
-		before := p.candidacies
 		if !p.listed {
 			e.heardOf++ // gossip may have shown its candidacies differently
 		}
+		added, ended := missing(m.Candidacies, p.candidacies), missing(p.candidacies, m.Candidacies)
 		p.listed, p.serial, p.candidacies = true, m.Serial, m.Candidacies
-		for name, stands := range changes(before, m.Candidacies) {
-			c := e.held(name)
-			if stands {
-				c = e.contest(name) // an election exists from its first candidate
+		for _, changed := range added {
+			if c := e.contest(changed.Election); c != nil { // an election exists from its first candidate
+				c.listing.key = listingKey{}
 			}
-			if c != nil {
+		}
+		for _, changed := range ended {
+			if c := e.held(changed.Election); c != nil {
 				c.listing.key = listingKey{}
 			}
 		}
@@ -98,29 +91,12 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 	e.send(from, election.CandidaciesAck{Lineage: m.Lineage, Serial: p.serial, By: e.cfg.Self.Lineage, Run: e.cfg.Run})
 }
 
-// changes walks the elections in which two sorted lists differ, with whether the newer has them.
-func changes(before, now []election.Candidacy) iter.Seq2[election.Name, bool] {
-	return func(yield func(election.Name, bool) bool) {
-		for len(before) > 0 || len(now) > 0 {
-			switch {
-			case len(now) == 0 || len(before) > 0 && before[0].Election < now[0].Election:
-				if !yield(before[0].Election, false) {
-					return
-				}
-				before = before[1:]
-			case len(before) > 0 && before[0] == now[0]:
-				before, now = before[1:], now[1:]
-			default:
-				if !yield(now[0].Election, true) {
-					return
-				}
-				if len(before) > 0 && before[0].Election == now[0].Election {
-					before = before[1:]
-				}
-				now = now[1:]
-			}
-		}
-	}
+// missing returns those of the candidacies that are not in the other list, which is sorted.
+func missing(candidacies, other []election.Candidacy) []election.Candidacy {
+	return slices.DeleteFunc(slices.Clone(candidacies), func(c election.Candidacy) bool {
+		i, has := election.FindCandidacy(other, c.Election)
+		return has && other[i] == c
+	})
 }
 
 // candidaciesAck records what a peer knows. Newer candidacies are then due at once.
@@ -135,12 +111,8 @@ func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck
 
 // rank returns a candidate's rank, as it reported or, of agents up to 0.3.0, as gossip shows it.
 func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bool) {
-	return e.peers.get(m.Peer).rank(m, name)
-}
-
-func (p *peer) rank(m election.Member, name election.Name) (election.Rank, bool) {
-	if p != nil && p.listed && p.lineage == m.Lineage {
+	if p := e.peers.get(m.Peer); p != nil && p.listed && p.lineage == m.Lineage {
 		return m.RankIn(name, p.candidacies)
 	}
-	return m.Rank(name)
+	return m.RankIn(name, m.Candidacies)
 }

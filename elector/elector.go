@@ -84,7 +84,7 @@ func New(cfg election.Config, s election.State, past *election.Past, now electio
 	ledger := quorum.NewLedger(s, cfg.Lease)
 	voter := quorum.NewVoter(cfg, ledger, now)
 	formation := quorum.NewFormation(election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer}, cfg.Voters, cfg.Heartbeat, ledger, voter)
-	e := &Elector{cfg: cfg, given: cfg, now: now, started: now, ledger: ledger, voter: voter, formation: formation,
+	e := &Elector{cfg: cfg, given: cfg, now: now, started: now, ledger: ledger, voter: voter, formation: formation, roster: voter.Roster(),
 		lives:    lives{lapsesAt: election.Never},
 		reportAt: election.Never,
 		sends:    quorum.NewSends(cfg.Lease, election.SendID(cfg.FirstNumber())),
@@ -97,9 +97,6 @@ func New(cfg election.Config, s election.State, past *election.Past, now electio
 			Dropped: map[string]uint64{}},
 	}
 	e.change = roster.New(&e.cfg, &e.given, ledger, voter, formation)
-	if cfg.Quorum { // else a roster on disk, of an earlier time, counts for nothing
-		e.roster = voter.Roster()
-	}
 	e.followSettings()
 	if past != nil {
 		e.takeOver(past)
@@ -338,7 +335,7 @@ func (e *Elector) form() election.Instant {
 // activateRoster continues with a roster that has just become durable.
 func (e *Elector) activateRoster() {
 	r := e.voter.Roster()
-	if r == e.roster || !e.cfg.Quorum {
+	if r == e.roster {
 		return
 	}
 	first := e.roster == nil

@@ -117,22 +117,6 @@ func (e *Elector) carry(c *entry, v contest.Verdict) {
 	}
 	e.settled = e.settled || c.Leader().Holder != (election.Holder{})
 	e.agenda.recount(c)
-	e.counters.Rounds += uint64(v.Rounds)
-	e.counters.Attempts += uint64(v.Attempts)
-	e.counters.TermsWon += uint64(v.TermsWon)
-	e.counters.LeasesExpired += uint64(v.LeasesExpired)
-	e.counters.Suspicions += uint64(v.Suspicions)
-	if v.TermLeaps > 0 {
-		e.counters.Dropped["term_leap"] += uint64(v.TermLeaps)
-	}
-}
-
-func (e *Elector) learn(c *entry, t election.Term) bool {
-	believed := c.Learn(t)
-	if !believed {
-		e.counters.Dropped["term_leap"]++
-	}
-	return believed
 }
 
 func (c *entry) Now() election.Instant            { return c.e.now }
@@ -249,7 +233,7 @@ func (c *entry) SuspectAt(id election.PeerID) election.Instant {
 // even if it has just stepped down.
 func (e *Elector) present(name election.Name, m election.Member) (election.Rank, election.Obstacle) {
 	p := e.peers.get(m.Peer)
-	r, is := p.rank(m, name)
+	r, is := e.rank(m, name)
 	switch {
 	case !is:
 		return r, election.NotCandidate

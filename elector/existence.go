@@ -33,7 +33,7 @@ func (e *Elector) contest(name election.Name) *entry {
 // found makes the contest of an election.
 func (e *Elector) found(name election.Name) *entry {
 	state := e.ledger.State()
-	c := &entry{Contest: *contest.New(name, &e.cfg, newSelection(e.cfg, name, e.cfg.FirstNumber()+e.rounds), max(state.Grant(name).Term, state.Seen[name], e.retired), e.spent),
+	c := &entry{Contest: *contest.New(name, &e.cfg, &e.counters.Counts, newSelection(e.cfg, name, e.cfg.FirstNumber()+e.rounds), max(state.Grant(name).Term, state.Seen[name], e.retired), e.spent),
 		e: e, idleSince: election.Never, wakeAt: election.Never, recorded: election.Authority{Election: name}}
 	e.contests.put(name, c)
 	c.touch()

@@ -122,9 +122,7 @@ func (e *Elector) record() *election.LifeRecord {
 	for _, c := range e.contests.rows {
 		if c.altered {
 			c.altered = false
-			if c.Prolongs(&c.recorded) {
-				rows = append(rows, c.recorded)
-			} else if a := e.authority(c); a != c.recorded {
+			if a := e.authority(c); a != c.recorded {
 				c.recorded = a
 				rows = append(rows, a)
 			}

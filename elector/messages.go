@@ -142,7 +142,7 @@ func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
 		e.counters.Dropped["stale_refusal"]++
 		return
 	}
-	if !e.votes(from, m.Roster) || !e.learn(c, m.Granted) {
+	if !e.votes(from, m.Roster) || !c.Learn(m.Granted) {
 		e.counters.Dropped["stale_refusal"]++
 		return
 	}

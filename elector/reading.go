@@ -83,6 +83,7 @@ func (e *Elector) recentCounters(now election.Instant) Counters {
 func (e *Elector) Counters() Counters {
 	c := e.counters
 	c.Sent, c.Received, c.Dropped = maps.Clone(c.Sent), maps.Clone(c.Received), maps.Clone(c.Dropped)
+	c.Dropped["term_leap"] += c.TermLeaps
 	c.VotesGranted, c.VotesRefused = e.voter.Counted()
 	return c
 }
@@ -214,15 +215,11 @@ type Warning struct {
 
 // Counters count what happened since the start; they only rise.
 type Counters struct {
-	Steps         uint64
-	Sent          map[string]uint64 // by message
-	Received      map[string]uint64 // by message
-	Dropped       map[string]uint64 // by the reason
-	VotesGranted  uint64
-	VotesRefused  uint64
-	Rounds        uint64 // selections started
-	Attempts      uint64 // nominations that asked for votes
-	TermsWon      uint64
-	LeasesExpired uint64
-	Suspicions    uint64
+	Steps        uint64
+	Sent         map[string]uint64 // by message
+	Received     map[string]uint64 // by message
+	Dropped      map[string]uint64 // by the reason
+	VotesGranted uint64
+	VotesRefused uint64
+	contest.Counts
 }

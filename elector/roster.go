@@ -76,7 +76,7 @@ func (e *Elector) learnRoster(from election.PeerID, r *election.Roster) {
 
 func (e *Elector) rosterRefuse(from election.PeerID, m election.RosterRefuse) {
 	if c := e.held(election.RosterElection); c != nil && (e.votes(from, nil) || e.change.Asks(from)) {
-		e.learn(c, m.Granted)
+		c.Learn(m.Granted)
 	}
 	e.carryChange(e.change.Refused(rosterFacts{e}, from, m))
 }

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
@@ -31,21 +30,19 @@ type Driver struct {
 
 // NewDriver starts a change of a stable roster, by an unmarked joint one (R9).
 func NewDriver(ballot election.Term, drift float64, stable *election.Roster, next []election.Voter) *Driver {
-	d := &Driver{Ballot: ballot, drift: drift, joint: *stable,
-		refused: map[election.PeerID]bool{}, reported: map[election.PeerID]election.Term{}}
-	d.joint.Next, d.joint.Committed = next, false
-	d.propose(d.joint, 0)
-	return d
+	joint := *stable
+	joint.Next, joint.Committed = next, false
+	return newDriver(ballot, drift, joint)
 }
 
 // NewRevision starts a change that leaves the voters alone (R14): the changed roster is proposed
 // once, to a majority of the voters, with their floor. If the lease changes, the change ends
 // only when what a majority has promised for the former one has ended (R4).
 func NewRevision(ballot election.Term, drift float64, stable, changed *election.Roster) *Driver {
-	d := &Driver{Ballot: ballot, drift: drift, joint: *stable, waits: stable.Lease() != changed.Lease(),
-		refused: map[election.PeerID]bool{}, reported: map[election.PeerID]election.Term{}}
-	d.joint.Settings, d.joint.Rights = changed.Settings, changed.Rights
-	d.propose(d.joint, 0)
+	revised := *stable
+	revised.Settings, revised.Rights = changed.Settings, changed.Rights
+	d := newDriver(ballot, drift, revised)
+	d.waits = stable.Lease() != changed.Lease()
 	return d
 }
 
@@ -53,10 +50,14 @@ func NewRevision(ballot election.Term, drift float64, stable, changed *election.
 // is the roster whose majority elected the driver. Unless won is unmarked, a mark may have
 // been agreed on (R11, R13).
 func InheritChange(ballot election.Term, drift float64, joint, won *election.Roster) *Driver {
-	d := &Driver{Ballot: ballot, drift: drift, joint: *joint,
-		refused: map[election.PeerID]bool{}, reported: map[election.PeerID]election.Term{},
-		inherited: joint.Committed || won == nil || won.Committed}
-	d.propose(d.joint, 0)
+	d := newDriver(ballot, drift, *joint)
+	d.inherited = joint.Committed || won == nil || won.Committed
+	return d
+}
+
+func newDriver(ballot election.Term, drift float64, first election.Roster) *Driver {
+	d := &Driver{Ballot: ballot, drift: drift, joint: first, refused: map[election.PeerID]bool{}, reported: map[election.PeerID]election.Term{}}
+	d.propose(first, 0)
 	return d
 }
 
@@ -64,13 +65,6 @@ func (d *Driver) propose(r election.Roster, counter uint64) {
 	r.Version = election.Version{Driver: d.Ballot, Counter: counter}
 	d.proposal = &r
 	d.accepted = map[election.PeerID]election.Instant{}
-}
-
-// Clone returns a copy that shares nothing that changes.
-func (d *Driver) Clone() *Driver {
-	n := *d
-	n.accepted, n.refused, n.reported = maps.Clone(d.accepted), maps.Clone(d.refused), maps.Clone(d.reported)
-	return &n
 }
 
 // Proposal is the roster to propose now. Each is a new value.

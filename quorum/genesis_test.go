@@ -31,7 +31,7 @@ func newFounder(t *testing.T, name string, peer election.PeerID, names ...string
 
 func (f *founder) start() {
 	f.ledger = NewLedger(f.disk, testLease)
-	f.voter = NewVoter(election.Config{Self: election.Holder{Peer: f.self.Peer}, Drift: testDrift, Timing: election.Timing{Lease: testLease, Heartbeat: timeout / 2}}, f.ledger, 0)
+	f.voter = NewVoter(election.Config{Quorum: true, Self: election.Holder{Peer: f.self.Peer}, Drift: testDrift, Timing: election.Timing{Lease: testLease, Heartbeat: timeout / 2}}, f.ledger, 0)
 	f.reported = nil
 	f.formation = NewFormation(f.self, f.names, timeout, f.ledger, f.voter)
 }

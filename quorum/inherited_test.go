@@ -17,7 +17,7 @@ type player struct {
 
 func newPlayer(t *testing.T, self election.PeerID, r *election.Roster) *player {
 	l := NewLedger(election.State{Peer: self, Roster: r, Grants: map[election.Name]election.Grant{}}, time.Second)
-	return &player{t: t, self: self, ledger: l, voter: NewVoter(election.Config{Self: election.Holder{Peer: self}, Drift: testDrift,
+	return &player{t: t, self: self, ledger: l, voter: NewVoter(election.Config{Quorum: true, Self: election.Holder{Peer: self}, Drift: testDrift,
 		Timing: election.Timing{Lease: 2 * time.Second, Heartbeat: 200 * time.Millisecond}}, l, at(0))}
 }
 

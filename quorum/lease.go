@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -52,13 +51,6 @@ func ResumeLease(t election.Term, length time.Duration, drift float64, r *electi
 
 // Length is how long the voters promise from each send.
 func (l *Lease) Length() time.Duration { return l.length }
-
-// Clone returns a copy that shares nothing that changes.
-func (l *Lease) Clone() *Lease {
-	n := *l
-	n.sends = maps.Clone(l.sends)
-	return &n
-}
 
 // Count records that the voter acknowledged, at version v, the send that left at sent.
 func (l *Lease) Count(voter election.PeerID, sent election.Instant, v election.Version) {
@@ -124,9 +116,6 @@ func NewSends(keep time.Duration, last election.SendID) *Sends {
 
 // Keep has the log keep sends for that long from now on.
 func (s *Sends) Keep(d time.Duration) { s.keep = d }
-
-// Clone returns a copy. What is in the log never changes.
-func (s *Sends) Clone() *Sends { return &Sends{last: s.last, log: slices.Clip(s.log), keep: s.keep} }
 
 // Next numbers a send that leaves now (H2). Copies to several voters may share it.
 func (s *Sends) Next(now election.Instant) election.SendID {

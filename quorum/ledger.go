@@ -46,13 +46,6 @@ func NewLedger(s election.State, retry time.Duration) *Ledger {
 	return &Ledger{state: s, retry: retry, waits: election.Never, written: s.Writes}
 }
 
-// Clone returns a copy that shares nothing that changes.
-func (l *Ledger) Clone() *Ledger {
-	n := *l
-	n.state, n.unsent = l.state.Clone(), slices.Clone(l.unsent)
-	return &n
-}
-
 // Bar ends the writing for good. Messages that are still unsent never leave.
 func (l *Ledger) Bar() { l.barred, l.unsent = true, nil }
 

@@ -5,20 +5,21 @@ import (
 )
 
 func (v *Voter) Propose(now election.Instant, from election.PeerID, p election.RosterPropose) {
-	v.receiveRoster(now, received{from: from, message: p, at: now})
-}
-
-// Adopt takes a newer roster that was reported (R2). Roster returns it once it is durable.
-func (v *Voter) Adopt(now election.Instant, r *election.Roster) {
-	if v.newer(r) {
-		v.receiveRoster(now, received{message: election.Report{Roster: r}, at: now})
+	if !v.barred {
+		v.receive(now, received{from: from, message: p, at: now})
 	}
 }
 
+// Adopt takes a newer roster that was reported (R2). Roster returns it once it is durable.
+func (v *Voter) Adopt(now election.Instant, r *election.Roster) { v.learn(now, r, false) }
+
 // AdoptKeeping adopts a roster, and keeps the former one for Restore.
-func (v *Voter) AdoptKeeping(now election.Instant, r *election.Roster) {
-	v.keeping = r
-	v.Adopt(now, r)
+func (v *Voter) AdoptKeeping(now election.Instant, r *election.Roster) { v.learn(now, r, true) }
+
+func (v *Voter) learn(now election.Instant, r *election.Roster, keep bool) {
+	if !v.barred && v.newer(r) {
+		v.receive(now, received{message: election.Report{Roster: r}, at: now, keep: keep})
+	}
 }
 
 // Restore goes back to the roster that AdoptKeeping replaced. No ballot rests on the newer
@@ -51,18 +52,12 @@ func keepLease(s *election.State, next *election.Roster) {
 	}
 }
 
-func (v *Voter) receiveRoster(now election.Instant, r received) {
-	if !v.barred {
-		v.receive(now, r)
-	}
-}
-
-func (v *Voter) adopt(r *election.Roster) {
+func (v *Voter) adopt(r *election.Roster, keep bool) {
 	if !v.newer(r) {
 		return
 	}
 	v.adopting = v.ledger.Change(func(s *election.State) {
-		if s.Former == nil && v.keeping == r {
+		if s.Former == nil && keep {
 			s.Former = s.Roster
 		}
 		keepLease(s, r)

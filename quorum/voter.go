@@ -20,7 +20,6 @@ type Voter struct {
 	promises map[election.Name]promise
 	writing  map[election.Name]uint64     // generation of the grant being written
 	adopting uint64                       // generation of the roster being written; 0: none
-	keeping  *election.Roster             // see AdoptKeeping
 	waiting  map[election.Name][]received // each list sorted by order
 	granted  uint64
 	refused  uint64
@@ -36,10 +35,13 @@ type promise struct {
 }
 
 func NewVoter(cfg election.Config, l *Ledger, now election.Instant) *Voter {
-	v := &Voter{cfg: cfg, ledger: l, roster: l.State().Roster,
+	v := &Voter{cfg: cfg, ledger: l,
 		promises: map[election.Name]promise{},
 		writing:  map[election.Name]uint64{},
 		waiting:  map[election.Name][]received{},
+	}
+	if cfg.Quorum { // else a roster on disk, of an earlier time, counts for nothing
+		v.roster = l.State().Roster
 	}
 	until := v.outlastsAll(now)
 	for e, g := range l.State().Grants {
@@ -48,16 +50,6 @@ func NewVoter(cfg election.Config, l *Ledger, now election.Instant) *Voter {
 		}
 	}
 	return v
-}
-
-// Clone returns a copy that shares nothing that changes. The copy uses the ledger l.
-func (v *Voter) Clone(l *Ledger) *Voter {
-	n := *v
-	n.ledger, n.promises, n.writing, n.waiting = l, maps.Clone(v.promises), maps.Clone(v.writing), maps.Clone(v.waiting)
-	for e, waiting := range n.waiting {
-		n.waiting[e] = slices.Clone(waiting)
-	}
-	return &n
 }
 
 // agreed is the longest lease that may be asked for now.
@@ -141,7 +133,7 @@ func (v *Voter) judge(now election.Instant, r received, m election.VoteRequest) 
 	case why != 0:
 		v.refuse(now, r.from, m, why)
 	case m.Term == g.Term && m.Lease <= max(g.Lease, v.roster.Lease()): // the roster's is on disk with the roster
-		v.extend(r.at, m.Election, m.Holder, cmp.Or(v.roster.Lease(), g.Lease))
+		v.promises[m.Election] = v.promises[m.Election].extended(r.at, m.Holder, cmp.Or(v.roster.Lease(), g.Lease))
 		v.ledger.Send(v.grantOf(now, r.from, m))
 	case v.ledger.Failing():
 		v.refuse(now, r.from, m, election.RefusedUnavailable)
@@ -163,7 +155,7 @@ func (v *Voter) grant(now election.Instant, r received, m election.VoteRequest) 
 	generation := v.ledger.Change(func(s *election.State) {
 		s.Grants[m.Election] = raised(s.Grants[m.Election], m.Term, m.Holder, m.Lease)
 	})
-	v.extend(r.at, m.Election, m.Holder, m.Lease)
+	v.promises[m.Election] = v.promises[m.Election].extended(r.at, m.Holder, m.Lease)
 	v.writing[m.Election] = generation
 	v.ledger.WhenDurable(generation, v.grantOf(now, r.from, m))
 	v.granted++
@@ -186,18 +178,14 @@ func (v *Voter) refuse(now election.Instant, to election.PeerID, m election.Vote
 	v.ledger.Send(election.Envelope{To: to, Message: refusal})
 }
 
-// extend promises a lease from the receipt, even if the request has waited since. The holder's
-// lease counts from the send, so a longer promise would only delay others.
-func (v *Voter) extend(receipt election.Instant, e election.Name, h election.Holder, l time.Duration) {
-	v.promises[e] = v.promises[e].extended(receipt, h, l)
-}
-
-// extended returns the promise with a lease from then on. It never shortens a promise (V4).
-func (p promise) extended(from election.Instant, h election.Holder, l time.Duration) promise {
+// extended returns the promise with a lease from the receipt on, even if the request has waited
+// since: the holder's lease counts from the send, so a longer promise would only delay others. It
+// never shortens a promise (V4).
+func (p promise) extended(receipt election.Instant, h election.Holder, l time.Duration) promise {
 	if p.holder != h {
 		p = promise{holder: h}
 	}
-	p.until, p.hold = max(p.until, from.Add(l)), false
+	p.until, p.hold = max(p.until, receipt.Add(l)), false
 	return p
 }
 

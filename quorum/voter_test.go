@@ -39,7 +39,7 @@ func newDesk(t *testing.T, s election.State) *desk {
 // start starts again from what is on disk.
 func (d *desk) start(now election.Instant) {
 	d.ledger = NewLedger(d.disk, testLease)
-	d.voter = NewVoter(election.Config{Self: election.Holder{Peer: "v"}, Drift: testDrift, Timing: election.Timing{Lease: testLease, Heartbeat: timeout / 2}}, d.ledger, now)
+	d.voter = NewVoter(election.Config{Quorum: true, Self: election.Holder{Peer: "v"}, Drift: testDrift, Timing: election.Timing{Lease: testLease, Heartbeat: timeout / 2}}, d.ledger, now)
 }
 
 // write makes what is due durable, and returns what may leave then.

@@ -16,6 +16,7 @@ type received struct {
 	election election.Name // the constant roster for a message about the roster
 	message  election.Message
 	at       election.Instant // its receipt
+	keep     bool             // of a reported roster: the former one is kept
 }
 
 // roster is the key under which messages about the roster wait. It sorts before all elections.
@@ -73,7 +74,7 @@ func (v *Voter) handle(now election.Instant, r received) {
 	case election.RosterPropose:
 		v.propose(now, r.from, m)
 	case election.Report:
-		v.adopt(m.Roster)
+		v.adopt(m.Roster, r.keep)
 	}
 }
 

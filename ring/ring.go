@@ -63,13 +63,6 @@ func New(name election.Name, self election.PeerID, heartbeat time.Duration, last
 	return &Ring{election: name, self: self, timeout: heartbeat / hopsPerHeartbeat, number: last}
 }
 
-// Clone returns a copy that shares nothing that changes.
-func (r *Ring) Clone() *Ring {
-	n := *r
-	n.holders, n.hops, n.passages = slices.Clone(r.holders), slices.Clone(r.hops), slices.Clone(r.passages)
-	return &n
-}
-
 // Active reports whether this agent has entered, has yielded or is the nominee.
 func (r *Ring) Active() bool { return r.phase != idle }
 

@@ -66,14 +66,6 @@ func New(cfg, given *election.Config, l *quorum.Ledger, v *quorum.Voter, f *quor
 	return &Change{cfg: cfg, given: given, ledger: l, voter: v, formation: f, since: election.Never}
 }
 
-// present is the durable roster; nil before genesis.
-func (c *Change) present() *election.Roster {
-	if !c.cfg.Quorum {
-		return nil // a roster on disk, of an earlier time, counts for nothing
-	}
-	return c.voter.Roster()
-}
-
 type step struct {
 	Facts
 	now    election.Instant
@@ -83,7 +75,7 @@ type step struct {
 }
 
 func (s *step) begin(c *Change, f Facts) *step {
-	s.Facts, s.now, s.roster, s.out.WakeAt = f, f.Now(), c.present(), election.Never
+	s.Facts, s.now, s.roster, s.out.WakeAt = f, f.Now(), c.voter.Roster(), election.Never
 	return s
 }
 

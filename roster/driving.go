@@ -211,7 +211,7 @@ func (c *Change) Refused(f Facts, from election.PeerID, m election.RosterRefuse)
 
 // Cancelled goes back, since another voter was asked to cancel the change that this agent drives.
 func (c *Change) Cancelled(from election.PeerID, m election.RosterCancel) {
-	if d := c.driver; d != nil && c.present().Has(from) && m.Version.Driver == d.Ballot {
+	if d := c.driver; d != nil && c.voter.Roster().Has(from) && m.Version.Driver == d.Ballot {
 		d.GoBack()
 	}
 }

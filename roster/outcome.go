@@ -195,7 +195,7 @@ func (c *Change) finishRestore(s *step) {
 
 // Status describes the change of the voters under way; nil: there is none.
 func (c *Change) Status(f Facts) *election.ChangeStatus {
-	r, d := c.present(), c.driver
+	r, d := c.voter.Roster(), c.driver
 	if r == nil || d == nil && !r.Joint() {
 		return nil
 	}
@@ -219,7 +219,7 @@ func (c *Change) Status(f Facts) *election.ChangeStatus {
 
 // Lasts reports whether a change has been under way for two leases.
 func (c *Change) Lasts(now election.Instant) bool {
-	r := c.present()
+	r := c.voter.Roster()
 	return r != nil && (r.Joint() || c.awaitsOutcome()) && now >= c.since.Add(2*c.cfg.Lease)
 }
 

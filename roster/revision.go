@@ -16,7 +16,7 @@ func (c *Change) Speaks(p *Peer) bool {
 	if !c.cfg.Quorum {
 		return true
 	}
-	level := max(c.ledger.State().Roster.Level(), c.present().Level())
+	level := max(c.ledger.State().Roster.Level(), c.voter.Roster().Level())
 	if d := c.driver; d != nil {
 		level = max(level, d.Proposal().Level())
 	}

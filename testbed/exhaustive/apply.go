@@ -15,7 +15,10 @@ type mover struct {
 	own     [size]bool // processes that the world being made no longer shares with another world
 	dies    bool       // the process of the step under way dies once it has recorded
 	hush    bool       // reports wait until both ends are connected
+	copier  *copier
 }
+
+func newMover(o Options) *mover { return &mover{options: o, copier: newCopier()} }
 
 // apply returns the world after the action. It leaves the world before as it is.
 func (m *mover) apply(before *world, x action) *world {
@@ -199,7 +202,7 @@ func (m *mover) step(w *world, i int, in election.Input) {
 		return
 	}
 	if !m.own[i] {
-		a.process, m.own[i] = a.process.clone(), true
+		a.process, m.own[i] = copied(m.copier, a.process), true
 	}
 	out := a.process.step(a.clock, in)
 	a.rounds = a.process.rounds()

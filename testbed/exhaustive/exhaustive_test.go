@@ -171,7 +171,7 @@ func TestStatesThatAreTakenForEqualBehaveAlike(t *testing.T) {
 		{Ring: true, Bounds: inTurn(2, 1)},
 	} {
 		a := fmt.Sprintf("%s, %s", algorithm(o.Ring), o.Bounds)
-		m := &mover{options: o}
+		m := newMover(o)
 		roots, err := m.roots()
 		if err != nil {
 			t.Fatal(err)

@@ -114,7 +114,7 @@ func Explore(o Options) (Result, error) {
 	began := time.Now()
 	x := &explorer{options: o, visited: map[uint64]struct{}{}, result: Result{Bounds: o.Bounds}}
 	for range runtime.GOMAXPROCS(0) {
-		x.workers = append(x.workers, &worker{mover: &mover{options: o}})
+		x.workers = append(x.workers, &worker{mover: newMover(o)})
 	}
 	var err error
 	if x.roots, err = x.workers[0].mover.roots(); err != nil {
@@ -263,25 +263,26 @@ type step[W any] struct {
 
 // searched is a world whose steps are tried in every order.
 type searched[W any] interface {
-	clone() W
-	steps() []step[W]
+	*W
+	steps() []step[*W]
 	key() string  // distinguishes states
 	check() error // what is wrong with this state, once it is known to be a new one
 }
 
 // search visits the states of a world breadth first, at most so many.
-func search[W searched[W]](first W, most int) Found {
+func search[W any, P searched[W]](first P, most int) Found {
 	type state struct {
-		world W
+		world P
 		path  []string
 	}
+	c := newCopier()
 	level, seen, r := []state{{world: first}}, map[string]bool{first.key(): true}, Found{States: 1}
 	for ; len(level) > 0; r.Depth++ {
 		var next []state
 		for _, s := range level {
 			for _, step := range s.world.steps() {
-				w := s.world.clone()
-				step.do(w)
+				w := P(copied(c, (*W)(s.world)))
+				step.do((*W)(w))
 				k := w.key()
 				if seen[k] {
 					continue
@@ -306,14 +307,14 @@ func search[W searched[W]](first W, most int) Found {
 }
 
 // take takes the named steps.
-func take[W searched[W]](w W, names ...string) error {
+func take[W any, P searched[W]](w P, names ...string) error {
 	for _, name := range names {
 		steps := w.steps()
-		i := slices.IndexFunc(steps, func(s step[W]) bool { return s.text == name })
+		i := slices.IndexFunc(steps, func(s step[*W]) bool { return s.text == name })
 		if i < 0 {
 			return fmt.Errorf("%q can't happen there", name)
 		}
-		steps[i].do(w)
+		steps[i].do((*W)(w))
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ var (
 func (w *world) hash(b Bounds) uint64 { return xxhash.Sum64(w.key(b.Swaps == AnyOrder)) }
 
 func (w *world) key(anyOrder bool) []byte {
-	b := fmt.Appendln(nil, w.spent, w.swaps, w.last, w.leader.Lineage)
+	b := appendNumbers(nil, uint64(w.spent), uint64(w.swaps), uint64(w.last), uint64(w.leader.Lineage))
 	for i := range w.agents {
 		b = w.appendAgent(b, i)
 	}
@@ -58,21 +58,27 @@ func (w *world) key(anyOrder bool) []byte {
 
 func (w *world) appendAgent(b []byte, i int) []byte {
 	a := &w.agents[i]
-	b = fmt.Appendln(b, a.alive, a.paused, a.cut, a.slow, a.boot, a.rate, a.owed, a.leading, a.disk.Grants, a.pending != nil)
+	for _, is := range []bool{a.alive, a.paused, a.cut, a.slow, a.leading, a.pending != nil} {
+		b = append(b, flagOf(is))
+	}
+	b = appendNumbers(b, uint64(a.boot), uint64(a.rate), uint64(a.owed))
+	b = w.append(b, i, reflect.ValueOf(a.disk.Grants))
 	if a.pending != nil {
-		b = fmt.Appendln(b, a.pending.State.Grants)
+		b = w.append(b, i, reflect.ValueOf(a.pending.State.Grants))
 	}
 	b = w.append(b, i, reflect.ValueOf(a.row))
+	b = appendNumbers(b, uint64(len(a.acts)))
 	for _, x := range a.acts {
-		b = fmt.Appendln(b, x.holder.Lineage, x.term, x.until-a.clock)
+		b = appendNumbers(b, uint64(x.holder.Lineage), uint64(x.term), uint64(x.until-a.clock))
 	}
 	if !a.alive {
 		return b
 	}
 	p := a.process
-	b = fmt.Appendln(b, max(0, a.wake-a.clock), w.ago(i, p.beatAt), p.ledger.State().Grants)
+	b = appendNumbers(b, uint64(max(0, a.wake-a.clock)), uint64(w.ago(i, p.beatAt)))
+	b = w.append(b, i, reflect.ValueOf(p.ledger.State().Grants))
 	for j, o := range p.peers {
-		b = fmt.Appendln(b, w.ago(j, o.stamp))
+		b = appendNumbers(b, uint64(w.ago(j, o.stamp)))
 		o.stamp = 0
 		b = w.append(b, i, reflect.ValueOf(o))
 	}
@@ -83,15 +89,26 @@ func (w *world) appendFlight(b []byte, f flight) []byte {
 	m := f.message
 	b = append(b, byte(f.from), byte(f.to), flagOf(f.late))
 	if h, beats := m.(election.Heartbeat); beats {
-		b = fmt.Appendln(b, w.ago(f.to, h.Echo))
+		b = appendNumbers(b, uint64(w.ago(f.to, h.Echo)))
 		h.Echo = 0
 		m = h
 	}
 	switch m.(type) {
 	case election.BullyAnswer, election.BullyDecline: // they answer a round of the other
-		return w.append(b, f.to, reflect.ValueOf(m))
+		return w.appendMessage(b, f.to, reflect.ValueOf(m))
 	}
-	return w.append(b, f.from, reflect.ValueOf(m))
+	return w.appendMessage(b, f.from, reflect.ValueOf(m))
+}
+
+func appendNumbers(b []byte, numbers ...uint64) []byte {
+	for _, n := range numbers {
+		b = binary.AppendUvarint(b, n)
+	}
+	return b
+}
+
+func (w *world) appendMessage(b []byte, i int, m reflect.Value) []byte {
+	return w.append(append(w.appendWorth(b, m), m.Type().Name()...), i, m)
 }
 
 // append writes a value and all that it refers to, with the instants of agent i's clock.
@@ -117,6 +134,9 @@ func (w *world) append(b []byte, i int, v reflect.Value) []byte {
 		if b = append(b, flagOf(v.IsNil())); v.IsNil() {
 			return b
 		}
+		if v.Kind() == reflect.Interface && v.Elem().Kind() == reflect.Struct {
+			return w.appendMessage(b, i, v.Elem())
+		}
 		return w.append(b, i, v.Elem())
 	case reflect.Slice:
 		b = binary.AppendUvarint(b, uint64(v.Len()))
@@ -136,7 +156,6 @@ func (w *world) append(b []byte, i int, v reflect.Value) []byte {
 		if slices.Contains(same, v.Type()) {
 			return b
 		}
-		b = append(w.appendWorth(b, v), v.Type().Name()...)
 		for j := range v.NumField() {
 			if f := v.Field(j); f.Type() == number && numbersRounds(v.Type()) {
 				b = binary.AppendVarint(b, w.roundsAgo(starter(i, v), f.Uint()))

@@ -98,7 +98,7 @@ func newLeaseWorld(o LeaseOptions) *leaseWorld {
 
 func (v *leaseVoter) start(o LeaseOptions, i int, s election.State, now election.Instant) {
 	v.ledger = quorum.NewLedger(s, o.asked())
-	v.voter = quorum.NewVoter(election.Config{Self: election.Holder{Peer: leasePeers[i]}, Timing: election.Timing{Lease: o.asked()}}, v.ledger, now)
+	v.voter = quorum.NewVoter(election.Config{Quorum: true, Self: election.Holder{Peer: leasePeers[i]}, Timing: election.Timing{Lease: o.asked()}}, v.ledger, now)
 }
 
 // write makes all that is due durable, and returns what leaves.
@@ -108,21 +108,6 @@ func (v *leaseVoter) write(now election.Instant) []election.Envelope {
 	}
 	v.voter.Settle(now)
 	return v.ledger.Take()
-}
-
-func (w *leaseWorld) clone() *leaseWorld {
-	n := *w
-	n.sent = slices.Clone(w.sent)
-	for i := range n.voters {
-		n.voters[i].ledger = w.voters[i].ledger.Clone()
-		n.voters[i].voter = w.voters[i].voter.Clone(n.voters[i].ledger)
-	}
-	for i := range n.holders {
-		if l := n.holders[i].lease; l != nil {
-			n.holders[i].lease = l.Clone()
-		}
-	}
-	return &n
 }
 
 // key distinguishes states.
@@ -264,9 +249,9 @@ func (w *leaseWorld) arrive(s leaseSend) {
 // WanderLeases takes steps at random, on many ways, and so gets deeper.
 func WanderLeases(o LeaseOptions, rng *rand.Rand, ways, steps int) LeaseResult {
 	first := newLeaseWorld(o)
-	r := first.found
+	r, c := first.found, newCopier()
 	for range ways {
-		w, path := first.clone(), []string(nil)
+		w, path := copied(c, first), []string(nil)
 		for range steps {
 			all := w.steps()
 			if len(all) == 0 {

@@ -59,7 +59,7 @@ func newProcess(i int, self election.Holder, life uint64, s election.State, now 
 	if byRing {
 		p.selection = ring.New(election.Default, self.Peer, timing.Heartbeat, last)
 	}
-	p.contest = contest.New(election.Default, cfg, p.selection, s.Grant(election.Default).Term, 0)
+	p.contest = contest.New(election.Default, cfg, &contest.Counts{}, p.selection, s.Grant(election.Default).Term, 0)
 	for j := range p.peers {
 		p.peers[j].lost()
 	}
@@ -84,20 +84,6 @@ func (p *process) rounds() uint64 {
 	return v.FieldByName("number").Uint()
 }
 
-// clone returns a copy that shares no data that can change.
-func (p *process) clone() *process {
-	n := *p
-	switch s := p.selection.(type) {
-	case *bully.Bully:
-		n.selection = s.Clone()
-	case *ring.Ring:
-		n.selection = s.Clone()
-	}
-	n.contest, n.ledger, n.sends = p.contest.Clone(n.selection), p.ledger.Clone(), p.sends.Clone()
-	n.voter = p.voter.Clone(n.ledger)
-	return &n
-}
-
 // step handles one input, in the order of elector.Elector.Step.
 func (p *process) step(now election.Instant, in election.Input) election.Output {
 	p.now, p.out = now, election.Output{}
@@ -117,7 +103,9 @@ func (p *process) step(now election.Instant, in election.Input) election.Output 
 	p.settle()
 	p.out.Persist = p.ledger.Next(now)
 	p.out.WakeAt = max(now+1, min(due, p.wakeAt, p.voter.WakeAt(), p.ledger.WakeAt()))
-	return p.out
+	out := p.out
+	p.out = election.Output{} // so that copies do not copy it
+	return out
 }
 
 func (p *process) handle(in election.Input) {

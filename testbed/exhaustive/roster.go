@@ -79,25 +79,6 @@ func newRosterWorld(o RosterOptions) *rosterWorld {
 	return w
 }
 
-func (w *rosterWorld) clone() *rosterWorld {
-	next := *w
-	next.rosters = slices.Clip(w.rosters)
-	next.agents = slices.Clone(w.agents)
-	for i := range next.agents {
-		a := &next.agents[i]
-		a.accepted = slices.Clip(a.accepted)
-		if a.seeks != nil {
-			b := *a.seeks
-			b.votes = slices.Clip(b.votes)
-			a.seeks = &b
-		}
-		if a.drives != nil {
-			a.drives = a.drives.Clone()
-		}
-	}
-	return &next
-}
-
 // key distinguishes states. Names are letters, and numbers are small.
 func (w *rosterWorld) key() string {
 	var b []byte

@@ -1,0 +1,113 @@
+package exhaustive
+
+import (
+	"reflect"
+	"unsafe"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// fixed are the types whose values never change, so that copies share them, or that count what is
+// found in all copies.
+var fixed = map[reflect.Type]bool{
+	reflect.TypeFor[election.Config](): true, reflect.TypeFor[election.Roster](): true, reflect.TypeFor[election.Genesis](): true,
+	reflect.TypeFor[RosterResult](): true, reflect.TypeFor[RosterOptions](): true, reflect.TypeFor[LeaseResult](): true, reflect.TypeFor[LeaseOptions](): true,
+}
+
+// copier copies values with all that they refer to, private fields included.
+type copier struct {
+	copies map[unsafe.Pointer]reflect.Value // by the pointer to the original
+	refers map[reflect.Type]bool            // whether values of a type refer to anything that can change
+}
+
+func newCopier() *copier {
+	return &copier{copies: map[unsafe.Pointer]reflect.Value{}, refers: map[reflect.Type]bool{}}
+}
+
+// copied returns a copy that shares nothing that can change.
+func copied[T any](c *copier, original *T) *T {
+	clear(c.copies)
+	n := *original
+	c.unshare(reflect.ValueOf(&n).Elem())
+	return &n
+}
+
+// unshare replaces all that a variable refers to by copies. Messages are values in interfaces, and
+// never change.
+func (c *copier) unshare(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); c.mayChange(f.Type()) {
+				c.unshare(reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem()) // may be set, though it is private
+			}
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			c.unshare(v.Index(i))
+		}
+	case reflect.Slice:
+		s := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(s, v)
+		for i := 0; i < s.Len() && c.mayChange(v.Type().Elem()); i++ {
+			c.unshare(s.Index(i))
+		}
+		v.Set(s)
+	case reflect.Map:
+		if v.IsNil() {
+			return
+		}
+		m := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for i := v.MapRange(); i.Next(); {
+			x := reflect.New(v.Type().Elem()).Elem()
+			x.Set(i.Value())
+			if c.mayChange(x.Type()) {
+				c.unshare(x)
+			}
+			m.SetMapIndex(i.Key(), x)
+		}
+		v.Set(m)
+	case reflect.Interface:
+		if v.Elem().Kind() == reflect.Pointer {
+			v.Set(c.pointer(v.Elem()))
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			v.Set(c.pointer(v))
+		}
+	}
+}
+
+func (c *copier) pointer(p reflect.Value) reflect.Value {
+	n, known := c.copies[p.UnsafePointer()]
+	if !known {
+		n = reflect.New(p.Type().Elem())
+		c.copies[p.UnsafePointer()] = n
+		n.Elem().Set(p.Elem())
+		c.unshare(n.Elem())
+	}
+	return n
+}
+
+func (c *copier) mayChange(t reflect.Type) bool {
+	may, known := c.refers[t]
+	if known {
+		return may
+	}
+	c.refers[t] = true // if it refers to itself
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			may = may || c.mayChange(t.Field(i).Type)
+		}
+		may = may && !fixed[t]
+	case reflect.Pointer:
+		may = !fixed[t.Elem()]
+	case reflect.Array:
+		may = c.mayChange(t.Elem())
+	case reflect.Slice, reflect.Map, reflect.Interface:
+		may = true
+	}
+	c.refers[t] = may
+	return may
+}
