@@ -270,7 +270,7 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 			Past: actors.Before(a.past, a.cfg.Quorum), Record: a.record.WriteProgram, RecordCompanion: a.record.WriteCompanion, Needs: needs(a.cfg),
 		}),
 		Clock: boottime.Now, Suspended: a.suspends.Seen, Life: a.around.Life, Lease: a.cfg.Lease, Heartbeat: a.cfg.Heartbeat, Voters: a.cfg.Voters, Self: holder, Name: a.cfg.Name,
-		Observe: a.metrics.step.observe, Logger: a.logger, WasDrained: a.store.Drained(), Drained: a.store.DrainedSince, Expected: a.cfg.Expected(),
+		Observe: a.metrics.step.observe, Logger: a.logger, Drained: a.store.DrainedSince, Expected: a.cfg.Expected(),
 	})
 	return nil
 }

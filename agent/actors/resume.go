@@ -202,13 +202,10 @@ func (k *Candidacy) Sockets() (earlier []uint64, provable bool) {
 	return k.earlier, k.program.Sockets[0] != 0 && !k.program.More
 }
 
-// Dead records the proof that an absent program has ended.
+// Dead records the proof that an absent program has ended. It says nothing of one that has resumed,
+// whose new connection another process may hold.
 func (r *Registry) Dead(id string) {
-	switch k := r.byID[id]; {
-	case k == nil || !k.absent:
-	case k.wait != nil:
-		r.stopped(k, byProof)
-	default:
+	if k := r.byID[id]; k != nil && k.absent {
 		r.giveUp(k, byProof)
 	}
 }
@@ -216,11 +213,7 @@ func (r *Registry) Dead(id string) {
 // lapse gives up the programs that have not resumed by their last deadline.
 func (r *Registry) lapse(now election.Instant) {
 	r.absent = slices.DeleteFunc(r.absent, func(k *Candidacy) bool {
-		switch {
-		case !k.absent || now < k.resumeBy:
-		case k.wait != nil: // its lease was renewed since, and it was not notified
-			r.stopped(k, byDeadline)
-		default:
+		if k.absent && now >= k.resumeBy {
 			r.giveUp(k, byDeadline)
 		}
 		return !k.absent
@@ -229,6 +222,10 @@ func (r *Registry) lapse(now election.Instant) {
 
 // giveUp ends the leadership of an absent program that is known to act no longer.
 func (r *Registry) giveUp(k *Candidacy, how release) {
+	if k.wait != nil {
+		r.stopped(k, how)
+		return
+	}
 	k.absent = false
 	r.done(k)
 	c := r.race(k.election)

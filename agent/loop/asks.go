@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/serve"
@@ -11,26 +12,36 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// ask gives a command to the elector, and keeps the channel for its reply.
-func (l *Loop) ask(a ask) {
-	if a.build == nil {
-		a.reply <- election.Reply{}
-		return
+// Picture returns what readers see now.
+func (l *Loop) Picture() *serve.Picture { return l.picture.Load() }
+
+// call has the loop run f. The error is why f may not have run: the loop has ended, or ctx.
+func (l *Loop) call(ctx context.Context, f func(now election.Instant)) error {
+	done := make(chan struct{})
+	select {
+	case l.calls <- func() {
+		f(l.Clock())
+		close(done)
+	}:
+	case <-l.Done:
+		return errors.New(whyAgentStops)
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	for id, p := range l.pending {
-		select {
-		case <-p.gone:
-			delete(l.pending, id)
-		default:
-		}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	if len(l.pending) >= maxPending {
-		a.reply <- election.Reply{Refusal: &election.Refusal{Why: words.TooManyCommands}}
-		return
-	}
-	l.requests++
-	l.pending[l.requests] = waiting{reply: a.reply, gone: a.gone}
-	l.step(a.build(l.requests))
+}
+
+// pending are the commands that wait for the elector's reply.
+type pending map[election.RequestID]waiting
+
+type waiting struct {
+	reply  chan election.Reply // has room for the reply
+	gaveUp func() error        // why the caller waits no longer; nil: it waits
 }
 
 func (all pending) answer(r election.Reply) {
@@ -40,55 +51,39 @@ func (all pending) answer(r election.Reply) {
 	}
 }
 
-// Picture returns what readers see now.
-func (l *Loop) Picture() *serve.Picture { return l.picture.Load() }
-
 // Ask has the loop carry out a command and waits for the elector's reply.
 func (l *Loop) Ask(ctx context.Context, build func(election.RequestID) election.Input) (election.Reply, error) {
-	a := ask{build: build, reply: make(chan election.Reply, 1), gone: ctx.Done()}
-	select {
-	case l.asks <- a:
-	case <-l.Done:
-		return election.Reply{}, errors.New("the agent stops")
-	case <-ctx.Done():
-		return election.Reply{}, ctx.Err()
+	reply := make(chan election.Reply, 1)
+	err := l.call(ctx, func(election.Instant) {
+		maps.DeleteFunc(l.pending, func(_ election.RequestID, w waiting) bool { return w.gaveUp() != nil })
+		if len(l.pending) >= maxPending {
+			reply <- election.Reply{Refusal: &election.Refusal{Why: words.TooManyCommands}}
+			return
+		}
+		l.requests++
+		l.pending[l.requests] = waiting{reply, ctx.Err}
+		l.step(build(l.requests))
+	})
+	if err != nil {
+		return election.Reply{}, err
 	}
 	select {
-	case r := <-a.reply:
+	case r := <-reply:
 		return r, nil
 	case <-l.Done:
-		return election.Reply{}, errors.New("the agent stops")
+		return election.Reply{}, errors.New(whyAgentStops)
 	case <-ctx.Done():
 		return election.Reply{}, ctx.Err()
 	}
 }
 
 // Ping returns once the loop has answered.
-func (l *Loop) Ping(ctx context.Context) error {
-	_, err := l.Ask(ctx, nil)
-	return err
-}
-
-// ask is a command and the channel for its reply. Without build it only tests whether the loop
-// answers.
-type ask struct {
-	build func(election.RequestID) election.Input
-	reply chan election.Reply // has room for the reply
-	gone  <-chan struct{}     // closed: the caller no longer waits
-}
-
-// pending are the commands that wait for the elector's reply.
-type pending map[election.RequestID]waiting
-
-type waiting struct {
-	reply chan election.Reply
-	gone  <-chan struct{} // closed: the caller no longer waits
-}
+func (l *Loop) Ping(ctx context.Context) error { return l.call(ctx, func(election.Instant) {}) }
 
 // drain notifies the other agents that this one is drained, or is not any more.
 func (l *Loop) drain(on bool) {
 	l.draining, l.drainedAt = on, time.Time{}
-	if on && l.Drained != nil {
+	if on {
 		l.drainedAt = l.Drained()
 	}
 	if err := l.Gossip.Update(func(m *membership.Member) { m.Draining = on }); err != nil {

@@ -2,7 +2,7 @@ package loop
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,58 +18,50 @@ import (
 // whyAgentStops is the reason in the last line to programs that are candidates.
 const whyAgentStops = "the agent stops"
 
-// call has the loop run f, and returns true once f has run; false if the loop has ended.
-func (l *Loop) call(f func(now election.Instant)) bool {
-	done := make(chan struct{})
-	select {
-	case l.calls <- func() {
-		f(l.Clock())
-		close(done)
-	}:
-		<-done
-		return true
-	case <-l.Done:
-		return false
-	}
-}
-
 // Programs is what programs of this host ask of the loop, from any goroutine.
 type Programs struct{ loop *Loop }
 
 func (l *Loop) Programs() Programs { return Programs{l} }
 
+// do has the loop run f, and returns its error, or a *api.ErrorDetail if the loop has ended.
+func (p Programs) do(f func(now election.Instant) error) error {
+	err := error(&api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops})
+	_ = p.loop.call(context.Background(), func(now election.Instant) { err = f(now) })
+	return err
+}
+
 // Stand adds a program's candidacy. Errors are *api.ErrorDetail.
 func (p Programs) Stand(q actors.Request) (k *actors.Candidacy, err error) {
-	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
-	p.loop.call(func(now election.Instant) {
+	err = p.do(func(now election.Instant) (err error) {
 		if p.loop.stopping {
-			return
+			return &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
 		}
 		if k, err = p.loop.Actors.Stand(now, q); err != nil {
-			return
+			return err
 		}
 		p.loop.drainQueue()
 		if q.Companion != nil {
 			p.introduce(q.Companion.Elections, whyConnected)
 			p.loop.publish(now)
-			return
+			return nil
 		}
 		if _, exists := p.loop.contest(q.Election); !exists {
 			p.loop.Actors.End(k.ID())
 			p.loop.drainQueue()
-			k, err = nil, &api.ErrorDetail{Code: api.CodeBusy, Message: fmt.Sprintf(
-				"there are too many elections: %s can't be created", q.Election)}
+			k = nil
+			return &api.ErrorDetail{Code: api.CodeBusy, Message: fmt.Sprintf("there are too many elections: %s can't be created", q.Election)}
 		}
+		return nil
 	})
 	return k, err
 }
 
 // Resume gives a program its candidacy back. Errors are *api.ErrorDetail.
 func (p Programs) Resume(q actors.Resumption) (k *actors.Candidacy, err error) {
-	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
-	p.loop.call(func(now election.Instant) {
+	err = p.do(func(now election.Instant) (err error) {
 		k, err = p.loop.Actors.Resume(now, q)
 		p.loop.drainQueue()
+		return err
 	})
 	return k, err
 }
@@ -77,36 +69,35 @@ func (p Programs) Resume(q actors.Resumption) (k *actors.Candidacy, err error) {
 // End ends a candidacy. If its program may still act, waits is true, and until is its deadline:
 // a later proof that the program has ended changes nothing.
 func (p Programs) End(id string) (until election.Instant, waits bool) {
-	p.loop.call(func(election.Instant) {
+	_ = p.do(func(election.Instant) error {
 		p.loop.Actors.End(id)
 		p.loop.drainQueue()
 		until, waits = p.loop.Actors.Awaits(id)
+		return nil
 	})
 	return until, waits
 }
 
 // Gone records the proof that the program of a candidacy has ended.
 func (p Programs) Gone(id string) {
-	p.loop.call(func(election.Instant) { p.loop.Actors.Gone(id) })
+	_ = p.do(func(election.Instant) error { p.loop.Actors.Gone(id); return nil })
 }
 
 // Receipt records a program's report that it has stopped. Errors are *api.ErrorDetail.
-func (p Programs) Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) (err error) {
-	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
-	p.loop.call(func(election.Instant) { err = p.loop.Actors.Receipt(id, name, term, why, authorized) })
-	return err
+func (p Programs) Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) error {
+	return p.do(func(election.Instant) error { return p.loop.Actors.Receipt(id, name, term, why, authorized) })
 }
 
 // Report records what a companion reports of itself. Errors are *api.ErrorDetail.
-func (p Programs) Report(id string, c api.Companion, authorized func(uid uint32) bool) (err error) {
-	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
-	p.loop.call(func(now election.Instant) {
-		if err = p.loop.Actors.Report(now, id, c, authorized); err == nil {
-			p.loop.drainQueue()
-			p.loop.publish(now)
+func (p Programs) Report(id string, c api.Companion, authorized func(uid uint32) bool) error {
+	return p.do(func(now election.Instant) error {
+		if err := p.loop.Actors.Report(now, id, c, authorized); err != nil {
+			return err
 		}
+		p.loop.drainQueue()
+		p.loop.publish(now)
+		return nil
 	})
-	return err
 }
 
 // whyConnected is the reason of the changes with which a companion begins.
@@ -141,7 +132,7 @@ func (p Programs) introduce(names []string, why string) {
 // Campaigns lists the programs that are candidates; none once the loop has ended.
 func (p Programs) Campaigns() []api.Campaign {
 	all := []api.Campaign{}
-	p.loop.call(func(election.Instant) { all = append(all, p.loop.Actors.List()...) })
+	_ = p.do(func(election.Instant) error { all = append(all, p.loop.Actors.List()...); return nil })
 	return all
 }
 
@@ -211,21 +202,18 @@ func (l *Loop) proveEnd(id string, process *proof.Process, until election.Instan
 	}
 	if process.Alone() {
 		l.Logger.Info("the program that led has exited", "campaign", id)
-		l.call(func(election.Instant) { l.Actors.Dead(id) })
+		_ = l.call(context.Background(), func(election.Instant) { l.Actors.Dead(id) })
 	}
 }
 
 // Reconfigure gives the settings to what the loop owns, and has doyen act read its own.
 func (l *Loop) Reconfigure(s actors.Settings, expected []election.Name) error {
-	if !l.call(func(at election.Instant) {
+	return l.call(context.Background(), func(at election.Instant) {
 		l.Actors.Configure(at, s)
 		l.Actors.Companions().Reloaded()
 		l.queue = append(l.queue, election.Configure{Preempt: s.Preempt, PreemptDelay: s.PreemptDelay})
 		l.Expected = expected
 		l.drainQueue()
 		l.publish(at)
-	}) {
-		return errors.New(whyAgentStops)
-	}
-	return nil
+	})
 }

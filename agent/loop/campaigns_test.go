@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ func payments(t *testing.T, tick func(*rig) election.Output) *rig {
 }
 
 func (r *rig) happen() {
-	r.loop.call(func(election.Instant) { r.loop.step(election.PeerLost{}) })
+	_ = r.loop.call(context.Background(), func(election.Instant) { r.loop.step(election.PeerLost{}) })
 	synctest.Wait()
 }
 

@@ -44,22 +44,19 @@ import (
 )
 
 const (
-	maxAsks    = 64  // commands waiting for the loop
 	maxPending = 256 // commands waiting for the elector's reply
 	maxBatch   = 32  // events of the network handled before readers see their outcome
 )
 
 // Config is what the loop works with.
 type Config struct {
-	Core    core
-	Network network
-	Gossip  gossip
-	Writer  *Writer
-	Past    *record.Past // nil: no earlier life
-	// WasDrained: the agent was drained when it stopped.
-	WasDrained bool
-	Drained    func() time.Time // since when the agent is drained, as kept over restarts; zero: not known
-	Expected   []election.Name  // elections that should always have a candidate, sorted
+	Core     core
+	Network  network
+	Gossip   gossip
+	Writer   *Writer
+	Past     *record.Past     // nil: no earlier life
+	Drained  func() time.Time // since when the agent is drained, as kept over restarts; zero: it was not
+	Expected []election.Name  // elections that should always have a candidate, sorted
 	// Actors are the candidates of this host; owned by the goroutine of Run.
 	Actors    *actors.Registry
 	Hub       *watch.Hub
@@ -84,7 +81,6 @@ type Config struct {
 // carries out its outputs.
 type Loop struct {
 	Config
-	asks     chan ask
 	calls    chan func()
 	Shutdown chan struct{} // closed: hand over everything
 	Released chan struct{} // closed by the loop: everything is released
@@ -118,7 +114,6 @@ type Loop struct {
 func New(c Config) *Loop {
 	l := &Loop{
 		Config:   c,
-		asks:     make(chan ask, maxAsks),
 		calls:    make(chan func()),
 		Shutdown: make(chan struct{}),
 		Released: make(chan struct{}),
@@ -143,7 +138,7 @@ func (l *Loop) Run(ctx context.Context) {
 	defer l.timer.Stop()
 	l.enterRestart(l.Clock())
 	l.proveAbsent()
-	if l.WasDrained {
+	if !l.Drained().IsZero() {
 		l.Logger.Warn("still drained after restart: this agent can't be elected until `doyen drain off`")
 		l.queue = append(l.queue, election.Drain{On: true})
 	}
@@ -170,8 +165,6 @@ func (l *Loop) Run(ctx context.Context) {
 		case f := <-l.calls:
 			l.resume()
 			f()
-		case a := <-l.asks:
-			l.ask(a)
 		case <-shutdown:
 			shutdown = nil
 			l.stopping = true
@@ -305,7 +298,7 @@ func (l *Loop) event(e transport.Event) {
 		l.heard[e.Peer] = l.Clock()
 		delete(l.lost, e.Peer)
 		l.connect(e.Peer, true)
-		l.warnings.unrefuse(e.Peer)
+		delete(l.warnings.refused, e.Peer)
 		l.Logger.Info("peer connected", "peer", e.Peer, "name", e.Hello.Name)
 		l.step(election.PeerConnected{Peer: e.Peer, Lineage: e.Hello.Lineage, Run: e.Hello.Run, Level: e.Hello.Level, Heartbeat: e.Hello.Heartbeat})
 	case transport.Lost:

@@ -161,8 +161,9 @@ func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 	w := NewWriter(r, none, logger)
 	born := time.Now()
 	r.loop = New(Config{
-		Adopt: func(*election.Roster) {},
-		Core:  r, Network: r, Gossip: r, Writer: w, Hub: watch.NewHub(0), Lease: lease, Heartbeat: lease / 6,
+		Adopt:   func(*election.Roster) {},
+		Drained: func() time.Time { return time.Time{} },
+		Core:    r, Network: r, Gossip: r, Writer: w, Hub: watch.NewHub(0), Lease: lease, Heartbeat: lease / 6,
 		Clock:     func() election.Instant { return election.Instant(time.Since(born)) },
 		Suspended: func() bool { return r.slept.Load() > 0 && r.slept.Add(-1) >= 0 },
 		Self:      election.Holder{Peer: me, Lineage: 1}, Name: "a", Observe: none, Logger: logger,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -60,29 +61,26 @@ type warnings struct {
 	members []api.Warning // from the newest view
 	renamed []api.Warning // one at most
 	refused map[election.PeerID]api.Warning
-	dirty   bool
 
-	core    []api.Warning // the elector's and the network's, as of the last update
-	problem string
-	current []api.Warning    // sorted by urgency and code; replaced, never changed
-	begun   map[string]begun // by code and message, of the warnings in force
-	dueAt   election.Instant // update again then; Never if there is no need
+	current []api.Warning         // sorted by urgency and code; replaced, never changed
+	begun   map[api.Warning]begun // by the warnings in force, without Since
+	dueAt   election.Instant      // update again then; Never if there is no need
 }
 
 // begun is when a warning started, when it is to be logged, and whether it was logged.
 type begun struct {
+	since  time.Time
 	at     election.Instant
 	due    election.Instant
 	logged bool
 }
 
 func newWarnings(grace time.Duration, logger *slog.Logger) warnings {
-	return warnings{grace: grace, logger: logger, begun: map[string]begun{}, dueAt: election.Never, refused: map[election.PeerID]api.Warning{}, current: []api.Warning{}}
+	return warnings{grace: grace, logger: logger, begun: map[api.Warning]begun{}, dueAt: election.Never, refused: map[election.PeerID]api.Warning{}, current: []api.Warning{}}
 }
 
 // viewed records the members that gossip refuses, and forgets peers that have left.
 func (w *warnings) viewed(v membership.View) {
-	w.dirty = true
 	w.members = nil
 	for _, r := range v.Refused {
 		w.members = append(w.members, api.Warning{Code: refusalCode(r), Message: refusalText(r)})
@@ -97,7 +95,7 @@ func (w *warnings) viewed(v membership.View) {
 // adopted compares this agent's name with the roster's, which keeps the names that voters had
 // when they were added.
 func (w *warnings) adopted(self election.PeerID, name string, r *election.Roster) {
-	w.renamed, w.dirty = nil, true
+	w.renamed = nil
 	for _, v := range r.All() {
 		if v.Peer == self && v.Name != name {
 			w.renamed = []api.Warning{{Code: warnRenamed, Message: fmt.Sprintf(
@@ -181,28 +179,12 @@ func (w *warnings) refuse(r transport.Refused) {
 		text = fmt.Sprintf("%s at %s refuses this agent: %v", who, r.Addr, r.Err)
 	}
 	w.refused[r.Peer] = api.Warning{Code: warnRefusedPeer, Message: text}
-	w.dirty = true
 }
 
-// unrefuse records that a peer is connected now.
-func (w *warnings) unrefuse(p election.PeerID) {
-	if _, known := w.refused[p]; known {
-		delete(w.refused, p)
-		w.dirty = true
-	}
-}
-
-// update returns all warnings in force, given those of the elector and the problem with the
-// disk. If nothing has changed, it only compares.
+// update returns all warnings in force, given those of the elector and the other parts, and the
+// problem with the disk. If nothing has changed, it only compares.
 func (w *warnings) update(now election.Instant, core []api.Warning, problem string) []api.Warning {
-	if !w.dirty && now < w.dueAt && problem == w.problem && slices.Equal(core, w.core) {
-		return w.current
-	}
-	w.dirty, w.core, w.problem = false, core, problem
-	all := slices.Concat(core, w.members, w.renamed)
-	for _, r := range w.refused {
-		all = append(all, r)
-	}
+	all := slices.Concat(core, w.members, w.renamed, slices.Collect(maps.Values(w.refused)))
 	for i := range all {
 		if all[i].Code == warnDisk && problem != "" {
 			all[i].Message += " (" + problem + ")"
@@ -211,7 +193,11 @@ func (w *warnings) update(now election.Instant, core []api.Warning, problem stri
 	slices.SortFunc(all, func(a, b api.Warning) int {
 		return cmp.Or(urgency(a)-urgency(b), strings.Compare(a.Code, b.Code), strings.Compare(a.Message, b.Message))
 	})
-	w.replace(now, slices.Compact(all))
+	all = slices.Compact(all)
+	same := func(a, b api.Warning) bool { return a.Code == b.Code && a.Message == b.Message }
+	if now >= w.dueAt || !slices.EqualFunc(all, w.current, same) {
+		w.replace(now, core, all)
+	}
 	return w.current
 }
 
@@ -224,19 +210,13 @@ func urgency(w api.Warning) int {
 }
 
 // replace logs the warnings that have become due or have ended, and keeps when each started.
-func (w *warnings) replace(now election.Instant, all []api.Warning) {
-	next := make([]api.Warning, 0, len(all))
-	stands := make(map[string]begun, len(all))
+func (w *warnings) replace(now election.Instant, core, all []api.Warning) {
+	next, kept := make([]api.Warning, len(all)), make(map[api.Warning]begun, len(all))
 	w.dueAt = election.Never
-	for _, a := range all {
-		key := a.Code + " " + a.Message
-		entry := api.Warning{Code: a.Code, Message: a.Message, Since: time.Now().UTC()}
-		b, old := w.begun[key]
-		if old {
-			i := slices.IndexFunc(w.current, func(o api.Warning) bool { return o.Code == a.Code && o.Message == a.Message })
-			entry.Since = w.current[i].Since
-		} else {
-			b = begun{at: now, due: now.Add(w.graceOf(a))}
+	for i, a := range all {
+		b, old := w.begun[a]
+		if !old {
+			b = begun{since: time.Now().UTC(), at: now, due: now.Add(w.graceOf(core, a))}
 		}
 		switch {
 		case b.logged:
@@ -246,24 +226,23 @@ func (w *warnings) replace(now election.Instant, all []api.Warning) {
 		default:
 			w.dueAt = min(w.dueAt, b.due)
 		}
-		stands[key] = b
-		next = append(next, entry)
+		kept[a] = b
+		next[i] = api.Warning{Code: a.Code, Message: a.Message, Since: b.since}
 	}
-	for _, old := range w.current {
-		over := !slices.ContainsFunc(next, func(n api.Warning) bool { return n.Code == old.Code })
-		if b := w.begun[old.Code+" "+old.Message]; over && b.logged {
+	for old, b := range w.begun {
+		if b.logged && !slices.ContainsFunc(all, func(a api.Warning) bool { return a.Code == old.Code }) {
 			w.logger.Info("warning ended", "code", old.Code, "lasted", now.Sub(b.at).Round(time.Millisecond))
 		}
 	}
-	w.current, w.begun = next, stands
+	w.current, w.begun = next, kept
 }
 
 // graceOf is how long a warning must last before it is logged.
-func (w *warnings) graceOf(a api.Warning) time.Duration {
-	if a.Code == warnFormation {
+func (w *warnings) graceOf(core []api.Warning, a api.Warning) time.Duration {
+	switch {
+	case a.Code == warnFormation:
 		return formationGrace
-	}
-	if slices.Contains(w.core, a) && a.Code != warnDisk {
+	case slices.Contains(core, a) && a.Code != warnDisk:
 		return w.grace
 	}
 	return 0

@@ -11,12 +11,6 @@ import (
 // drainFile exists while the agent is drained: maintenance may outlast a restart.
 const drainFile = "drained"
 
-// Drained reports whether the agent is drained, as SetDrained left it.
-func (s *Store) Drained() bool {
-	_, err := os.Lstat(s.dir.path(drainFile))
-	return err == nil
-}
-
 // DrainedSince returns since when the agent is drained; zero if it is not.
 func (s *Store) DrainedSince() time.Time {
 	info, err := os.Lstat(s.dir.path(drainFile))
@@ -29,10 +23,10 @@ func (s *Store) DrainedSince() time.Time {
 // SetDrained keeps over restarts whether the agent is drained. Once it returns without an
 // error, that is on disk. It may be called while Write runs.
 func (s *Store) SetDrained(on bool) error {
-	var err error
-	if on && s.Drained() {
+	if on && !s.DrainedSince().IsZero() {
 		return nil
 	}
+	var err error
 	if on {
 		err = writeFile(s.dir, drainFile, []byte("doyen drain on\n"))
 	} else if err = os.Remove(s.dir.path(drainFile)); err == nil {

@@ -22,8 +22,8 @@ func TestTheFilesOfTheDataDirectoryAreWhatTheyWere(t *testing.T) {
 		t.Errorf("the key is read as %x, %v", read, err)
 	}
 	s := &Store{dir: dir}
-	if err := s.SetDrained(true); err != nil || !s.Drained() {
-		t.Fatalf("drained: %t, %v", s.Drained(), err)
+	if err := s.SetDrained(true); err != nil || s.DrainedSince().IsZero() {
+		t.Fatalf("drained since %v, %v", s.DrainedSince(), err)
 	}
 	entries, err := os.ReadDir(string(dir))
 	if err != nil {

@@ -131,6 +131,6 @@ func TestEveryDirectoryThatAStartMakesIsSynced(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := tracedBelow(t, dir, filepath.Join(dir, "a", "b", "data"))
-	inOrder(t, calls, "mkdir top/a/b/data", "fsync top", "fsync top/a", "fsync top/a/b", "flock top/a/b/data/lock",
+	inOrder(t, calls, "mkdir top/a/b/data", "flock top/a/b/data/lock", "fsync top/a/b", "fsync top/a", "fsync top",
 		"rename top/a/b/data/state.new top/a/b/data/state", "fsync top/a/b/data")
 }

@@ -18,8 +18,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/election"
 )
@@ -97,8 +98,7 @@ func (s *Store) locate(err error) error {
 	return err
 }
 
-// makeDir creates the directory, and syncs its parents: if a crash undid that, the promises
-// would be lost with the directory.
+// makeDir creates the directory. create makes it durable.
 func makeDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
@@ -107,14 +107,8 @@ func makeDir(dir string) error {
 	if err == nil {
 		return private(dir, info.Mode().Perm())
 	}
-	made := missing(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return &Error{Path: dir, Problem: "can't be created: " + cause(err), Hint: "name another directory with --data-dir", Err: err}
-	}
-	for _, d := range made {
-		if err := syncDir(filepath.Dir(d)); err != nil {
-			return fmt.Errorf("create data directory: %w", err)
-		}
 	}
 	return nil
 }
@@ -127,19 +121,6 @@ func CheckMode(dir string) error {
 		return nil
 	}
 	return private(dir, info.Mode().Perm())
-}
-
-// missing returns the directories of a path that do not exist, the outermost first.
-func missing(dir string) []string {
-	var dirs []string
-	for {
-		if _, err := os.Lstat(dir); err == nil || dir == filepath.Dir(dir) {
-			slices.Reverse(dirs)
-			return dirs
-		}
-		dirs = append(dirs, dir)
-		dir = filepath.Dir(dir)
-	}
 }
 
 // private refuses a directory in which others may put another identity or other
@@ -271,13 +252,8 @@ func (s *Store) create(peerID func(ed25519.PublicKey) (election.PeerID, error)) 
 		return election.State{}, fmt.Errorf("derive peer ID: %w", err)
 	}
 	s.key = key
-	// An earlier process run may have made the directory and died before the directory was
-	// on disk. A parent that can't be opened is older than this agent.
-	for d := filepath.Dir(string(s.dir)); ; d = filepath.Dir(d) {
-		_ = syncDir(d)
-		if d == filepath.Dir(d) {
-			break
-		}
+	if err := s.syncParents(); err != nil {
+		return election.State{}, s.unwritable(err)
 	}
 	state := election.State{Peer: s.peer}
 	if err := s.Write(state); err != nil {
@@ -287,6 +263,21 @@ func (s *Store) create(peerID func(ed25519.PublicKey) (election.PeerID, error)) 
 		return state, s.unwritable(err)
 	}
 	return state, nil
+}
+
+// syncParents makes the directory durable, which this process run or an earlier one has made: if a
+// crash undid that, the promises would be lost with it. A parent that can't be opened, or whose
+// file system syncs no directories, is older than this agent.
+func (s *Store) syncParents() error {
+	for d := filepath.Dir(string(s.dir)); ; d = filepath.Dir(d) {
+		err := syncDir(d)
+		if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EROFS) {
+			return err
+		}
+		if d == filepath.Dir(d) {
+			return nil
+		}
+	}
 }
 
 func (s *Store) unwritable(err error) error {
