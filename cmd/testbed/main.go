@@ -114,7 +114,7 @@ func explain(stderr io.Writer, err error) int {
 }
 
 // elsewhere ends a command whose work another process has done. That process is this
-// executable, run again as root of a user namespace.
+// executable, run again in a user namespace.
 type elsewhere struct{ code int }
 
 func (e *elsewhere) Error() string { return fmt.Sprintf("exit status %d of the same command", e.code) }

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "act" {
 		os.Exit(act(os.Args[2], os.Args[3]))
 	}
-	// As a user some tests need to be root of a namespace.
+	// As a user some tests need a user namespace.
 	if code, ran, _ := netns.Rerun(); ran {
 		os.Exit(code)
 	}

@@ -76,7 +76,7 @@ func (h *Host) build() error {
 	}
 	h.space = space
 	tun := &netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: "eth0", MTU: mtu}, Mode: netlink.TUNTAP_MODE_TUN,
-		Flags: netlink.TUNTAP_NO_PI, Queues: 1, NonPersist: true}
+		Flags: netlink.TUNTAP_NO_PI, Queues: 1, NonPersist: true, Owner: uint32(os.Getuid()), Group: uint32(os.Getgid())}
 	if err := netlink.LinkAdd(tun); err != nil {
 		return errors.Join(fmt.Errorf("open /dev/net/tun: %w", err), space.Close())
 	}

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Check makes a network to see whether that works. It returns why it does not, nil if it does.
@@ -27,8 +29,8 @@ const (
 	inside        = "inside" // do what the arguments say
 )
 
-// Rerun runs this executable again, with the same arguments and streams, as root of a user
-// namespace of its own. It does so only if this process may not make networks and the new one
+// Rerun runs this executable again, with the same arguments and streams, in a user namespace of its
+// own, where this user has the capabilities that networks and disks need. It does so only if this process may not make networks and the new one
 // may. Then ran is true, and the caller must end with the code. If neither process may make
 // networks, the error says why. The caller then goes on without networks, or ends.
 //
@@ -63,8 +65,14 @@ func Rerun() (code int, ran bool, err error) {
 	return code, err == nil, err
 }
 
-// runInside runs this executable as root of a new user namespace and waits for
-// its end.
+// capabilities are those that the testbed needs in its own user namespace: for networks, their
+// packets and low ports, for mounts, and for the memory of its processes.
+func capabilities() []uintptr {
+	return []uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SYS_PTRACE}
+}
+
+// runInside runs this executable in a new user namespace and waits for its end. The user stays the
+// same there: agents of a root to whom the system's own directories do not belong refuse to start.
 func runInside(what string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	// The kernel sends the parent-death signal when this thread ends, so the thread must stay.
 	runtime.LockOSThread()
@@ -75,8 +83,9 @@ func runInside(what string, stdin io.Reader, stdout, stderr io.Writer) (int, err
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
+		AmbientCaps: capabilities(),
 		Pdeathsig:   syscall.SIGKILL,
 	}
 	if err := cmd.Start(); err != nil {
