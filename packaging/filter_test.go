@@ -94,7 +94,7 @@ func members(t *testing.T, group string) (names []string) {
 	return names
 }
 
-// The tests of the agent and of its hook, by a user without rights, as the service is.
+// The tests of the agent, of its hook and of what guards that, by a user without rights, as the service is.
 func TestTheAgentNeedsNoMoreSystemCallsThanTheUnitAllows(t *testing.T) {
 	need(t, "systemd-analyze")
 	calls := allowed(t)
@@ -124,7 +124,7 @@ func TestTheAgentNeedsNoMoreSystemCallsThanTheUnitAllows(t *testing.T) {
 	if out, _ := filtered(dir, "/bin/nice", "-n", "1", "true"); !strings.Contains(out, "not permitted") { // which nice only reports
 		t.Errorf("the filter does not filter: %s", out)
 	}
-	for _, of := range []string{"agent", "internal/act/hook"} {
+	for _, of := range []string{"agent", "internal/act/hook", "internal/act/guard"} {
 		binary := filepath.Join(dir, filepath.Base(of)+".test")
 		build := exec.Command("go", "test", "-c", "-o", binary, "./"+of)
 		build.Dir = ".."
