@@ -275,44 +275,97 @@ func TestAnExecThatHangsStopsNothingElse(t *testing.T) {
 	t.Parallel()
 	yes, hung := hanging(t)
 	for range *rounds {
-		m := keptWith(t, "a", "#!/bin/sh\necho $DOYEN_EVENT >> $0.events\n", "on-change: %s\n", "a")
-		events := func(name string) string {
-			text, _ := os.ReadFile(filepath.Join(m.dir, name+".events"))
-			return string(text)
-		}
-		m.until(t, "the first run", func(context.Context) bool { return strings.Contains(events("hook"), "leading") })
-		agent, act := m.agent(t, "a").PID, m.of(t, "act")
-		m.write(t, "other", "#!/bin/sh\necho $DOYEN_EVENT >> $0.events\n")
-		m.write(t, "agent.yaml", "on-change: "+filepath.Join(m.dir, "other")+"\n")
-		began, before := alarm.Now(), hung.Load()
-		yes.Store(true)
-		if _, err := m.client("a").Reload(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		m.until(t, "an exec hangs", func(context.Context) bool { return hung.Load() > before })
-		m.signal(syscall.SIGSTOP, act...) // so that only the guard can end what hangs
+		m, agent, act := startHanging(t, yes, hung)
+		began := alarm.Now()
 		m.until(t, "nine seconds have passed, in which the agent answers", func(ctx context.Context) bool {
-			limit, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			if _, err := m.client("a").Agent(limit); err != nil {
-				t.Errorf("after %v: %v", time.Duration(alarm.Now()-began), err)
-			}
+			m.answers(ctx, t, "a")
 			return alarm.Now()-began > int64(9*time.Second)
 		})
 		yes.Store(false)
 		m.signal(syscall.SIGCONT, act...)
 		// The run of which the guard has killed the exec is repeated; the first one never ran.
-		m.until(t, "the run is repeated", func(context.Context) bool { return strings.Contains(events("other"), "leading") })
+		m.until(t, "the run is repeated", func(context.Context) bool { return strings.Contains(m.read("other.events"), "leading") })
 		if _, err := m.client("a").Resign(t.Context(), "default"); err != nil {
 			t.Fatal(err)
 		}
-		m.until(t, "the end", func(context.Context) bool { return strings.Contains(events("other"), "none") })
-		if got := events("other"); strings.Count(got, "leading") != 1 {
+		m.until(t, "the end", func(context.Context) bool { return strings.Contains(m.read("other.events"), "none") })
+		if got := m.read("other.events"); strings.Count(got, "leading") != 1 {
 			t.Errorf("the runs were\n%s", got)
 		}
-		if now := m.agent(t, "a").PID; now != agent || !slices.Equal(m.of(t, "act"), act) {
-			t.Errorf("agent %d and act %v are now %d and %v", agent, act, now, m.of(t, "act"))
-		}
+		m.same(t, agent, act)
 		m.close()
+	}
+}
+
+// Nothing but the deadline shows that a run has ended whose exec hangs while doyen act can't give a receipt.
+func TestAHandOverWaitsForAnExecThatHangs(t *testing.T) {
+	t.Parallel()
+	yes, hung := hanging(t)
+	for range *rounds {
+		m, agent, act := startHanging(t, yes, hung)
+		e, err := m.client("a").Election(t.Context(), "default", client.ElectionOptions{})
+		if err != nil || !e.IsLeader {
+			t.Fatalf("a does not lead: %+v, %v", e, err)
+		}
+		began := alarm.Now()
+		go m.client("a").Resign(t.Context(), "default") // its answer comes after the hand-over
+		m.until(t, "another leads, and meanwhile a answers", func(ctx context.Context) bool {
+			m.answers(ctx, t, "a")
+			return m.leads(ctx, "b") || m.leads(ctx, "c")
+		})
+		if early := e.ValidUntilBoottimeNS - alarm.Now(); early > 0 {
+			t.Errorf("another leads %v before the deadline of what hangs, and %v after the resignation", time.Duration(early), time.Duration(alarm.Now()-began))
+		}
+		m.until(t, "nine seconds have passed", func(ctx context.Context) bool {
+			m.answers(ctx, t, "a")
+			return alarm.Now()-began > int64(9*time.Second)
+		})
+		yes.Store(false)
+		m.signal(syscall.SIGCONT, act...)
+		m.until(t, "what hung is undone", func(context.Context) bool { return strings.Contains(m.read("other.events"), "none") })
+		if got := m.read("other.events"); strings.Contains(got, "leading") {
+			t.Errorf("it was executed after its deadline:\n%s", got)
+		}
+		m.lead(t, "a")
+		m.until(t, "a acts again", func(context.Context) bool { return strings.Contains(m.read("other.events"), "leading") })
+		m.same(t, agent, act)
+		m.close()
+	}
+}
+
+// startHanging starts agents of which a leads, and whose hook's exec hangs. Its doyen act is frozen, so that
+// only the guard can end what hangs.
+func startHanging(t *testing.T, yes *atomic.Bool, hung *atomic.Int64) (m *mesh, agent int, act []int) {
+	t.Helper()
+	m = keptWith(t, "a", "#!/bin/sh\necho $DOYEN_EVENT >> $0.events\n", "on-change: %s\n", "a")
+	m.until(t, "the first run", func(context.Context) bool { return strings.Contains(m.read("hook.events"), "leading") })
+	agent, act = m.agent(t, "a").PID, m.of(t, "act")
+	m.write(t, "other", "#!/bin/sh\necho $DOYEN_EVENT >> $0.events\n")
+	m.write(t, "agent.yaml", "on-change: "+filepath.Join(m.dir, "other")+"\n")
+	before := hung.Load()
+	yes.Store(true)
+	if _, err := m.client("a").Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m.until(t, "an exec hangs", func(context.Context) bool { return hung.Load() > before })
+	m.signal(syscall.SIGSTOP, act...)
+	return m, agent, act
+}
+
+// answers demands that an agent answers within a second.
+func (m *mesh) answers(ctx context.Context, t *testing.T, name string) {
+	t.Helper()
+	limit, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if _, err := m.client(name).Agent(limit); err != nil {
+		t.Errorf("%s does not answer: %v", name, err)
+	}
+}
+
+// same demands that agent a and its doyen act are the processes that they were.
+func (m *mesh) same(t *testing.T, agent int, act []int) {
+	t.Helper()
+	if now := m.agent(t, "a").PID; now != agent || !slices.Equal(m.of(t, "act"), act) {
+		t.Errorf("agent %d and act %v are now %d and %v", agent, act, now, m.of(t, "act"))
 	}
 }

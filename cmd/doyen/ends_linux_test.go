@@ -17,10 +17,13 @@ import (
 	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
-func (m *mesh) events() string {
-	text, _ := os.ReadFile(filepath.Join(m.dir, "hook.events")) // there may be none yet
+// read returns what a file has, which may not be there yet.
+func (m *mesh) read(name string) string {
+	text, _ := os.ReadFile(filepath.Join(m.dir, name))
 	return string(text)
 }
+
+func (m *mesh) events() string { return m.read("hook.events") }
 
 func (m *mesh) leads(ctx context.Context, name string) bool {
 	e, err := m.client(name).Election(ctx, "default", client.ElectionOptions{})

@@ -113,7 +113,7 @@ func TestTheProcessesOfAHostAreThoseThatTheDocumentationNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := &exec.Cmd{Path: self, Args: []string{"doyen", "run", "pay", "--socket", m.socket("a"), "--check", "/bin/true", "--", "sleep", "1000"},
-		SysProcAttr: withThisProcess()}
+		SysProcAttr: m.member()}
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}

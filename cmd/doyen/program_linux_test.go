@@ -39,7 +39,7 @@ func TestACommandRunsOnWhenItsAgentIsKilledAndStartedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer said.Close()
-	c := &exec.Cmd{Path: self, Stderr: said, Env: append(os.Environ(), "DOYEN_SOCKET="+m.socket("a"), "STAMPS="+stamps), SysProcAttr: withThisProcess(),
+	c := &exec.Cmd{Path: self, Stderr: said, Env: append(os.Environ(), "DOYEN_SOCKET="+m.socket("a"), "STAMPS="+stamps), SysProcAttr: m.member(),
 		Args: []string{"doyen", "run", "pay", "--", "sh", "-c", `while :; do echo $DOYEN_TERM $$ >> $STAMPS; sleep 0.01; done`}}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)

@@ -150,8 +150,9 @@ type mesh struct {
 	net    string // the first three numbers of the agents' addresses
 	host   int    // the last number of a's is one more
 	agents map[string]*exec.Cmd
-	more   []string // flags of each agent
-	record string   // of a, where it has a keeper
+	more   []string  // flags of each agent
+	group  *exec.Cmd // the leader of the agents' process group; it kills the group when this process ends
+	record string    // of a, where it has a keeper
 	// campaign is put in the place of the one that the page was written with.
 	campaign string
 }
@@ -166,6 +167,16 @@ func newMesh(t *testing.T) *mesh {
 	pid := os.Getpid()
 	m := &mesh{dir: dir, net: fmt.Sprintf("127.%d.%d", 64+pid>>8&63, pid&255),
 		host: int(crc32.ChecksumIEEE([]byte(t.Name()))%60) * 4, agents: map[string]*exec.Cmd{}}
+	m.group = exec.Command("/bin/sh", "-c", "trap '' HUP; read end; kill -9 0") // a group with a frozen process gets SIGHUP first
+	m.group.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if _, err := m.group.StdinPipe(); err != nil { // which nobody writes to
+		t.Fatal(err)
+	}
+	started := make(chan error)
+	go func() { started <- m.group.Start() }() // for the shell of a test's own thread may hang
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(m.close)
 	m.write(t, "run-the-nightly-job", "#!/bin/sh\necho the nightly job\n")
 	return m
@@ -218,7 +229,7 @@ func (m *mesh) start(t *testing.T, name string) {
 	}
 	defer said.Close()
 	c := &exec.Cmd{Path: self, Args: args, Stderr: said, Env: append(os.Environ(), "GORACE=atexit_sleep_ms=10"),
-		SysProcAttr: withThisProcess()}
+		SysProcAttr: m.member()}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -238,6 +249,13 @@ func (m *mesh) close() {
 		_ = c.Process.Kill() // it may have ended
 		_ = c.Wait()
 	}
+	_ = m.group.Process.Kill()
+	_ = m.group.Wait()
+}
+
+// member has a process killed when this one ends, however that is.
+func (m *mesh) member() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pgid: m.group.Process.Pid}
 }
 
 // lead waits until the agent leads, and has whoever leads hand over to it.
