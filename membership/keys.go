@@ -2,7 +2,6 @@ package membership
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,12 +15,14 @@ import (
 // errNoKey refuses a change of keys where there are none.
 var errNoKey = errors.New("change cluster keys: this agent gossips without one")
 
-// keyring holds memberlist's keys; one goroutine at a time changes them. A change takes
-// effect at once: the next message is encrypted with the key in use then, and all keys are
-// tried on what arrives.
+// keyring holds the keys; one goroutine at a time changes them. A change takes effect at once:
+// the next message is encrypted with the key in use then, and all keys are tried on what arrives.
+// Memberlist's own ring keeps keys that were removed, since it can't remove one safely while it
+// decrypts. What is made with them does not get past the guard.
 type keyring struct {
-	guard   *guard // opens what comes in before memberlist does, by the same keys
+	guard   *guard
 	mu      sync.Mutex
+	keys    [][]byte                  // the first is in use
 	ring    *memberlist.Keyring       // nil: no encryption
 	removed atomic.Pointer[time.Time] // when a key was last removed, perhaps to shut somebody out; nil: never
 }
@@ -38,7 +39,7 @@ func newKeyring(g *guard, first []byte, others [][]byte) (*keyring, error) {
 	if err := g.setKeys(ring.GetKeys()); err != nil {
 		return nil, fmt.Errorf("use cluster key: %w", err)
 	}
-	return &keyring{guard: g, ring: ring}, nil
+	return &keyring{guard: g, keys: ring.GetKeys(), ring: ring}, nil
 }
 
 // Keys returns the cluster keys, the one in use first; none without encryption.
@@ -49,7 +50,7 @@ func (m *Membership) Keys() [][]byte {
 	m.keys.mu.Lock()
 	defer m.keys.mu.Unlock()
 	var keys [][]byte
-	for _, k := range m.keys.ring.GetKeys() {
+	for _, k := range m.keys.keys {
 		keys = append(keys, bytes.Clone(k))
 	}
 	return keys
@@ -70,9 +71,10 @@ func (m *Membership) SetKeys(keys [][]byte) error {
 			return fmt.Errorf("change cluster keys: %w", err)
 		}
 	}
-	m.keys.mu.Lock()
-	defer m.keys.mu.Unlock()
-	return m.keys.set(keys)
+	if err := m.keys.set(keys); err != nil {
+		return fmt.Errorf("change cluster keys: %w", err)
+	}
+	return nil
 }
 
 // CheckKey reports a key of the wrong length: only AES-256 is used.
@@ -87,40 +89,26 @@ func CheckKey(key []byte) error {
 const KeySize = 32
 
 func (k *keyring) set(keys [][]byte) error {
-	foreign := func(h []byte) bool { return !contains(keys, h) }
-	less := slices.ContainsFunc(k.ring.GetKeys(), foreign)
-	err := k.add(keys)
-	if err == nil {
-		err = k.ring.UseKey(keys[0])
-	}
-	if err == nil {
-		err = k.guard.setKeys(keys)
-	}
-	// Memberlist removes a key by moving the keys behind it, in a slice that it may be using
-	// to decrypt at that moment. So keys are removed from the end, where nothing moves, and
-	// the keys to keep are added again. In between, messages made with them are not
-	// understood; gossip repeats itself.
-	for held := k.ring.GetKeys(); err == nil && slices.ContainsFunc(held, foreign); held = k.ring.GetKeys() {
-		err = k.ring.RemoveKey(held[len(held)-1])
-	}
-	if now := time.Now(); err == nil && less {
-		k.removed.Store(&now)
-	}
-	if err = cmp.Or(err, k.add(keys)); err != nil {
-		return fmt.Errorf("change cluster keys: %w", err)
-	}
-	return nil
-}
-
-func (k *keyring) add(keys [][]byte) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var clones [][]byte
 	for _, key := range keys {
-		if err := k.ring.AddKey(key); err != nil {
+		clones = append(clones, bytes.Clone(key))
+		if err := k.ring.AddKey(clones[len(clones)-1]); err != nil {
 			return err
 		}
 	}
+	if err := k.ring.UseKey(keys[0]); err != nil {
+		return err
+	}
+	if err := k.guard.setKeys(keys); err != nil {
+		return err
+	}
+	for _, old := range k.keys {
+		if now := time.Now(); !slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, old) }) {
+			k.removed.Store(&now)
+		}
+	}
+	k.keys = clones
 	return nil
-}
-
-func contains(keys [][]byte, key []byte) bool {
-	return slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) })
 }

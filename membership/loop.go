@@ -87,12 +87,9 @@ func (l *loop) run() {
 
 // wake returns when the loop has to wake up even if nothing happens.
 func (l *loop) wake(now time.Time) time.Time {
-	at := l.pollAt
-	if l.stale && l.readAt.Before(at) {
-		at = l.readAt
-	}
-	if l.searchAt.Before(at) {
-		at = l.searchAt
+	at := earlier(l.pollAt, l.searchAt)
+	if l.stale {
+		at = earlier(at, l.readAt)
 	}
 	return later(at, now)
 }

@@ -39,11 +39,10 @@ type Membership struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	self    Member        // as last advertised
-	leaving atomic.Bool   // Leave was called
-	gone    chan struct{} // closed once that has ended
-	left    error         // of Leave; set before gone is closed
-	closed  bool
+	self    Member     // as last advertised
+	ending  sync.Mutex // of Leave and Close: memberlist panics if it is shut down while it leaves
+	leaving atomic.Bool
+	closed  atomic.Bool
 }
 
 // New binds the gossip port, starts, and returns. Joining goes on in the background, without
@@ -63,7 +62,7 @@ func New(cfg Config) (*Membership, error) {
 	m := &Membership{
 		cfg: cfg, timing: t, notary: newNotary(cfg.Cluster, cfg.PeerIDOf),
 		views: make(chan View, 1), hints: make(chan Refusal, 64),
-		update: make(chan struct{}, 1), reseed: make(chan []seed), gone: make(chan struct{}),
+		update: make(chan struct{}, 1), reseed: make(chan []seed),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.tap = newLogTap(cfg.Logger)
@@ -184,7 +183,7 @@ func (m *Membership) ping(to Member, times int) (rtt time.Duration, err error) {
 func (m *Membership) Update(change func(*Member)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed {
+	if m.closed.Load() {
 		return errWireClosed
 	}
 	wish := m.self
@@ -208,33 +207,20 @@ func (m *Membership) Update(change func(*Member)) error {
 const leaveFor = 2 * time.Second
 
 // Leave notifies the others that this agent leaves, and returns when the notice was sent or
-// the context has ended. No views follow, and only Close may be called then. Another Leave
-// returns the outcome of the first.
+// the context's deadline has passed. No views follow, and only Close may be called then. Another
+// Leave does nothing.
 func (m *Membership) Leave(ctx context.Context) error {
-	m.mu.Lock()
-	if m.closed {
-		m.mu.Unlock()
+	m.ending.Lock()
+	defer m.ending.Unlock()
+	if m.closed.Load() {
 		return errWireClosed
 	}
-	if !m.leaving.Swap(true) {
-		limit := leaveFor
-		if deadline, ok := ctx.Deadline(); ok {
-			limit = min(limit, max(time.Until(deadline), time.Millisecond))
-		}
-		m.running.Go(func() {
-			defer close(m.gone)
-			m.left = m.list.Leave(limit)
-		})
+	m.leaving.Store(true)
+	limit := leaveFor
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = min(limit, max(time.Until(deadline), time.Millisecond))
 	}
-	m.mu.Unlock()
-	var err error
-	select {
-	case <-m.gone:
-		err = m.left
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	if err != nil {
+	if err := m.list.Leave(limit); err != nil {
 		return fmt.Errorf("leave cluster: %w", err)
 	}
 	return nil
@@ -243,15 +229,10 @@ func (m *Membership) Leave(ctx context.Context) error {
 // Close stops gossiping and frees the port. Without a Leave before, the others take this
 // agent for dead. Close waits for a Leave under way.
 func (m *Membership) Close() error {
-	m.mu.Lock()
-	if m.closed {
-		m.mu.Unlock()
+	m.ending.Lock()
+	defer m.ending.Unlock()
+	if m.closed.Swap(true) {
 		return nil
-	}
-	m.closed = true
-	m.mu.Unlock()
-	if m.leaving.Load() {
-		<-m.gone // memberlist panics if it is shut down while it leaves
 	}
 	m.cancel()
 	err := m.list.Shutdown()
