@@ -26,7 +26,10 @@ import (
 
 func TestWhoeverKnocksAtThePortDisturbsNobody(t *testing.T) {
 	before := runtime.NumGoroutine()
-	a, b := pair(t)
+	ids := identities(t, 2)
+	a := start(t, Config{Key: ids[0].key, Hello: helloOf("a", 1)})
+	b := start(t, Config{Key: ids[1].key, Hello: helloOf("b", 2), tune: func(l *limits) { l.greet, l.turn = l.greet/4, l.turn/4 }})
+	introduce(t, a, b)
 	exchange(t, a, b) // so that every goroutine of the two has begun
 	quiet := runtime.NumGoroutine()
 	var conns []net.Conn

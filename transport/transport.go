@@ -54,6 +54,8 @@ type Config struct {
 	// Follows is what each hello says of Follows. Several goroutines call it. nil: false.
 	Follows func() bool
 	Logger  *slog.Logger // nil: nothing is logged
+
+	tune func(*limits) // shortens them in a test; may be nil
 }
 
 func (c Config) validate() error {
@@ -121,6 +123,9 @@ func New(c Config) (*Transport, error) {
 		strangers: strangers{known: map[election.PeerID]*stranger{}, grace: strangerGrace},
 		grace:     grace, limits: limitsFor(c.Hello.Heartbeat),
 		closing: make(chan struct{}), links: map[election.PeerID]*link{},
+	}
+	if c.tune != nil {
+		c.tune(&t.limits)
 	}
 	t.dialling, t.answering = newHandshakes(t.limits.greet), newHandshakes(t.limits.greet)
 	t.known.Store(&map[netip.Addr]place{})
