@@ -160,7 +160,7 @@ func (a *agent) listenTCP(addr string) error {
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return settings.HTTPError(addr, err)
+		return settings.ListenError("http", addr, err)
 	}
 	a.stopTCP = a.server.TCP(l)
 	return nil
@@ -173,7 +173,7 @@ func (a *agent) listenChecks() error {
 	}
 	l, err := net.Listen("tcp", a.cfg.AgentCheck)
 	if err != nil {
-		return settings.Errorf("agent-check", "choose another address", "%v", err)
+		return settings.ListenError("agent-check", a.cfg.AgentCheck, err)
 	}
 	a.server.AgentCheck(l)
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/settings"
+	"github.com/doyen-election/doyen/internal/keeper"
 )
 
 // tryLimit bounds the trial of the next life's program, which its keeper kills before.
@@ -120,6 +121,8 @@ func (a *agent) nextConfig(ctx context.Context) (next settings.Config, format in
 	printed, err := a.around.Trial(ctx)
 	first, _, _ := strings.Cut(strings.TrimPrefix(string(printed), "doyen: "), "\n")
 	switch {
+	case errors.Is(err, keeper.ErrOlder):
+		return next, 0, err
 	case err != nil && first != "":
 		return next, 0, fmt.Errorf("%s can't start with this configuration (%w): %s", program, err, first)
 	case err != nil:

@@ -19,6 +19,7 @@ import (
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/settings"
+	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
@@ -125,6 +126,17 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 	}
 	if err := stop(); err != nil {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// After an upgrade from 0.3.0 the keeper is that version's until the service is restarted.
+func TestARestartUnderAnOlderKeeperSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	around := installed(t, "true")
+	around.Trial = func(context.Context) ([]byte, error) { return nil, keeper.ErrOlder }
+	client, _, _ := start(t, lone(t), around)
+	if outcome := restart(t, client); outcome.Done || outcome.Message != keeper.ErrOlder.Error() {
+		t.Errorf("%+v", outcome)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 
 	"github.com/doyen-election/doyen/agent/record"
@@ -74,10 +75,10 @@ func (c Config) ShellLines() (all []string) {
 	return all
 }
 
-// CheckHere writes warnings: if no record can be kept in the directory that was given for it, and
-// about hooks and checks that root should not run.
+// CheckHere writes warnings: if no record can be kept in the directory that was given for it, about
+// hooks and checks that root should not run, and about ports that the agent could not use.
 func (c Config) CheckHere(w io.Writer) {
-	for _, line := range c.ShellLines() {
+	for _, line := range slices.Concat(c.ShellLines(), c.portsBelow(firstUnprivileged())) {
 		fmt.Fprintf(w, "doyen: warning: %s\n", line)
 	}
 	if c.RecordDir == "" {

@@ -1,8 +1,13 @@
 package settings
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/hashicorp/go-sockaddr"
@@ -36,6 +41,29 @@ func TestTheAddressToldIsOneThatIsListenedOn(t *testing.T) {
 	} {
 		if got := addressLike(netip.MustParseAddr(test.bind), test.interfaces); got != test.want {
 			t.Errorf("%s among %v: %q, want %q", test.bind, test.interfaces, got, test.want)
+		}
+	}
+}
+
+// A keeper takes from its agent the capability that such a port needs.
+func TestAPortThatAnAgentMayNotUse(t *testing.T) {
+	c := Config{Bind: "127.0.0.1", GossipPort: 53, PeerPort: 7947, HTTP: "127.0.0.1:80", AgentCheck: "[::1]:1024", Keeper: true}
+	want := []string{"--gossip-port: port 53 is below ", "--http: port 80 is below "}
+	for first, wanted := range map[int][]string{1024: want, 60: want[:1], 0: nil} {
+		got := c.portsBelow(first)
+		if !slices.EqualFunc(got, wanted, strings.HasPrefix) {
+			t.Errorf("from %d on: %q", first, got)
+		}
+	}
+	if c.Keeper = false; c.portsBelow(1024) != nil {
+		t.Error("without a keeper it may")
+	}
+	for _, err := range []error{
+		ListenError("http", ":80", fmt.Errorf("listen: %w", syscall.EACCES)), PortError("peer-port", "::", 80, syscall.EACCES),
+	} {
+		bad, ok := errors.AsType[*Error](err)
+		if !ok || !strings.Contains(bad.Hint, "no capability") || !strings.Contains(bad.Hint, "ip_unprivileged_port_start") {
+			t.Errorf("%v", err)
 		}
 	}
 }

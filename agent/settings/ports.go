@@ -49,7 +49,7 @@ func (p Port) Try() error {
 	if err == nil {
 		return nil
 	}
-	explained := HTTPError(p.Address, err)
+	explained := ListenError(p.Flag, p.Address, err)
 	if p.bind != "" {
 		explained = PortError(p.Flag, p.bind, p.Number, err)
 	}
@@ -177,14 +177,42 @@ func PortError(flag, bind string, port int, err error) error {
 	case said(syscall.EADDRNOTAVAIL):
 		return Errorf("bind", "use an address that `ip addr` lists", "%s is not an address of this host", bind)
 	case said(syscall.EACCES):
-		return Errorf(flag, "use a port above 1023", "%s may not be used by this user", at)
+		return Errorf(flag, unprivileged, "%s may not be used by this agent", at)
 	}
 	return err
 }
 
-func HTTPError(address string, err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return Errorf("http", "choose another address", "%s is in use", address)
+// unprivileged is what to do where the agent may not listen on a port.
+const unprivileged = "use a port above 1023, or set `sysctl net.ipv4.ip_unprivileged_port_start`; under a keeper the agent has no capability, whatever its unit grants"
+
+// ListenError turns an error about the address of a setting into a *Error.
+func ListenError(flag, address string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return Errorf(flag, "choose another address", "%s is in use", address)
+	case errors.Is(err, syscall.EACCES):
+		return Errorf(flag, unprivileged, "%s may not be used by this agent", address)
 	}
-	return Errorf("http", "choose another address", "%v", err)
+	return Errorf(flag, "choose another address", "%v", err)
+}
+
+// firstUnprivileged returns the first port that needs no capability; 0: not known, or all.
+func firstUnprivileged() int {
+	text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start") // only Linux has it
+	first, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return first
+}
+
+// portsBelow are warnings about ports that need a capability, which a keeper takes from its agent.
+func (c Config) portsBelow(first int) (all []string) {
+	if !c.Keeper {
+		return nil
+	}
+	for _, p := range c.Ports() {
+		_, port, _ := net.SplitHostPort(p.Address)
+		if n, err := strconv.Atoi(port); err == nil && n > 0 && n < first && p.Network == "tcp" {
+			all = append(all, fmt.Sprintf("--%s: port %d is below %d: %s", p.Flag, n, first, unprivileged))
+		}
+	}
+	return all
 }

@@ -34,9 +34,8 @@ func actCommand() command {
 	}
 }
 
-// actArgs are the arguments of the process that acts beside this agent.
-func (i *invocation) actArgs() []string {
-	args := []string{"doyen", "act"}
+// actFlags are the flags of the process that acts beside this agent.
+func (i *invocation) actFlags() (args []string) {
 	for _, f := range actCommand().allFlags() {
 		name := f.Names()[0]
 		switch values := i.StringSlice(name); {
@@ -75,7 +74,7 @@ func runAct(i *invocation) error {
 	if refused, ok := errors.AsType[*client.APIError](err); ok {
 		hint := "run it as root, as the agent's user, or as that of act-user"
 		if refused.Code == api.CodeInUse {
-			hint = "the agent's keeper starts doyen act: set act: false in the agent's configuration where it is a separate service"
+			hint = "the agent's keeper runs one: for a separate service set act: false in the agent's configuration, run systemctl restart doyen, then start the service again"
 		}
 		return &failure{code: exitConfig, what: "act", err: err, hint: hint}
 	}

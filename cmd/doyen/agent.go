@@ -98,7 +98,7 @@ func runAgent(i *invocation) error {
 		if config.Keeper && i.life == nil {
 			signal.Ignore(syscall.SIGHUP) // so does the keeper then, until it can pass it on
 			err = keeper.Become(keeper.Given{
-				LogFormat: config.LogFormat, LogLevel: config.LogLevel, Program: around.Program, Args: os.Args, Act: i.actArgs(),
+				LogFormat: config.LogFormat, LogLevel: config.LogLevel, Program: around.Program, Args: os.Args, Act: i.actFlags(),
 				Record: record.Path(config.RecordDir, config.Socket, config.Name), Lock: store.LockOf(config.DataDir), Pages: leasepage.Dir(config.Socket),
 			})
 			signal.Notify(hangups, syscall.SIGHUP)

@@ -49,7 +49,7 @@ func (k *keeper) stepAct(now int64) {
 
 func (k *keeper) startAct(now int64) {
 	a := &k.act
-	pid, err := syscall.ForkExec(k.Program, k.Act, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(k.Program, append([]string{"doyen", "act"}, k.Act...), &syscall.ProcAttr{
 		Env: k.bareEnvironment(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {

@@ -164,7 +164,7 @@ func TestAHostilePageChangesNothingThatTheKeeperExecutesOrRemoves(t *testing.T) 
 }
 
 func TestWhatAKeeperIsGivenComesBack(t *testing.T) {
-	g := Given{"json", "info", "/p", []string{"doyen", "agent", ""}, []string{"doyen", "act", "--config=\xff\n"}, "", "/l", "/s.lease"}
+	g := Given{"json", "info", "/p", []string{"doyen", "agent", ""}, []string{"--config=\xff\n"}, "", "/l", "/s.lease"}
 	if got, err := given(g.words()); err != nil || !reflect.DeepEqual(got, g) {
 		t.Errorf("%+v came back as %+v, %v", g, got, err)
 	}

@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "life":
 			os.Exit(life(os.Args[2:]))
+		case "act":
+			fmt.Println("acts", os.Args[2:])
+			<-time.After(time.Hour) // it is ended by SIGTERM
 		}
 	}
 	os.Exit(m.Run())
@@ -42,10 +45,6 @@ func life(args []string) int {
 			return 78
 		}
 		return 0
-	}
-	if args[0] == "acts" {
-		fmt.Println("acts", args[1:])
-		<-time.After(time.Hour) // it is ended by SIGTERM
 	}
 	if args[0] == "slow" {
 		<-time.After(1300 * time.Millisecond)
@@ -82,7 +81,7 @@ func life(args []string) int {
 		}
 	case "hostile":
 		fmt.Println("tries", kept.page.trial.can.Load(), kept.page.trial.done.Load())
-		kept.page.tell(args[1] + "\x00" + args[2] + "\x00peer-a\x00" + args[3] + "\x01fake\x01life\x01acts\x01hostile")
+		kept.page.tell(args[1] + "\x00" + args[2] + "\x00peer-a\x00" + args[3] + "\x01fake\x01act\x01hostile")
 		kept.page.trial.can.Store(false)
 		kept.page.trial.done.Store(1)
 		kept.page.magic = 1
@@ -163,7 +162,7 @@ func keepGiven(t *testing.T, as *syscall.SysProcAttr, g Given, env []string, arg
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.LogFormat, g.LogLevel, g.Act, g.Args = "json", "info", []string{"fake", "life", "acts", "given"}, append([]string{"fake", "life"}, args...)
+	g.LogFormat, g.LogLevel, g.Act, g.Args = "json", "info", []string{"given"}, append([]string{"fake", "life"}, args...)
 	k := &kept{t: t, cmd: exec.Command(self, append([]string{Word}, g.words()...)...)}
 	k.cmd.Env, k.cmd.SysProcAttr, k.cmd.Stderr = append(append(os.Environ(), "GORACE=atexit_sleep_ms=10"), env...), as, &k.log
 	out, err := k.cmd.StdoutPipe()

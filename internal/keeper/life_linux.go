@@ -41,7 +41,7 @@ func given(words []string) (Given, error) {
 	const counted = 6
 	if len(words) > counted {
 		acts, err := strconv.Atoi(words[counted])
-		if rest := words[counted+1:]; err == nil && acts > 0 && acts < len(rest) {
+		if rest := words[counted+1:]; err == nil && acts >= 0 && acts < len(rest) {
 			return Given{LogFormat: words[0], LogLevel: words[1], Program: words[2], Record: words[3], Lock: words[4],
 				Pages: words[5], Act: rest[:acts], Args: rest[acts:]}, nil
 		}

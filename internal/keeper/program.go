@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,11 +15,14 @@ type Given struct {
 	LogFormat, LogLevel string
 	Program             string   // file of the lives
 	Args                []string // of the lives, from the program's name on
-	Act                 []string // the same, of the process that runs hooks and checks
+	Act                 []string // flags of doyen act
 	Record              string   // path
 	Lock                string   // path of the data directory's lock
 	Pages               string   // directory of the lease pages
 }
+
+// ErrOlder is why a keeper of 0.3.0 runs no trial.
+var ErrOlder = errors.New("the keeper is of an older version, which can't try a program file: run systemctl restart doyen, once, which hands over")
 
 // Program returns the path by which this program was started under that name. A link in the
 // path may point to another version by the next start.

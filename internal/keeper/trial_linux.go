@@ -79,7 +79,7 @@ func (l *Life) Try(ctx context.Context) (printed []byte, err error) {
 	defer l.trials.Unlock()
 	p := &l.page.trial
 	if !p.can.Load() {
-		return nil, errors.New("the keeper of this agent is of another version, and can't try a program file: restart the service, which hands over")
+		return nil, ErrOlder
 	}
 	request := p.asked.Add(1)
 	l.calls()

@@ -137,6 +137,8 @@ systemctl stop doyen
 [ "$(property ActiveState) $(property Result)" = 'inactive success' ]
 tail -1 /var/lib/doyen/events | grep -x none
 [ ! -e /run/doyen ]
+dpkg -i /doyen.deb
+[ "$(property ActiveState)" = inactive ]
 
 step 'a mistake in the configuration is not tried again'
 sed -i 's/^voters.*/voters: [A]/' /etc/doyen/agent.yaml
