@@ -31,13 +31,13 @@ type advert struct {
 	Name      string             `cbor:"3,keyasint"`
 	Version   string             `cbor:"4,keyasint,omitempty"`
 	JoinedAt  int64              `cbor:"5,keyasint"`
-	Peer      []byte             `cbor:"6,keyasint"` // netip.AddrPort in binary
+	Peer      netip.AddrPort     `cbor:"6,keyasint"` // in binary, as a byte string
 	Algorithm string             `cbor:"7,keyasint"`
 	Quorum    bool               `cbor:"8,keyasint"`
 	Heartbeat time.Duration      `cbor:"9,keyasint"`
 	Lease     time.Duration      `cbor:"10,keyasint"`
 	Draining  bool               `cbor:"12,keyasint,omitempty"`
-	Page      []byte             `cbor:"13,keyasint,omitempty"` // netip.AddrPort in binary
+	Page      *netip.AddrPort    `cbor:"13,keyasint,omitempty"` // in binary
 	Follows   bool               `cbor:"14,keyasint,omitempty"`
 }
 
@@ -63,19 +63,13 @@ func (n *notary) seal(m Member, key ed25519.PrivateKey) ([]byte, error) {
 	if err := checkMember(m); err != nil {
 		return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
 	}
-	peer, err := m.PeerAddr.MarshalBinary()
-	if err != nil {
-		return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
-	}
 	a := advert{
-		Key: publicKey(key), Boot: m.Lineage, Name: m.Name, Version: m.Version, JoinedAt: m.JoinedAt, Peer: peer,
+		Key: publicKey(key), Boot: m.Lineage, Name: m.Name, Version: m.Version, JoinedAt: m.JoinedAt, Peer: m.PeerAddr,
 		Algorithm: m.Settings.Algorithm, Quorum: m.Settings.Quorum, Heartbeat: m.Settings.Heartbeat, Lease: m.Settings.Lease,
 		Draining: m.Draining, Follows: m.Settings.Follows,
 	}
 	if m.PageAddr.IsValid() {
-		if a.Page, err = m.PageAddr.MarshalBinary(); err != nil {
-			return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
-		}
+		a.Page = &m.PageAddr
 	}
 	body, err := n.format.Marshal(a)
 	if err != nil {
@@ -125,15 +119,9 @@ func (n *notary) open(node string, meta []byte) (Member, error) {
 }
 
 func (n *notary) member(a advert) (Member, error) {
-	var peerAddr netip.AddrPort
-	if err := peerAddr.UnmarshalBinary(a.Peer); err != nil {
-		return Member{}, fmt.Errorf("decode peer address: %w", err)
-	}
-	var pageAddr netip.AddrPort
-	if len(a.Page) > 0 {
-		if err := pageAddr.UnmarshalBinary(a.Page); err != nil {
-			return Member{}, fmt.Errorf("decode the status page's address: %w", err)
-		}
+	var page netip.AddrPort
+	if a.Page != nil {
+		page = *a.Page
 	}
 	id, err := n.peerIDOf(a.Key)
 	if err != nil {
@@ -144,8 +132,8 @@ func (n *notary) member(a advert) (Member, error) {
 			Peer: id, Lineage: a.Boot, Name: a.Name, JoinedAt: a.JoinedAt, Draining: a.Draining,
 		},
 		Version:  a.Version,
-		PeerAddr: peerAddr,
-		PageAddr: pageAddr,
+		PeerAddr: a.Peer,
+		PageAddr: page,
 		Settings: Settings{Algorithm: a.Algorithm, Quorum: a.Quorum, Heartbeat: a.Heartbeat, Lease: a.Lease, Follows: a.Follows},
 	}, nil
 }

@@ -143,8 +143,7 @@ func (l *loop) publish(v View, now time.Time) {
 	for i := range v.Members {
 		m := &v.Members[i]
 		node := gossipName(m.Member)
-		old, had := known[node]
-		if m.RTT = old; due || !had || old == 0 {
+		if m.RTT = known[node]; due || m.RTT == 0 {
 			m.RTT, _ = l.m.del.answered(node)
 		}
 	}
