@@ -151,53 +151,51 @@ func timed(ctx context.Context, call func() error) ([]float64, error) {
 	return took, context.Cause(ctx)
 }
 
-// askTogether lets many callers ask as fast as they can, each on its own connection.
-func (b *bench) askTogether(ctx context.Context, h *hosts.Host) error {
-	var all []*asking
-	defer func() {
-		for _, a := range all {
-			a.conn.Close()
-		}
-	}()
-	for range callers {
-		a, err := newAsking(h)
-		if err != nil {
-			return err
-		}
-		all = append(all, a)
+// together lets callers call as often as they can for a while, each with a connection of its own.
+// n counts the calls of one caller.
+func together(ctx context.Context, h *hosts.Host, callers int, d time.Duration, call func(caller, n int, a *asking) error) error {
+	var running sync.WaitGroup
+	errs := make([]error, callers)
+	end := time.Now().Add(d)
+	for i := range callers {
+		running.Go(func() {
+			a, err := newAsking(h)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			defer a.conn.Close()
+			for n := 0; time.Now().Before(end) && ctx.Err() == nil && errs[i] == nil; n++ {
+				errs[i] = call(i, n, a)
+			}
+		})
 	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+// askTogether lets many callers ask as fast as they can.
+func (b *bench) askTogether(ctx context.Context, h *hosts.Host) error {
 	const name = "Query/by=socket/callers=16"
 	var took []float64
 	for range int(queryTime / time.Second) {
-		began := time.Now()
-		answers, err := askFor(ctx, all, time.Second)
+		each, began := make([][]float64, callers), time.Now()
+		err := together(ctx, h, callers, time.Second, func(i, _ int, a *asking) error {
+			asked := time.Now()
+			err := a.leader()
+			each[i] = append(each[i], float64(time.Since(asked))/float64(time.Microsecond))
+			return err
+		})
 		if err != nil {
 			return err
 		}
+		answers := slices.Concat(each...)
 		rate := float64(len(answers)) / time.Since(began).Seconds()
 		b.add(name, value{Value: rate, Unit: answersPerSecond}, value{Value: 1e6 / rate, Unit: "µs-apart"})
 		took = append(took, answers...)
 	}
 	b.addAll(name, perAnswer, thin(took))
 	return context.Cause(ctx)
-}
-
-func askFor(ctx context.Context, all []*asking, d time.Duration) ([]float64, error) {
-	end := time.Now().Add(d)
-	took, errs := make([][]float64, len(all)), make([]error, len(all))
-	var running sync.WaitGroup
-	for i, a := range all {
-		running.Go(func() {
-			for now := time.Now(); now.Before(end) && ctx.Err() == nil && errs[i] == nil; {
-				errs[i] = a.leader()
-				answered := time.Now()
-				took[i] = append(took[i], float64(answered.Sub(now))/float64(time.Microsecond))
-				now = answered
-			}
-		})
-	}
-	running.Wait()
-	return slices.Concat(took...), errors.Join(errs...)
 }
 
 const (
@@ -245,27 +243,12 @@ func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Du
 
 // readQuorum lets many callers send quorum reads to an agent for a while.
 func readQuorum(ctx context.Context, h *hosts.Host, elections, count int, d time.Duration) (all reads, err error) {
-	var running sync.WaitGroup
-	each, errs := make([]reads, count), make([]error, count)
-	end := time.Now().Add(d)
-	for i := range count {
-		running.Go(func() {
-			a, err := newAsking(h)
-			if err != nil {
-				errs[i] = err
-				return
-			}
-			defer a.conn.Close()
-			for n := i; time.Now().Before(end) && ctx.Err() == nil && errs[i] == nil; n += count {
-				errs[i] = each[i].read(a, n%elections)
-			}
-		})
-	}
-	running.Wait()
+	each := make([]reads, count)
+	err = together(ctx, h, count, d, func(i, n int, a *asking) error { return each[i].read(a, (i+n*count)%elections) })
 	for _, e := range each {
 		all.answered, all.refused = append(all.answered, e.answered...), append(all.refused, e.refused...)
 	}
-	return all, errors.Join(errs...)
+	return all, err
 }
 
 func (r *reads) read(a *asking, of int) error {

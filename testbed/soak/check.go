@@ -62,20 +62,15 @@ func fallen(name string, claims []observe.Claim) string {
 
 // together describes two programs that acted at once, or under the same token; "" if none did.
 func together(acts []observe.ProgramSpan) string {
-	sorted := slices.SortedStableFunc(slices.Values(acts), func(a, b observe.ProgramSpan) int { return cmp.Compare(a.From, b.From) })
-	for i, a := range sorted {
-		for _, b := range sorted[i+1:] {
-			if b.Program == a.Program {
-				continue
-			}
-			if b.Term == a.Term {
-				return fmt.Sprintf("programs %s and %s both acted under term %d", a.Program, b.Program, a.Term)
-			}
-			if b.From <= a.To {
-				return fmt.Sprintf("programs %s (term %d) and %s (term %d) acted at once for %s", a.Program, a.Term, b.Program, b.Term,
-					min(a.To, b.To).Sub(b.From)+1)
-			}
+	under := map[uint64]string{} // by token: the program
+	for _, a := range acts {
+		if other, known := under[a.Term]; known && other != a.Program {
+			return fmt.Sprintf("programs %s and %s both acted under term %d", other, a.Program, a.Term)
 		}
+		under[a.Term] = a.Program
+	}
+	for _, o := range observe.ProgramOverlaps(acts) {
+		return fmt.Sprintf("programs %s and %s acted at once for %s", o.First, o.Second, o.To.Sub(o.From))
 	}
 	return ""
 }

@@ -122,9 +122,9 @@ func TestProgramsThatActAtOnceAreFound(t *testing.T) {
 	}{
 		"none":             {nil, ""},
 		"in turn":          {[]observe.ProgramSpan{act("a", 1, 10, 20), act("b", 2, 21, 30), act("a", 3, 31, 40)}, ""},
-		"at once":          {[]observe.ProgramSpan{act("a", 1, 10, 25), act("b", 2, 21, 30)}, "acted at once for 5ns"},
+		"at once":          {[]observe.ProgramSpan{act("a", 1, 10, 25), act("b", 2, 21, 30)}, "acted at once for 4ns"},
 		"under one token":  {[]observe.ProgramSpan{act("a", 2, 10, 15), act("b", 2, 21, 30)}, "both acted under term 2"},
-		"one inside other": {[]observe.ProgramSpan{act("a", 1, 10, 90), act("b", 2, 20, 30)}, "acted at once for 11ns"},
+		"one inside other": {[]observe.ProgramSpan{act("a", 1, 10, 90), act("b", 2, 20, 30)}, "acted at once for 10ns"},
 		"a higher token":   {[]observe.ProgramSpan{act("a", 1, 10, 20), act("a", 2, 15, 30)}, ""},
 	} {
 		if got := together(test.acts); test.want == "" && got != "" || !strings.Contains(got, test.want) {
