@@ -50,12 +50,12 @@ func (i *invocation) actFlags() (args []string) {
 }
 
 func runAct(i *invocation) error {
-	config, err := acting(i)
+	_, config, err := configured(i, settings.Config.ValidateActing)
 	if err != nil {
 		return err
 	}
 	read := func() (act.Work, error) {
-		again, err := acting(i)
+		_, again, err := configured(i, settings.Config.ValidateActing)
 		return work(again), err
 	}
 	if !work(config).Any() {
@@ -82,19 +82,6 @@ func runAct(i *invocation) error {
 		return fmt.Errorf("act: %w", err)
 	}
 	return nil
-}
-
-// acting returns the configuration of the agent, of which only what doyen act uses has to be valid.
-func acting(i *invocation) (settings.Config, error) {
-	found, err := gather(i)
-	if err != nil {
-		return settings.Config{}, err
-	}
-	config, err := found.config.Resolve()
-	if err == nil {
-		err = config.ValidateActing()
-	}
-	return config, found.blame(err)
 }
 
 // work is what a configuration has run.

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 	"go.yaml.in/yaml/v3"
@@ -49,22 +48,15 @@ func agentCommand() command {
 func settingFlags() (flags []cli.Flag) {
 	defaults := settings.Default()
 	for _, s := range settings.All() {
-		text := ""
 		switch v := s.Field(&defaults).(type) {
 		case *bool:
 			flags = append(flags, &cli.BoolFlag{Name: s.Name, Usage: s.Help, Value: *v})
-			continue
 		case *[]string:
 			flags = append(flags, &cli.StringSliceFlag{Name: s.Name, Usage: s.Help})
-			continue
-		case *time.Duration:
-			text = strings.TrimPrefix(v.String(), "0s")
-		case *string:
-			text = *v
-		case *int:
-			text = strconv.Itoa(*v)
+		default:
+			standard := strings.TrimPrefix(fmt.Sprint(s.JSON(&defaults)), "0s")
+			flags = append(flags, &cli.StringFlag{Name: s.Name, Usage: s.Help, DefaultText: standard})
 		}
-		flags = append(flags, &cli.StringFlag{Name: s.Name, Usage: s.Help, DefaultText: text})
 	}
 	return flags
 }
@@ -80,12 +72,12 @@ func runAgent(i *invocation) error {
 	if found, err := gather(i); err == nil {
 		found.config.Await(i.Context.Context, func(missing string) { fmt.Fprintf(i.stderr, "doyen: agent: %s\n", missing) })
 	}
-	found, config, err := configured(i)
+	found, config, err := configured(i, settings.Config.Validate)
 	if err != nil {
 		return err
 	}
 	around := agent.Process{Life: i.life, Hangups: hangups, Reread: func() (settings.Config, error) {
-		_, again, err := configured(i)
+		_, again, err := configured(i, settings.Config.Validate)
 		return again, err
 	}}
 	if i.life != nil {
@@ -127,20 +119,16 @@ func (s *shell) restart(program string) error {
 	return fmt.Errorf("start %s again: %w", program, syscall.Exec(program, os.Args, os.Environ()))
 }
 
-// configured returns the configuration that the agent is to run with.
-func configured(i *invocation) (gathered, settings.Config, error) {
-	found, err := gather(i)
-	if err != nil {
-		return found, settings.Config{}, err
+// configured returns the configuration, if what the program uses of it is valid.
+func configured(i *invocation, validate func(settings.Config) error) (found gathered, config settings.Config, err error) {
+	if found, err = gather(i); err != nil {
+		return found, config, err
 	}
-	config, err := found.config.Resolve()
+	config, err = found.config.Resolve()
 	if err == nil {
-		err = config.Validate()
+		err = validate(config)
 	}
-	if err != nil {
-		return found, settings.Config{}, found.blame(err)
-	}
-	return found, config, nil
+	return found, config, found.blame(err)
 }
 
 // checkConfig prints the configuration, or all mistakes in it.

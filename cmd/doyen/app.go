@@ -141,29 +141,23 @@ func helpCommand() command {
 }
 
 func overview() string {
-	var list strings.Builder
-	w := tabwriter.NewWriter(&list, 0, 0, 2, ' ', 0)
+	var list []string
 	for _, c := range commands() {
-		fmt.Fprintf(w, "   %s\t%s\n", c.name, c.usage)
+		list = append(list, c.name+"\t"+c.usage)
 	}
-	fmt.Fprintf(w, "   help, h\t%s\n", helpCommand().usage)
-	w.Flush()
 	flags := commonFlags()
 	return "NAME:\n   doyen - elect a leader among hosts with no central store\n\n" +
 		"USAGE:\n   doyen [global options] command [command options]\n\n" +
 		"DESCRIPTION:\n   `doyen agent` runs the agent of this host. The commands that show or change something ask that\n" +
 		"   agent over its Unix socket.\n\n" +
-		"COMMANDS:\n" + list.String() + "\nGLOBAL OPTIONS:\n" + options(slices.Insert(flags, len(flags)-1, versionFlag()))
+		"COMMANDS:\n" + indented(append(list, "help, h\t"+helpCommand().usage)) +
+		"\nGLOBAL OPTIONS:\n" + options(slices.Insert(flags, len(flags)-1, versionFlag()))
 }
 
 func (c command) help() string {
 	text := fmt.Sprintf("NAME:\n   doyen %s - %s\n\nUSAGE:\n   %s\n\n", c.name, c.usage, strings.TrimSpace("doyen "+c.name+" [command options] "+c.args))
 	if c.description != "" {
-		text += "DESCRIPTION:\n"
-		for l := range strings.SplitSeq(c.description, "\n") {
-			text += strings.TrimRight("   "+l, " ") + "\n"
-		}
-		text += "\n"
+		text += "DESCRIPTION:\n" + indented(strings.Split(c.description, "\n")) + "\n"
 	}
 	return text + "OPTIONS:\n" + options(c.allFlags())
 }
@@ -171,10 +165,19 @@ func (c command) help() string {
 // options lists flags as the library's help does, which is a template: programs with templates are
 // larger, since they find methods by name and the linker then keeps all.
 func options(flags []cli.Flag) string {
+	var lines []string
+	for _, f := range flags {
+		lines = append(lines, f.String())
+	}
+	return indented(lines)
+}
+
+// indented aligns what follows tabs.
+func indented(lines []string) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, f := range flags {
-		fmt.Fprintf(w, "   %s\n", f.String())
+	for _, line := range lines {
+		fmt.Fprintln(w, strings.TrimRight("   "+line, " "))
 	}
 	w.Flush()
 	return text.String()
@@ -234,6 +237,19 @@ func ask[T any](i *invocation, limit time.Duration, what string, call func(*clie
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return i.answer(text(found))
+}
+
+// until calls known every so often, until it returns true or the context ends.
+func until(ctx context.Context, every time.Duration, known func() bool) {
+	again := time.NewTicker(every)
+	defer again.Stop()
+	for !known() {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (i *invocation) question() (context.Context, context.CancelFunc) {

@@ -62,14 +62,9 @@ func parse(argv []string) (line, error) {
 	if l.command, err = named(rest[0]); err != nil {
 		return l, err
 	}
-	rest, tail := commandOf(l.command.name, rest[1:])
-	if l.args, err = l.take(l.command.allFlags(), rest); err != nil {
+	if l.args, err = l.take(l.command.allFlags(), rest[1:]); err != nil {
 		return l, err
 	}
-	if len(l.args) == 0 && len(tail) > 0 { // the election follows
-		tail = tail[1:]
-	}
-	l.args = append(l.args, tail...)
 	if l.has("help") {
 		l.args, l.command, l.given = []string{l.command.name}, helpCommand(), nil
 	}
@@ -93,20 +88,14 @@ func named(name string) (command, error) {
 	return command{}, usage(hint, "unknown command %q", name)
 }
 
-// commandOf splits the arguments of `doyen run` at the "--" before the command that it is
-// to run. All that follows belongs to that command.
-func commandOf(name string, args []string) (own, command []string) {
-	if i := slices.Index(args, "--"); name == "run" && i >= 0 {
-		return args[:i], args[i:]
-	}
-	return args, nil
-}
-
 // take takes the flags from the arguments, and returns the others: before the command is known, all
-// from the first one on. After "--" no flag follows.
+// from the first one on. After "--" no flag follows; for `doyen run` it is the one after the election,
+// and stays, since a command with its own flags follows.
 func (l *line) take(known []cli.Flag, args []string) (others []string, err error) {
 	for len(args) > 0 {
 		switch first := args[0]; {
+		case first == "--" && l.command.name == "run" && len(others) > 0:
+			return append(others, args...), nil
 		case first == "--":
 			return append(others, args[1:]...), nil
 		case len(first) > 1 && first[0] == '-':
@@ -171,13 +160,13 @@ func (l *line) has(flag string) bool {
 }
 
 func (l *line) unknownFlag(known []cli.Flag, written, name string) error {
-	var names []string
-	for _, f := range known {
-		names = append(names, f.Names()[0])
-	}
 	where, hint := "", "only --socket and --output may come before the command; `doyen --help` lists the flags"
 	if l.command.name != "" {
 		where, hint = l.command.name+": ", "`doyen "+l.command.name+" --help` lists the flags"
+	}
+	var names []string
+	for _, f := range known {
+		names = append(names, f.Names()[0])
 	}
 	if near := nearest(name, names); near != "" {
 		hint = "did you mean --" + near + "? " + hint

@@ -95,14 +95,9 @@ func (d *drillRun) foreseen(f plan.Forecast) drilledElection {
 func (d *drillRun) await() {
 	ctx, cancel := context.WithTimeout(d.Context.Context, d.duration("timeout"))
 	defer cancel()
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for known := false; !known && ctx.Err() == nil; {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
-		known = d.look()
+	until(ctx, lookEvery, d.look)
+	if ctx.Err() != nil {
+		d.look()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/doyen-election/doyen/agent/settings"
@@ -101,9 +102,15 @@ func classify(err error) (code int, hint string) {
 	return exitFailed, ""
 }
 
+// refused reports whether the agent refuses a call with one of these codes.
+func refused(err error, codes ...string) bool {
+	e, ok := errors.AsType[*client.APIError](err)
+	return ok && slices.Contains(codes, e.Code)
+}
+
 // hinted gives an error with this code of the API a hint of its own.
 func hinted(err error, code, hint string) error {
-	if refused, ok := errors.AsType[*client.APIError](err); ok && refused.Code == code {
+	if refused(err, code) {
 		return &failure{code: exitFailed, what: err.Error(), hint: hint}
 	}
 	return err

@@ -37,7 +37,7 @@ func leader(i *invocation) error {
 	defer cancel()
 	e, err := i.client().Election(ctx, name, client.ElectionOptions{})
 	if err != nil {
-		if unknown(err) {
+		if refused(err, api.CodeNotFound, api.CodeNoQuorum) {
 			return &failure{code: exitNone, what: name + " has no leader", err: err, hint: "`doyen elections` lists the elections"}
 		}
 		return fmt.Errorf("ask who leads %s: %w", name, err)
@@ -75,10 +75,10 @@ func isLeader(i *invocation) error {
 	defer cancel()
 	leads, e, err := i.client().IsLeader(ctx, name)
 	switch {
-	case unheard(err):
+	case refused(err, api.CodeNotFound):
 		return &failure{code: exitNone, what: "ask who leads " + name, err: errors.New("nobody knows an election of that name"),
 			hint: "if the name is right, it has no candidate yet: `doyen elections` lists the elections"}
-	case unknown(err):
+	case refused(err, api.CodeNotFound, api.CodeNoQuorum):
 		return silentExit{exitNone}
 	case err != nil:
 		_, hint := classify(err)
@@ -91,19 +91,6 @@ func isLeader(i *invocation) error {
 		return silentExit{exitNone}
 	}
 	return silentExit{exitFailed}
-}
-
-// unheard reports whether the agent knows no such election.
-func unheard(err error) bool {
-	refused, ok := errors.AsType[*client.APIError](err)
-	return ok && refused.Code == api.CodeNotFound
-}
-
-// unknown reports whether a refusal means that no leader is known: the election never had a
-// candidate, or no majority can report who leads.
-func unknown(err error) bool {
-	refused, ok := errors.AsType[*client.APIError](err)
-	return ok && (refused.Code == api.CodeNotFound || refused.Code == api.CodeNoQuorum)
 }
 
 // leaderless returns why nobody leads and what to do.

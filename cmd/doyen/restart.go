@@ -71,30 +71,28 @@ func restartAgent(i *invocation) error {
 func (i *invocation) awaitNext(ctx context.Context, c *client.Client, before string, limit time.Duration) (api.Agent, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	again, late := time.NewTicker(answersEvery), time.After(quietly)
-	defer again.Stop()
-	same := false
-	for {
-		now, err := c.Agent(ctx)
-		if err == nil && now.BootID != before {
-			return now, nil
-		}
+	answers, same, late := false, false, time.After(quietly)
+	var now api.Agent
+	until(ctx, answersEvery, func() bool {
+		next, err := c.Agent(ctx)
 		if ctx.Err() == nil {
-			same = err == nil
+			now, same = next, err == nil
 		}
 		select {
-		case <-again.C:
-			continue
 		case <-late:
 			fmt.Fprintf(i.stderr, "doyen: restart: waiting until the agent's next process answers at %s, up to %s\n", printable(c.Socket()), limit)
-			continue
-		case <-ctx.Done():
+		default:
 		}
-		if errors.Is(ctx.Err(), context.Canceled) {
-			return now, fmt.Errorf("restart: wait for the agent's next process: %w", ctx.Err())
-		}
-		return now, nextMissing(c.Socket(), same, limit)
+		answers = err == nil && next.BootID != before
+		return answers
+	})
+	switch {
+	case answers:
+		return now, nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return now, fmt.Errorf("restart: wait for the agent's next process: %w", ctx.Err())
 	}
+	return now, nextMissing(c.Socket(), same, limit)
 }
 
 // nextMissing is the error when no next process of the agent answered in time.
