@@ -99,15 +99,15 @@ func (out scrape) series(kind prometheus.ValueType, name, help string, labels []
 }
 
 func (r *reader) programs(to scrape) {
-	s := r.loop.Actors.Stats()
-	to.gauge("campaigns", "Programs of this host that are candidates.")(float64(s.Candidacies))
-	to.counter("campaigns_elected_total", "Programs notified that they are elected.")(float64(s.Elected))
-	to.counter("campaigns_revoked_total", "Programs notified to stop.")(float64(s.Revoked))
-	to.counter("hook_failures_total", "Hooks that failed at the start of a leadership.")(float64(s.Failed))
+	c := &r.loop.Actors.Counters
+	to.gauge("campaigns", "Programs of this host that are candidates.")(float64(c.Candidacies.Load()))
+	to.counter("campaigns_elected_total", "Programs notified that they are elected.")(float64(c.Elected.Load()))
+	to.counter("campaigns_revoked_total", "Programs notified to stop.")(float64(c.Revoked.Load()))
+	to.counter("hook_failures_total", "Hooks that failed at the start of a leadership.")(float64(c.Failed.Load()))
 	released := to.counter("campaign_releases_total", "Terms of programs, by how it was known that they had stopped.", "kind")
-	for kind, n := range s.Released {
-		released(float64(n), kind)
-	}
+	released(float64(c.ByReceipt.Load()), "receipt")
+	released(float64(c.ByProof.Load()), "proof")
+	released(float64(c.ByDeadline.Load()), "deadline")
 }
 
 func (r *reader) elections(to scrape) {

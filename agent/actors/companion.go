@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/record"
@@ -72,7 +73,7 @@ func (r *Registry) Report(now election.Instant, id string, c api.Companion, auth
 	}
 	for name, why := range c.Failed {
 		if k.companion.Failed[name] != why {
-			r.stats.failed.Add(1)
+			r.Counters.Failed.Add(1)
 		}
 	}
 	k.companion = &c
@@ -197,20 +198,20 @@ func (b *Companions) prolong(c *race, step time.Duration) {
 
 // revokeCompanion sends the companion the end of the leadership that waits for it.
 func (c *race) revokeCompanion() {
-	w := c.deed.wait
-	c.deed.by.say(api.CampaignEvent{Type: api.CampaignRevoked, Election: string(c.name), Term: uint64(w.term),
-		StopByBoottimeNS: int64(w.stopBy), Reason: string(w.why), Change: w.change})
+	line := c.deed.wait.revoked()
+	line.Change = c.deed.wait.change
+	c.deed.by.say(line)
 }
 
 // endDeed records that nothing of a companion acts in an election any more.
-func (r *Registry) endDeed(c *race, how release) {
+func (r *Registry) endDeed(c *race, how *atomic.Uint64) {
 	d := &c.deed
 	w := d.wait
 	d.program.Stopped = max(d.program.Stopped, d.program.Told)
 	d.term, d.until, d.by, d.wait = 0, 0, nil, nil
 	delete(r.beside.unattended, c)
 	r.beside.record(c)
-	r.stats.released[how].Add(1)
+	how.Add(1)
 	if w != nil {
 		w.beside = false
 		r.conclude(w)
@@ -247,7 +248,7 @@ func (r *Registry) companionStopped(k *Candidacy, name election.Name, term elect
 		return // it is late, or it names a term before one that it was sent since
 	}
 	asked := c.deed.wait != nil
-	r.endDeed(c, byReceipt)
+	r.endDeed(c, &r.Counters.ByReceipt)
 	if !asked && c.term != 0 && c.why == "" {
 		c.given = why
 		if why == "" {
@@ -277,7 +278,7 @@ func (b *Companions) Reloaded() {
 func (r *Registry) advanceCompanions(now election.Instant) {
 	for c := range r.beside.unattended {
 		if now >= c.deed.until {
-			r.endDeed(c, byDeadline)
+			r.endDeed(c, &r.Counters.ByDeadline)
 		}
 	}
 	if !r.beside.lacking {
@@ -332,7 +333,7 @@ func (r *Registry) review() {
 			}
 			lacking = lacking || r.beside.lacks(name)
 		}
-		r.settle(c)
+		r.offerBest(c)
 		r.tidy(c)
 	}
 	if r.beside.lacking != lacking {

@@ -35,7 +35,7 @@ func (r *Registry) Configure(now election.Instant, s Settings) {
 		}
 		slices.SortStableFunc(c.candidates, better)
 		r.reprioritize(c)
-		r.settle(c)
+		r.offerBest(c)
 		r.considerRival(now, c)
 		r.tidy(c)
 	}

@@ -47,9 +47,9 @@ func (r *Registry) tidy(c *race) {
 	}
 }
 
-// settle gives the elector the best candidacy. While the host leads, the elector keeps the
+// offerBest gives the elector the best candidacy. While the host leads, the elector keeps the
 // candidacy of the program that acts.
-func (r *Registry) settle(c *race) {
+func (r *Registry) offerBest(c *race) {
 	if c.term != 0 {
 		return
 	}
@@ -99,7 +99,7 @@ func (r *Registry) Lead(now election.Instant, name election.Name, term election.
 	r.tell(k, term)
 	if !k.host {
 		k.before, k.newest = k.newest > 0, term
-		r.stats.elected.Add(1)
+		r.Counters.Elected.Add(1)
 		r.sayUntil(k, api.CampaignElected, term, until)
 	}
 	r.beside.lead(c)

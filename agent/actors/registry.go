@@ -90,19 +90,19 @@ type Request struct {
 // Invariant: a candidacy is in byID while its connection is open, or while its receipt may end
 // a term early.
 type Registry struct {
-	cfg    Config
-	races  map[election.Name]*race
-	rivals map[*race]struct{} // races in which a better candidate waits
-	byID   map[string]*Candidacy
-	waits  []*wait
-	absent []*Candidacy // may resume; the next Advance drops those that have resumed or can't any more
-	count  int          // of candidacies that have not ended, without the host's own
-	led    int          // races whose term is not 0
-	order  uint64       // of the newest candidacy
-	inputs []election.Input
-	closed bool
-	stats  counters
-	shares shares
+	cfg      Config
+	races    map[election.Name]*race
+	rivals   map[*race]struct{} // races in which a better candidate waits
+	byID     map[string]*Candidacy
+	waits    []*wait
+	absent   []*Candidacy // may resume; the next Advance drops those that have resumed or can't any more
+	count    int          // of candidacies that have not ended, without the host's own
+	led      int          // races whose term is not 0
+	order    uint64       // of the newest candidacy
+	inputs   []election.Input
+	closed   bool
+	Counters Counters
+	shares   shares
 
 	beside Companions
 }
@@ -120,7 +120,7 @@ func New(c Config) *Registry {
 		r.restore(p)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.races)) {
-		r.settle(r.races[name])
+		r.offerBest(r.races[name])
 		r.tidy(r.races[name])
 	}
 	r.review()
@@ -148,11 +148,11 @@ func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
 	r.byID[k.id] = k
 	r.count++
 	r.shares.of[q.UID]++
-	r.stats.candidacies.Store(int64(r.count))
+	r.Counters.Candidacies.Store(int64(r.count))
 	c.candidates = append(c.candidates, k)
 	slices.SortStableFunc(c.candidates, better)
 	k.say(api.CampaignEvent{Type: api.CampaignCandidate})
-	r.settle(c)
+	r.offerBest(c)
 	r.considerRival(now, c)
 	return k, nil
 }
@@ -187,7 +187,7 @@ func (r *Registry) End(id string) {
 	if c.acting == k {
 		r.dismiss(c, election.ReasonWithdrawn)
 	} else {
-		r.settle(c)
+		r.offerBest(c)
 		r.dropRival(c)
 	}
 	r.forget(k)
@@ -200,7 +200,7 @@ func (r *Registry) remove(k *Candidacy) {
 	k.end()
 	r.count--
 	r.shares.end(k.request.UID)
-	r.stats.candidacies.Store(int64(r.count))
+	r.Counters.Candidacies.Store(int64(r.count))
 	c := r.race(k.election)
 	c.candidates = slices.DeleteFunc(c.candidates, func(o *Candidacy) bool { return o == k })
 }

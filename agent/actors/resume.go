@@ -3,6 +3,7 @@ package actors
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
@@ -129,21 +130,21 @@ func (r *Registry) Resume(now election.Instant, q Resumption) (*Candidacy, error
 	k.addSockets(q)
 	r.count++
 	r.shares.of[k.request.UID]++
-	r.stats.candidacies.Store(int64(r.count))
+	r.Counters.Candidacies.Store(int64(r.count))
 	c := r.race(k.election)
 	c.candidates = append(c.candidates, k)
 	slices.SortStableFunc(c.candidates, better)
 	switch {
 	case k.wait != nil:
 		r.record(k)
-		k.say(api.CampaignEvent{Type: api.CampaignRevoked, Term: uint64(k.wait.term), StopByBoottimeNS: int64(k.wait.stopBy), Reason: string(k.wait.why)})
+		k.say(k.wait.revoked())
 	case c.acting == k && c.why == "":
 		k.newest, k.program.Told = c.term, c.term
 		r.record(k)
 		r.sayUntil(k, api.CampaignRenewed, c.term, c.until)
 		r.reprioritize(c)
 	}
-	r.settle(c)
+	r.offerBest(c)
 	r.dropRival(c)
 	return k, nil
 }
@@ -206,7 +207,7 @@ func (k *Candidacy) Sockets() (earlier []uint64, provable bool) {
 // whose new connection another process may hold.
 func (r *Registry) Dead(id string) {
 	if k := r.byID[id]; k != nil && k.absent {
-		r.giveUp(k, byProof)
+		r.giveUp(k, &r.Counters.ByProof)
 	}
 }
 
@@ -214,14 +215,14 @@ func (r *Registry) Dead(id string) {
 func (r *Registry) lapse(now election.Instant) {
 	r.absent = slices.DeleteFunc(r.absent, func(k *Candidacy) bool {
 		if k.absent && now >= k.resumeBy {
-			r.giveUp(k, byDeadline)
+			r.giveUp(k, &r.Counters.ByDeadline)
 		}
 		return !k.absent
 	})
 }
 
 // giveUp ends the leadership of an absent program that is known to act no longer.
-func (r *Registry) giveUp(k *Candidacy, how release) {
+func (r *Registry) giveUp(k *Candidacy, how *atomic.Uint64) {
 	if k.wait != nil {
 		r.stopped(k, how)
 		return
@@ -230,7 +231,7 @@ func (r *Registry) giveUp(k *Candidacy, how release) {
 	r.done(k)
 	c := r.race(k.election)
 	if c.acting == k {
-		r.stats.released[how].Add(1)
+		how.Add(1)
 		c.acting = nil
 		r.dropRival(c)
 		if c.why == "" {

@@ -184,8 +184,8 @@ func TestAProgramThatDoesNotResumeIsDoneByItsDeadline(t *testing.T) {
 	wantInputs(t, r)
 	r.Lead(1100, pay, 5, 2100, nil)
 	wantLines(t, other, "candidate, elected 5 until 2100")
-	if s := r.Stats(); s.Released["deadline"] != 1 || s.Candidacies != 1 {
-		t.Errorf("counted %+v", s)
+	if c := &r.Counters; c.ByDeadline.Load() != 1 || c.Candidacies.Load() != 1 {
+		t.Errorf("counted %+v", c)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -44,6 +45,12 @@ func (r *Registry) Withdraw(w election.Withdrawal, change *api.Change) {
 	r.conclude(wt)
 }
 
+// revoked is the line that notifies of the end.
+func (w *wait) revoked() api.CampaignEvent {
+	return api.CampaignEvent{Type: api.CampaignRevoked, Election: string(w.election), Term: uint64(w.term),
+		StopByBoottimeNS: int64(w.stopBy), Reason: string(w.why)}
+}
+
 // revoke notifies the program that acts of the end of the leadership.
 func (r *Registry) revoke(c *race, wt *wait) {
 	k := c.acting
@@ -51,19 +58,18 @@ func (r *Registry) revoke(c *race, wt *wait) {
 	r.led--
 	delete(r.rivals, c)
 	if k != nil && !k.host {
-		r.stats.revoked.Add(1)
-		k.say(api.CampaignEvent{Type: api.CampaignRevoked, Term: uint64(wt.term),
-			StopByBoottimeNS: int64(wt.stopBy), Reason: string(wt.why)})
+		r.Counters.Revoked.Add(1)
+		k.say(wt.revoked())
 		k.newest = max(k.newest, wt.term) // a term that rose and ended in one step is new to the program
 		wt.by, k.wait = k, wt
 		if k.leaves {
 			r.remove(k)
 		}
 		if k.hasStopped {
-			r.stopped(k, byReceipt)
+			r.stopped(k, &r.Counters.ByReceipt)
 		}
 	}
-	r.settle(c)
+	r.offerBest(c)
 	r.tidy(c)
 }
 
@@ -85,7 +91,7 @@ func (r *Registry) expire(now election.Instant) {
 			return false
 		}
 		if k := w.by; k != nil {
-			r.stats.released[byDeadline].Add(1)
+			r.Counters.ByDeadline.Add(1)
 			r.done(k)
 			k.wait, k.absent = nil, false
 			k.unanswered++
@@ -93,7 +99,7 @@ func (r *Registry) expire(now election.Instant) {
 		}
 		if c := r.races[w.election]; c != nil && c.deed.wait == w {
 			w.over = true // the elector releases the term itself
-			r.endDeed(c, byDeadline)
+			r.endDeed(c, &r.Counters.ByDeadline)
 		}
 		return true
 	})
@@ -112,17 +118,17 @@ func (r *Registry) Awaits(id string) (election.Instant, bool) {
 // Gone records the proof that the program of an ended candidacy has ended.
 func (r *Registry) Gone(id string) {
 	if k := r.byID[id]; k != nil && k.ended && k.wait != nil {
-		r.stopped(k, byProof)
+		r.stopped(k, &r.Counters.ByProof)
 	}
 }
 
 // stopped records that the program has stopped acting under the term that waits for it to stop.
-func (r *Registry) stopped(k *Candidacy, how release) {
+func (r *Registry) stopped(k *Candidacy, how *atomic.Uint64) {
 	w := k.wait
 	k.wait, w.by = nil, nil
 	k.absent = false
 	r.done(k)
-	r.stats.released[how].Add(1)
+	how.Add(1)
 	r.conclude(w)
 	r.forget(k)
 }
@@ -159,7 +165,7 @@ func (r *Registry) Receipt(id string, name election.Name, term election.Term, wh
 	case term == 0 && k.unanswered > 0:
 		k.unanswered--
 	case k.wait != nil && (term == 0 || term == k.wait.term || newest):
-		r.stopped(k, byReceipt)
+		r.stopped(k, &r.Counters.ByReceipt)
 	case c != nil && c.acting == k && c.why == "" && (term == 0 || term == c.term || newest):
 		k.hasStopped = term != 0 || !k.before
 		k.leaves, k.absent = !k.ended, false

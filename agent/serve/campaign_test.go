@@ -196,8 +196,8 @@ func TestACampaignIsItsConnection(t *testing.T) {
 		t.Errorf("the receipt: %s %s", response.Status, text)
 	}
 	h.with(func(r *actors.Registry) {
-		if s := r.Stats(); s.Released["receipt"] != 1 {
-			t.Errorf("counted %+v", s)
+		if c := &r.Counters; c.ByReceipt.Load() != 1 {
+			t.Errorf("counted %+v", c)
 		}
 	})
 	conn.Close()

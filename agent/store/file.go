@@ -52,11 +52,11 @@ func writeFile(files Files, name string, data []byte) error {
 	return err
 }
 
-// settle makes durable what a start is about to read. An earlier process run may have died
+// syncFound makes durable what a start is about to read. An earlier process run may have died
 // between the rename and its sync, or the directory may have been copied: a power cut could
 // still take the files. Promises that this process run repeats from them, and so does not
 // write again, would be lost too.
-func settle(files Files, names ...string) error {
+func syncFound(files Files, names ...string) error {
 	for _, name := range names {
 		if err := syncFile(files, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -35,7 +35,7 @@ func (*TakenError) Error() string {
 // error matches fs.ErrNotExist, and Write makes one.
 func OpenRecord(files Files) (*Record, election.State, error) {
 	r := &Record{files: files}
-	if err := settle(files, identityFile, stateFile); err != nil {
+	if err := syncFound(files, identityFile, stateFile); err != nil {
 		return r, election.State{}, err
 	}
 	f, err := files.Open(stateFile)
