@@ -34,7 +34,7 @@ var layers = [][]string{
 	{"client/clienttest", "internal/act/guard"},
 	{"internal/act/health", "internal/act/hook"},
 	{"internal/act", "internal/act/runner"},
-	{"agent/access", "agent/actors/sockdiag", "agent/forward", "agent/history", "agent/pages", "agent/record", "agent/store", "agent/watch", "agent/words"},
+	{"agent/access", "agent/forward", "agent/history", "agent/pages", "agent/record", "agent/store", "agent/watch", "agent/words"},
 	{"agent/actors", "agent/actors/proof", "agent/serve/page", "agent/serve/socket"},
 	{"agent/settings", "internal/keeper"},
 	{"agent/serve", "internal/doctor"},

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -138,14 +137,7 @@ func (p Programs) Campaigns() []api.Campaign {
 
 // contest returns an election as the newest picture shows it.
 func (l *Loop) contest(name election.Name) (elector.ContestStatus, bool) {
-	contests := l.picture.Load().Status.Contests
-	i, ok := slices.BinarySearchFunc(contests, name, func(c *elector.ContestStatus, n election.Name) int {
-		return cmp.Compare(c.Election, n)
-	})
-	if !ok {
-		return elector.ContestStatus{}, false
-	}
-	return *contests[i], true
+	return contestOf(l.picture.Load().Status, name)
 }
 
 // prolong notifies the programs whose leases were renewed since its last call. If an election

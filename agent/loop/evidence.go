@@ -1,7 +1,9 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,12 +53,13 @@ func (p *peers) evidence(self election.Holder, now election.Instant, before, aft
 }
 
 func contestOf(s *elector.Status, name election.Name) (elector.ContestStatus, bool) {
-	for _, c := range s.Contests {
-		if c.Election == name {
-			return *c, true
-		}
+	i, ok := slices.BinarySearchFunc(s.Contests, name, func(c *elector.ContestStatus, n election.Name) int {
+		return cmp.Compare(c.Election, n)
+	})
+	if !ok {
+		return elector.ContestStatus{}, false
 	}
-	return elector.ContestStatus{}, false
+	return *s.Contests[i], true
 }
 
 // describeOld describes the former leader.

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/doyen-election/doyen/agent/actors/sockdiag"
 )
 
 // Process is the process that made a connection, held by a pidfd. The process's number can be
@@ -29,20 +27,16 @@ type Process struct {
 func Of(conn *net.UnixConn, accepted int64, sockets ...uint64) (*Process, error) {
 	// The kernel is asked while the process lives, so that a missing proof is known before the
 	// end. The first time may take milliseconds, since the kernel loads a module.
-	if _, err := sockdiag.Peer(conn); err != nil {
-		return nil, fmt.Errorf("prove that a process has ended: %w", err)
-	}
-	raw, err := conn.SyscallConn()
-	if err != nil {
+	if _, err := peerInode(conn); err != nil {
 		return nil, fmt.Errorf("prove that a process has ended: %w", err)
 	}
 	pidfd := -1
-	var asked error
-	if err := raw.Control(func(fd uintptr) { pidfd, asked = peer(int(fd), accepted) }); err != nil {
-		return nil, fmt.Errorf("prove that a process has ended: %w", err)
-	}
-	if asked != nil {
-		return nil, asked
+	err := control(conn, func(fd int) (err error) {
+		pidfd, err = peer(fd, accepted)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return await(pidfd, &Process{conn: conn, sockets: sockets, gone: make(chan struct{})})
 }
@@ -111,7 +105,7 @@ func (p *Process) wait() {
 func (p *Process) ended() {
 	p.alone = unheld(p.sockets)
 	if p.conn != nil {
-		inode, err := sockdiag.Peer(p.conn)
+		inode, err := peerInode(p.conn)
 		p.alone = p.alone && err == nil && inode == 0
 	}
 	close(p.gone)

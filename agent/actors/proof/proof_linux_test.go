@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/agent/actors/sockdiag"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
@@ -194,7 +193,7 @@ func inherited(t *testing.T, as string) {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() { // until the kernel has closed it
-		inode, err := sockdiag.Peer(conn)
+		inode, err := peerInode(conn)
 		if err != nil {
 			t.Fatal(err)
 		}

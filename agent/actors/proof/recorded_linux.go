@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/agent/actors/sockdiag"
 	"github.com/doyen-election/doyen/agent/record"
 )
 
@@ -35,13 +34,12 @@ func started(pid int) (uint64, error) {
 // provable, it also has the connection's socket, so that the process's end can be proven. It
 // is zero where the system does not report this.
 func Identify(conn *net.UnixConn, accepted int64, provable bool) record.Program {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return record.Program{}
-	}
 	var c *unix.Ucred
-	var asked error
-	if err := raw.Control(func(fd uintptr) { c, asked = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil || asked != nil || c.Pid <= 0 {
+	err := control(conn, func(fd int) (err error) {
+		c, err = unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+		return err
+	})
+	if err != nil || c.Pid <= 0 {
 		return record.Program{}
 	}
 	began, err := started(int(c.Pid))
@@ -49,7 +47,7 @@ func Identify(conn *net.UnixConn, accepted int64, provable bool) record.Program 
 		return record.Program{}
 	}
 	p := record.Program{UID: c.Uid, PID: c.Pid, Started: began, Space: space()}
-	if inode, err := sockdiag.Peer(conn); provable && err == nil {
+	if inode, err := peerInode(conn); provable && err == nil {
 		p.Sockets[0] = uint64(inode)
 	}
 	return p
@@ -86,7 +84,7 @@ func Recorded(r record.Program) (*Process, error) {
 			p.sockets = append(p.sockets, inode)
 		}
 	}
-	if _, err := sockdiag.Held(uint32(p.sockets[0])); err != nil {
+	if _, err := isHeld(uint32(p.sockets[0])); err != nil {
 		return nil, err
 	}
 	pidfd, err := unix.PidfdOpen(int(r.PID), 0)
@@ -114,7 +112,7 @@ func Recorded(r record.Program) (*Process, error) {
 // asked, it returns all.
 func Held(sockets []uint64) []uint64 {
 	return slices.DeleteFunc(slices.Clone(sockets), func(inode uint64) bool {
-		held, err := sockdiag.Held(uint32(inode))
+		held, err := isHeld(uint32(inode))
 		return err == nil && !held
 	})
 }

@@ -1,4 +1,4 @@
-package sockdiag_test
+package proof
 
 import (
 	"net"
@@ -6,12 +6,10 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/doyen-election/doyen/agent/actors/sockdiag"
 )
 
 // pair returns both ends of a connection.
-func pair(t *testing.T) (own, other *net.UnixConn) {
+func bothEnds(t *testing.T) (own, other *net.UnixConn) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: "unix"})
 	if err != nil {
@@ -28,18 +26,18 @@ func pair(t *testing.T) (own, other *net.UnixConn) {
 	return own, other
 }
 
-func peer(t *testing.T, conn *net.UnixConn) uint32 {
+func thePeer(t *testing.T, conn *net.UnixConn) uint32 {
 	t.Helper()
-	inode, err := sockdiag.Peer(conn)
+	inode, err := peerInode(conn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return inode
 }
 
-func held(t *testing.T, inode uint32) bool {
+func stillHeld(t *testing.T, inode uint32) bool {
 	t.Helper()
-	is, err := sockdiag.Held(inode)
+	is, err := isHeld(inode)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,44 +45,44 @@ func held(t *testing.T, inode uint32) bool {
 }
 
 func TestASocketIsUnheldOnceItsLastDescriptorIsClosed(t *testing.T) {
-	own, other := pair(t)
-	want, err := sockdiag.Inode(other)
+	own, other := bothEnds(t)
+	want, err := ownInode(other)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := peer(t, own); got != want || !held(t, want) {
-		t.Fatalf("the peer is %d, held %t; want %d, held", got, held(t, want), want)
+	if got := thePeer(t, own); got != want || !stillHeld(t, want) {
+		t.Fatalf("the peer is %d, held %t; want %d, held", got, stillHeld(t, want), want)
 	}
 	second, err := other.File()
 	if err != nil {
 		t.Fatal(err)
 	}
 	other.Close()
-	if peer(t, own) != want || !held(t, want) {
+	if thePeer(t, own) != want || !stillHeld(t, want) {
 		t.Error("one of its two descriptors is left, and it counts as unheld")
 	}
 	second.Close()
-	if peer(t, own) != 0 || held(t, want) {
+	if thePeer(t, own) != 0 || stillHeld(t, want) {
 		t.Error("its last descriptor is closed, and it counts as held")
 	}
 }
 
 func TestAShutDownSocketIsHeld(t *testing.T) {
-	own, other := pair(t)
+	own, other := bothEnds(t)
 	for _, shut := range []func() error{other.CloseRead, other.CloseWrite} {
 		if err := shut(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if inode := peer(t, own); inode == 0 || !held(t, inode) {
+	if inode := thePeer(t, own); inode == 0 || !stillHeld(t, inode) {
 		t.Error("it counts as unheld")
 	}
 }
 
 // A descriptor that is under way in a message can be received by anybody.
 func TestASocketInAMessageIsHeld(t *testing.T) {
-	own, other := pair(t)
-	from, to := pair(t)
+	own, other := bothEnds(t)
+	from, to := bothEnds(t)
 	file, err := other.File()
 	if err != nil {
 		t.Fatal(err)
@@ -94,19 +92,19 @@ func TestASocketInAMessageIsHeld(t *testing.T) {
 	}
 	file.Close()
 	other.Close()
-	if inode := peer(t, own); inode == 0 || !held(t, inode) {
+	if inode := thePeer(t, own); inode == 0 || !stillHeld(t, inode) {
 		t.Error("it counts as unheld")
 	}
 	to.Close() // and the message with it
-	if peer(t, own) != 0 {
+	if thePeer(t, own) != 0 {
 		t.Error("nobody can receive it any more, and it counts as held")
 	}
 }
 
 func TestWhatCannotBeAskedIsAnError(t *testing.T) {
-	own, _ := pair(t)
+	own, _ := bothEnds(t)
 	own.Close()
-	if inode, err := sockdiag.Peer(own); err == nil {
+	if inode, err := peerInode(own); err == nil {
 		t.Errorf("a closed connection has the peer %d", inode)
 	}
 }

@@ -1,4 +1,4 @@
-package sockdiag
+package proof
 
 import (
 	"encoding/binary"
@@ -11,27 +11,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inode returns the inode of this process's own end of a connection.
-func Inode(conn syscall.Conn) (uint32, error) {
+// errUnseen means that the kernel shows no such socket to this process. If the socket is
+// this process's own end of a connection, the connection is of another network
+// namespace.
+var errUnseen = errors.New("ask sock_diag: there is no such socket in this network namespace")
+
+// control calls f with the descriptor of a connection.
+func control(conn syscall.Conn, f func(fd int) error) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return 0, fmt.Errorf("find the socket's inode: %w", err)
+		return err
 	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = f(int(fd)) }); err != nil {
+		return err
+	}
+	return failed
+}
+
+// ownInode returns the inode of this process's own end of a connection.
+func ownInode(conn syscall.Conn) (uint32, error) {
 	var stat unix.Stat_t
-	var asked error
-	if err := raw.Control(func(fd uintptr) { asked = unix.Fstat(int(fd), &stat) }); err != nil {
+	if err := control(conn, func(fd int) error { return unix.Fstat(fd, &stat) }); err != nil {
 		return 0, fmt.Errorf("find the socket's inode: %w", err)
-	}
-	if asked != nil {
-		return 0, fmt.Errorf("find the socket's inode: %w", asked)
 	}
 	return uint32(stat.Ino), nil // inodes of sockets have 32 bits
 }
 
-// Peer returns the inode of the socket at the other end of a connection, 0 if no process
-// holds that socket any more.
-func Peer(conn *net.UnixConn) (uint32, error) {
-	own, err := Inode(conn)
+// peerInode asks sock_diag (see sock_diag(7), it needs no privilege) for the inode of the socket at
+// the other end of a connection, 0 if no process holds that socket any more: no descriptor of it is
+// left anywhere, and none is on its way in a message. A socket that was only shut down still counts
+// as held.
+func peerInode(conn *net.UnixConn) (uint32, error) {
+	own, err := ownInode(conn)
 	if err != nil {
 		return 0, err
 	}
@@ -47,22 +59,19 @@ func Peer(conn *net.UnixConn) (uint32, error) {
 	return 0, errors.New("ask sock_diag: the socket has no peer")
 }
 
-// Held reports whether a process holds the socket with that inode. Ask only about an inode
-// that Peer returned and for which Held was true then: a socket of another network namespace
+// isHeld reports whether a process holds the socket with that inode. Ask only about an inode
+// that peerInode returned and for which isHeld was true then: a socket of another network namespace
 // looks like one that nobody holds. Inodes come again after 2^32 sockets: if another socket
-// has the number by then, Held is true.
-func Held(inode uint32) (bool, error) {
+// has the number by then, isHeld is true.
+func isHeld(inode uint32) (bool, error) {
 	if inode == 0 {
 		return false, nil
 	}
-	switch _, err := ask(inode, 0); {
-	case err == nil:
-		return true, nil
-	case errors.Is(err, ErrUnseen):
+	_, err := ask(inode, 0)
+	if errors.Is(err, errUnseen) {
 		return false, nil
-	default:
-		return false, err
 	}
+	return err == nil, err
 }
 
 // From linux/unix_diag.h.
@@ -94,7 +103,7 @@ func ask(inode, show uint32) ([]syscall.NetlinkRouteAttr, error) {
 	answers, err := req.Execute(unix.NETLINK_SOCK_DIAG, nl.SOCK_DIAG_BY_FAMILY)
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		return nil, ErrUnseen
+		return nil, errUnseen
 	case err != nil:
 		return nil, fmt.Errorf("ask sock_diag: %w", err)
 	case len(answers) != 1 || len(answers[0]) < answerSize || binary.NativeEndian.Uint32(answers[0][4:]) != inode:
