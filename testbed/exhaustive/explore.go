@@ -11,7 +11,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Options choose what to explore. The zero value of Bounds means DefaultBounds.
+// Options choose what to explore.
 type Options struct {
 	Ring   bool // Ring instead of Bully
 	States int  // at most so many distinct states are visited
@@ -30,9 +30,6 @@ const (
 	losesAcknowledgedWrite          // a crash of c takes back the last write, although it was acknowledged
 	leasesAgain                     // the next life of a leader counts a whole lease from its start (K4a)
 )
-
-// DefaultBounds leave room for a second leader after the first.
-func DefaultBounds() Bounds { return Bounds{Terms: 3, Misfortunes: 2, Swaps: AnyOrder} }
 
 func (o Options) maxTerm() election.Term { return election.Term(o.Bounds.Terms) }
 
@@ -108,9 +105,6 @@ type expansion struct {
 // Explore visits states breadth first until none is left, the limit is reached, or a rule is
 // violated. Equal options give equal results, except for the time.
 func Explore(o Options) (Result, error) {
-	if o.Bounds == (Bounds{}) {
-		o.Bounds = DefaultBounds()
-	}
 	began := time.Now()
 	x := &explorer{options: o, visited: map[uint64]struct{}{}, result: Result{Bounds: o.Bounds}}
 	for range runtime.GOMAXPROCS(0) {

@@ -39,7 +39,7 @@ func (m *mover) roots() ([]root, error) {
 			name string
 			play func(*world) *world
 		}{
-			{"nobody has voted", m.toContest},
+			{"nobody has voted", func(w *world) *world { return w }},
 			{following, m.toLeader},
 			{unheard, m.toUnheard},
 			{asking, m.toAsking},
@@ -86,9 +86,6 @@ func (m *mover) fresh(r [size]election.Instant) (*world, error) {
 	}
 	return w, nil
 }
-
-// toContest ends at the start: the agents have reported to each other.
-func (m *mover) toContest(w *world) *world { return w }
 
 // toLeader goes on until a leads and nothing is under way.
 func (m *mover) toLeader(w *world) *world {

@@ -107,6 +107,7 @@ func (w *world) newAgent(id, number int) *agent {
 		s.stands, s.priority = s.candidate, s.usual
 		a.stand = append(a.stand, s)
 	}
+	a.terms, a.deadlines = make([]election.Term, len(w.logs)), make([]election.Instant, len(w.logs))
 	a.programs, a.runs = make([]process, len(w.plan.elections)), make([]run, len(w.plan.elections))
 	for range w.plan.elections {
 		a.companion.acts = append(a.companion.acts, w.plan.companions && a.rng.IntN(4) != 0)

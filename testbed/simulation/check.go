@@ -132,20 +132,6 @@ func (w *world) checkClaim(a *agent, local election.Instant, c election.Claim) {
 	}
 }
 
-// checkDriving records whether the agent leads the roster election. No status shows that, and a
-// Heartbeat or a Release shows it only if a peer is connected.
-func (w *world) checkDriving(a *agent, local election.Instant, t election.Term, until election.Instant) {
-	l := w.log(a, election.RosterElection)
-	self := a.holder()
-	if t > 0 && local < until {
-		w.acts(l, actor{kind: claimer, host: a, epoch: a.clock.epoch, holder: self, term: t, until: until})
-		return
-	}
-	if x := l.find(claimer, self); x != nil {
-		w.stopActing(x)
-	}
-}
-
 // extend records until when a lease lasts, as its holder has shown.
 func (l *contestLog) extend(a *agent, t election.Term, until election.Instant) {
 	x := leased{t, a.holder()}
@@ -172,9 +158,7 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 		w.checkRecorded(a, l, c)
 		return
 	}
-	if x := l.find(claimer, self); x != nil {
-		w.stopActing(x)
-	}
+	w.stopActing(l.find(claimer, self))
 	if c.Leader.Peer != "" && c.Leader != self && local < c.ValidUntil && w.plan.quorum {
 		w.checkFollower(a, w.logOfLeader(a, c), c)
 	}
@@ -184,20 +168,14 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 // leaders never fall, and neither do the ends of its own leases, by which programs act. The
 // agent claims no lease after the lease's end.
 func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *elector.ContestStatus) {
-	if c.State != elector.Leading && a.lifeNumber() > 1 && a.deadlines != nil {
-		a.deadlines[l.index] = 0 // this life may have another lease than the one that showed this deadline
-	}
-	if w.plan.revised && c.State != elector.Leading && a.deadlines != nil {
-		a.deadlines[l.index] = 0 // it may lead again with a shorter lease
+	if c.State != elector.Leading && (a.lifeNumber() > 1 || w.plan.revised) {
+		a.deadlines[l.index] = 0 // it may lead again with another lease than the one that showed this deadline
 	}
 	if c.Leader.Peer == "" || !w.plan.quorum {
 		return
 	}
 	if c.State == elector.Leading && local >= c.ValidUntil && w.stepping == a {
 		w.fail("lease answer", "%s claims at %d to lead %s until %d", a.peer, local, c.Election, c.ValidUntil)
-	}
-	if a.terms == nil {
-		a.terms, a.deadlines = make([]election.Term, len(w.logs)), make([]election.Instant, len(w.logs))
 	}
 	if c.State == elector.Leading {
 		if told := &a.deadlines[l.index]; c.ValidUntil < *told {

@@ -83,8 +83,12 @@ func (w *world) prioritize(a *agent, e, priority int) {
 			a.stand[i].priority = priority
 		}
 	}
+	a.configure()
+}
+
+func (a *agent) configure() {
 	a.call(func() {
-		a.registry.Configure(a.clock.at(w.Now), actors.Settings{Priority: a.priority, Preempt: false})
+		a.registry.Configure(a.clock.at(a.w.Now), actors.Settings{Priority: a.priority, Preempt: false, Needs: a.needs()})
 	})
 }
 

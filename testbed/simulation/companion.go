@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/actors"
@@ -37,6 +38,15 @@ func (a *agent) besides() (names []string) {
 		}
 	}
 	return names
+}
+
+// needs is for what the host needs its companion. In some worlds it is a candidate only where the
+// companion that is to act there is connected.
+func (a *agent) needs() actors.Needs {
+	return actors.Needs{Hooked: func(name election.Name) bool {
+		e := slices.Index(a.w.plan.elections, name)
+		return a.w.plan.needed && e >= 0 && a.companion.acts[e]
+	}}
 }
 
 // accompany starts the host's companion, if it has something to do, and connects it to the agent.
@@ -151,11 +161,8 @@ func (r *run) sets() {
 }
 
 func (r *run) undo() {
-	if r.log == nil {
-		return
-	}
-	if x := r.log.find(beside, r.holder); x != nil {
-		r.host.w.stopActing(x)
+	if r.log != nil {
+		r.host.w.stopActing(r.log.find(beside, r.holder))
 	}
 }
 
@@ -200,6 +207,9 @@ func (w *world) reloadHooks(r *rand.Rand) {
 	c := &a.companion
 	c.acts[e] = !c.acts[e]
 	w.note(a, "its companion is to act in %s: %t", name, c.acts[e])
+	if w.plan.needed {
+		a.configure()
+	}
 	names := a.besides()
 	k := c.k
 	switch {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 )
 
 // contestLog is what the checkers know of one election: everything, in true time.
@@ -172,9 +171,7 @@ func (w *world) checkAlone(l *contestLog, x *actor) {
 // the status any more.
 func (w *world) endStatusClaims(a *agent, logs []*contestLog) {
 	for _, l := range logs {
-		if x := l.find(claimer, a.holder()); x != nil {
-			w.stopActing(x)
-		}
+		w.stopActing(l.find(claimer, a.holder()))
 	}
 }
 
@@ -182,16 +179,15 @@ func (w *world) endStatusClaims(a *agent, logs []*contestLog) {
 // one that is withdrawn and released in one step may be dropped in it.
 func (w *world) endUnlisted(a *agent) {
 	for _, l := range w.logsOf(a) {
-		x := l.find(claimer, a.holder())
-		if x != nil && l.name != election.RosterElection && !slices.ContainsFunc(a.contests, func(c *elector.ContestStatus) bool { return c.Election == l.name }) {
-			w.stopActing(x)
+		if l.name != election.RosterElection && a.status(l.name) == nil {
+			w.stopActing(l.find(claimer, a.holder()))
 		}
 	}
 }
 
-// stopActing records that an actor leads no more.
+// stopActing records that an actor, if there is one, leads no more.
 func (w *world) stopActing(x *actor) {
-	if !x.stopped {
+	if x != nil && !x.stopped {
 		x.stopped = true
 		w.leadsNoMore(x)
 	}

@@ -146,11 +146,6 @@ func (w *world) strikeBurst(r *rand.Rand) {
 	})
 }
 
-// uniform draws a duration below most.
-func (w *world) uniform(r *rand.Rand, most time.Duration) time.Duration {
-	return time.Duration(r.Int64N(int64(most)))
-}
-
 func (w *world) slowDisk(r *rand.Rand) {
 	a := w.victim(r)
 	w.note(a, "its disk is SLOW")
@@ -264,7 +259,9 @@ func (w *world) strikeCut(r *rand.Rand) {
 	case 0:
 		in[w.victim(r).id] = true
 	case 1:
-		w.cutPair(r, w.victim(r), w.anyone(r))
+		if a, b := w.victim(r), w.anyone(r); a != b {
+			w.cutPairs(r, [][2]*agent{{a, b}})
+		}
 		return
 	default:
 		for i := range in {
@@ -280,12 +277,6 @@ func (w *world) strikeCut(r *rand.Rand) {
 		}
 	}
 	w.cutPairs(r, pairs)
-}
-
-func (w *world) cutPair(r *rand.Rand, a, b *agent) {
-	if a != b {
-		w.cutPairs(r, [][2]*agent{{a, b}})
-	}
 }
 
 func (w *world) cutPairs(r *rand.Rand, pairs [][2]*agent) {

@@ -224,16 +224,16 @@ func (w *world) agreedOn(name election.Name) bool {
 		leader = h
 	}
 	l := w.find(leader.Peer)
-	return l != nil && l.boot == leader.Lineage && slices.ContainsFunc(l.contests, func(c *elector.ContestStatus) bool {
-		return c.Election == name && c.State == elector.Leading
-	})
+	if l == nil || l.boot != leader.Lineage {
+		return false
+	}
+	c := l.status(name)
+	return c != nil && c.State == elector.Leading
 }
 
 func (a *agent) leaderOf(name election.Name, local election.Instant) (election.Holder, bool) {
-	for _, c := range a.contests {
-		if c.Election == name && a.alive {
-			return c.LeaderAt(local)
-		}
+	if c := a.status(name); c != nil && a.alive {
+		return c.LeaderAt(local)
 	}
 	return election.Holder{}, false
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
@@ -28,6 +29,7 @@ const (
 func (p *plan) drawLives(seed uint64) {
 	p.lives = rand.New(rand.NewPCG(seed, 0x6c69766573)).IntN(2) == 0
 	p.companions = rand.New(rand.NewPCG(seed, 0x636f6d70616e)).IntN(2) == 0
+	p.needed = rand.New(rand.NewPCG(seed, 0x6e6565646564)).IntN(3) == 0
 	p.revised = p.quorum && rand.New(rand.NewPCG(seed, 0x726576697365)).IntN(2) == 0
 	for i, f := range faultKinds() {
 		if f.lives && !p.lives || f.companions && !p.companions {
@@ -197,8 +199,16 @@ func (w *world) beginsLeading(a *agent, past *election.Past) {
 
 // leads returns the agent's last polled status of the election if it leads there, else nil.
 func (a *agent) leads(name election.Name) *elector.ContestStatus {
+	if c := a.status(name); c != nil && c.State == elector.Leading && c.Leader == a.holder() {
+		return c
+	}
+	return nil
+}
+
+// status returns the agent's last polled status of the election; nil: it shows none.
+func (a *agent) status(name election.Name) *elector.ContestStatus {
 	for _, c := range a.contests {
-		if c.Election == name && c.State == elector.Leading && c.Leader == a.holder() {
+		if c.Election == name {
 			return c
 		}
 	}
@@ -235,7 +245,7 @@ func (w *world) checkGoesOn(a *agent, past *election.Past) {
 func (w *world) perish(r *rand.Rand) {
 	a := w.victim(r)
 	lease := w.plan.timing.Lease
-	lasts := pick(r, 0, around(r, w.plan.timing.Heartbeat/10), around(r, w.plan.timing.Heartbeat), around(r, lease/2), w.uniform(r, 2*lease))
+	lasts := pick(r, 0, around(r, w.plan.timing.Heartbeat/10), around(r, w.plan.timing.Heartbeat), around(r, lease/2), time.Duration(r.Int64N(int64(2*lease))))
 	d := doom{steps: r.IntN(12), done: r.IntN(9), loud: chance(r, 0.9), lost: chance(r, 0.15), lasts: lasts}
 	if !a.alive {
 		return

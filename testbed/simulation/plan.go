@@ -21,6 +21,7 @@ type plan struct {
 	prepared   bool // the roster exists from the start; if not, the voters form it
 	lives      bool // agents keep a record for their next life
 	companions bool // hosts have something that acts beside what leads
+	needed     bool // hosts are candidates only where it is there, if it is to act there
 	revised    bool // the roster's settings and rights change
 	early      bool // disks are lost while the voters form the roster
 	algorithm  string

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/actors"
@@ -24,7 +23,7 @@ type process struct {
 
 // setUp makes the registry of an agent's new process. It goes on from what is on record.
 func (a *agent) setUp(past *election.Past) {
-	c := actors.Config{Priority: a.priority, Step: a.w.plan.timing.Heartbeat / 2, StepOfMany: a.w.plan.timing.Heartbeat,
+	c := actors.Config{Priority: a.priority, Step: a.w.plan.timing.Heartbeat / 2, StepOfMany: a.w.plan.timing.Heartbeat, Needs: a.needs(),
 		NewID: func() string { a.w.programs++; return fmt.Sprintf("c%d", a.w.programs) },
 		Record: func(name election.Name, p record.Program) {
 			a.onRecord(name, func(row *record.Actors) { row.Program = p })
@@ -234,9 +233,7 @@ func (a *agent) goOn() {
 		case !expected:
 			again()
 		case x == nil || !x.acting(a.w.Now) || !a.w.deaths && chance(a.rng, 0.2): // its process has ended, and there is proof
-			if x != nil {
-				a.w.stopActing(x)
-			}
+			a.w.stopActing(x)
 			a.call(func() { a.registry.Dead(p.id); again() })
 		case a.w.deaths || chance(a.rng, 0.7):
 			a.call(func() { a.resumes(e, p) })
@@ -305,8 +302,8 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 	if x.Election == election.RosterElection {
 		return
 	}
-	i := slices.IndexFunc(a.contests, func(c *elector.ContestStatus) bool { return c.Election == x.Election })
-	if w.plan.quorum && (i < 0 || a.contests[i].Leader != (election.Holder{}) && (a.contests[i].Leader != self || local >= a.contests[i].ValidUntil)) {
+	c := a.status(x.Election)
+	if w.plan.quorum && (c == nil || c.Leader != (election.Holder{}) && (c.Leader != self || local >= c.ValidUntil)) {
 		w.fail("H5", "%s announces that it leads %s in term %d, but its status does not say so", a.peer, x.Election, x.Term)
 	}
 }

@@ -27,7 +27,8 @@ func (w *world) step(a *agent, in election.Input) {
 	if _, woke := in.(election.Suspended); dies && w.plan.lives && !woke { // a clock may have miscounted the suspend
 		w.poll(a) // what its status showed before this step
 	}
-	w.handling(in)
+	received, _ := in.(election.Received)
+	w.handles = received.Message
 	out := a.elector.Step(local, in)
 	w.stats.Steps++
 	switch {
@@ -145,18 +146,22 @@ func (w *world) poll(a *agent) {
 	}
 }
 
-// handling records the message that the step under way handles.
-func (w *world) handling(in election.Input) {
-	w.handles = nil
-	if r, ok := in.(election.Received); ok {
-		w.handles = r.Message
-	}
-}
-
 // look checks whether the agent leads the roster election.
 func (w *world) look(a *agent, local election.Instant) {
 	t, until := a.elector.Drives()
 	w.checkDriving(a, local, t, until)
+}
+
+// checkDriving records whether the agent leads the roster election. No status shows that, and a
+// Heartbeat or a Release shows it only if a peer is connected.
+func (w *world) checkDriving(a *agent, local election.Instant, t election.Term, until election.Instant) {
+	l := w.log(a, election.RosterElection)
+	self := a.holder()
+	if t > 0 && local < until {
+		w.acts(l, actor{kind: claimer, host: a, epoch: a.clock.epoch, holder: self, term: t, until: until})
+		return
+	}
+	w.stopActing(l.find(claimer, self))
 }
 
 // lateness is what shows whether an agent is behind, by its own clock, as its loop keeps it.
