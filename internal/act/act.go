@@ -63,8 +63,8 @@ const (
 	joinTimeout = 5 * time.Second
 	firstRetry  = 5 * time.Millisecond
 	lastRetry   = 500 * time.Millisecond
-	// settling is how soon after the first connection the agent's lines have said what this host leads.
-	settling = time.Second
+	// firstLines is how soon after the first connection the agent's lines have said what this host leads.
+	firstLines = time.Second
 	// taken is for how long another companion may have the place before that is an error: the one
 	// that this process follows may just be dying.
 	taken = 2 * time.Second
@@ -146,7 +146,7 @@ func Run(ctx context.Context, c Config) error {
 		c.Logger.Warn("ended what a doyen act before this one had left behind when it was killed with its guards", "processes", n)
 	}
 	pool := guard.NewPool(os.Environ(), guard.Nice(), owner, c.Logger.With("part", "guard"))
-	a.hooks = hook.Start(c.Work.Hooks, pool, c.Logger.With("part", "hook"))
+	a.hooks = hook.New(c.Work.Hooks, pool, c.Logger.With("part", "hook"))
 	a.checks = health.New(life, pool, hook.CheckAsRoot, a.mayLead, a.judged, c.Logger.With("part", "check"))
 	a.setChecks()
 	err = a.loop(ctx)

@@ -191,7 +191,7 @@ func (a *actor) announce(name election.Name, c api.Change) {
 		return
 	}
 	a.remember(name, now)
-	if a.hooks.Covers(name) {
+	if a.hooks.Command(name) != "" {
 		a.hooks.Enqueue(hook.Event{Election: name, Event: now.event, Leader: now.leader, Term: now.term, Change: c})
 	}
 }

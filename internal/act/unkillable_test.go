@@ -45,7 +45,7 @@ func runOne(kind, command string) {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, nil))
 	pool := guard.NewPool(os.Environ(), guard.Nice(), "test", logger)
 	if kind == asHook {
-		hook.Start(hook.Commands{Default: command, Limit: time.Second}, pool, logger).Enqueue(hook.Event{
+		hook.New(hook.Commands{Default: command, Limit: time.Second}, pool, logger).Enqueue(hook.Event{
 			Election: "default", Event: election.Leading, Term: 1, Done: func() { fmt.Println("receipt") }})
 	} else {
 		health.New(context.Background(), pool, func(string) error { return nil }, func(election.Name) bool { return false },

@@ -76,7 +76,7 @@ func (a *actor) mayLead(name election.Name) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, led := a.led[name]
-	return led || name == health.Host && len(a.led) > 0 || a.since.IsZero() || time.Since(a.since) < settling
+	return led || name == health.Host && len(a.led) > 0 || a.since.IsZero() || time.Since(a.since) < firstLines
 }
 
 // nameOf is the name of a check, as the agent is sent it.

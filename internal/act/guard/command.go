@@ -28,11 +28,12 @@ type command struct {
 	ended  bool // the command itself; descendants may be left
 	others bool
 	status int
-	first  struct{ pid, status int } // the process that ended last while pid was not known
+	first  struct{ pid, status int } // the child that ended last while pid was not known: perhaps the command
 }
 
-// keep holds a copy of the connection by which the candidacy lasts. One that comes later can't be
-// given to the command: then the candidacy ends with the guard and its parent.
+// keep holds a copy of the connection to the agent: the candidacy lasts as long as anybody holds one.
+// A command that has started already can't be given a copy of a new connection: then the candidacy
+// ends with the guard and its parent.
 func (c *command) keep(files []int, how int) {
 	if len(files) == 0 {
 		return

@@ -146,7 +146,7 @@ type waiting struct {
 	logger *slog.Logger
 	until  int64 // the deadline that the guard was sent
 	asked  int64 // since when it is to be ended; 0: it is not
-	kills  int64 // since when the guard kills; 0: it has not said so
+	kills  int64 // when the guard has reported that it kills; 0: it has not
 	stuck  bool  // killing has not helped so far
 	left   bool  // the guard has processes that go on, or has ended: it is not for another run
 	pipe   *os.File
@@ -156,8 +156,8 @@ type waiting struct {
 // program is a line that runs one program, of whose words the shell changes nothing.
 var program = regexp.MustCompile(`^/[A-Za-z0-9_/.,:@%+ =-]*$`)
 
-// script has the shell become the program, if the line is one: the kernel kills with the guard what
-// the guard has executed, and not what that has started.
+// script has the shell become the program, if the line is nothing else. If the guard is killed, the
+// kernel kills only the process that the guard has executed, which is then the program itself.
 func script(line string) string {
 	if program.MatchString(line) {
 		return "exec " + line
@@ -240,8 +240,8 @@ func (w *waiting) await(ctx context.Context) error {
 	}
 }
 
-// due is when a guard that has not killed, or does not say how that goes, is late. One that kills in
-// vain is at work: the run has not ended, and what waits for its end waits.
+// due is when a guard is late that has not killed, or has not reported what came of it. A guard that
+// kills in vain is not late: the run has not ended, and what waits for its end goes on waiting.
 func (w *waiting) due() int64 {
 	switch {
 	case w.stuck:

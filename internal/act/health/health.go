@@ -58,54 +58,31 @@ func (c Check) Resolved() Check {
 // Host names the check of the host as a whole, which counts for every election.
 const Host election.Name = ""
 
-// unknown is why a host is unhealthy before the first outcome.
-const unknown = "no check has succeeded yet"
-
-// Unknown returns the verdicts before the first outcome: why each check keeps this host from being
-// a candidate.
-func Unknown(checks map[election.Name]Check) map[election.Name]string {
-	unhealthy := map[election.Name]string{}
-	for name := range checks {
-		unhealthy[name] = unknown
-	}
-	return unhealthy
+// verdict is what the outcomes of a check have come to.
+type verdict struct {
+	healthy bool
+	known   bool // there was an outcome that counts, or the caller assumes that the host is healthy
+	row     int  // outcomes in a row against it
 }
 
-// Judge turns outcomes into a verdict.
-type Judge struct {
-	fall, rise int
-	healthy    bool
-	known      bool // there is a verdict
-	row        int  // outcomes in a row against it
-}
-
-// Judge returns a judge that has the verdict healthy, or none yet.
-func (c Check) Judge(healthy bool) Judge {
-	c = c.Resolved()
-	return Judge{fall: c.Fall, rise: c.Rise, healthy: healthy, known: healthy}
-}
-
-// Healthy is the verdict.
-func (j *Judge) Healthy() bool { return j.healthy }
-
-// Add takes an outcome, and reports whether the verdict has changed, or is the first. Of a host that
+// add takes an outcome, and reports whether the verdict has changed, or is the first. Of a host that
 // leads the first failure is no verdict yet.
-func (j *Judge) Add(ok, leads bool) bool {
-	if j.known && ok == j.healthy {
-		j.row = 0
+func (v *verdict) add(c Check, ok, leads bool) bool {
+	if v.known && ok == v.healthy {
+		v.row = 0
 		return false
 	}
 	need := 1
 	switch {
-	case !ok && (j.known || leads):
-		need = j.fall
-	case j.known:
-		need = j.rise
+	case !ok && (v.known || leads):
+		need = c.Fall
+	case v.known:
+		need = c.Rise
 	}
-	if j.row++; j.row < need {
+	if v.row++; v.row < need {
 		return false
 	}
-	j.healthy, j.known, j.row = ok, true, 0
+	*v = verdict{healthy: ok, known: true}
 	return true
 }
 
@@ -126,7 +103,7 @@ type Checks struct {
 // check is one check that runs.
 type check struct {
 	Check
-	Judge
+	verdict
 	name   election.Name
 	cancel context.CancelFunc
 	run    func(context.Context) string
@@ -160,7 +137,8 @@ func (h *Checks) Set(checks map[election.Name]Check, healthy func(election.Name)
 	}
 	for name, c := range checks {
 		c = c.Resolved()
-		k := &check{Check: c, name: name, Judge: c.Judge(healthy(name))}
+		fit := healthy(name)
+		k := &check{Check: c, name: name, verdict: verdict{healthy: fit, known: fit}}
 		k.run = func(ctx context.Context) string { return h.once(ctx, k) }
 		if was := h.running[name]; was != nil {
 			if was.Check == c {
@@ -199,7 +177,7 @@ func (h *Checks) run(ctx context.Context, k *check) {
 		if ctx.Err() != nil {
 			return
 		}
-		if k.Add(why == "", h.leads(k.name)) {
+		if k.add(k.Check, why == "", h.leads(k.name)) {
 			if why != "" {
 				why = Failed + why
 			}

@@ -32,12 +32,12 @@ func TestOnlyOutcomesInARowChangeTheVerdict(t *testing.T) {
 		{true, false, "---+-++", "..d...u"},
 		{true, true, "+--", "..."},
 	} {
-		j, got := Check{}.Judge(c.assumed), ""
+		v, got := verdict{healthy: c.assumed, known: c.assumed}, ""
 		for _, o := range c.outcomes {
-			switch changed := j.Add(o == '+', c.leads); {
+			switch changed := v.add(Check{}.Resolved(), o == '+', c.leads); {
 			case !changed:
 				got += "."
-			case j.Healthy():
+			case v.healthy:
 				got += "u"
 			default:
 				got += "d"

@@ -173,7 +173,7 @@ func TestAnElectionsOwnCommandIsRunInThePlaceOfTheOneForOthers(t *testing.T) {
 	dir := t.TempDir()
 	c := hook.Commands{Default: "cat > " + dir + "/default", Others: "cat > " + dir + "/others", Limit: time.Minute,
 		Of: map[election.Name]string{"payments": "cat > " + dir + "/own", "cron": "x"}}
-	r := hook.Start(c, pool(), slog.New(slog.DiscardHandler))
+	r := hook.New(c, pool(), slog.New(slog.DiscardHandler))
 	defer r.Close(t.Context())
 	change := api.Change{Type: api.ChangeLeader, Election: "payments", Term: 7, Leader: &api.Leader{Name: "b"}, Reason: "elected"}
 	for name, file := range map[election.Name]string{"payments": "own", "default": "default", "report": "others"} {
@@ -188,18 +188,12 @@ func TestAnElectionsOwnCommandIsRunInThePlaceOfTheOneForOthers(t *testing.T) {
 
 // Elections that the configuration does not name run nothing unless that is asked
 // for: anybody who may be a candidate can make them.
-func TestWhatIsCovered(t *testing.T) {
-	quiet := slog.New(slog.DiscardHandler)
-	few := hook.Start(hook.Commands{Default: "x", Of: map[election.Name]string{"payments": "x", "cron": "x"}, Limit: time.Minute}, nil, quiet)
-	defer few.Close(t.Context())
-	all := hook.Start(hook.Commands{Others: "x", Limit: time.Minute}, nil, quiet)
-	defer all.Close(t.Context())
+func TestWhichElectionsRunSomething(t *testing.T) {
+	few := hook.Commands{Default: "x", Of: map[election.Name]string{"payments": "x", "cron": "x"}}
+	all := hook.Commands{Others: "x"}
 	for name, want := range map[election.Name][2]bool{"default": {true, false}, "cron": {true, true}, "junk": {false, true}} {
-		if got := [2]bool{few.Covers(name), all.Covers(name)}; got != want {
-			t.Errorf("%s: covered %v, want %v", name, got, want)
+		if got := [2]bool{few.For(name) != "", all.For(name) != ""}; got != want {
+			t.Errorf("%s: runs something: %v, want %v", name, got, want)
 		}
-	}
-	if (*hook.Runner)(nil).Covers("default") {
-		t.Error("no runner covers something")
 	}
 }

@@ -58,7 +58,7 @@ func playAnAgent(command string) {
 		}
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stdout, nil))
-	r := hook.Start(hook.Commands{Default: command, Limit: limit}, guard.NewPool(os.Environ(), guard.Nice(), os.Getenv(child), logger), logger)
+	r := hook.New(hook.Commands{Default: command, Limit: limit}, guard.NewPool(os.Environ(), guard.Nice(), os.Getenv(child), logger), logger)
 	r.Enqueue(event)
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
 }

@@ -95,8 +95,8 @@ type Event struct {
 	Term     election.Term
 	// Change is what the command reads, as JSON, from its standard input.
 	Change api.Change
-	// Command, if not empty, is run whatever the configuration says by then: what has acted is also
-	// what undoes it.
+	// Command, if not empty, is run even if the configuration has another one by then: what a
+	// command has set up, the same command undoes.
 	Command string
 	// Stands, if not nil, is called just before the run and reports whether the event is still
 	// true. If it is not, the run is skipped.
@@ -144,26 +144,16 @@ type task struct {
 	again  bool             // the run is to be repeated
 }
 
-// Start starts a runner of `sh -c COMMAND`, whose runs are in the pool.
-func Start(commands Commands, pool *guard.Pool, logger *slog.Logger) *Runner {
+// New returns a runner of `sh -c COMMAND`, whose runs are in the pool.
+func New(commands Commands, pool *guard.Pool, logger *slog.Logger) *Runner {
 	r := &Runner{pool: pool, logger: logger, ended: make(chan struct{}), running: map[election.Name]*task{}}
 	r.commands.Store(&commands)
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	return r
 }
 
-// Covers reports whether a change of the election runs a command. A nil runner covers no election.
-func (r *Runner) Covers(name election.Name) bool {
-	return r.Command(name) != ""
-}
-
-// Command returns what is run for an election; empty: nothing. A nil runner runs nothing.
-func (r *Runner) Command(name election.Name) string {
-	if r == nil {
-		return ""
-	}
-	return r.commands.Load().For(name)
-}
+// Command returns what is run for an election; empty: nothing.
+func (r *Runner) Command(name election.Name) string { return r.commands.Load().For(name) }
 
 // Commands returns what the runner runs at present.
 func (r *Runner) Commands() Commands { return *r.commands.Load() }
@@ -175,7 +165,7 @@ func (r *Runner) Configure(c Commands) {
 	r.commands.Store(&next)
 }
 
-// Enqueue accepts an event of an election that is covered; it never blocks.
+// Enqueue accepts an event of an election that has a command; it never blocks.
 func (r *Runner) Enqueue(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

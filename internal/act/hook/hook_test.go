@@ -61,7 +61,7 @@ func pool() *guard.Pool {
 func start(t *testing.T, command string, limit time.Duration) (*hook.Runner, *log) {
 	t.Helper()
 	l := &log{}
-	r := hook.Start(hook.Commands{Default: command, Others: command, Limit: limit}, pool(), slog.New(slog.NewTextHandler(l, nil)))
+	r := hook.New(hook.Commands{Default: command, Others: command, Limit: limit}, pool(), slog.New(slog.NewTextHandler(l, nil)))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -337,7 +337,7 @@ func TestTheCommandIsGivenToTheShellAsItIs(t *testing.T) {
 }
 
 func TestCloseGivesEveryReceipt(t *testing.T) {
-	r := hook.Start(hook.Commands{Default: "cat /dev/zero > /dev/null", Limit: time.Hour}, pool(), slog.New(slog.DiscardHandler))
+	r := hook.New(hook.Commands{Default: "cat /dev/zero > /dev/null", Limit: time.Hour}, pool(), slog.New(slog.DiscardHandler))
 	first := tell(r, hook.Event{Election: "default", Event: election.Following})
 	second := tell(r, hook.Event{Election: "default", Event: election.Following})
 	ctx, cancel := context.WithCancel(context.Background())

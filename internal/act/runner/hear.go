@@ -38,7 +38,7 @@ func (r *runner) hear(h hearing) {
 	}
 }
 
-// broken reports that the agent died, for all that is known.
+// broken reports whether the connection broke, as it does when the agent dies, and was not ended by the agent.
 func broken(err error) bool {
 	_, unreachable := errors.AsType[*client.UnreachableError](err)
 	return unreachable
@@ -192,7 +192,7 @@ func (r *runner) relax(status int) {
 		r.say("%s ended with status %d", r.name(), status)
 		return
 	}
-	if now-r.began >= int64(settled) && (r.progress.ready || !r.Ready) {
+	if now-r.began >= int64(longRun) && (r.progress.ready || !r.Ready) {
 		r.ends = 0
 	}
 	r.ends++

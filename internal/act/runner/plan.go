@@ -7,9 +7,9 @@ const (
 	// wait doubles with every end that comes soon after the start.
 	soonest = 100 * time.Millisecond
 	latest  = 10 * time.Second
-	// settled is how long a command must have run so that its end counts as the first
+	// longRun is how long a command must have run so that its end counts as the first
 	// of a row.
-	settled = 10 * time.Second
+	longRun = 10 * time.Second
 	// standBack is how long the host is not a candidate after its command has been silent.
 	standBack = 10 * time.Second
 	// giveUpAfter is after how many ends in a row, each soon after the start, the host lets

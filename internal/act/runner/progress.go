@@ -144,9 +144,9 @@ func (r *runner) ofCommand(s sender) bool {
 	return false
 }
 
-// sender is who sent a notice, by the kernel's word.
+// sender is who sent a notice, as the kernel reports it.
 type sender struct{ pid, uid int }
 
-// notifyVariables are those of sd_notify's protocol. What they say to this process is not for the
-// command.
+// notifyVariables are those of sd_notify's protocol. If this process has them, they name the socket of
+// its own service manager, which the command must not write to.
 var notifyVariables = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}

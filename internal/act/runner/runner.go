@@ -204,7 +204,7 @@ func (r *runner) follow(now int64) bool {
 		r.lose("its lease ended and nobody renewed it", false)
 	}
 	if r.owed && (!r.leading || r.ending) {
-		r.settle()
+		r.giveReceipt()
 	}
 	switch {
 	case r.ending:
@@ -323,8 +323,8 @@ func (r *runner) goesOn(err error, now int64) bool {
 	return err == nil && r.revoked && now < r.until
 }
 
-// settle sends the receipt: the command has ended.
-func (r *runner) settle() {
+// giveReceipt notifies the agent that the command has ended.
+func (r *runner) giveReceipt() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), receiptTimeout)
 	defer cancel()
 	err := r.candidacy.StoppedBecause(ctx, r.why)
