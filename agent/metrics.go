@@ -49,8 +49,9 @@ func newMetrics(cluster string) *metrics {
 	return m
 }
 
+// handler answers without compression, which would keep a megabyte for some kilobytes of text.
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, DisableCompression: true})
 }
 
 // watch adds the metrics that are read from the running parts.

@@ -179,33 +179,17 @@ func (a *agent) listenChecks() error {
 	return nil
 }
 
-// relisten moves the read-only listener to another address; empty: to none. If that fails, it
-// stays where it was.
+// relisten moves the read-only listener to another address; empty: to none. It closes the former one
+// first, since the one address may include the other. If that fails, it listens there again.
 func (a *agent) relisten(from, to string) error {
-	stop := a.stopTCP
-	if from != "" && samePort(from, to) { // the one address may include the other
-		stop()
-		if err := a.listenTCP(to); err != nil {
-			return errors.Join(err, a.listenTCP(from))
-		}
-		return nil
+	if a.stopTCP != nil {
+		a.stopTCP()
+		a.stopTCP = nil
 	}
-	if a.stopTCP = nil; to != "" {
-		if err := a.listenTCP(to); err != nil {
-			a.stopTCP = stop
-			return err
-		}
-	}
-	if stop != nil {
-		stop()
+	if err := a.listenTCP(to); err != nil {
+		return errors.Join(err, a.listenTCP(from))
 	}
 	return nil
-}
-
-func samePort(a, b string) bool {
-	_, one, _ := net.SplitHostPort(a)
-	_, other, _ := net.SplitHostPort(b)
-	return one == other && one != "0"
 }
 
 // needs is for what this host needs a companion.

@@ -147,7 +147,7 @@ func (r *release) build(system, arch string, pie bool) (string, error) {
 	}
 	to := filepath.Join(r.work, strings.Join([]string{"doyen", system, arch, mode}, "-"))
 	_, err := r.run([]string{"CGO_ENABLED=0", "GOOS=" + system, "GOARCH=" + arch, "GOFLAGS="},
-		"go", "build", "-buildmode="+mode, "-trimpath", "-buildvcs=false", "-tags", "nethttpomithttp2",
+		"go", "build", "-buildmode="+mode, "-trimpath", "-buildvcs=false", "-tags", "nethttpomithttp2,urfave_cli_no_docs",
 		"-ldflags", "-s -X github.com/doyen-election/doyen/agent.Version="+r.version+" -X main.commit="+r.commit,
 		"-o", to, "./cmd/doyen")
 	return to, err

@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -9,8 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/alarm"
@@ -29,23 +26,13 @@ func (k *keeper) start(now int64) {
 	})
 	if err != nil {
 		k.logger.Error("the agent can't be started", "program", k.Program, "err", err)
-		wait := k.lives.ended(0, false, false)
-		if !transient(err) {
-			k.lives.failed = failures
-		}
-		k.next(now, wait, exitFailed)
+		k.next(now, k.lives.ended(0, false, false), exitFailed)
 		return
 	}
 	k.pid, k.watch.due = pid, now+int64(tickEvery)
 	if k.notify != nil {
 		k.notify.life.Store(int64(pid))
 	}
-}
-
-// transient reports whether a program that can't be started now may be there in a moment.
-func transient(err error) bool {
-	return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.ETXTBSY) ||
-		errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
 }
 
 // pageAt is the life's descriptor of the page; the next one is that of what a trial prints.

@@ -27,28 +27,22 @@ var ErrOlder = errors.New("the keeper is of an older version, which can't try a 
 // Program returns the path by which this program was started under that name. A link in the
 // path may point to another version by the next start.
 func Program(name string) (string, error) {
-	self, err := os.Executable()
-	if err != nil { // there may be no /proc
-		if self, err = exec.LookPath(name); err == nil {
-			self, err = filepath.Abs(self)
-		}
-		if err != nil {
-			return "", fmt.Errorf("find program file: %w", err)
-		}
-	}
-	own, err := os.Stat("/proc/self/exe")
-	if err != nil {
-		return self, nil
-	}
 	found, err := exec.LookPath(name)
-	if err != nil {
-		return self, nil
+	if err == nil {
+		found, err = filepath.Abs(found)
 	}
-	if found, err = filepath.Abs(found); err != nil {
-		return self, nil
+	self, unknown := os.Executable()
+	switch {
+	case unknown != nil && err != nil: // there may be no /proc
+		return "", fmt.Errorf("find program file: %w", err)
+	case unknown != nil || err == nil && same(found, "/proc/self/exe"):
+		return found, nil
 	}
-	if info, err := os.Stat(found); err != nil || !os.SameFile(info, own) {
-		return self, nil
-	}
-	return found, nil
+	return self, nil
+}
+
+func same(a, b string) bool {
+	one, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	return err == nil && otherErr == nil && os.SameFile(one, other)
 }

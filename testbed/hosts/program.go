@@ -63,7 +63,7 @@ func Build(ctx context.Context, dir, command string) (string, error) {
 func BuildShipped(ctx context.Context, dir, command string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(command))
 	return path, goCommand(ctx, append(os.Environ(), "CGO_ENABLED=0"),
-		"build", "-o", path, "-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w", command)
+		"build", "-o", path, "-trimpath", "-tags", "nethttpomithttp2,urfave_cli_no_docs", "-ldflags", "-s -w", command)
 }
 
 func goCommand(ctx context.Context, environment []string, args ...string) error {
