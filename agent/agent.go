@@ -74,7 +74,7 @@ func Run(ctx context.Context, cfg settings.Config, around Process, stderr io.Wri
 		a.logger.Warn(line)
 	}
 	if err := a.start(); err != nil {
-		return errors.Join(err, a.abort())
+		return errors.Join(err, a.close(false))
 	}
 	return a.run(ctx, stderr)
 }

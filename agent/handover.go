@@ -69,7 +69,8 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	a.handOver()
 	stop()
 	running.Wait()
-	err := a.close()
+	err := a.close(true)
+	a.logger.Info("stopped")
 	if restarts {
 		return errors.Join(ErrRestart, err)
 	}
@@ -94,57 +95,43 @@ func (a *agent) handOver() {
 	}
 }
 
-// close closes every part, the last started first. Whatever does not end in time is harmless,
-// and logged.
-func (a *agent) close() error {
+// close closes the parts that were started, the last one first. What does not end in time is harmless,
+// and logged. ran: the agent has run, and ends its lineage; after a failed start the next one may still
+// go on from record and lease pages.
+func (a *agent) close(ran bool) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	if err := a.server.Close(ctx); err != nil {
-		a.logger.Info("some answers were not sent completely", "err", err)
+	logged := func(what string, err error) {
+		if err != nil {
+			a.logger.Info(what, "err", err)
+		}
+	}
+	if a.server != nil {
+		logged("some answers were not sent completely", a.server.Close(ctx))
 	}
 	flush, done := context.WithTimeout(context.Background(), flushLimit)
 	defer done()
-	if err := a.transport.Close(flush); err != nil {
-		a.logger.Info("some messages were not sent", "err", err)
+	if a.transport != nil {
+		logged("some messages were not sent", a.transport.Close(flush))
 	}
-	if err := a.pages.Close(); err != nil {
-		a.logger.Info("a lease page was not removed; it holds no lease", "err", err)
+	if ran || a.past == nil {
+		logged("a lease page was not removed; it holds no lease", a.pages.Close())
 	}
-	if err := a.record.Destroy(); err != nil {
-		a.logger.Info("the record was not removed; no agent can go on with it", "err", err)
+	if ran {
+		logged("the record was not removed; no agent can go on with it", a.record.Destroy())
+		a.flushHistory()
 	}
-	a.flushHistory()
-	err := errors.Join(a.membership.Close(), a.record.Close())
-	err = errors.Join(err, a.store.Close())
-	a.logger.Info("stopped")
+	if a.membership != nil {
+		err = a.membership.Close()
+	}
+	err = errors.Join(err, a.record.Close())
+	if a.store != nil {
+		err = errors.Join(err, a.store.Close())
+	}
 	if err != nil {
 		return fmt.Errorf("stop agent: %w", err)
 	}
 	return nil
-}
-
-// abort closes what a failed start has started.
-func (a *agent) abort() error {
-	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
-	defer cancel()
-	var errs error
-	if a.server != nil {
-		errs = errors.Join(errs, a.server.Close(ctx))
-	}
-	if a.membership != nil {
-		errs = errors.Join(errs, a.membership.Close())
-	}
-	if a.transport != nil {
-		errs = errors.Join(errs, a.transport.Close(ctx))
-	}
-	if a.past == nil {
-		errs = errors.Join(errs, a.pages.Close())
-	} // else the next start may still go on with the pages
-	errs = errors.Join(errs, a.record.Close())
-	if a.store != nil {
-		errs = errors.Join(errs, a.store.Close())
-	}
-	return errs
 }
 
 // commands is what callers on the socket can make the agent do.
