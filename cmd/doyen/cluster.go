@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"strconv"
 	"strings"
 	"time"
 
@@ -105,14 +105,7 @@ func settingsTable(s api.Settings) string {
 	}
 	rows := [][]string{{"ELECTION", "AGENTS", "MAX PRIORITY"}}
 	for _, r := range s.Rights {
-		agents, most := "any", "any"
-		if len(r.Agents) > 0 {
-			agents = strings.Join(r.Agents, ",")
-		}
-		if r.MaxPriority > 0 {
-			most = strconv.Itoa(r.MaxPriority)
-		}
-		rows = append(rows, []string{r.Election, agents, most})
+		rows = append(rows, []string{r.Election, cmp.Or(strings.Join(r.Agents, ","), "any"), cmp.Or(number(r.MaxPriority), "any")})
 	}
 	return text + "\n" + table(rows)
 }

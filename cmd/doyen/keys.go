@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -155,10 +156,11 @@ func wholeFingerprint(list []api.Key, part string) (string, error) {
 
 // keysOfAll lists the keys of all agents, those of this one first.
 func keysOfAll(own []api.Key, all []api.AgentReport) string {
-	uses, has, unreached := map[string][]string{}, map[string][]string{}, []string{}
+	uses, has, here, unreached := map[string][]string{}, map[string][]string{}, map[string]string{}, []string{}
 	var prints []string
 	for _, k := range own {
 		prints = append(prints, k.Fingerprint)
+		here[k.Fingerprint] = useOf(k)
 	}
 	for _, a := range all {
 		if !a.Reached {
@@ -179,7 +181,7 @@ func keysOfAll(own []api.Key, all []api.AgentReport) string {
 	if len(prints) > 0 {
 		rows := [][]string{{"FINGERPRINT", "USE", "USED BY", "ACCEPTED BY"}}
 		for _, p := range prints {
-			rows = append(rows, []string{p, useOf(own, p), strings.Join(uses[p], ","), strings.Join(has[p], ",")})
+			rows = append(rows, []string{p, cmp.Or(here[p], "refused"), strings.Join(uses[p], ","), strings.Join(has[p], ",")})
 		}
 		text = table(rows)
 	}
@@ -189,17 +191,12 @@ func keysOfAll(own []api.Key, all []api.AgentReport) string {
 	return text
 }
 
-// useOf is what this agent does with a key.
-func useOf(own []api.Key, print string) string {
-	for _, k := range own {
-		switch {
-		case k.Fingerprint == print && k.InUse:
-			return "encrypts"
-		case k.Fingerprint == print:
-			return "accepted"
-		}
+// useOf is what this agent does with a key that it has.
+func useOf(k api.Key) string {
+	if k.InUse {
+		return "encrypts"
 	}
-	return "refused"
+	return "accepted"
 }
 
 const noKeys = "no keys: this agent runs without a cluster key\n"
@@ -210,7 +207,7 @@ func keysTable(list []api.Key) string {
 	}
 	rows := [][]string{{"FINGERPRINT", "USE"}}
 	for _, k := range list {
-		rows = append(rows, []string{k.Fingerprint, useOf(list, k.Fingerprint)})
+		rows = append(rows, []string{k.Fingerprint, useOf(k)})
 	}
 	return table(rows)
 }

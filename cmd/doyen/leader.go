@@ -78,13 +78,11 @@ func isLeader(i *invocation) error {
 	case refused(err, api.CodeNotFound):
 		return &failure{code: exitNone, what: "ask who leads " + name, err: errors.New("nobody knows an election of that name"),
 			hint: "if the name is right, it has no candidate yet: `doyen elections` lists the elections"}
-	case refused(err, api.CodeNotFound, api.CodeNoQuorum):
+	case refused(err, api.CodeNoQuorum):
 		return silentExit{exitNone}
 	case err != nil:
 		_, hint := classify(err)
 		return &failure{code: exitUnreachable, what: "ask who leads " + name, err: err, hint: hint}
-	}
-	switch {
 	case leads:
 		return nil
 	case e.IsLeader || e.Leader == nil || e.State == api.StateNoQuorum: // IsLeader here: the answer is too old

@@ -112,19 +112,15 @@ func colouredElections(list []api.Election, p palette) string {
 
 // some lists as many names as fit, and how many more there are.
 func some(names []string, room int) string {
-	for n := len(names); n > 1; n-- {
+	for n := len(names); ; n-- {
 		text := strings.Join(names[:n], ",")
 		if n < len(names) {
 			text += fmt.Sprintf(",+%d", len(names)-n)
 		}
-		if len(text) <= room {
+		if len(text) <= room || n <= 1 {
 			return text
 		}
 	}
-	if len(names) > 1 {
-		return fmt.Sprintf("%s,+%d", names[0], len(names)-1)
-	}
-	return strings.Join(names, ",")
 }
 
 // lease writes what remains of a lease: below ten seconds in milliseconds.
@@ -153,11 +149,7 @@ func campaignsTable(list []api.Campaign, now time.Time) string {
 	}
 	rows := [][]string{{"ELECTION", "TERM", "PRIORITY", "PID", "UID", "FOR", "ABOUT ITSELF"}}
 	for _, c := range list {
-		term := ""
-		if c.Term != 0 {
-			term = strconv.FormatUint(c.Term, 10)
-		}
-		rows = append(rows, []string{c.Election, term, strconv.Itoa(c.Priority), number(c.PID), strconv.Itoa(c.UID), age(now.Sub(c.Since)), c.Meta})
+		rows = append(rows, []string{c.Election, number(c.Term), strconv.Itoa(c.Priority), number(c.PID), strconv.Itoa(c.UID), age(now.Sub(c.Since)), c.Meta})
 	}
 	left := room(rows)
 	for _, row := range rows[1:] {
@@ -175,9 +167,9 @@ func shortened(text string, room int) string {
 }
 
 // number writes a number of which 0 means that it is not known.
-func number(n int) string {
+func number[T int | uint64](n T) string {
 	if n == 0 {
 		return ""
 	}
-	return strconv.Itoa(n)
+	return fmt.Sprint(n)
 }

@@ -20,6 +20,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -89,12 +90,7 @@ func painted(rows [][]string, paint func(row, column int, cell string) string) s
 	return text.String()
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
+func orDash(s string) string { return cmp.Or(s, "-") }
 
 // printable replaces characters that could control a terminal. Names are checked when they
 // come in; reasons, messages and versions of other hosts are not.
@@ -125,19 +121,9 @@ func age(d time.Duration) string {
 
 func milliseconds(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}
+func yesNo(b bool) string { return map[bool]string{true: "yes", false: "no"}[b] }
 
-func upDown(b bool) string {
-	if b {
-		return "up"
-	}
-	return "down"
-}
+func upDown(b bool) string { return map[bool]string{true: "up", false: "down"}[b] }
 
 // palette colours text if it is on.
 type palette struct{ on bool }

@@ -45,19 +45,14 @@ func versionText() string {
 }
 
 func revision(settings []debug.BuildSetting) string {
-	var id, changed string
+	of := map[string]string{}
 	for _, s := range settings {
-		switch s.Key {
-		case "vcs.revision":
-			id = s.Value[:min(12, len(s.Value))]
-		case "vcs.modified":
-			if s.Value == "true" {
-				changed = "+"
-			}
-		}
+		of[s.Key] = s.Value
 	}
-	if id == "" {
-		return ""
+	id := of["vcs.revision"]
+	id = id[:min(12, len(id))]
+	if id != "" && of["vcs.modified"] == "true" {
+		id += "+"
 	}
-	return id + changed
+	return id
 }

@@ -59,22 +59,19 @@ func votersTable(roster api.Voters) string {
 	if len(roster.Voters) == 0 {
 		return "no voters: no roster is formed, or this cluster runs without quorum\n"
 	}
-	stays := map[string]bool{}
-	for _, v := range roster.Next {
-		stays[v.ID] = true
+	has := func(voters []api.Voter, id string) bool {
+		return slices.ContainsFunc(voters, func(v api.Voter) bool { return v.ID == id })
 	}
-	known := map[string]bool{}
 	rows := [][]string{{"NAME", "LINK", "CHANGE", "ID"}}
 	for _, v := range roster.Voters {
-		known[v.ID] = true
 		change := ""
-		if len(roster.Next) > 0 && !stays[v.ID] {
+		if len(roster.Next) > 0 && !has(roster.Next, v.ID) {
 			change = "leaves"
 		}
 		rows = append(rows, []string{v.Name, upDown(v.Connected), change, v.ID})
 	}
 	for _, v := range roster.Next {
-		if !known[v.ID] {
+		if !has(roster.Voters, v.ID) {
 			rows = append(rows, []string{v.Name, upDown(v.Connected), "joins", v.ID})
 		}
 	}
