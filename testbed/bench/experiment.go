@@ -249,7 +249,7 @@ func handOver(ctx context.Context, from *hosts.Host, name, to string) (election.
 	return at, err
 }
 
-// errMoved is no failure: on a busy machine agents lose leads without a fault.
+// errMoved makes a round be repeated: on a busy machine agents lose leads without a fault.
 const errMoved = errAgain("the leader was another one when the fault came")
 
 // missesTheLeader reports whether the agent had lost its lead before the request.

@@ -222,8 +222,8 @@ const (
 	starveShare  = 10 * time.Millisecond
 )
 
-// duty lets processes run for a share of each period and stops them for the rest. It needs no
-// rights, and other hosts do not feel it.
+// duty lets processes run for a share of each period and stops them for the rest, by signals. Unlike
+// a control group that needs no rights.
 type duty struct {
 	stop    chan struct{}
 	stopped chan struct{}

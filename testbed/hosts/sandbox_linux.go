@@ -208,8 +208,8 @@ func (f *filler) fill() error {
 	return errors.New("there is more space than the disk's size")
 }
 
-// run takes space that becomes free later. A file that was being replaced during the first fill
-// gives its space back only afterwards.
+// run takes space that becomes free after the first fill, such as that of a file that was just being
+// replaced.
 func (f *filler) run() {
 	defer close(f.stopped)
 	tick := time.NewTicker(refillEvery)

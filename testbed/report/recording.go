@@ -24,7 +24,7 @@ type recorded struct {
 	lane map[string]int
 }
 
-// drawElection draws one election of a recording between two instants, which count from its beginning.
+// drawElection draws what happened in one election of a recording between two instants.
 func drawElection(r *observe.Recording, name string, from, to election.Instant) spacetime.Diagram {
 	d := recorded{Diagram: spacetime.Diagram{Title: name}, r: r, name: name, lane: map[string]int{}}
 	d.From, d.To = d.at(from), d.at(max(to, from+1))
@@ -153,8 +153,8 @@ func (d *recorded) faults() {
 	}
 }
 
-// thin leaves out lines where there are too many: first what matters least, then the oldest. It
-// leaves no overlap out.
+// thin removes lines where there are too many: first what matters least, then the oldest. Every
+// overlap stays.
 func (d *recorded) thin() {
 	d.Marks = slices.DeleteFunc(d.Marks, func(m spacetime.Mark) bool { return m.At < d.From || m.At > d.To })
 	if len(d.Marks) > maxMarks {

@@ -16,8 +16,8 @@ import (
 // Never is the end of what has not ended.
 const Never time.Duration = -1
 
-// Diagram is what is drawn. Times count from the beginning of the run. What is wholly outside
-// From and To is left out.
+// Diagram is what is drawn. Times count from the beginning of the run. Only what happened at least
+// in part between From and To is drawn.
 type Diagram struct {
 	Title    string
 	Facts    []string // a line each, under the title
@@ -51,11 +51,11 @@ type Bar struct {
 // Arrow is a message from one lane to another.
 type Arrow struct {
 	From, To   int
-	Sent, Came time.Duration // Came is Never if it was under way at the end
+	Sent, Came time.Duration // Came: when it arrived or was lost; Never if neither happened in the run
 	Text       string
 	Detail     string
-	Lost       bool // it was lost, at Came
-	Quiet      bool // it is one of many that go on all the time: drawn thin, not listed
+	Lost       bool
+	Quiet      bool // such as a heartbeat, of which there are many: drawn thin, not listed
 }
 
 // MarkKind says what a mark is about.
@@ -77,7 +77,7 @@ type Mark struct {
 	Text string
 }
 
-// clip leaves out what is outside of the time drawn.
+// clip removes what happened before From or after To.
 func (d Diagram) clip() Diagram {
 	in := func(t time.Duration) bool { return t >= d.From && t <= d.To }
 	touches := func(s Span) bool { return s.From <= d.To && (s.To == Never || s.To >= d.From) }
