@@ -44,11 +44,13 @@ func (b *book) taken() ([]api.Transition, string) {
 
 // After an outage caused by hand, somebody asks whose hand it was.
 func TestEachChangeIsEnteredWithWhoAskedForIt(t *testing.T) {
+	t.Parallel() // it waits
 	b := &book{}
 	a := stand(t, func(c *serve.Config) {
 		c.Enter, c.Logger = b.enter, b.logger()
 		c.Keyring = &keys{}
 	})
+	a.handsOver()
 	const key = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I="
 	for _, c := range []struct{ path, body, call, election string }{
 		{"/v1/elections/default/transfer", `{"to":"b"}`, "transfer to=b,", "default"},

@@ -15,6 +15,7 @@ import (
 // What comes in is no HTTP, half of it, or too much of it: it is cut off, and
 // whoever asks properly is answered all the while.
 func TestGarbageOnTheSocketHarmsNobody(t *testing.T) {
+	t.Parallel() // it waits
 	a := stand(t)
 	dial := func() net.Conn {
 		t.Helper()
