@@ -22,7 +22,7 @@ func (a *agent) tellStatus(ctx context.Context) {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return
 	}
-	follower, err := a.loop.Hub.Follow(string(election.Default), 0, false)
+	follower, err := a.loop.Hub.Follow(string(election.Default), 0)
 	if err != nil {
 		return
 	}
@@ -36,7 +36,7 @@ func (a *agent) tellStatus(ctx context.Context) {
 				return
 			}
 		}
-		changes, _, _ := follower.Take()
+		changes, _ := follower.Take()
 		if len(changes) == 0 {
 			continue
 		}

@@ -47,7 +47,7 @@ func (l *Log) Keep(path string, problem func(error)) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	l.kept, l.next, l.file.lines, l.file.whole = nil, 0, 0, true
+	l.kept, l.file.lines, l.file.whole = nil, 0, true
 	clear(l.earlier)
 	aside := path + ".damaged"
 	if moved := os.Rename(path, aside); moved != nil {

@@ -33,8 +33,7 @@ type Log struct {
 
 	mu      sync.Mutex
 	unsaved int              // of the newest changes, how many the file does not have
-	kept    []api.Transition // a ring once it is full
-	next    int              // in the full ring: the oldest, which goes next
+	kept    []api.Transition // the newest last
 	vacant  map[string]vacancy
 	earlier map[string]leadership // by election, until this process run adds a change of it
 }
@@ -113,12 +112,9 @@ func (l *Log) HeardAgain(election, leader string, term uint64) bool {
 }
 
 func (l *Log) push(t api.Transition) {
-	if len(l.kept) < MaxKept {
-		l.kept = append(l.kept, t)
-		return
+	if l.kept = append(l.kept, t); len(l.kept) > MaxKept {
+		l.kept = l.kept[1:]
 	}
-	l.kept[l.next] = t
-	l.next = (l.next + 1) % MaxKept
 }
 
 // vacate starts to measure how long nobody leads. If there is no room, it forgets the election
@@ -146,8 +142,10 @@ func (l *Log) List(election string, limit int) []api.Transition {
 
 func (l *Log) newest(election string, limit int) []api.Transition {
 	found := []api.Transition{}
-	for i := len(l.kept) - 1; i >= 0 && len(found) < limit; i-- {
-		t := l.kept[(l.next+i)%len(l.kept)]
+	for _, t := range slices.Backward(l.kept) {
+		if len(found) == limit {
+			break
+		}
 		if election == "" || t.Election == election {
 			found = append(found, t)
 		}

@@ -31,12 +31,12 @@ func TestALaterLifeBeginsWithItsRestart(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	f, err := r.loop.Hub.Follow("payments", 0, true)
+	f, err := r.loop.Hub.Follow("payments", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if changes, _, _ := f.Take(); len(changes) != 1 || changes[0].Type != api.ChangeRestarted || !changes[0].IsLeader || changes[0].Term != 7 {
+	if changes, _ := f.Take(); len(changes) != 1 || changes[0].Type != api.ChangeRestarted || !changes[0].IsLeader || changes[0].Term != 7 {
 		t.Errorf("%+v", changes)
 	}
 }
@@ -68,11 +68,11 @@ func TestAFollowerThatWasStartedAgainSeesNoElection(t *testing.T) {
 		if n := r.loop.Leaders.Changes("default"); n != 0 {
 			t.Errorf("run %d: %d changes of the leader", run, n)
 		}
-		f, err := r.loop.Hub.Follow("default", 0, true)
+		f, err := r.loop.Hub.Follow("default", 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		changes, _, _ := f.Take()
+		changes, _ := f.Take()
 		f.Close()
 		if last := changes[len(changes)-1]; last.Type != api.ChangeLeader || last.Reason != want.reason {
 			t.Errorf("run %d: a watch shows %+v", run, last)

@@ -31,7 +31,7 @@ func TestAnOutputIsCarriedOutInItsOrder(t *testing.T) {
 		if got := r.happened(); got != "send:b write" && got != "write send:b" {
 			t.Errorf("happened: %s", got)
 		}
-		if r.loop.Hub.Index("default") != 1 {
+		if r.loop.Hub.Index("default") != 2 {
 			t.Error("not announced")
 		}
 		for _, want := range []election.Input{

@@ -163,7 +163,7 @@ func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 	r.loop = New(Config{
 		Adopt:   func(*election.Roster) {},
 		Drained: func() time.Time { return time.Time{} },
-		Core:    r, Network: r, Gossip: r, Writer: w, Hub: watch.NewHub(0), Lease: lease, Heartbeat: lease / 6,
+		Core:    r, Network: r, Gossip: r, Writer: w, Hub: watch.NewHub(1), Lease: lease, Heartbeat: lease / 6,
 		Clock:     func() election.Instant { return election.Instant(time.Since(born)) },
 		Suspended: func() bool { return r.slept.Load() > 0 && r.slept.Add(-1) >= 0 },
 		Self:      election.Holder{Peer: me, Lineage: 1}, Name: "a", Observe: none, Logger: logger,

@@ -119,7 +119,7 @@ func (s *Server) outcomeTime(r *http.Request) (context.Context, context.CancelFu
 
 // successor waits until somebody leads in a higher term.
 func (s *Server) successor(ctx context.Context, name election.Name, above election.Term) (api.Election, bool) {
-	follower, err := s.Hub.Follow(string(name), 0, false)
+	follower, err := s.Hub.Follow(string(name), 0)
 	if err != nil {
 		return api.Election{}, false
 	}

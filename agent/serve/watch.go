@@ -34,7 +34,7 @@ func (h watching) watch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.watches.Leave(p.UID, 1)
-	follower, err := h.Hub.Follow(string(name), after, after > 0)
+	follower, err := h.Hub.Follow(string(name), after)
 	if err != nil {
 		refuse(w, err)
 		return
@@ -84,7 +84,8 @@ func resumption(r *http.Request) (after uint64, err error) {
 // taken returns the changes that a follower has not taken. If some were lost, a fresh snapshot
 // reports that instead.
 func (h watching) taken(name election.Name, f *watch.Follower) []*watch.Change {
-	changes, missed, index := f.Take()
+	index := h.Hub.Index(string(name))
+	changes, missed := f.Take()
 	if missed > 0 {
 		return []*watch.Change{h.snapshot(name, api.ChangeLagged, index, missed)}
 	}

@@ -11,10 +11,11 @@
 package watch
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/doyen-election/doyen/api"
 )
@@ -48,11 +49,9 @@ func (c *Change) Line() ([]byte, error) {
 
 // Hub is where changes are published and followed.
 type Hub struct {
-	newest sync.Map      // by election: the index of its newest change in kept
-	floor  atomic.Uint64 // changes of all other elections have this index or a lower one
-
 	mu        sync.Mutex
 	index     uint64
+	newest    map[string]uint64                 // by election: the index of its newest change in kept
 	goesOn    uint64                            // lower indexes are of the run before, and nothing is lost since; 0: none are
 	kept      []*Change                         // oldest first
 	followers map[string]map[*Follower]struct{} // by election
@@ -61,9 +60,7 @@ type Hub struct {
 
 // NewHub returns a hub whose first change has the index after the given one.
 func NewHub(index uint64) *Hub {
-	h := &Hub{index: index, followers: map[string]map[*Follower]struct{}{}}
-	h.floor.Store(index)
-	return h
+	return &Hub{index: index, newest: map[string]uint64{}, followers: map[string]map[*Follower]struct{}{}}
 }
 
 // GoesOn has a follower that resumes from the process run before get all changes of this one. The
@@ -75,14 +72,15 @@ func (h *Hub) GoesOn() {
 }
 
 // Index returns the index of the newest change of the election. If that is not known any more,
-// or there was none, the index returned is at least as high as those of all its changes. Index
-// takes no lock.
+// or there was none, the index returned is at least as high as those of all its changes.
 func (h *Hub) Index(election string) uint64 {
-	if i, ok := h.newest.Load(election); ok {
-		return i.(uint64)
-	}
-	return h.floor.Load()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return cmp.Or(h.newest[election], h.forgotten())
 }
+
+// forgotten is the index of the newest change that is not kept any more.
+func (h *Hub) forgotten() uint64 { return h.index - uint64(len(h.kept)) }
 
 // Publish numbers the change and gives it to the followers of its election.
 func (h *Hub) Publish(change api.Change) {
@@ -91,28 +89,22 @@ func (h *Hub) Publish(change api.Change) {
 	h.index++
 	c := &Change{Change: change}
 	c.Index = h.index
-	h.newest.Store(c.Election, c.Index)
-	if len(h.kept) == maxKept {
-		h.forget(h.kept[0])
-		copy(h.kept, h.kept[1:])
-		h.kept = h.kept[:maxKept-1]
-	}
+	h.newest[c.Election] = c.Index
 	h.kept = append(h.kept, c)
+	if len(h.kept) > maxKept {
+		if oldest := h.kept[0]; h.newest[oldest.Election] == oldest.Index {
+			delete(h.newest, oldest.Election)
+		}
+		h.kept = slices.Delete(h.kept, 0, 1)
+	}
 	for f := range h.followers[c.Election] {
 		f.offer(c)
 	}
 }
 
-// forget records that a change is not kept any more.
-func (h *Hub) forget(c *Change) {
-	h.floor.Store(c.Index)
-	h.newest.CompareAndDelete(c.Election, c.Index)
-}
-
-// Follow starts to follow an election. With resume, the changes after that index come first;
-// if they are not known any more, Take reports at once that they are lost. Without resume,
-// only changes from now on come.
-func (h *Hub) Follow(election string, after uint64, resume bool) (*Follower, error) {
+// Follow starts to follow an election. The changes after that index come first; if they are not
+// known any more, Take reports at once that they are lost. After 0, only changes from now on come.
+func (h *Hub) Follow(election string, after uint64) (*Follower, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -123,7 +115,7 @@ func (h *Hub) Follow(election string, after uint64, resume bool) (*Follower, err
 		h.followers[election] = map[*Follower]struct{}{}
 	}
 	h.followers[election][f] = struct{}{}
-	if resume {
+	if after > 0 {
 		h.replay(f, after)
 	}
 	return f, nil
@@ -133,8 +125,7 @@ func (h *Hub) Follow(election string, after uint64, resume bool) (*Follower, err
 // or lies before what is kept, the changes are not known.
 func (h *Hub) replay(f *Follower, after uint64) {
 	after = max(after, h.goesOn)
-	oldest := h.index + 1 - uint64(len(h.kept)) // of what is kept
-	if after > h.index || after+1 < oldest {
+	if after > h.index || after < h.forgotten() {
 		f.lag(1)
 		return
 	}
@@ -202,13 +193,13 @@ func (f *Follower) signal() {
 func (f *Follower) Ready() <-chan struct{} { return f.ready }
 
 // Take returns what waits, and how many changes were lost. If some were, a snapshot made after
-// this call, with this index, replaces them.
-func (f *Follower) Take() (changes []*Change, missed, index uint64) {
+// this call, with the election's index from before it, replaces them.
+func (f *Follower) Take() (changes []*Change, missed uint64) {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
 	changes, missed = f.waiting, f.missed
 	f.waiting, f.missed = nil, 0
-	return changes, missed, f.hub.Index(f.election)
+	return changes, missed
 }
 
 // Close ends the following.
