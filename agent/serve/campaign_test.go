@@ -298,7 +298,6 @@ func TestAProgramThatLeadsAndDoesNotLookIsGivenUp(t *testing.T) {
 
 // There is room for no more, and it is given up no later than if there were.
 func TestALineThatFindsNoRoomWaitsNoLongerThanALineMayBeUnread(t *testing.T) {
-	t.Parallel() // it waits
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells what of a socket was read; CI runs on it")
 	}
@@ -372,7 +371,6 @@ func TestCampaignsThatMakeNoSenseAreRefused(t *testing.T) {
 // As many campaigns as there may be, and as many again that are refused, leave
 // room for whoever just asks.
 func TestTooManyCampaignsLeaveRoomForPlainCalls(t *testing.T) {
-	t.Parallel() // it waits
 	h := hosts(t)
 	for i := range actors.MaxCandidacies {
 		conn, response, _ := h.post(t, fmt.Sprintf("/v1/elections/e%d/campaign", i), "")

@@ -7,9 +7,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
 )
 
 // book is the history and the log of a server.
@@ -40,6 +43,16 @@ func (b *book) taken() ([]api.Transition, string) {
 	b.entries = nil
 	b.log.Reset()
 	return entries, log
+}
+
+// handsOver has b lead, in a higher term, after each thing that is asked of the elector.
+func (a *agent) handsOver() {
+	term := election.Term(8)
+	a.on = func(election.Input) (election.Reply, error) {
+		a.shows(elector.Following, election.Holder{Peer: "peer-b"}, term, a.clock().Add(time.Second))
+		term++
+		return election.Reply{}, nil
+	}
 }
 
 // After an outage caused by hand, somebody asks whose hand it was.

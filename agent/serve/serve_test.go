@@ -90,16 +90,6 @@ func (a *agent) shows(state elector.State, leader election.Holder, term election
 	})
 }
 
-// handsOver has b lead, in a higher term, after each thing that is asked of the elector.
-func (a *agent) handsOver() {
-	term := election.Term(8)
-	a.on = func(election.Input) (election.Reply, error) {
-		a.shows(elector.Following, election.Holder{Peer: "peer-b"}, term, a.clock().Add(time.Second))
-		term++
-		return election.Reply{}, nil
-	}
-}
-
 func policy(t testing.TB, c access.Config, owner access.Owner) *access.Policy {
 	t.Helper()
 	p, err := access.Resolve(c, owner)
