@@ -23,10 +23,8 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// Patience is how long a test waits for what must come.
 const Patience = 30 * time.Second
 
-// Agent answers campaigns at a Unix socket until the test ends.
 type Agent struct {
 	t      testing.TB
 	path   string
@@ -42,7 +40,6 @@ type Agent struct {
 	done   chan struct{}
 }
 
-// Start starts an agent on a new socket.
 func Start(t testing.TB) *Agent {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "doyen") // a socket's path must be short
@@ -56,7 +53,6 @@ func Start(t testing.TB) *Agent {
 	return a
 }
 
-// Socket is the path it listens at.
 func (a *Agent) Socket() string { return a.path }
 
 // Listen starts answering, again after Stop.
@@ -95,7 +91,6 @@ func (a *Agent) Refuse(status int, code, message string) {
 	a.status, a.refuse = status, &api.ErrorDetail{Code: code, Message: message}
 }
 
-// Stood waits for the next candidate.
 func (a *Agent) Stood() *Campaign {
 	a.t.Helper()
 	return a.await(a.stood, "no candidate came")
@@ -174,13 +169,11 @@ func (a *Agent) about(w http.ResponseWriter, r *http.Request, body any) *Campaig
 	return c
 }
 
-// Resumed waits for the next program that resumes.
 func (a *Agent) Resumed() *Campaign {
 	a.t.Helper()
 	return a.await(a.again, "no program resumed")
 }
 
-// write sends the lines until the connection ends.
 func (c *Campaign) write(w http.ResponseWriter, r *http.Request) {
 	encoder, flusher := json.NewEncoder(w), w.(http.Flusher)
 	for {
@@ -222,14 +215,12 @@ func unknown(w http.ResponseWriter) {
 	json.NewEncoder(w).Encode(api.Error{Err: api.ErrorDetail{Code: api.CodeNotFound, Message: "no campaign on this host has this ID; it may have ended"}})
 }
 
-// Forget has the agent know none of its campaigns any more, as after a restart.
 func (a *Agent) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	clear(a.all)
 }
 
-// Campaign is one candidacy as the agent sees it.
 type Campaign struct {
 	ID, Election string
 	Request      api.CampaignRequest
@@ -257,7 +248,6 @@ func (c *Campaign) HoldReceipts() (release func()) {
 	return func() { close(held) }
 }
 
-// Say writes a line.
 func (c *Campaign) Say(e api.CampaignEvent) {
 	if e.Campaign = c.ID; c.Election != api.EveryElection { // a companion's lines name theirs
 		e.Election = c.Election
@@ -270,7 +260,6 @@ func (c *Campaign) Elect(term uint64, lease time.Duration) int64 {
 	return c.until(api.CampaignElected, term, lease)
 }
 
-// Renew notifies it that it leads for so long from now.
 func (c *Campaign) Renew(term uint64, lease time.Duration) int64 {
 	return c.until(api.CampaignRenewed, term, lease)
 }
@@ -281,7 +270,6 @@ func (c *Campaign) until(kind string, term uint64, lease time.Duration) int64 {
 	return until
 }
 
-// Revoke notifies it that it must have stopped in so long.
 func (c *Campaign) Revoke(reason string, in time.Duration) {
 	c.Say(api.CampaignEvent{Type: api.CampaignRevoked, Reason: reason, StopByBoottimeNS: alarm.Now() + int64(in)})
 }
@@ -292,8 +280,6 @@ func (c *Campaign) Cut() { close(c.cut) }
 // Gone is closed when the connection has ended.
 func (c *Campaign) Gone() <-chan struct{} { return c.gone }
 
-// Receipts has what the program has reported to have stopped.
 func (c *Campaign) Receipts() <-chan api.StoppedRequest { return c.receipts }
 
-// Reports has what a companion has reported since it connected.
 func (c *Campaign) Reports() <-chan api.Companion { return c.reports }
