@@ -103,7 +103,7 @@ func (l *Leadership) Resign(ctx context.Context) error {
 		if l.view || alarm.Now() >= l.until.Load() {
 			again = 0 // no successor waits for it
 		}
-		err = l.candidacy.stopped(ctx, "", again)
+		err = l.candidacy.giveReceipt(ctx, "", again)
 		if gone, ok := errors.AsType[*APIError](err); ok && gone.Code == api.CodeNotFound {
 			err = nil // the agent ended the candidacy before: there is nothing to release
 		}

@@ -198,20 +198,20 @@ func (s *Candidacy) fault(ctx context.Context) error {
 // ends a leadership that was not revoked. Never give it for work that has not stopped: the
 // guarantee of one leader rests on it. Before Next has returned a term nothing is sent: the agent
 // would take the receipt for that of a term which the program has yet to hear of.
-func (s *Candidacy) Stopped(ctx context.Context) error { return s.stopped(ctx, "", receiptAgain) }
+func (s *Candidacy) Stopped(ctx context.Context) error { return s.giveReceipt(ctx, "", receiptAgain) }
 
 // StoppedBecause is Stopped for a program that gives up the lead unasked. People see the reason,
 // one line, in the election's history.
 func (s *Candidacy) StoppedBecause(ctx context.Context, reason string) error {
-	return s.stopped(ctx, reason, receiptAgain)
+	return s.giveReceipt(ctx, reason, receiptAgain)
 }
 
-func (s *Candidacy) stopped(ctx context.Context, reason string, again time.Duration) error {
+func (s *Candidacy) giveReceipt(ctx context.Context, reason string, again time.Duration) error {
 	term := s.term.Load()
 	if term == 0 {
 		return nil
 	}
-	return s.client.stopped(ctx, s.id, api.StoppedRequest{Term: term, Reason: reason}, again)
+	return s.client.giveReceipt(ctx, s.id, api.StoppedRequest{Term: term, Reason: reason}, again)
 }
 
 // receiptAgain is for how long a receipt is given again to an agent that went away: its next
@@ -238,17 +238,17 @@ func (s *Candidacy) Report(ctx context.Context, reports api.Companion) error {
 // any more, and what it had set up for it is undone. The reason, one line, is for a companion that
 // was not asked to stop: the host then hands over.
 func (s *Candidacy) StoppedIn(ctx context.Context, election string, term uint64, reason string) error {
-	return s.client.stopped(ctx, s.id, api.StoppedRequest{Term: term, Election: election, Reason: reason}, 0)
+	return s.client.giveReceipt(ctx, s.id, api.StoppedRequest{Term: term, Election: election, Reason: reason}, 0)
 }
 
 // Stopped gives the receipt for a candidacy and its term, also from another process of the
 // same user: POST /v1/campaigns/ID/stopped. An agent that went away is asked again until ctx ends,
 // for up to 2 s.
 func (c *Client) Stopped(ctx context.Context, campaign string, term uint64) error {
-	return c.stopped(ctx, campaign, api.StoppedRequest{Term: term}, receiptAgain)
+	return c.giveReceipt(ctx, campaign, api.StoppedRequest{Term: term}, receiptAgain)
 }
 
-func (c *Client) stopped(ctx context.Context, campaign string, receipt api.StoppedRequest, again time.Duration) error {
+func (c *Client) giveReceipt(ctx context.Context, campaign string, receipt api.StoppedRequest, again time.Duration) error {
 	err := repeat(ctx, again, func() error {
 		_, err := call[struct{}](ctx, c, http.MethodPost, "/v1/campaigns/"+url.PathEscape(campaign)+"/stopped", receipt)
 		return err

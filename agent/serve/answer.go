@@ -74,23 +74,20 @@ func receive(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength == 0 {
 		return true
 	}
-	tooLarge := refusal(api.CodeTooLarge, "the body is over the limit of "+strconv.Itoa(maxBody)+" bytes")
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
-	if r.ContentLength > maxBody {
-		w.Header().Set("Connection", "close")
-		refuse(w, tooLarge)
-		return false
+	var data []byte
+	err := error(&http.MaxBytesError{Limit: maxBody})
+	if r.ContentLength <= maxBody {
+		data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		refuse(w, tooLarge)
-		return false
-	case err != nil:
+	if err != nil {
+		why := badRequest("the body did not arrive completely")
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			why = refusal(api.CodeTooLarge, "the body is over the limit of "+strconv.Itoa(maxBody)+" bytes")
+		}
 		w.Header().Set("Connection", "close")
-		refuse(w, badRequest("the body did not arrive completely"))
+		refuse(w, why)
 		return false
 	}
 	_ = control.SetReadDeadline(time.Time{})

@@ -58,11 +58,17 @@ type candidacies struct {
 
 // campaign accepts a program's candidacy, and makes the connection its stream.
 func (h *candidacies) campaign(c *call[api.CampaignRequest]) (any, error) {
-	if c.body.Role == api.RoleCompanion {
+	name, err := name(c.Request)
+	companion := c.body.Role == api.RoleCompanion
+	if !companion || c.election != api.EveryElection {
+		if err = cmp.Or(err, h.may(c.Request, access.Campaign, string(name))); err != nil {
+			return nil, err
+		}
+	}
+	if companion {
 		return h.join(c)
 	}
-	name, err := name(c.Request)
-	if err = cmp.Or(err, implausible(c.body)); err != nil {
+	if err := implausible(c.body); err != nil {
 		return nil, err
 	}
 	p, _ := caller(c.Request) // authorized, so the caller is there, and so is the link
@@ -191,7 +197,7 @@ func (h *candidacies) campaigns(r *http.Request) (any, error) {
 	return api.Campaigns{Campaigns: all}, nil
 }
 
-func (h *candidacies) stopped(c *call[api.StoppedRequest]) (any, error) {
+func (h *candidacies) receipt(c *call[api.StoppedRequest]) (any, error) {
 	return &api.Outcome{Done: true}, h.Campaigns.Receipt(c.PathValue("id"), election.Name(c.body.Election), election.Term(c.body.Term),
 		election.Reason(health.Line(c.body.Reason)), h.authorized(c.Request))
 }

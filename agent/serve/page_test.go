@@ -64,7 +64,7 @@ func TestTheStatusPageTellsWhoLeadsAndRunsNothing(t *testing.T) {
 		t.Errorf("%d %v", response.StatusCode, response.Header)
 	}
 	for _, want := range []string{"<title>Doyen: a leads</title>", `<p class="who">a</p>`, "for 4m0s, term 7, this agent", `<i class="l`, `title="nobody for 1.1 s"`, `href="http://10.0.0.2:7980/">b</a>`,
-		`>leading</td>`, ">1.0 s</td>", ">a, b</td>",
+		`>leading</span></td>`, ">1.0 s</td>", ">a, b</td>",
 		"Quorum on the edge:", "2 of 3 voters reachable, 2 needed; if one more is lost", "<b>join_failing</b>: &lt;b&gt;no&lt;/b&gt;", "&lt;script&gt;alert", ">1.1 s</td>"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)

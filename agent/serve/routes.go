@@ -122,17 +122,6 @@ func reply(w http.ResponseWriter, body any, err error) {
 	}
 }
 
-// orEvery handles with in what names an election, and with every what names all of them.
-func orEvery(in, every methods) methods {
-	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
-		if r.PathValue("name") == api.EveryElection {
-			every.ServeHTTP(w, r)
-			return
-		}
-		in.ServeHTTP(w, r)
-	}}
-}
-
 func (m methods) or(others methods) methods {
 	maps.Copy(m, others)
 	return m
@@ -205,10 +194,10 @@ func (s *Server) socketRoutes() *http.ServeMux {
 	mux.Handle("/v1/elections", asks(s.elections))
 	mux.Handle("/v1/elections/{name}", asks(s.election))
 	mux.Handle("/v1/elections/{name}/watch", get(s.watching.watch))
-	mux.Handle("/v1/elections/{name}/campaign", orEvery(order(s, access.Campaign, s.candidacies.campaign), order(s, anybody, s.candidacies.campaign)))
+	mux.Handle("/v1/elections/{name}/campaign", order(s, anybody, s.candidacies.campaign))
 	mux.Handle("/v1/campaigns", asks(s.candidacies.campaigns))
 	mux.Handle("/v1/campaigns/{id}/resume", order(s, anybody, s.candidacies.resume))
-	mux.Handle("/v1/campaigns/{id}/stopped", order(s, anybody, s.candidacies.stopped))
+	mux.Handle("/v1/campaigns/{id}/stopped", order(s, anybody, s.candidacies.receipt))
 	mux.Handle("/v1/campaigns/{id}/companion", order(s, anybody, s.candidacies.report))
 	mux.Handle("/v1/history", asks(s.history))
 	mux.Handle("/v1/leave", order(s, access.Admin, s.leave))

@@ -26,38 +26,33 @@ func put(format string, values ...any) raw {
 	return raw(fmt.Sprintf(format, values...))
 }
 
-// column is a column of a table: its heading, and the class of its cells.
-type column struct{ label, class string }
-
-// cell is a cell's content, and its class, if that is not the column's.
-type cell struct {
-	content any
-	class   string
+// column is a column of a table: its heading, and the attributes of its cells.
+type column struct {
+	label      string
+	attributes raw
 }
 
-func table(columns []column, rows [][]cell) raw {
+const number raw = ` class="n"`
+
+func table(columns []column, rows [][]any) raw {
 	var t strings.Builder
-	attribute := func(class string) raw {
-		if class == "" {
-			return ""
-		}
-		return put(` class="%s"`, class)
-	}
 	t.WriteString("<div class=\"box\"><table>\n<thead><tr>")
 	for _, c := range columns {
-		t.WriteString(string(put("<th%s>%s</th>", attribute(strings.TrimPrefix(c.class, "why")), c.label)))
+		t.WriteString(string(put("<th%s>%s</th>", c.attributes, c.label)))
 	}
 	t.WriteString("</tr></thead>\n<tbody>")
 	for _, r := range rows {
 		t.WriteString("\n<tr>")
-		for i, c := range r {
-			t.WriteString(string(put(`<td%s data-label="%s">%s</td>`, attribute(c.class+columns[i].class), columns[i].label, c.content)))
+		for i, content := range r {
+			t.WriteString(string(put(`<td%s data-label="%s">%s</td>`, columns[i].attributes, columns[i].label, content)))
 		}
 		t.WriteString("</tr>")
 	}
 	t.WriteString("\n</tbody></table></div>\n")
 	return raw(t.String())
 }
+
+func state(class, word string) raw { return put(`<span class="state %s">%s</span>`, class, word) }
 
 func more(n int, what string) raw {
 	if n <= 0 {
@@ -90,10 +85,9 @@ func (f Facts) body(rows []row) string {
 		}
 	}
 	if len(rows) > 1 {
-		text += put("<p><span class=\"state %s\">%v of %v elections</span> have a leader.</p>\n", goodOrBad(led == len(rows)), led, len(rows))
+		text += put("<p>%s have a leader.</p>\n", state(goodOrBad(led == len(rows)), fmt.Sprintf("%d of %d elections", led, len(rows))))
 	}
-	class, word := quorumState(a.Quorum)
-	text += put("<p><span class=\"state %s\">%s</span> %s</p>\n", class, word, quorumText(a.Quorum))
+	text += put("<p>%s %s</p>\n", state(quorumState(a.Quorum)), quorumText(a.Quorum))
 	if a.Draining {
 		text += "<p><span class=\"state warn\">Draining:</span> this agent can't be elected.</p>\n"
 	}
@@ -140,7 +134,7 @@ func (r *row) strip() raw {
 }
 
 func electionsTable(rows []row) raw {
-	var cells [][]cell
+	var cells [][]any
 	for _, r := range rows[:min(len(rows), pageRows)] {
 		leader, lease, class := raw(`<span class="bad">nobody</span>`), "–", "warn"
 		if r.Leader != nil {
@@ -152,16 +146,16 @@ func electionsTable(rows []row) raw {
 		case api.StateNoQuorum:
 			class = "bad"
 		}
-		cells = append(cells, []cell{{content: r.Election.Election}, {content: leader}, {content: cmp.Or(r.since, "–")}, {content: r.strip()}, {content: r.Term}, {content: lease},
-			{strings.ReplaceAll(r.State, "_", " "), "state " + class}, {content: strings.Join(r.Candidates, ", ")}})
+		cells = append(cells, []any{r.Election.Election, leader, cmp.Or(r.since, "–"), r.strip(), r.Term, lease,
+			state(class, strings.ReplaceAll(r.State, "_", " ")), strings.Join(r.Candidates, ", ")})
 	}
-	return "<h2>Elections</h2>\n" + table([]column{{label: "Election"}, {label: "Leader"}, {label: "For"}, {label: "Last hour"}, {"Term", "n"}, {"Lease left", "n"}, {label: "State here"}, {label: "Candidates"}}, cells) +
+	return "<h2>Elections</h2>\n" + table([]column{{label: "Election"}, {label: "Leader"}, {label: "For"}, {label: "Last hour"}, {"Term", number}, {"Lease left", number}, {label: "State here"}, {label: "Candidates"}}, cells) +
 		more(len(rows)-pageRows, "elections")
 }
 
 func membersTable(members []api.Member) raw {
 	yes := map[bool]string{true: "yes", false: "no"}
-	var cells [][]cell
+	var cells [][]any
 	for _, m := range members[:min(len(members), pageRows)] {
 		name, priority, class := put("%s", m.Name), "–", "warn"
 		if m.HTTPAddr != "" {
@@ -173,15 +167,15 @@ func membersTable(members []api.Member) raw {
 		if m.Status == api.StatusAlive || m.Status == api.StatusDead {
 			class = goodOrBad(m.Status == api.StatusAlive)
 		}
-		cells = append(cells, []cell{{content: name}, {m.Status, "state " + class}, {content: yes[m.Voter]}, {content: yes[m.Candidate]}, {content: priority}, {content: yes[m.Connected]}, {content: m.PeerAddr}, {content: m.Version}})
+		cells = append(cells, []any{name, state(class, m.Status), yes[m.Voter], yes[m.Candidate], priority, yes[m.Connected], m.PeerAddr, m.Version})
 	}
-	return "<h2>Members</h2>\n" + table([]column{{label: "Name"}, {label: "Status"}, {label: "Votes"}, {label: "Candidate"}, {"Priority", "n"}, {label: "Direct connection"}, {label: "Address"}, {label: "Version"}}, cells) +
+	return "<h2>Members</h2>\n" + table([]column{{label: "Name"}, {label: "Status"}, {label: "Votes"}, {label: "Candidate"}, {"Priority", number}, {label: "Direct connection"}, {label: "Address"}, {label: "Version"}}, cells) +
 		more(len(members)-pageRows, "members")
 }
 
 // historyTable shows the newest change first.
 func historyTable(past []api.Transition) raw {
-	var cells [][]cell
+	var cells [][]any
 	for _, c := range slices.Backward(past) {
 		leader, gap, evidence := raw(`<span class="soft">nobody</span>`), "–", raw("")
 		if c.Leader != nil {
@@ -193,9 +187,9 @@ func historyTable(past []api.Transition) raw {
 		if c.Evidence != "" {
 			evidence = put(` <span class="soft">%s</span>`, c.Evidence)
 		}
-		cells = append(cells, []cell{{content: stamp(c.Time)}, {content: c.Election}, {content: leader}, {content: c.Term}, {content: gap}, {content: put("<span>%s%s</span>", c.Reason, evidence)}})
+		cells = append(cells, []any{stamp(c.Time), c.Election, leader, c.Term, gap, put("<span>%s%s</span>", c.Reason, evidence)})
 	}
-	return "<h2>Last changes</h2>\n" + table([]column{{label: "Time"}, {label: "Election"}, {label: "Leader"}, {"Term", "n"}, {"Gap", "n"}, {"Why", "why"}}, cells)
+	return "<h2>Last changes</h2>\n" + table([]column{{label: "Time"}, {label: "Election"}, {label: "Leader"}, {"Term", number}, {"Gap", number}, {"Why", ` class="why"`}}, cells)
 }
 
 func goodOrBad(good bool) string {
