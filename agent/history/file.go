@@ -35,12 +35,12 @@ type file struct {
 
 	mu    sync.Mutex // held while the file is written
 	lines int        // in the file
-	whole bool       // the file is to be written anew: it may end within a line
+	whole bool       // the file is to be written again as a whole: it may end within a line
 }
 
 // Keep keeps the log in a file from now on, in which it finds the changes of earlier process runs.
 // Call it before the first Add. A file that can't be read is set aside, and the history starts
-// anew; the error says so. Problems with writing are reported by problem, each once.
+// again; the error says so. Problems with writing are reported by problem, each once.
 func (l *Log) Keep(path string, problem func(error)) error {
 	l.file.path, l.file.problem = path, problem
 	err := l.read()
@@ -157,9 +157,8 @@ func (l *Log) Flush() error {
 		f.lines = 0
 	}
 	err := f.write(lines.Bytes())
-	if f.whole = err != nil; err == nil {
-		f.lines += len(fresh)
-	}
+	f.whole = err != nil
+	f.lines += len(fresh)
 	return err
 }
 

@@ -46,14 +46,14 @@ func (s *Server) enter(r *http.Request, values map[string]any) {
 	}
 	s.Logger.Info("asked for a change", "call", what, "uid", by.UID, "user", by.User, "pid", by.PID, "command", by.Command, "host", by.Host)
 	now := s.Clock()
+	who := fmt.Sprintf("uid %d, pid %d (%s)", by.UID, by.PID, cmp.Or(by.Command, "name unknown"))
 	t := api.Transition{Time: time.Now().UTC(), Election: r.PathValue("name"), Type: api.ChangeCommand, By: by, BoottimeNS: int64(now),
-		Reason:   what + ", asked by " + by.User,
-		Evidence: fmt.Sprintf("uid %d, pid %d (%s) on %s", by.UID, by.PID, cmp.Or(by.Command, "name unknown"), by.Host)}
+		Reason: what + ", asked by " + by.User, Evidence: who + " on " + by.Host}
 	if isForwarded(r) {
 		t.Reason += " on " + by.Host
 		t.Evidence = "forwarded by the agent " + by.Host + ", which reports: user " + by.User
 		if by.UID != math.MaxUint32 {
-			t.Evidence += fmt.Sprintf(", uid %d, pid %d (%s)", by.UID, by.PID, cmp.Or(by.Command, "name unknown"))
+			t.Evidence += ", " + who
 		}
 	}
 	p := s.Picture()
