@@ -113,7 +113,7 @@ type agent struct {
 	leaveOnce sync.Once
 	restarts  chan struct{} // closed: asked to restart
 	restart   sync.Once
-	handFirst string                          // why a restart hands over; set before restarts is closed
+	handFirst string                          // why a restart hands over, empty if it does not; set before restarts is closed
 	roster    atomic.Pointer[election.Roster] // for gossip's goroutine to read
 
 	record   *record.Record // nil: this agent can't keep one

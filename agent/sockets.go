@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockets are the listeners of Sockets, in their order.
+// sockets are the listeners for settings.Config.Sockets, in the same order.
 type sockets []net.Listener
 
 func (all sockets) Close() (err error) {

@@ -52,8 +52,9 @@ func pageAddr(http string, peer netip.Addr) netip.AddrPort {
 // maxSeeds is how many addresses membership accepts.
 const maxSeeds = 64
 
-// seeds are the addresses at which this agent joins gossip: as configured, and where the
-// voters were. It joins by itself: agents that never missed it do not look for it.
+// seeds are the addresses at which this agent joins gossip: the configured ones, and those that the
+// voters had in the former life. It has to join by itself: an agent that did not notice its death
+// does not search for it.
 func (a *agent) seeds(join []string) []string {
 	all := slices.Clone(join)
 	for _, v := range knownVoters(a.past) {

@@ -22,13 +22,13 @@ type act struct {
 // another one acts for this agent.
 const actAgain = 5 * time.Second
 
-// buryFor is how long the second child's end waits until the record is destroyed (K6). What acts ends
-// also where a disk hangs.
+// buryFor is how long doyen act may run on while the record is being destroyed (K6): a disk that hangs
+// must not keep it running.
 const buryFor = time.Second
 
-// stepAct starts the second child where the life says that it is needed, and has it end once no life
-// follows. If a reload has left it nothing to run, it goes on: what it has set up for a leadership
-// that goes on is still to be undone.
+// stepAct starts the second child where the life has written that it is needed, and ends it once no
+// life follows. If a reload has left it nothing to run, it runs on, since it still has to undo what it
+// has set up for a leadership.
 func (k *keeper) stepAct(now int64) {
 	a := &k.act
 	if k.pid != 0 && k.page.state.Load() != starting {
@@ -60,7 +60,7 @@ func (k *keeper) startAct(now int64) {
 	a.pid, a.born, a.ending, a.startAt = pid, now, false, never
 }
 
-// bareEnvironment lacks what is a life's alone.
+// bareEnvironment is that of a life, without the page and the socket for notifications.
 func (k *keeper) bareEnvironment() []string {
 	return slices.DeleteFunc(k.environment(), func(v string) bool {
 		return strings.HasPrefix(v, pageVariable+"=") || strings.HasPrefix(v, notifyVariable+"=")

@@ -14,9 +14,9 @@ import (
 )
 
 // bury ends a lineage that has no next life: first its record, so that no life goes on from it
-// (K6), then its lease pages. The pages end also where the record is missing, or can't be read or
-// destroyed. Another process that uses the data directory may lead, and so nothing is ended then.
-// What hooks have set up is undone by the process that runs them.
+// (K6), then its lease pages, even if the record is missing, or can't be read or destroyed. If another
+// process uses the data directory, that one may lead, and nothing is removed. What hooks have set up
+// is undone by doyen act.
 func bury(of Given, peer election.PeerID) error {
 	lock, err := hold(of.Lock)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -28,8 +28,8 @@ func bury(of Given, peer election.PeerID) error {
 	return errors.Join(destroy(of.Record, peer), wipe(of.Pages))
 }
 
-// hold takes the lock of the data directory until its descriptor is closed. A directory that can't
-// be read is used by nobody.
+// hold locks the data directory until the descriptor is closed. Any error but EWOULDBLOCK means that
+// no other process can be using it.
 func hold(path string) (int, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -86,8 +86,8 @@ const (
 	// backOff is the first wait when short lives follow each other, and maxBackOff the longest.
 	backOff    = 100 * time.Millisecond
 	maxBackOff = 5 * time.Second
-	// maxPatience bounds the factor of a life's allowance, which grows when a life was killed
-	// that may have been slow, in vain. One that a signal had stopped was not slow.
+	// maxPatience bounds the factor of a life's allowance. The factor doubles when a life was killed
+	// that may only have been slow: to kill the next one as early would help nobody.
 	maxPatience = 32
 )
 

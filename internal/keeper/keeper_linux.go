@@ -48,12 +48,12 @@ type keeper struct {
 	startAt int64          // when the next life is started; never: one runs, or none may be started yet
 	feedAt  int64          // when the watchdog is fed next; never: the life feeds it, or there is none
 	hung    bool           // the life was killed because it was overdue
-	slow    bool           // and perhaps it was only slow
+	slow    bool           // it was killed so, and may only have been slow: no signal had stopped it
 	held    syscall.Signal // asks for an end once the life catches it; 0: none
 	asked   bool           // a signal has asked for the end
-	askedAt int64          // then
-	forced  bool           // and another one, for an end at once
-	known   Known          // of the last life that told it
+	askedAt int64          // when it did
+	forced  bool           // a second signal has asked for an end at once
+	known   Known          // what the last life wrote that wrote anything
 	why     string         // how the last life ended
 	burial  chan struct{}
 	buryBy  int64 // until then what acts waits for the burial
@@ -80,18 +80,14 @@ func Main() {
 	leave(k.run())
 }
 
-func (k *keeper) catch() {
-	signal.Notify(k.children, syscall.SIGCHLD, syscall.SIGWINCH) // see Life.calls
-	signal.Notify(k.ends, syscall.SIGTERM, syscall.SIGINT)
-	signal.Notify(k.others, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
-}
-
 func newKeeper(g Given) (*keeper, error) {
 	runtime.LockOSThread() // the kernel ends doyen act when the thread that started it ends
 	k := &keeper{Given: g, startAt: never, feedAt: never, code: -1, bare: newBare(),
 		ends: make(chan os.Signal, 8), others: make(chan os.Signal, 8), children: make(chan os.Signal, 1),
 		logger: logger.New(g.LogFormat, logger.Level(g.LogLevel), os.Stderr).With("part", "keeper")}
-	k.catch()
+	signal.Notify(k.children, syscall.SIGCHLD, syscall.SIGWINCH) // see Life.calls
+	signal.Notify(k.ends, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(k.others, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
 	var err error
 	if k.alarm, err = alarm.New(); err != nil {
 		return nil, err
@@ -109,7 +105,7 @@ func newKeeper(g Given) (*keeper, error) {
 	if k.trial.out, err = newMemory("doyen-trial", maxTried); err != nil {
 		return nil, err
 	}
-	k.startAt, k.watch.due = 0, never
+	k.startAt, k.watch.due, k.trial.endBy = 0, never, never
 	return k, nil
 }
 
@@ -118,7 +114,7 @@ func (k *keeper) run() (code int) {
 	k.step(alarm.Now())
 	spare()
 	for k.pid != 0 || k.burial != nil || k.act.pid != 0 || k.code < 0 && !k.asked {
-		k.alarm.Set(min(k.startAt, k.watch.due, k.feedAt, k.actWake(alarm.Now()), k.trial.wake()))
+		k.alarm.Set(min(k.startAt, k.watch.due, k.feedAt, k.actWake(alarm.Now()), k.trial.endBy))
 		select {
 		case s := <-k.ends:
 			k.end(s, alarm.Now())
@@ -147,7 +143,7 @@ func spare() {
 
 const (
 	// sameRequest is how long after the first signal that asks for an end others are part of the
-	// same request: whoever stops a service may send both SIGTERM and SIGINT.
+	// same request: some programs that stop a service send both SIGTERM and SIGINT.
 	sameRequest = 300 * time.Millisecond
 	// holdLimit is how long a life may take until it catches signals, and holdEvery how often the
 	// keeper looks.
@@ -156,8 +152,8 @@ const (
 )
 
 // end handles a signal that asks for an end. The first one reaches the life once, even if others
-// got it too, and once the life catches it: else the life would end without a hand-over. The
-// second one kills the life.
+// got it too, and only when the life catches it: before, it would end the life without a hand-over.
+// The second one kills the life.
 func (k *keeper) end(s os.Signal, now int64) {
 	switch {
 	case !k.asked:

@@ -49,8 +49,8 @@ func given(words []string) (Given, error) {
 	return Given{}, errors.New("only doyen agent can start it")
 }
 
-// Attach returns the life's side of the page if this process has a keeper. The main function calls
-// it once. It removes the variable, so that processes started by this one have no keeper.
+// Attach returns the life's side of the page; nil: this process has no keeper. The main function calls
+// it once. It removes the variable, so that no process started by this one takes itself for a life.
 func Attach() *Life {
 	text := os.Getenv(pageVariable)
 	_ = os.Unsetenv(pageVariable)

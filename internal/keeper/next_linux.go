@@ -120,7 +120,7 @@ func (k *keeper) next(now int64, wait time.Duration, code int) {
 	k.bury()
 }
 
-// bury ends the lineage of the last life that told of itself, if that was not done yet.
+// bury has record and lease pages of the lineage removed, once, if a life has written that it has any.
 func (k *keeper) bury() {
 	if k.known.Peer == "" || k.known.Record == "" && !k.lives.ran || k.burial != nil {
 		return

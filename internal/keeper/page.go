@@ -126,7 +126,7 @@ func knownFrom(s string) Known {
 	return Known{Record: all[0], Pages: all[1], Peer: all[2], Act: len(all) == 4 && all[3] != ""}
 }
 
-// Begins tells the keeper that the life has begun, and catches the signals that ask for an end.
+// Begins tells the keeper that the life has begun and catches the signals that ask for an end.
 func (l *Life) Begins(now int64) {
 	if l != nil {
 		l.page.next.Store(now + int64(startLimit))

@@ -22,14 +22,7 @@ type trial struct {
 	out   int    // descriptor of what the program prints
 	begun uint64 // the last request
 	pid   int    // 0: none runs
-	endBy int64
-}
-
-func (t *trial) wake() int64 {
-	if t.pid == 0 {
-		return never
-	}
-	return t.endBy
+	endBy int64  // when it is killed; never: none runs, or it was
 }
 
 // stepTrial starts the trial that the life has asked for, and kills one that does not end.
@@ -65,7 +58,7 @@ func checked(args []string) []string {
 
 // tried gives the life the outcome of its trial.
 func (k *keeper) tried(errno syscall.Errno, status syscall.WaitStatus) {
-	k.trial.pid = 0
+	k.trial.pid, k.trial.endBy = 0, never
 	p := &k.page.trial
 	p.errno.Store(uint32(errno))
 	p.ends.Store(uint32(status))

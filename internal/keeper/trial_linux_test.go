@@ -40,8 +40,8 @@ func TestATrialThatDoesNotEndIsKilled(t *testing.T) {
 	}
 	k := &keeper{page: new(page), trial: trial{pid: cmd.Process.Pid, begun: 1, endBy: 5}}
 	k.page.trial.asked.Store(1)
-	if k.stepTrial(4); k.trial.wake() != 5 {
-		t.Errorf("it looks again at %d", k.trial.wake())
+	if k.stepTrial(4); k.trial.endBy != 5 {
+		t.Errorf("it looks again at %d", k.trial.endBy)
 	}
 	k.stepTrial(5)
 	_ = cmd.Wait() // the state shows it
