@@ -33,10 +33,10 @@ type shell struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
 
-	process bool         // the process is this command's alone: it may become another program
-	life    *keeper.Life // nil: it has no keeper
-	// catch has the signals that ask for an end caught from then on, and these too; nil: nobody
-	// sends this run any.
+	process bool         // this command has the process to itself, and may replace it by another program
+	life    *keeper.Life // the connection to the keeper; nil: there is none
+	// catch starts to catch SIGINT, SIGTERM and the given signals, which then end the context.
+	// It is nil in tests.
 	catch func(also ...os.Signal)
 }
 
@@ -162,8 +162,8 @@ func (c command) help() string {
 	return text + "OPTIONS:\n" + options(c.allFlags())
 }
 
-// options lists flags as the library's help does, which is a template: programs with templates are
-// larger, since they find methods by name and the linker then keeps all.
+// options lists flags as the library's help does. That one uses a template, which makes a program
+// larger: templates find methods by name, so that the linker keeps them all.
 func options(flags []cli.Flag) string {
 	var lines []string
 	for _, f := range flags {
@@ -172,7 +172,7 @@ func options(flags []cli.Flag) string {
 	return indented(lines)
 }
 
-// indented aligns what follows tabs.
+// indented indents lines, and aligns their columns, which tabs separate.
 func indented(lines []string) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -200,7 +200,7 @@ func (i *invocation) answer(text string) error {
 	return i.write(append(bytes.TrimRight(i.body, "\n"), '\n'))
 }
 
-// answerBoth is answer with the fields of the last answer and of one before, as one JSON object.
+// answerBoth is answer for two questions: as JSON, it writes the fields of both answers in one object.
 func (i *invocation) answerBoth(before []byte, text string) error {
 	if !i.json {
 		return i.answer(text)
@@ -228,7 +228,7 @@ func (i *invocation) show(found any, text string) error {
 	return i.write(body.Bytes())
 }
 
-// ask asks the agent, which may take so long, and writes the answer.
+// ask asks the agent, waits up to limit, and writes the answer.
 func ask[T any](i *invocation, limit time.Duration, what string, call func(*client.Client, context.Context) (T, error), text func(T) string) error {
 	ctx, cancel := context.WithTimeout(i.Context.Context, limit)
 	defer cancel()
@@ -239,7 +239,7 @@ func ask[T any](i *invocation, limit time.Duration, what string, call func(*clie
 	return i.answer(text(found))
 }
 
-// until calls known every so often, until it returns true or the context ends.
+// until calls known again and again, with that pause, until it returns true or the context ends.
 func until(ctx context.Context, every time.Duration, known func() bool) {
 	again := time.NewTicker(every)
 	defer again.Stop()

@@ -88,9 +88,9 @@ func named(name string) (command, error) {
 	return command{}, usage(hint, "unknown command %q", name)
 }
 
-// take takes the flags from the arguments, and returns the others: before the command is known, all
-// from the first one on. After "--" no flag follows; for `doyen run` it is the one after the election,
-// and stays, since a command with its own flags follows.
+// take takes the flags from the arguments, and returns the other arguments. Before the command is known,
+// it stops at the first one that is not a flag. No flag follows "--". That of `doyen run` stays among the
+// arguments: it separates the election from the command to run.
 func (l *line) take(known []cli.Flag, args []string) (others []string, err error) {
 	for len(args) > 0 {
 		switch first := args[0]; {

@@ -73,7 +73,7 @@ func (r *reader) refuse(key, hint, format string, args ...any) {
 	r.wrong = append(r.wrong, &settings.Error{Problem: r.source[key] + ": " + fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// fields reads a mapping with fixed keys; it is the whole file if it is the value of "".
+// fields reads a mapping that has fixed keys. For the whole file, of is empty.
 func (r *reader) fields(of string, value *yaml.Node, keys map[string]valueReader) {
 	names := slices.Sorted(maps.Keys(keys))
 	form := "its keys are " + strings.Join(names, ", ") + ", each with a value"
@@ -88,7 +88,7 @@ func (r *reader) fields(of string, value *yaml.Node, keys map[string]valueReader
 	})
 }
 
-// each reads a mapping. find returns what reads the value of a key; nil, and a hint: there is no such key.
+// each reads a mapping. find returns the reader for the value of a key, or nil and a hint if the key is unknown.
 func (r *reader) each(of string, value *yaml.Node, form string, find func(name string) (do valueReader, hint string)) {
 	if value.Kind != yaml.MappingNode {
 		r.refuse(of, form, "has no settings")
@@ -124,7 +124,7 @@ func (r *reader) setting(s settings.Setting) valueReader {
 	}
 }
 
-// value reads a value of the type that to points to: one of the types of settings.
+// value reads a value into to, which is a pointer of one of the types that settings have.
 func (r *reader) value(to any) valueReader {
 	return r.setting(settings.Setting{Field: func(*settings.Config) any { return to }})
 }

@@ -58,7 +58,7 @@ type drillRun struct {
 	before []api.DrillView
 	leader api.DrillView // the agent that leads, before
 	report drillReport
-	back   bool // the leader of before runs again, or still
+	back   bool // the agent that led before runs again, or never stopped
 }
 
 func drill(i *invocation) error {
@@ -162,8 +162,8 @@ func (d *drillRun) ask() (err error) {
 	return nil
 }
 
-// unrest returns how long it is until the newest change of the leader was two leases ago. For a
-// lease the agent that handed over then is not a candidate, and the plan would not hold.
+// unrest returns how long to wait until two leases have passed since the newest change of the leader. An
+// agent that hands over is not a candidate for a lease: a plan made in that time would be wrong.
 func (d *drillRun) unrest() time.Duration {
 	own := viewOf(d.before, d.state.agent.ID)
 	for _, c := range slices.Backward(own.Changes) {
@@ -176,7 +176,7 @@ func (d *drillRun) unrest() time.Duration {
 	return 0
 }
 
-// viewOf returns the view of the agent with that ID; if there is none, it was not reached.
+// viewOf returns the view of the agent with that ID, or an empty one, which counts as not reached.
 func viewOf(views []api.DrillView, id string) api.DrillView {
 	if at := slices.IndexFunc(views, func(v api.DrillView) bool { return v.ID == id }); at >= 0 {
 		return views[at]
@@ -307,7 +307,7 @@ func (d *drillRun) kill(term uint64) error {
 	}
 	defer conn.Close()
 	reported := d.state.agent.PID
-	if pid := int(proof.Identify(conn.(*net.UnixConn), alarm.Now(), false).PID); pid != reported { // by number, another process would die
+	if pid := int(proof.Identify(conn.(*net.UnixConn), alarm.Now(), false).PID); pid != reported { // another process here has the reported number
 		return noDrill(fmt.Sprintf("the agent reports that it is process %d; here it is process %d", reported, pid), "run it where the agent's processes can be seen, such as in its container")
 	}
 	if err := syscall.Kill(reported, syscall.SIGKILL); err != nil {

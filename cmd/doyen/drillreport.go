@@ -25,7 +25,7 @@ type drillReport struct {
 	Done      bool              `json:"done"` // the drill was run, and not only planned
 	At        *time.Time        `json:"at"`   // null: it was only planned
 	AsPlanned bool              `json:"as_planned"`
-	Why       []string          `json:"why"` // it was not
+	Why       []string          `json:"why"` // it was not as planned
 	Notes     []string          `json:"notes"`
 	Elections []drilledElection `json:"elections"`
 	Agents    []drilledAgent    `json:"agents"` // how each of them saw the first election
@@ -36,7 +36,7 @@ type drillReport struct {
 type drilledAgent struct {
 	Name      string    `json:"name"`
 	Reached   bool      `json:"reached"`   // after the drill
-	Restarted bool      `json:"restarted"` // another process of it runs than before
+	Restarted bool      `json:"restarted"` // it runs as a new process
 	Was       *drillWas `json:"was"`       // null: it saw no change
 }
 
@@ -72,8 +72,8 @@ type drillPlanned struct {
 	Otherwise []string `json:"otherwise"`
 }
 
-// foreseen returns what is to happen to an election, by the plan. That of a kill takes the agent's
-// next process into account, which leads on, by its record, if it starts within the lease.
+// foreseen returns what is to happen to an election, by the plan. Package plan does not know that a killed
+// agent is started again and leads on, by its record: this is put in here.
 func (d *drillRun) foreseen(f plan.Forecast) drilledElection {
 	e := drilledElection{Election: f.Election, Leader: f.Leader, Term: f.Term, Planned: drillPlanned{Reign: f.Then[0], Otherwise: []string{}}}
 	p := &e.Planned
@@ -129,8 +129,8 @@ func (d *drillRun) look() bool {
 	return known
 }
 
-// measured returns what happened to an election, as an agent saw it that was not down; nil: it is
-// not known yet.
+// measured returns what happened to an election, as seen by an agent that was up all the time; nil: nothing
+// is known yet.
 func (d *drillRun) measured(e drilledElection, seen []api.DrillView, now []api.Election) *drillWas {
 	witnesses := slices.DeleteFunc(slices.Clone(seen), func(v api.DrillView) bool {
 		return !v.Reached || v.ID == d.leader.ID && d.report.How != api.DrillTransfer
@@ -149,8 +149,8 @@ func (d *drillRun) measured(e drilledElection, seen []api.DrillView, now []api.E
 	return &drillWas{Leader: e.Leader, Term: e.Term, SeenBy: witnesses[0].Name}
 }
 
-// saw returns what an agent's changes since the drill show of an election; nil: nobody leads it in
-// a higher term, nor, after a kill, in the same one after a pause.
+// saw returns the first leader of an election that an agent has seen since the drill began: in a higher term
+// or, after a kill, in the same term after a pause. It returns nil if there is none.
 func (d *drillRun) saw(v api.DrillView, e drilledElection) *drillWas {
 	before := viewOf(d.before, v.ID).Changes
 	for _, c := range v.Changes {

@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// bounded is the value of a flag, from least to most; at first it may lie outside.
+// bounded is the value of a flag, from least to most. The default may lie outside, to mean "not given".
 type bounded[T int | time.Duration] struct {
 	value, least, most T
 	kind, hint         string

@@ -85,7 +85,7 @@ func isLeader(i *invocation) error {
 		return &failure{code: exitUnreachable, what: "ask who leads " + name, err: err, hint: hint}
 	case leads:
 		return nil
-	case e.IsLeader || e.Leader == nil || e.State == api.StateNoQuorum: // IsLeader here: the answer is too old
+	case e.IsLeader || e.Leader == nil || e.State == api.StateNoQuorum: // IsLeader, but not leads: the answer took longer than the lease lasts
 		return silentExit{exitNone}
 	}
 	return silentExit{exitFailed}

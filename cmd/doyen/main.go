@@ -35,9 +35,9 @@ func main() {
 	os.Exit(s.run(ctx, os.Args))
 }
 
-// catchEndings has the first signal that asks for an end ask for a clean one; the second one
-// is not caught. Where there is a keeper, it counts them: a signal to all processes of a group
-// reaches this one twice.
+// catchEndings calls clean at the first signal that asks for an end. With once, a second signal is not
+// caught, and kills. A keeper counts signals itself: one sent to a whole process group reaches this process
+// twice, directly and passed on.
 func catchEndings(clean func(), once bool, also ...os.Signal) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, append(also, os.Interrupt, syscall.SIGTERM)...)
@@ -50,8 +50,8 @@ func catchEndings(clean func(), once bool, also ...os.Signal) {
 	}()
 }
 
-// hangup is SIGHUP, from a terminal that closes, for the commands that it ends: not for the agent,
-// and for none under nohup.
+// hangup is SIGHUP, which a closing terminal sends and which ends any command but the agent. Under nohup
+// it is ignored.
 func hangup() []os.Signal {
 	if signal.Ignored(syscall.SIGHUP) {
 		return nil

@@ -8,9 +8,9 @@ package main
 //   - --output json is the body of the socket API as it came, and a newline. `watch`
 //     writes one line for each change. `status` and `keys list` make two calls and write the
 //     fields of both answers as one object. The commands that ask no agent write one object.
-//   - Tables fit a line of 80 columns where names are of ordinary length. They have a header in capitals, two spaces between columns, no spaces at the
-//     end of a line, and "-" for an empty cell. They are for people and may change;
-//     scripts use json.
+//   - Tables fit 80 columns where names are of ordinary length. They have a header in capitals,
+//     two spaces between columns, no spaces at the end of a line, and "-" for an empty cell.
+//     They are for people and may change; scripts use json.
 //   - Durations are written 3m12s, short leases 812ms.
 //   - Colour never says what the text does not. There is none unless stdout is a
 //     terminal, NO_COLOR is unset or empty and TERM is not dumb.
@@ -61,7 +61,7 @@ func widths(rows [][]string) []int {
 	return all
 }
 
-// room is what the columns of a table but the last one leave of a line.
+// room is how wide the last column of a table may be for a line to have lineWidth.
 func room(rows [][]string) int {
 	left := lineWidth
 	for _, wide := range widths(rows)[:len(rows[0])-1] {
@@ -75,7 +75,7 @@ func table(rows [][]string) string {
 	return painted(rows, func(_, _ int, cell string) string { return cell })
 }
 
-// painted is table with colours: of a cell, by its row and column.
+// painted is table with colours: paint colours a cell, given its row and column.
 func painted(rows [][]string, paint func(row, column int, cell string) string) string {
 	var text strings.Builder
 	wide := widths(rows)

@@ -13,7 +13,7 @@ import (
 const (
 	// answersEvery is how often a restarting agent is asked whether it answers again.
 	answersEvery = 20 * time.Millisecond
-	// quietly is for how long nothing is said about that. Most restarts take less.
+	// quietly is how long the command waits before it says so. Most restarts take less.
 	quietly = time.Second
 	// nextLimit bounds the wait for the agent's next process: it may have to hand over first,
 	// which takes a lease and a run of the hook, and the keeper tries again every 5 s at least.

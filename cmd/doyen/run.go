@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	longestGrace = 1000 * time.Hour // the lease ends before
+	longestGrace = 1000 * time.Hour // more makes no sense: every lease ends earlier
 	// maxMeta bounds a program's description of itself, in bytes.
 	maxMeta  = 256
 	runUsage = "write: doyen run ELECTION -- CMD ARG…"
