@@ -26,10 +26,10 @@ type Needs struct {
 
 // lacks reports whether the companion that an election needs is missing.
 func (k *Companions) lacks(name election.Name) bool {
-	if k.needs.Hooked != nil && k.needs.Hooked(name) && k.of(name) == nil {
+	if k.cfg.Needs.Hooked != nil && k.cfg.Needs.Hooked(name) && k.of(name) == nil {
 		return true
 	}
-	return slices.ContainsFunc(k.needs.Checked, func(of election.Name) bool {
+	return slices.ContainsFunc(k.cfg.Needs.Checked, func(of election.Name) bool {
 		if of != name && of != api.EveryElection {
 			return false
 		}
@@ -75,7 +75,7 @@ func (k *Companions) Unable(name election.Name) string {
 }
 
 // Lacks reports whether a hook or a check of this host needs a companion that is not there.
-func (k *Companions) Lacks() bool { return slices.ContainsFunc(k.needs.Named, k.lacks) }
+func (k *Companions) Lacks() bool { return slices.ContainsFunc(k.cfg.Needs.Named, k.lacks) }
 
 // Verdicts returns the checks that keep this host from being a candidate, and why, by election;
 // api.EveryElection stands for all of them.

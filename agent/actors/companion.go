@@ -18,10 +18,8 @@ const companionGrace = 5 * time.Second
 
 // Companions are what acts beside the leader of this host, and what the host needs of them.
 type Companions struct {
-	authority  string
-	onRecord   func(election.Name, record.Program) // nil: nothing is recorded
+	cfg        *Config
 	connected  []*Candidacy
-	needs      Needs
 	unattended map[*race]struct{} // races with a deed whose companion has gone
 	lacking    bool               // this host leads without a companion that it needs
 	lackingAt  election.Instant   // when it hands over therefore; 0: not known yet
@@ -176,7 +174,7 @@ func (b *Companions) send(c *race, kind string) {
 	}
 	d.term, d.until = c.term, c.lease
 	d.by.say(api.CampaignEvent{Type: kind, Election: string(c.name), Term: uint64(c.term), ValidUntilBoottimeNS: int64(c.lease),
-		Authority: b.authority, Change: c.change})
+		Authority: b.cfg.Authority, Change: c.change})
 }
 
 // lead has the companion act under a new term of this host, if there is one.
@@ -220,8 +218,8 @@ func (r *Registry) endDeed(c *race, how *atomic.Uint64) {
 }
 
 func (b *Companions) record(c *race) {
-	if b.onRecord != nil {
-		b.onRecord(c.name, c.deed.program)
+	if b.cfg.RecordCompanion != nil {
+		b.cfg.RecordCompanion(c.name, c.deed.program)
 	}
 }
 

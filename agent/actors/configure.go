@@ -25,9 +25,8 @@ func (r *Registry) Configure(now election.Instant, s Settings) {
 	if !s.Host && r.cfg.Host {
 		r.withdrawHost()
 	}
-	r.beside.needs = s.Needs
 	clear(r.rivals) // their delays count again from now
-	r.cfg.Priority, r.cfg.Host, r.cfg.Preempt, r.cfg.PreemptDelay = s.Priority, s.Host, s.Preempt, s.PreemptDelay
+	r.cfg.Priority, r.cfg.Host, r.cfg.Preempt, r.cfg.PreemptDelay, r.cfg.Needs = s.Priority, s.Host, s.Preempt, s.PreemptDelay, s.Needs
 	for _, name := range slices.Sorted(maps.Keys(r.races)) {
 		c := r.races[name]
 		for _, k := range c.candidates {

@@ -25,7 +25,7 @@ type race struct {
 	change *api.Change      // what watches show of the present term
 	why    election.Reason  // why this host steps down; empty: it does not
 	given  election.Reason  // the same, if the program has said it
-	idle   election.Term    // the elector was given it as one under which nothing acts any more
+	idle   election.Term    // a term that the elector releases in the step in which it steps down, since nothing acts under it
 
 	due election.Instant // when a rival takes over, if the race is in Registry.rivals
 }

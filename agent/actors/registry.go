@@ -112,7 +112,8 @@ func New(c Config) *Registry {
 	if c.MaxCandidacies == 0 {
 		c.MaxCandidacies = MaxCandidacies
 	}
-	r := &Registry{cfg: c, races: map[election.Name]*race{}, rivals: map[*race]struct{}{}, byID: map[string]*Candidacy{}, shares: newShares(c.MaxOfUser), beside: Companions{authority: c.Authority, onRecord: c.RecordCompanion, needs: c.Needs, unattended: map[*race]struct{}{}}}
+	r := &Registry{cfg: c, races: map[election.Name]*race{}, rivals: map[*race]struct{}{}, byID: map[string]*Candidacy{}, shares: newShares(c.MaxOfUser)}
+	r.beside = Companions{cfg: &r.cfg, unattended: map[*race]struct{}{}}
 	if c.Host {
 		r.standHost()
 	}

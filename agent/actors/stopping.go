@@ -20,7 +20,7 @@ type wait struct {
 	change   *api.Change // what watches show of the end
 	beside   bool        // the companion has not stopped yet
 	by       *Candidacy  // the candidacy whose program has not stopped yet; nil: none acts, or it has
-	idle     bool        // the elector needs no receipt
+	idle     bool        // the elector has released the term at once, and needs no receipt
 	over     bool        // the elector has the receipt
 }
 

@@ -90,10 +90,10 @@ func (w *Writer) problem() string {
 type lateness struct {
 	due          election.Instant // when the loop should be woken; Never: it need not be
 	writingSince election.Instant // when the write under way was asked for; Never: there is none
-	toldAt       election.Instant // when the elector was last told
+	toldAt       election.Instant // when the elector was last notified
 }
 
-// doubt tells the elector by how much the timer, the loop or a write is behind, if that is more
+// doubt notifies the elector by how much the timer, the loop or a write is behind, if that is more
 // than an eighth of the lease, and no more often than that.
 func (l *Loop) doubt(now election.Instant) {
 	by, worth := max(now.Sub(l.due), now.Sub(l.writingSince)), cmp.Or(l.picture.Load().Status.Roster.Lease(), l.Lease)/8

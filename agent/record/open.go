@@ -218,7 +218,8 @@ func create(c Config) (*Record, error) {
 	return r, r.rewrite()
 }
 
-// headerOf is the header of a record of this host in the file, without a lineage.
+// headerOf returns the header that a record of that agent gets if it is written to the file on this
+// host, without the lineage.
 func headerOf(f *os.File, peer election.PeerID) (header, error) {
 	boot, err := leasepage.ThisBoot()
 	if err != nil {
@@ -242,8 +243,8 @@ func headerOf(f *os.File, peer election.PeerID) (header, error) {
 	return h, nil
 }
 
-// judge returns why a life whose record would have the header that is wanted can't go on from one
-// that has this header (K3).
+// judge compares the header of a former life's record with the one that it would get now. The error
+// is why the next life can't go on from that record (K3).
 func (h header) judge(want header) error {
 	switch {
 	case h.Boot != want.Boot:

@@ -76,8 +76,8 @@ func (r *Record) Kept() bool {
 // lookEvery is how often Problem looks whether the record's file is still there.
 const lookEvery = time.Minute
 
-// Problem is why no next life can go on from it, in a line for people; empty: one can, or there is
-// no record.
+// Problem is why the next life could not go on from this record, in a line for people; empty: it
+// could, or no record was ever kept.
 func (r *Record) Problem(now election.Instant) string {
 	if r == nil {
 		return ""

@@ -86,17 +86,7 @@ func syncDir(path string) (err error) {
 	return nil
 }
 
-// readFile reads a file of at most limit bytes. If the file is missing, the error matches
-// fs.ErrNotExist.
-func readFile(files Files, name string, limit int64) ([]byte, error) {
-	f, err := files.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readAll(f, name, limit)
-}
-
+// readAll reads an open file of at most limit bytes.
 func readAll(f File, name string, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, limit))
 	if err != nil {

@@ -17,7 +17,12 @@ const (
 // not just change its mode: a user who has read it can already act as this agent.
 func readKey(dir directory) (ed25519.PrivateKey, error) {
 	path := dir.path(identityFile)
-	data, err := readFile(dir, identityFile, maxIdentityLen)
+	f, err := dir.Open(identityFile)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := readAll(f, identityFile, maxIdentityLen)
 	if err != nil {
 		return nil, err
 	}
