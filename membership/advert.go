@@ -24,7 +24,7 @@ const (
 
 // advert is what an agent gossips about itself. On the wire it is CBOR, after a version byte
 // and an ed25519 signature. Together they have at most 512 bytes. Agents up to 0.3.0 also gossip
-// their candidacies, as 11, which they send over their streams as well.
+// their candidacies, and send them over streams only where they gossip them differently.
 type advert struct {
 	Key       []byte             `cbor:"1,keyasint"` // ed25519 public key
 	Boot      election.LineageID `cbor:"2,keyasint"`
@@ -39,6 +39,14 @@ type advert struct {
 	Draining  bool               `cbor:"12,keyasint,omitempty"`
 	Page      *netip.AddrPort    `cbor:"13,keyasint,omitempty"` // in binary
 	Follows   bool               `cbor:"14,keyasint,omitempty"`
+
+	Candidacies []candidacy `cbor:"11,keyasint,omitempty"` // of agents up to 0.3.0
+}
+
+type candidacy struct {
+	_        struct{} `cbor:",toarray"`
+	Election election.Name
+	Priority int
 }
 
 // notary signs this agent's advertisements and verifies those of others.
@@ -127,9 +135,13 @@ func (n *notary) member(a advert) (Member, error) {
 	if err != nil {
 		return Member{}, fmt.Errorf("derive peer ID: %w", err)
 	}
+	var candidacies []election.Candidacy
+	for _, c := range a.Candidacies {
+		candidacies = append(candidacies, election.Candidacy{Election: c.Election, Priority: c.Priority})
+	}
 	return Member{
 		Member: election.Member{
-			Peer: id, Lineage: a.Boot, Name: a.Name, JoinedAt: a.JoinedAt, Draining: a.Draining,
+			Peer: id, Lineage: a.Boot, Name: a.Name, JoinedAt: a.JoinedAt, Draining: a.Draining, Candidacies: candidacies,
 		},
 		Version:  a.Version,
 		PeerAddr: a.Peer,
@@ -162,6 +174,16 @@ func checkMember(m Member) error {
 		return fmt.Errorf("other hosts can't reach the status page's address %s", m.PageAddr)
 	case !plain(m.Version) || !plain(m.Settings.Algorithm):
 		return fmt.Errorf("version %.40q or algorithm %.40q is longer than %d bytes or not printable", m.Version, m.Settings.Algorithm, maxWord)
+	}
+	for i, c := range m.Candidacies {
+		switch {
+		case !election.ValidName(string(c.Election)) && c.Election != election.RosterElection:
+			return fmt.Errorf("election name %.80q is not of the form [a-z0-9][a-z0-9._-]{0,62}", c.Election)
+		case c.Priority < 0 || c.Priority > election.MaxPriority:
+			return fmt.Errorf("priority %d in election %q is not between 0 and %d", c.Priority, c.Election, election.MaxPriority)
+		case i > 0 && m.Candidacies[i-1].Election >= c.Election:
+			return errors.New("candidacies are not sorted, or one is given twice")
+		}
 	}
 	return nil
 }

@@ -1,14 +1,17 @@
 package membership
 
 import (
+	"crypto/ed25519"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/golden"
 )
 
@@ -33,8 +36,8 @@ func TestTheAdvertisementIsWhatItWas(t *testing.T) {
 	golden.Check(t, "advertisement.golden", lines.String())
 }
 
-// Agents up to 0.3.0 also gossip in which elections they are candidates.
-func TestAnAdvertisementOf030IsRead(t *testing.T) {
+// Agents up to 0.3.0 gossip in which elections they are candidates, and most send it in no other way.
+func TestTheCandidaciesOf030AreRead(t *testing.T) {
 	text, err := os.ReadFile("testdata/advertisement-0.3.0.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +47,31 @@ func TestAnAdvertisementOf030IsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := testNotary(t).open(node, b); err != nil || m.Name != "agent-1" || !m.Draining || m.Settings != testSettings {
+	m, err := testNotary(t).open(node, b)
+	if err != nil || m.Name != "agent-1" || !m.Draining || m.Settings != testSettings {
 		t.Errorf("read as %+v, %v", m, err)
+	}
+	if want := []election.Candidacy{{Election: "default", Priority: 100}, {Election: "pay"}}; !slices.Equal(m.Candidacies, want) {
+		t.Errorf("candidacies %+v, want %+v", m.Candidacies, want)
+	}
+}
+
+// Whoever has the cluster key signs what it likes: a priority that no agent can be given would win
+// every election, and no message could carry it.
+func TestCandidaciesThatNoAgentCanHaveAreRefused(t *testing.T) {
+	n, cfg := testNotary(t), testConfig(1)
+	for _, c := range [][]candidacy{
+		{{Election: "default", Priority: -1}}, {{Election: "default", Priority: election.MaxPriority + 1}},
+		{{Election: "UPPER"}}, {{Election: "pay"}, {Election: "default"}}, {{Election: "pay"}, {Election: "pay"}},
+	} {
+		m, key := cfg.Self, cfg.Signer
+		body, err := n.format.Marshal(advert{Key: publicKey(key), Boot: m.Lineage, Name: m.Name, JoinedAt: m.JoinedAt, Peer: m.PeerAddr, Candidacies: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta := append([]byte{advertVersion}, ed25519.Sign(key, n.signed(gossipName(m.Member), body))...)
+		if m, err := n.open(gossipName(m.Member), append(meta, body...)); err == nil {
+			t.Errorf("believed: %+v", m.Candidacies)
+		}
 	}
 }
