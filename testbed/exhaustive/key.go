@@ -12,6 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/doyen-election/doyen/bully"
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/ring"
 )
@@ -19,7 +20,7 @@ import (
 // Two worlds with the same key behave the same forever. A key contains all that agents and
 // messages hold, with private fields, so a new field counts at once. The exceptions:
 //
-//   - What never changes here (same).
+//   - What never changes here, and what is only counted (same).
 //   - Absolute instants: each is relative to the clock of the agent that read it, and bounded
 //     by the slack, which is longer than everything that the protocol waits for.
 //   - The numbers of sends: only the time of the send matters, and whether the contest counts
@@ -32,6 +33,7 @@ var slack = election.Instant(2 * timing.Lease)
 var same = []reflect.Type{
 	reflect.TypeFor[election.Config](), reflect.TypeFor[election.Roster](),
 	reflect.TypeFor[election.State](), // except for its grants, which are written separately
+	reflect.TypeFor[contest.Counts](),
 }
 
 var (
