@@ -84,9 +84,9 @@ func (b *Bully) Tick(now election.Instant, f election.Field) election.Verdict {
 	return b.proceed(now, f, election.Verdict{})
 }
 
-// StandBack waits, until f.Patience, for a better-ranked agent if its bid became known without
-// a message of Bully. Each agent prolongs a wait at most once. A nominee does not wait: the
-// voters prefer the better of the two. Call Tick next, for the wake-up.
+// StandBack has this agent wait until f.Patience, because a better-ranked agent asks for votes. Each
+// better agent prolongs the wait at most once. A nominee goes on instead: the voters prefer the
+// better of the two. Call Tick next, which returns when to wake up.
 func (b *Bully) StandBack(now election.Instant, f election.Field, better election.Rank) {
 	if f.Able && f.Leads == nil && better.Peer != b.self && better.Above(f.Self) {
 		b.waitFor(now, f, better.Peer)

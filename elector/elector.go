@@ -35,16 +35,16 @@ type Elector struct {
 	advanced   uint64 // the generation of facts with which all elections were last advanced
 	agenda     agenda
 	shown      []*ContestStatus // what readers see; replaced, never changed; nil: to be made again
-	retired    election.Term    // the highest term known in any dropped contest
-	spent      election.Term    // the highest term asked for in any dropped contest
+	retired    election.Term    // the highest term known in any election that was dropped
+	spent      election.Term    // the highest term that this agent asked for in any election that was dropped
 	settled    bool             // a leader of some election was known since the start
 	informedAt election.Instant // when enough voters had reported, among many members; 0: not yet
 	sweepAt    election.Instant // when contests without candidates are dropped
 	inquiries  table[uint64, *inquiry]
 	inquired   uint64
 	disk       diskWatch
-	progress   table[election.PeerID, progress] // of this agent's state and of others', also of some that are not connected
-	reportAt   election.Instant                 // when this agent's own progress is reported to those that have not learnt it; Never: all have
+	progress   table[election.PeerID, progress] // how far the state of each agent has come, as it last reported; this agent's own too
+	reportAt   election.Instant                 // when the other agents are sent how far this agent's state has come; Never: they know
 	barred     election.Barred                  // why this agent neither votes nor leads until its next start; zero: it may
 	beatAt     election.Instant
 	ledHere    int // how many elections the last heartbeat claimed

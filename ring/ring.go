@@ -87,9 +87,9 @@ func (r *Ring) Tick(now election.Instant, f election.Field) election.Verdict {
 	return r.proceed(now, f, election.Verdict{})
 }
 
-// StandBack waits, until f.Patience, for a better-ranked agent whose bid became known in
-// another way. A nominee does not wait: the voters prefer the better of the two. Call Tick
-// next for the wake-up.
+// StandBack has this agent wait until f.Patience, because a better-ranked agent asks for votes. A
+// nominee goes on instead: the voters prefer the better of the two. Call Tick next, which returns
+// when to wake up.
 func (r *Ring) StandBack(now election.Instant, f election.Field, better election.Rank) {
 	if !f.Able || f.Leads != nil || better.Peer == r.self || !better.Above(f.Self) {
 		return

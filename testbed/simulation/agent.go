@@ -72,13 +72,13 @@ type agent struct {
 	runs           []run // of the companion, by election of the plan
 }
 
-// doom is a crash in the middle of a step. steps is how many other steps come first, and done
-// how many actions of the step's output are carried out before the crash.
+// doom is a crash in the middle of a step.
 type doom struct {
-	steps, done int
-	loud        bool
-	lost        bool // the record is lost too
-	lasts       time.Duration
+	steps int  // how many steps are taken before that one
+	done  int  // how many actions of its output are carried out before the crash
+	loud  bool // the kernel closes the connections, so that the peers notice at once
+	lost  bool // the record is lost too
+	lasts time.Duration
 }
 
 // standing is an agent's candidacy in one election.
