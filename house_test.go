@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"contest", "roster"},
 	{"elector"},
 	{"client", "membership", "transport", "internal/plan"},
-	{"internal/act/guard"},
+	{"client/clienttest", "internal/act/guard"},
 	{"internal/act/health", "internal/act/hook"},
 	{"internal/act", "internal/act/runner"},
 	{"agent/access", "agent/forward", "agent/history", "agent/pages", "agent/record", "agent/store", "agent/watch", "agent/words"},

@@ -11,15 +11,15 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/client/clienttest"
 	"github.com/doyen-election/doyen/internal/base/alarm"
-	"github.com/doyen-election/doyen/testbed/fakeagent"
 )
 
 const lease = time.Hour // of what is not to end by itself
 
-func agentAndClient(t *testing.T) (*fakeagent.Agent, *client.Client) {
+func agentAndClient(t *testing.T) (*clienttest.Agent, *client.Client) {
 	t.Helper()
-	a := fakeagent.Start(t)
+	a := clienttest.Start(t)
 	c := client.New(a.Socket())
 	t.Cleanup(c.Close)
 	return a, c
@@ -30,14 +30,14 @@ func wait[T any](t *testing.T, what string, from <-chan T) T {
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(fakeagent.Patience):
+	case <-time.After(clienttest.Patience):
 		t.Fatalf("no %s", what)
 		panic("unreachable")
 	}
 }
 
 // campaign stands in payments, and is elected under term 7.
-func campaign(t *testing.T, leaseFor time.Duration) (*fakeagent.Agent, *fakeagent.Campaign, *client.Leadership) {
+func campaign(t *testing.T, leaseFor time.Duration) (*clienttest.Agent, *clienttest.Campaign, *client.Leadership) {
 	t.Helper()
 	a, c := agentAndClient(t)
 	led := make(chan *client.Leadership, 1)

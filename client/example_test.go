@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/client"
-	"github.com/doyen-election/doyen/testbed/fakeagent"
+	"github.com/doyen-election/doyen/client/clienttest"
 )
 
 // The examples need an agent, which these stand in for: they elect whoever
 // stands, and revoke the first leadership after a moment if told so.
 func electing(revoke bool) (socket string, stop func()) {
 	t := &exampleTB{}
-	a := fakeagent.Start(t)
+	a := clienttest.Start(t)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client/clienttest"
 	"github.com/doyen-election/doyen/internal/base/alarm"
-	"github.com/doyen-election/doyen/testbed/fakeagent"
 )
 
 func TestALeadershipGoesOnWithItsAgentsNextLife(t *testing.T) {
@@ -24,7 +24,7 @@ func TestALeadershipGoesOnWithItsAgentsNextLife(t *testing.T) {
 			t.Errorf("resumed by %+v", again.Resumed)
 		}
 		again.Renew(term, 2*lease)
-		for limit := time.Now().Add(fakeagent.Patience); l.Token() != term || time.Until(l.Deadline()) < lease+time.Minute; runtime.Gosched() {
+		for limit := time.Now().Add(clienttest.Patience); l.Token() != term || time.Until(l.Deadline()) < lease+time.Minute; runtime.Gosched() {
 			if err := l.Context().Err(); err != nil || time.Now().After(limit) {
 				t.Fatalf("token %d, %v are left: %v", l.Token(), time.Until(l.Deadline()), context.Cause(l.Context()))
 			}

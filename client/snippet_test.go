@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/testbed/fakeagent"
+	"github.com/doyen-election/doyen/client/clienttest"
 )
 
 // The program of docs/api.md is compiled and run as it is written there.
@@ -32,8 +32,8 @@ func TestTheProgramOfTheDocumentationRuns(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", binary, source).CombinedOutput(); err != nil {
 		t.Fatalf("build it: %v\n%s", err, out)
 	}
-	a := fakeagent.Start(t)
-	ctx, cancel := context.WithTimeout(t.Context(), fakeagent.Patience)
+	a := clienttest.Start(t)
+	ctx, cancel := context.WithTimeout(t.Context(), clienttest.Patience)
 	defer cancel()
 	command := exec.CommandContext(ctx, binary)
 	command.Env = append(os.Environ(), "DOYEN_SOCKET="+a.Socket())

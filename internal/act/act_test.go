@@ -17,13 +17,13 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/client/clienttest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act"
 	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/hook"
 	"github.com/doyen-election/doyen/internal/base/alarm"
-	"github.com/doyen-election/doyen/testbed/fakeagent"
 )
 
 func TestMain(m *testing.M) {
@@ -46,7 +46,7 @@ const long = time.Hour // of a lease that is not to end by itself
 // rig is a doyen act beside an agent of the test's.
 type rig struct {
 	t       *testing.T
-	agent   *fakeagent.Agent
+	agent   *clienttest.Agent
 	said    chan string // what its commands write to the pipe
 	hangups chan os.Signal
 	next    atomic.Pointer[act.Work] // what it reads at a reload
@@ -57,7 +57,7 @@ type rig struct {
 // start runs that work, in whose lines PIPE is a pipe that the test reads.
 func start(t *testing.T, w act.Work) *rig {
 	t.Helper()
-	r := &rig{t: t, agent: fakeagent.Start(t), said: make(chan string, 100), hangups: make(chan os.Signal, 1), ended: make(chan error, 1)}
+	r := &rig{t: t, agent: clienttest.Start(t), said: make(chan string, 100), hangups: make(chan os.Signal, 1), ended: make(chan error, 1)}
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func start(t *testing.T, w act.Work) *rig {
 		}
 	}()
 	w.Hooks.Default = strings.ReplaceAll(w.Hooks.Default, "PIPE", path)
-	w.Hooks.Limit = fakeagent.Patience
+	w.Hooks.Limit = clienttest.Patience
 	for name, c := range w.Checks {
 		c.Command = strings.ReplaceAll(c.Command, "PIPE", path)
 		w.Checks[name] = c
@@ -102,7 +102,7 @@ func take[T any](t *testing.T, what string, from <-chan T) T {
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(fakeagent.Patience):
+	case <-time.After(clienttest.Patience):
 		t.Fatalf("no %s", what)
 		panic("unreachable")
 	}
@@ -116,11 +116,11 @@ func (r *rig) word(want string) {
 }
 
 // elect has this host lead for so long.
-func elect(c *fakeagent.Campaign, kind string, term uint64, lease time.Duration) {
+func elect(c *clienttest.Campaign, kind string, term uint64, lease time.Duration) {
 	c.Say(api.CampaignEvent{Type: kind, Election: "default", Term: term, ValidUntilBoottimeNS: alarm.Now() + int64(lease)})
 }
 
-func revoke(c *fakeagent.Campaign, term uint64) {
+func revoke(c *clienttest.Campaign, term uint64) {
 	c.Say(api.CampaignEvent{Type: api.CampaignRevoked, Election: "default", Term: term, Reason: "transferred", StopByBoottimeNS: alarm.Now() + int64(long)})
 }
 
@@ -225,11 +225,11 @@ func TestAHookThatAReloadRemovesRunsOnceMore(t *testing.T) {
 // checked is a work whose check says that it runs, and fails while the file is missing.
 func checked(file string) act.Work {
 	return act.Work{Checks: map[election.Name]health.Check{health.Host: {Command: "echo looked >PIPE; test -e " + file + " || { echo no database; exit 1; }",
-		Every: health.Shortest, Timeout: fakeagent.Patience, Fall: 3, Rise: 1}}}
+		Every: health.Shortest, Timeout: clienttest.Patience, Fall: 3, Rise: 1}}}
 }
 
 // verdict waits for a report with a verdict, and returns why the host is not able.
-func verdict(t *testing.T, c *fakeagent.Campaign) string {
+func verdict(t *testing.T, c *clienttest.Campaign) string {
 	t.Helper()
 	for {
 		if v := take(t, "verdict", c.Reports()).Checks[api.EveryElection]; v.Able || v.Reason != "" {
@@ -280,7 +280,7 @@ func TestOneThatIsRefusedEnds(t *testing.T) {
 		status int
 		code   string
 	}{{http.StatusForbidden, api.CodeForbidden}, {http.StatusConflict, api.CodeInUse}} {
-		agent := fakeagent.Start(t)
+		agent := clienttest.Start(t)
 		agent.Refuse(test.status, test.code, "another one acts")
 		c := client.New(agent.Socket())
 		err := act.Run(t.Context(), act.Config{Client: c, Work: acting(), Logger: slog.New(slog.DiscardHandler)})

@@ -21,12 +21,12 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/client/clienttest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/runner"
 	"github.com/doyen-election/doyen/internal/base/alarm"
-	"github.com/doyen-election/doyen/testbed/fakeagent"
 	"github.com/doyen-election/doyen/testbed/hiccup"
 )
 
@@ -100,7 +100,7 @@ func run(text string) int {
 // rig is a runner under test, and what its command is seen by.
 type rig struct {
 	t     *testing.T
-	agent *fakeagent.Agent
+	agent *clienttest.Agent
 	cmd   *exec.Cmd
 	lines chan string // what the runner says
 	heard transcript  // the same, for a test that failed
@@ -146,7 +146,7 @@ func startAt(t *testing.T, c config, script string, terminal *os.File) *rig {
 			t.Logf("load %s", load)
 		}
 	})
-	r := &rig{t: t, agent: fakeagent.Start(t), lines: make(chan string, 100), ended: make(chan int, 1), said: make(chan string, 100), death: make(chan int64, 1)}
+	r := &rig{t: t, agent: clienttest.Start(t), lines: make(chan string, 100), ended: make(chan int, 1), said: make(chan string, 100), death: make(chan int64, 1)}
 	dir, err := os.MkdirTemp("", "doyen") // not the test's own: a pipe may be renewed while it ends
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +273,7 @@ func wait[T any](t *testing.T, what string, from <-chan T) T {
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(fakeagent.Patience):
+	case <-time.After(clienttest.Patience):
 		t.Fatalf("no %s", what)
 		panic("unreachable")
 	}
@@ -372,7 +372,7 @@ func (r *rig) children(of int) (all []int) {
 func (r *rig) freeze(pid int) {
 	r.t.Helper()
 	r.signal(pid, syscall.SIGSTOP)
-	for deadline := time.Now().Add(fakeagent.Patience); !stopped(pid); runtime.Gosched() {
+	for deadline := time.Now().Add(clienttest.Patience); !stopped(pid); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			r.t.Fatalf("process %d does not stop", pid)
 		}

@@ -1,9 +1,9 @@
-// Package fakeagent replaces an agent in tests of programs that campaign: a test
+// Package clienttest replaces an agent in tests of programs that campaign: a test
 // decides when its candidates are elected, renewed and revoked.
 //
 // It guarantees the shapes of the socket API and nothing of what they mean: there are
 // no voters behind it, and no lease but the one that the test sends.
-package fakeagent
+package clienttest
 
 import (
 	"encoding/json"
