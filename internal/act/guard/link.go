@@ -22,14 +22,12 @@ type Order struct {
 	Env   []string `json:"env,omitempty"`   // beside the guard's own
 	Group int      `json:"group,omitempty"` // process group that the command joins; 0: a separate one
 	Nice  int      `json:"nice,omitempty"`
-	// Standard says that two descriptors come along: the command's input, and its output.
-	Standard bool          `json:"standard,omitempty"`
-	Grace    time.Duration `json:"grace,omitempty"` // for descendants that outlive the command
-	// Leaves says that what the command leaves running when it ends by itself goes on, with
-	// LeavesGroup also what is in its process group.
-	Leaves      bool   `json:"leaves,omitempty"`
-	LeavesGroup bool   `json:"leaves_group,omitempty"`
-	Campaign    string `json:"campaign,omitempty"` // whose receipt the guard gives; empty: none
+	// Standard says that two descriptors come along, the command's input and its output, and that
+	// what the command leaves running when it ends by itself goes on.
+	Standard    bool          `json:"standard,omitempty"`
+	LeavesGroup bool          `json:"leaves_group,omitempty"` // with Standard: also what is in its process group
+	Grace       time.Duration `json:"grace,omitempty"`        // for descendants that outlive the command
+	Campaign    string        `json:"campaign,omitempty"`     // whose receipt the guard gives; empty: none
 
 	Term     uint64   `json:"term,omitempty"` // of start and lease, as Schedule is
 	Schedule Schedule `json:"schedule"`

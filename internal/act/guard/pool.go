@@ -201,7 +201,7 @@ func (w *waiting) start(nice int, named string) error {
 		env = append(slices.Clone(env), markVariable+"="+named)
 	}
 	o := Order{Do: Start, Path: shell, Args: [][]byte{[]byte(shell), []byte("-c"), []byte(script(w.Line))}, Env: env, Nice: nice,
-		Standard: true, Leaves: true, LeavesGroup: w.LeavesGroup, Schedule: Schedule{w.until, w.until}}
+		Standard: true, LeavesGroup: w.LeavesGroup, Schedule: Schedule{w.until, w.until}}
 	if err := w.guard.Send(o, input, end); err != nil {
 		pipe.Close()
 		return fmt.Errorf("start the command: %w", err)

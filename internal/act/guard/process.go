@@ -264,7 +264,7 @@ func (g *process) step(now int64) {
 	if c == nil {
 		return
 	}
-	if leaves := c.ended && c.order.Leaves && c.why == ByItself; c.pid == 0 || !childless && !leaves {
+	if leaves := c.ended && c.order.Standard && c.why == ByItself; c.pid == 0 || !childless && !leaves {
 		spared := c.killing == 0
 		fault := c.enforce(now)
 		if spared && c.killing != 0 {

@@ -121,12 +121,8 @@ func (r *runner) learn(got guard.Report, ok bool) {
 		r.say("%s; a successor waits for the lease to end", got.Why)
 	case got.Kind == guard.Failed:
 		r.state = idle
-		status := statusNotRunnable
-		if syscall.Errno(got.Errno) == syscall.ENOENT {
-			status = statusNotFound
-		}
 		r.say("can't start %s: %s", r.name(), got.Why)
-		r.ended(status)
+		r.ended(lookStatus(syscall.Errno(got.Errno)))
 	case got.Kind == guard.Gone:
 		r.state = idle
 		r.reclaim()
