@@ -6,7 +6,6 @@ package settings
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -302,10 +301,7 @@ func addressLike(bind netip.Addr, interfaces sockaddr.IfAddrs) string {
 // Errors are of type *Error.
 func (c Config) Policy() (*access.Policy, error) {
 	p, err := access.Resolve(c.Access, access.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())})
-	if bad, ok := errors.AsType[*access.Error](err); ok {
-		return nil, &Error{Flag: bad.Key, Problem: bad.Problem, Hint: bad.Hint}
-	}
-	return p, err
+	return p, StartError("", err)
 }
 
 // Step is by how much a lease must be prolonged before a program is sent a line: at each

@@ -55,13 +55,7 @@ func checkPrograms(c Config) *Error {
 
 // checkWritable refuses a data directory that this user can't write to, or can't make.
 func checkWritable(c Config) *Error {
-	at := c.DataDir
-	for at != filepath.Dir(at) {
-		if _, err := os.Stat(at); !errors.Is(err, os.ErrNotExist) {
-			break
-		}
-		at = filepath.Dir(at)
-	}
+	at := nearest(c.DataDir, os.Stat)
 	if info, err := os.Stat(at); err == nil && !info.IsDir() {
 		return Errorf("data-dir", "name another directory", "%s is not a directory", at)
 	}
@@ -97,16 +91,20 @@ func checkOwners(c Config) *Error {
 		if f.path == "" {
 			continue
 		}
-		path := f.path
-		for path != filepath.Dir(path) {
-			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-				break
-			}
-			path = filepath.Dir(path)
-		}
-		if bad, ok := errors.AsType[*Error](CheckFile(f.flag, path)); ok {
+		if bad, ok := errors.AsType[*Error](CheckFile(f.flag, nearest(f.path, os.Lstat))); ok {
 			return bad
 		}
 	}
 	return nil
+}
+
+// nearest returns the path, or the nearest directory above it, that exists by look.
+func nearest(path string, look func(string) (fs.FileInfo, error)) string {
+	for path != filepath.Dir(path) {
+		if _, err := look(path); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	return path
 }

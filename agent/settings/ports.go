@@ -103,11 +103,8 @@ func (s Socket) Sharing() (socket.Sharing, error) {
 		return to, nil
 	}
 	gid, err := access.Group(s.Flag+"-group", s.group)
-	if bad, ok := errors.AsType[*access.Error](err); ok {
-		return to, &Error{Flag: bad.Key, Problem: bad.Problem, Hint: bad.Hint}
-	}
 	to.Group = int(gid)
-	return to, err
+	return to, StartError("", err)
 }
 
 // checkSockets looks up the groups. It refuses two sockets in one directory that not both groups
@@ -155,6 +152,9 @@ func checkSharing(c Config) *Error {
 
 // StartError turns an error that an operator can repair into a *Error.
 func StartError(flag string, err error) error {
+	if bad, ok := errors.AsType[*access.Error](err); ok {
+		return &Error{Flag: bad.Key, Problem: bad.Problem, Hint: bad.Hint}
+	}
 	if bad, ok := errors.AsType[*store.Error](err); ok {
 		return &Error{Flag: flag, Problem: bad.Path + " " + bad.Problem, Hint: bad.Hint}
 	}

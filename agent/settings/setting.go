@@ -190,18 +190,12 @@ func (s Setting) SetJSON(c *Config, value json.RawMessage) error {
 
 // write returns the setting as a line of a configuration file.
 func (s Setting) write(c *Config) string {
-	var text string
+	text := fmt.Sprint(s.JSON(c))
 	switch v := s.Field(c).(type) {
 	case *string:
-		if text = *v; s.Choices == nil || strings.HasPrefix(text, "0") { // YAML would read a number
+		if s.Choices == nil || strings.HasPrefix(text, "0") { // YAML would read a number
 			text = strconv.Quote(text)
 		}
-	case *bool:
-		text = strconv.FormatBool(*v)
-	case *int:
-		text = strconv.Itoa(*v)
-	case *time.Duration:
-		text = v.String()
 	case *[]string:
 		quoted := make([]string, len(*v))
 		for i, element := range *v {
