@@ -130,7 +130,8 @@ func (g *process) loop() error {
 	return nil
 }
 
-// catchUp obeys all orders that the parent has given.
+// catchUp obeys all orders that the parent has given. When the parent has ended, the command is due
+// to be killed.
 func (g *process) catchUp() {
 	for range maxOrders {
 		if g.orphan {
@@ -138,11 +139,18 @@ func (g *process) catchUp() {
 		}
 		var o Order
 		got, err := g.link.next(&o)
-		if err == nil && !got {
+		switch {
+		case err != nil:
+			g.ready, g.orphan = nil, true
+			if g.command != nil {
+				g.command.killAt = 0
+			}
+			return
+		case !got:
 			return
 		}
 		o.files = g.link.take(o.Copies)
-		g.obey(&o, err == nil)
+		g.obey(&o)
 		for _, fd := range o.files {
 			syscall.Close(fd)
 		}
@@ -150,14 +158,9 @@ func (g *process) catchUp() {
 }
 
 // obey obeys an order. The caller closes the descriptors that came with it and are left in it.
-func (g *process) obey(o *Order, ok bool) {
+func (g *process) obey(o *Order) {
 	c := g.command
 	switch {
-	case !ok:
-		g.ready, g.orphan = nil, true
-		if c != nil {
-			c.killAt = 0
-		}
 	case o.Do == Prepare:
 		g.receipts.Go(warm)
 	case o.Do == Start && c == nil:
