@@ -200,20 +200,6 @@ func (i *invocation) answer(text string) error {
 	return i.write(append(bytes.TrimRight(i.body, "\n"), '\n'))
 }
 
-// answerBoth is answer for two questions: as JSON, it writes the fields of both answers in one object.
-func (i *invocation) answerBoth(before []byte, text string) error {
-	if !i.json {
-		return i.answer(text)
-	}
-	fields := map[string]json.RawMessage{}
-	for _, body := range [][]byte{before, i.body} {
-		if err := json.Unmarshal(body, &fields); err != nil {
-			return fmt.Errorf("put the answers together: %w", err)
-		}
-	}
-	return i.show(fields, "")
-}
-
 // show writes what this command has found out itself.
 func (i *invocation) show(found any, text string) error {
 	if !i.json {
@@ -237,6 +223,29 @@ func ask[T any](i *invocation, limit time.Duration, what string, call func(*clie
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return i.answer(text(found))
+}
+
+// askBoth asks the agent two questions. As JSON, it writes the fields of both answers in one object.
+func askBoth[A, B any](i *invocation, what string, first func(*client.Client, context.Context) (A, error), second func(*client.Client, context.Context) (B, error), text func(A, B) string) error {
+	ctx, cancel := i.question()
+	defer cancel()
+	c := i.client()
+	a, err := first(c, ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	bodies := [][]byte{i.body}
+	b, err := second(c, ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	fields := map[string]json.RawMessage{}
+	for _, body := range append(bodies, i.body) {
+		if err := json.Unmarshal(body, &fields); err != nil {
+			return fmt.Errorf("put the answers together: %w", err)
+		}
+	}
+	return i.show(fields, text(a, b))
 }
 
 // until calls known again and again, with that pause, until it returns true or the context ends.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -188,7 +189,7 @@ func nearest(word string, words []string) string {
 	return near
 }
 
-// checkArgs refuses a wrong number of arguments, and the wrong words.
+// checkArgs refuses a wrong number of arguments, wrong words, and what can't be the name of an election.
 func (c command) checkArgs(args []string) error {
 	hint := "write: doyen " + c.name
 	if c.args != "" {
@@ -206,6 +207,8 @@ func (c command) checkArgs(args []string) error {
 		return usage(hint, "%s: too many arguments: %q", c.name, args[c.max])
 	case len(c.words) > 0 && len(args) > 0 && !slices.Contains(c.words, args[0]):
 		return usage(hint, "%s: unknown argument %q", c.name, args[0])
+	case strings.HasPrefix(c.args, "[ELECTION]") && len(args) > 0 && !election.ValidName(args[0]):
+		return usage(nameRule, "%s: %q is not a valid election name", c.name, args[0])
 	}
 	return nil
 }
@@ -224,12 +227,6 @@ func (i *invocation) names(texts []string, hint string) (all []string, err error
 }
 
 // election returns the ELECTION argument, by default "default".
-func (i *invocation) election() (string, error) {
-	if i.NArg() == 0 {
-		return string(election.Default), nil
-	}
-	if name := i.Args().First(); election.ValidName(name) {
-		return name, nil
-	}
-	return "", usage(nameRule, "%s: %q is not a valid election name", i.Command.Name, i.Args().First())
+func (i *invocation) election() string {
+	return cmp.Or(i.Args().First(), string(election.Default))
 }

@@ -17,10 +17,7 @@ func resignCommand() command {
 		usage:       "make the leader step down, and wait for the outcome",
 		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
-			name, err := i.election()
-			if err != nil {
-				return err
-			}
+			name := i.election()
 			return i.order("resign "+name, "resigned from "+name, func(c *client.Client, ctx context.Context) (api.Outcome, error) {
 				return c.Resign(ctx, name)
 			})
@@ -35,10 +32,7 @@ func transferCommand() command {
 		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		flags:       []cli.Flag{&cli.StringFlag{Name: "to", Usage: "`NAME` of the agent that should lead"}},
 		run: func(i *invocation) error {
-			name, err := i.election()
-			if err != nil {
-				return err
-			}
+			name := i.election()
 			to := i.String("to")
 			if to == "" {
 				hint := "write: doyen transfer " + name + " --to NAME, where NAME is the agent that should lead; `doyen elections` lists the candidates"

@@ -104,10 +104,7 @@ func drill(i *invocation) error {
 }
 
 func newDrill(i *invocation) (*drillRun, error) {
-	name, err := i.election()
-	if err != nil {
-		return nil, err
-	}
+	name := i.election()
 	chosen := slices.DeleteFunc([]string{api.DrillTransfer, api.DrillStop, api.DrillKill}, func(how string) bool { return !i.Bool(how) })
 	how := append(chosen, api.DrillTransfer)[0]
 	d := &drillRun{invocation: i, to: i.String("to"), report: drillReport{Election: name, How: how, Why: []string{}, Notes: []string{}, Elections: []drilledElection{}, Agents: []drilledAgent{}}}

@@ -33,13 +33,7 @@ func historyCommand() command {
 }
 
 func history(i *invocation) error {
-	name := ""
-	if i.NArg() > 0 {
-		var err error
-		if name, err = i.election(); err != nil {
-			return err
-		}
-	}
+	name := i.Args().First()
 	return ask(i, readTimeout, "ask for the history", func(c *client.Client, ctx context.Context) ([]api.Transition, error) {
 		return c.History(ctx, name, i.integer("limit"))
 	}, func(list []api.Transition) string {

@@ -47,7 +47,7 @@ func keys(i *invocation) error {
 	case i.IsSet("without") && verb != "rotate" || i.Bool("force") && verb != "rotate" && verb != "use":
 		return usage("--without is for rotate, --force for rotate and use", "keys %s: a flag that is not for it", verb)
 	case verb == "list":
-		return listKeys(i)
+		return askBoth(i, "list the keys of all agents", (*client.Client).Keys, (*client.Client).Agents, keysOfAll)
 	case verb == "rotate":
 		return rotateKeys(i)
 	case word == "":
@@ -79,23 +79,6 @@ func (i *invocation) keyChange(ctx context.Context, c *client.Client, verb, word
 		r.Remove = whole
 	}
 	return r, err
-}
-
-// listKeys lists the keys of all agents. JSON has the bodies of both calls, in one object.
-func listKeys(i *invocation) error {
-	ctx, cancel := i.question()
-	defer cancel()
-	c := i.client()
-	list, err := c.Keys(ctx)
-	if err != nil {
-		return fmt.Errorf("list the keys: %w", err)
-	}
-	body := i.body
-	all, err := c.Agents(ctx)
-	if err != nil {
-		return fmt.Errorf("list the keys of all agents: %w", err)
-	}
-	return i.answerBoth(body, keysOfAll(list, all))
 }
 
 func rotateKeys(i *invocation) error {

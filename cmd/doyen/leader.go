@@ -29,10 +29,7 @@ func isLeaderCommand() command {
 }
 
 func leader(i *invocation) error {
-	name, err := i.election()
-	if err != nil {
-		return err
-	}
+	name := i.election()
 	ctx, cancel := i.question()
 	defer cancel()
 	e, err := i.client().Election(ctx, name, client.ElectionOptions{})
@@ -67,10 +64,7 @@ func (i *invocation) formless(ctx context.Context) bool {
 // isLeader exits with 0 if this host leads, and with 1 if another one does. Scripts act on 0
 // and not on 1, so any other outcome has another code.
 func isLeader(i *invocation) error {
-	name, err := i.election()
-	if err != nil {
-		return err
-	}
+	name := i.election()
 	ctx, cancel := i.question()
 	defer cancel()
 	leads, e, err := i.client().IsLeader(ctx, name)

@@ -25,20 +25,9 @@ func status(i *invocation) error {
 	if i.Bool("all") {
 		return ask(i, readTimeout, "ask all agents", (*client.Client).Agents, agentsPage)
 	}
-	ctx, cancel := i.question()
-	defer cancel()
-	c := i.client()
-	defer c.Close()
-	a, err := c.Agent(ctx)
-	if err != nil {
-		return fmt.Errorf("ask for the status: %w", err)
-	}
-	body := i.body
-	list, err := c.Elections(ctx)
-	if err != nil {
-		return fmt.Errorf("ask for the status: %w", err)
-	}
-	return i.answerBoth(body, statusPage(a, list, i.palette(), time.Now()))
+	return askBoth(i, "ask for the status", (*client.Client).Agent, (*client.Client).Elections, func(a api.Agent, list []api.Election) string {
+		return statusPage(a, list, i.palette(), time.Now())
+	})
 }
 
 func statusPage(a api.Agent, list []api.Election, p palette, now time.Time) string {

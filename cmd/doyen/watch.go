@@ -26,10 +26,7 @@ func watchCommand() command {
 const awayLimit = 10 * time.Second
 
 func watch(i *invocation) error {
-	name, err := i.election()
-	if err != nil {
-		return err
-	}
+	name := i.election()
 	p := i.palette()
 	for change, err := range i.client().Follow(i.Context.Context, name, awayLimit) {
 		switch {
