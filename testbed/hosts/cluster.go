@@ -45,18 +45,15 @@ func New(c Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster := &Cluster{dir: dir, memory: newMemoryDir(), disks: c.DiskFaults}
+	// The agents' records must not outlive the kernel. Some systems have no such directory.
+	memory, _ := newDirIn(memory)
+	cluster := &Cluster{dir: dir, memory: memory, disks: c.DiskFaults}
 	if err := cluster.layAll(c); err != nil {
-		return nil, errors.Join(err, cluster.Close(over()))
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		return nil, errors.Join(err, cluster.Close(over))
 	}
 	return cluster, nil
-}
-
-// over is a context that has ended.
-func over() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
 }
 
 func (cluster *Cluster) layAll(c Config) (err error) {

@@ -36,16 +36,6 @@ func NewDir() (*Dir, error) {
 // memory is a directory whose files are in memory, on most systems.
 const memory = "/dev/shm"
 
-// newMemoryDir is like NewDir, for files that must not outlive the kernel, such as records. It
-// returns nil on systems that have no such directory.
-func newMemoryDir() *Dir {
-	d, err := newDirIn(memory)
-	if err != nil {
-		return nil
-	}
-	return d
-}
-
 func newDirIn(parent string) (*Dir, error) {
 	sweep(parent)
 	path, err := os.MkdirTemp(parent, dirPrefix)

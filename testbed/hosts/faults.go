@@ -98,7 +98,8 @@ func (h *Host) Starve(on bool) (election.Instant, error) {
 	at := boottime.Now()
 	switch {
 	case on && h.duty == nil:
-		h.duty = newDuty(h.pulse)
+		h.duty = &duty{stop: make(chan struct{}), stopped: make(chan struct{})}
+		go h.duty.run(h.pulse)
 	case !on && h.duty != nil:
 		h.duty.close()
 		h.duty = nil
@@ -189,13 +190,6 @@ type clock struct {
 	rate float64
 }
 
-func (c clock) pace() float64 {
-	if c.rate == 0 {
-		return 1
-	}
-	return c.rate
-}
-
 // isTrue reports whether the clock shows the machine's time.
 func (c clock) isTrue() bool { return c.rate == 0 || c.rate == 1 && c.from == c.read }
 
@@ -229,13 +223,7 @@ type duty struct {
 	stopped chan struct{}
 }
 
-// newDuty starts a duty. It calls signal to send a signal to each process.
-func newDuty(signal func(syscall.Signal)) *duty {
-	d := &duty{stop: make(chan struct{}), stopped: make(chan struct{})}
-	go d.run(signal)
-	return d
-}
-
+// run calls signal to send a signal to each process.
 func (d *duty) run(signal func(syscall.Signal)) {
 	defer close(d.stopped)
 	defer signal(syscall.SIGCONT)

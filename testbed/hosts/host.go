@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -166,7 +167,7 @@ func (h *Host) start() (election.Instant, error) {
 // thread returns the spawner for new processes: a new one if the clock's rate was changed.
 func (h *Host) thread() (*spawner, error) {
 	old := h.clock()
-	fresh := h.rate != 0 && h.rate != old.pace()
+	fresh := h.rate != 0 && h.rate != cmp.Or(old.rate, 1)
 	switch {
 	case h.spawner != nil && !fresh:
 		return h.spawner, nil

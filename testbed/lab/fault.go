@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,9 +87,7 @@ func (l *Lab) StartAll() (first, last election.Instant, err error) {
 		if last, err = l.Start(h); err != nil {
 			return 0, 0, err
 		}
-		if first == 0 {
-			first = last
-		}
+		first = cmp.Or(first, last)
 	}
 	return first, last, nil
 }
@@ -167,9 +166,7 @@ func HandOver(ctx context.Context, from *hosts.Host, name, to string) (at electi
 
 // Note records a fault that began. The fault lasts until Over, unless it has a To already.
 func (l *Lab) Note(f observe.Fault) {
-	if f.To == 0 {
-		f.To = election.Never
-	}
+	f.To = cmp.Or(f.To, election.Never)
 	l.change(func() {
 		if len(l.faults) < maxFaults {
 			l.faults = append(l.faults, f)

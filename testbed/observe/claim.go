@@ -36,10 +36,7 @@ func (c Claim) span(lease time.Duration) span {
 	if lease == 0 || !c.Silent && !late {
 		return span{c.Start, c.Ended}
 	}
-	until := c.Until
-	if until == 0 {
-		until = c.Start.Add(lease) // the latest deadline that it can have reported
-	}
+	until := cmp.Or(c.Until, c.Start.Add(lease)) // without a deadline: the latest that it can have reported
 	return span{c.Start, max(c.Start, min(until, c.Ended))}
 }
 

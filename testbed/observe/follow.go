@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -76,9 +77,7 @@ const (
 // Follow follows agents until ctx ends. The agents need not run yet, and may end and come
 // back. The caller must read the channel, which is closed when all following has ended.
 func Follow(ctx context.Context, o Options) <-chan Event {
-	if o.Election == "" {
-		o.Election = string(election.Default)
-	}
+	o.Election = cmp.Or(o.Election, string(election.Default))
 	if o.Retry <= 0 {
 		o.Retry = defaultRetry
 	}

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -123,10 +124,7 @@ func (w *world) choice(ts *testscript.TestScript, args []string, choose func(lea
 }
 
 func electionName(of string) string {
-	if of == "" {
-		return string(election.Default)
-	}
-	return of
+	return cmp.Or(of, string(election.Default))
 }
 
 // markCommand restarts the counting of takeovers, gaps, counters and memory.
@@ -237,13 +235,15 @@ func (w *world) hold(c condition, long time.Duration) (string, error) {
 func (w *world) judge(c condition, limit time.Duration, holds bool) (v verdict, over bool, err error) {
 	end := time.NewTimer(limit)
 	defer end.Stop()
-	tick := w.ticks(c)
+	every := time.Hour
+	if c.asks {
+		every = askEvery
+	}
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		moved, v := w.lab.Moved(), c.judge()
-		if v.since == 0 {
-			v.since = boottime.Now()
-		}
+		v.since = cmp.Or(v.since, boottime.Now())
 		if v.holds == holds {
 			return v, false, nil
 		}
@@ -256,12 +256,4 @@ func (w *world) judge(c condition, limit time.Duration, holds bool) (v verdict, 
 			return v, false, fmt.Errorf("interrupted; so far: %s", v.saw)
 		}
 	}
-}
-
-// ticks are when a condition is judged even if nothing was reported.
-func (w *world) ticks(c condition) *time.Ticker {
-	if c.asks {
-		return time.NewTicker(askEvery)
-	}
-	return time.NewTicker(time.Hour)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/messages"
 )
@@ -30,12 +32,6 @@ type Selector interface {
 	StandBack(now election.Instant, f election.Field, better election.Rank)
 	Stop()
 	Active() bool
-}
-
-// TB is the part of testing.TB and rapid.T that is needed here.
-type TB interface {
-	Helper()
-	Fatalf(format string, args ...any)
 }
 
 // Maker makes the selector of one agent.
@@ -66,14 +62,14 @@ type Network struct {
 	Lose     func() bool      // asked at each delivery; nil: nothing is lost
 	NoVoters bool             // nobody votes, so a nominee tells all worse candidates
 
-	tb     TB
+	tb     rapid.TB
 	make   Maker
 	agents []*Agent // best first
 	queue  []flight // oldest first
 	trace  strings.Builder
 }
 
-func New(tb TB, m Maker) *Network {
+func New(tb rapid.TB, m Maker) *Network {
 	return &Network{tb: tb, make: m, Sent: map[string]int{}}
 }
 

@@ -217,7 +217,7 @@ func (a *Agent) String() string {
 
 // Fleet returns a network of size agents. rank gives the priority of the agent with the i-th
 // peer ID, counted from 0.
-func Fleet(tb TB, m Maker, size int, rank func(i int) int) *Network {
+func Fleet(tb rapid.TB, m Maker, size int, rank func(i int) int) *Network {
 	tb.Helper()
 	n := New(tb, m)
 	for i := range size {

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
@@ -107,10 +108,7 @@ func newWorld(o Options) *world {
 // drawPlan draws what the seed decides, except for what the options decide.
 func (w *world) drawPlan() plan {
 	o := &w.options
-	drift := o.Drift
-	if drift == 0 {
-		drift = statedDrift
-	}
+	drift := cmp.Or(o.Drift, statedDrift)
 	p := drawPlan(rand.New(rand.NewPCG(o.Seed, 0x646f79656e)), drift)
 	p.drawLives(o.Seed)
 	if o.Voters > 0 {

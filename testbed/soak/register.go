@@ -90,7 +90,14 @@ type desk struct {
 }
 
 func (d *desk) Enter(who actor.Who, _ *actor.Answer) error {
-	d.client, d.host = d.register.enter(who.Program), who.Host
+	r := d.register
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d.host, d.client = who.Host, slices.Index(r.names, who.Program)
+	if d.client < 0 {
+		d.client = len(r.names)
+		r.names = append(r.names, who.Program)
+	}
 	return nil
 }
 
@@ -102,19 +109,16 @@ func (d *desk) Do(a actor.Ask, answer *actor.Answer) error {
 	return nil
 }
 
+// Returned ends the program's operation: the program has received the answer.
 func (d *desk) Returned(at int64, _ *actor.Answer) error {
-	d.register.returned(d.client, at)
-	return nil
-}
-
-func (r *Register) enter(program string) int {
+	r := d.register
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if i := slices.Index(r.names, program); i >= 0 {
-		return i
+	if o := r.open[d.client]; o != nil {
+		o.Return = at
+		r.finish(d.client)
 	}
-	r.names = append(r.names, program)
-	return len(r.names) - 1
+	return nil
 }
 
 // leave ends the operation that the program had under way. The program never heard its result.
@@ -145,16 +149,6 @@ func (r *Register) do(client int, host string, a actor.Ask) actor.Answer {
 	r.open[client] = o
 	r.counts.Operations++
 	return actor.Answer{Done: true, Value: r.counter.Value}
-}
-
-// returned ends the program's operation: the program has received the answer.
-func (r *Register) returned(client int, at int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if o := r.open[client]; o != nil {
-		o.Return = at
-		r.finish(client)
-	}
 }
 
 // finish moves an operation into the history, and judges the history if it fills a window.
