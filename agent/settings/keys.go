@@ -18,6 +18,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/api"
 )
 
@@ -81,10 +82,15 @@ func DescribeKeys(keys [][]byte) []api.Key {
 	return list
 }
 
-// NewKey makes a key, which is not used yet.
-func (k *Keyring) NewKey() (text, print string) {
+func newKey() []byte {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // never fails, by its documentation
+	return key
+}
+
+// NewKey makes a key, which is not used yet.
+func (k *Keyring) NewKey() (text, print string) {
+	key := newKey()
 	return base64.StdEncoding.EncodeToString(key), fingerprint(key)
 }
 
@@ -191,7 +197,7 @@ func replaceKeyFile(path, text string) error {
 		}
 		return fmt.Errorf("replace the key file: %w", err)
 	}
-	if err := syncFolder(filepath.Dir(path)); err != nil {
+	if err := store.SyncDir(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("replace the key file: %w", err)
 	}
 	return nil
@@ -220,15 +226,6 @@ func writeBeside(path, text string) (temp string, err error) {
 	return f.Name(), f.Sync()
 }
 
-// syncFolder makes a rename in the folder outlive a crash.
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 const (
 	keySize    = 32   // bytes of a key
 	maxKeyFile = 4096 // bytes read of a key file
@@ -249,11 +246,7 @@ func GossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 	if len(c.Join) == 0 && !others {
 		// No other agent is to join. A random key for this process run keeps the other users of this
 		// host out.
-		key := make([]byte, keySize)
-		if _, err := rand.Read(key); err != nil {
-			return nil, fmt.Errorf("create a key for gossip: %w", err)
-		}
-		return [][]byte{key}, nil
+		return [][]byte{newKey()}, nil
 	}
 	logger.Warn("there is no cluster key: every user of this host can start an agent that joins, becomes a candidate and leads; give all agents the same --key-file")
 	return nil, nil

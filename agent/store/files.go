@@ -63,7 +63,7 @@ func (d directory) Create(name string) (File, error) {
 
 func (d directory) Rename(from, to string) error { return os.Rename(d.path(from), d.path(to)) }
 
-func (d directory) SyncDir() error { return syncDir(string(d)) }
+func (d directory) SyncDir() error { return SyncDir(string(d)) }
 
 func (d directory) Names(name string, f File) (bool, error) {
 	there, err := os.Stat(d.path(name))
@@ -74,7 +74,8 @@ func (d directory) Names(name string, f File) (bool, error) {
 	return err == nil && os.SameFile(own, there), err
 }
 
-func syncDir(path string) (err error) {
+// SyncDir makes new and renamed files of a directory outlive a crash.
+func SyncDir(path string) (err error) {
 	d, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("open directory: %w", err)

@@ -270,7 +270,7 @@ func (s *Store) create(peerID func(ed25519.PublicKey) (election.PeerID, error)) 
 // file system syncs no directories, is older than this agent.
 func (s *Store) syncParents() error {
 	for d := filepath.Dir(string(s.dir)); ; d = filepath.Dir(d) {
-		err := syncDir(d)
+		err := SyncDir(d)
 		if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EROFS) {
 			return err
 		}

@@ -19,7 +19,6 @@ package main
 //     configuration is one line.
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"os"
@@ -34,9 +33,7 @@ import (
 // write writes the output to stdout in one piece, and returns an error if that fails: a full
 // disk must not look like an empty answer.
 func (s *shell) write(output []byte) error {
-	out := bufio.NewWriter(s.stdout)
-	out.Write(output)
-	if err := out.Flush(); err != nil {
+	if _, err := s.stdout.Write(output); err != nil {
 		return fmt.Errorf("write the output: %w", err)
 	}
 	return nil

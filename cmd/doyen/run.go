@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -78,13 +79,8 @@ func runRun(i *invocation) error {
 // passed are the signals that are passed on to CMD. A signal that this process ignores, as
 // SIGHUP under nohup, is left out: CMD ignores it too.
 func passed() []os.Signal {
-	var all []os.Signal
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
-		if !signal.Ignored(s) {
-			all = append(all, s)
-		}
-	}
-	return all
+	all := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}
+	return slices.DeleteFunc(all, signal.Ignored)
 }
 
 func runConfig(i *invocation) (runner.Config, error) {

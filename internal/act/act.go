@@ -232,10 +232,8 @@ func (a *actor) join() {
 	a.retry = min(max(firstRetry, 2*a.retry), lastRetry)
 	a.dirty = false
 	go func() {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-a.ctx.Done():
 			return
 		}

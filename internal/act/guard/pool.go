@@ -213,18 +213,15 @@ func (w *waiting) start(nice int, named string) error {
 func (w *waiting) await(ctx context.Context) error {
 	asked := ctx.Done()
 	for {
-		timer := time.NewTimer(w.wait())
 		select {
 		case report, ok := <-w.guard.Reports:
-			timer.Stop()
 			if done, err := w.hear(report, ok); done {
 				return err
 			}
 		case <-asked:
-			timer.Stop()
 			asked, w.asked = nil, alarm.Now()
 			w.guard.Tell(Order{Do: Stop})
-		case <-timer.C:
+		case <-time.After(w.wait()):
 			if alarm.Now() >= w.due() {
 				w.logger.Warn("a guard is late: killing it and what it runs")
 				return ErrGuard
@@ -290,13 +287,11 @@ func (w *waiting) hear(r Report, ok bool) (done bool, err error) {
 
 // output waits for the end of the output.
 func (w *waiting) output() error {
-	timer := time.NewTimer(outputGrace)
-	defer timer.Stop()
 	defer w.pipe.Close()
 	select {
 	case <-w.read:
 		return nil
-	case <-timer.C:
+	case <-time.After(outputGrace):
 		_ = w.pipe.SetReadDeadline(time.Now())
 		<-w.read
 		return exec.ErrWaitDelay

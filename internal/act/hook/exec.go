@@ -64,12 +64,10 @@ func (r *Runner) standsOn(t *task) bool {
 		if boottime.Now() < e.Until() {
 			return true
 		}
-		timer := time.NewTimer(shortestStep)
 		select {
 		case <-t.ctx.Done():
-			timer.Stop()
 			return false
-		case <-timer.C:
+		case <-time.After(shortestStep):
 		}
 	}
 	return false

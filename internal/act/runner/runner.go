@@ -225,13 +225,11 @@ func (r *runner) follow(now int64) bool {
 // the one that did not run: then a report of the guard waits to be read.
 func (r *runner) overdue(now int64) {
 	if still, own := r.stoodStill(now); own {
-		timer := time.NewTimer(guard.Again)
-		defer timer.Stop()
 		select {
 		case report, ok := <-r.guard.Reports:
 			r.learn(report, ok)
 			return
-		case <-timer.C:
+		case <-time.After(guard.Again):
 		}
 		r.say("doyen run got no processor time for %v, or its host was paused: killing its guard and everything it started", still.Round(time.Millisecond))
 	} else {

@@ -28,11 +28,9 @@ func (c *Config) speak() (finish func()) {
 	}()
 	return func() {
 		close(lines)
-		timer := time.NewTimer(lastLines)
-		defer timer.Stop()
 		select {
 		case <-written:
-		case <-timer.C:
+		case <-time.After(lastLines):
 		}
 	}
 }
