@@ -243,7 +243,8 @@ func (r *rig) other(than *hosts.Host) *hosts.Host {
 // handOver is like lab.HandOver, for a leader that may have lost its lead before.
 func handOver(ctx context.Context, from *hosts.Host, name, to string) (election.Instant, error) {
 	at, err := lab.HandOver(ctx, from, name, to)
-	if missesTheLeader(err) {
+	refused, ok := errors.AsType[*client.APIError](err)
+	if ok && (refused.Code == api.CodeNotLeader || refused.Code == api.CodeBusy) {
 		return at, errMoved
 	}
 	return at, err
@@ -251,12 +252,6 @@ func handOver(ctx context.Context, from *hosts.Host, name, to string) (election.
 
 // errMoved makes a round be repeated: on a busy machine agents lose leads without a fault.
 const errMoved = errAgain("the leader was another one when the fault came")
-
-// missesTheLeader reports whether the agent had lost its lead before the request.
-func missesTheLeader(err error) bool {
-	refused, ok := errors.AsType[*client.APIError](err)
-	return ok && (refused.Code == api.CodeNotLeader || refused.Code == api.CodeBusy)
-}
 
 func (r *rig) deal(ctx context.Context, settle time.Duration, f fault) (leader *hosts.Host, at election.Instant, err error) {
 	if leader, err = r.settle(ctx, settle); err != nil {

@@ -92,13 +92,6 @@ func (l *lane) arrived() (deliver bool) {
 	return !l.link.Cut
 }
 
-// refuse records that a copy, counted as queued, found the switch full.
-func (l *lane) refuse() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.queued--
-}
-
 // set changes the link for packets sent from now on. They may overtake packets that are on
 // their way.
 func (l *lane) set(link Link, now time.Duration) {

@@ -131,7 +131,7 @@ func (f *fabric) keep(d delivery) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.waiting) >= maxWaiting {
-		d.lane.refuse()
+		d.lane.arrived() // the switch is full: the copy leaves the queue all the same
 		return
 	}
 	i, _ := slices.BinarySearchFunc(f.waiting, d.at, func(other delivery, at time.Duration) int {

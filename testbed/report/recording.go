@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -213,12 +214,9 @@ func elections(r *observe.Recording) []string {
 			changes[s.Election]++
 		}
 	}
-	var names []string
-	for name := range changes {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(changes[b], changes[a]), cmp.Compare(a, b)) })
-	return names
+	return slices.SortedFunc(maps.Keys(changes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(changes[b], changes[a]), cmp.Compare(a, b))
+	})
 }
 
 // seconds writes a time with as many digits as are useful.

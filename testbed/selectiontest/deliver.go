@@ -13,13 +13,13 @@ func (n *Network) Deliver() { n.DeliverAt(0) }
 
 func (n *Network) DeliverAt(i int) {
 	m := n.queue[i]
-	n.queue = slices.Delete(n.queue, i, i+1)
 	to := n.Agent(m.to)
-	lost := to.Dead || n.Lose != nil && n.Lose()
-	n.logf("  %s -> %s %s%s\n", m.from, m.to, messages.Brief(m.message), note(lost))
-	if lost {
+	if to.Dead || n.Lose != nil && n.Lose() {
+		n.Discard(i)
 		return
 	}
+	n.queue = slices.Delete(n.queue, i, i+1)
+	n.logf("  %s -> %s %s\n", m.from, m.to, messages.Brief(m.message))
 	n.carryOut(to, to.Selector.Receive(n.Now, n.Field(to), m.from, m.message))
 	if term, ok := announced(m.message); ok && term > to.Follows {
 		to.Follows, to.Nominee = term, false
@@ -123,11 +123,4 @@ func announced(m election.Message) (election.Term, bool) {
 		return m.Term, true
 	}
 	return 0, false
-}
-
-func note(lost bool) string {
-	if lost {
-		return " (lost)"
-	}
-	return ""
 }

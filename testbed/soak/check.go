@@ -82,7 +82,8 @@ func (s *soak) conclude() {
 	}
 	s.result.Counts = s.register.Counts()
 	s.result.Lasted = boottime.Now().Sub(s.began)
-	s.result.Recording = s.record()
+	s.result.Recording = s.lab.Record(fmt.Sprintf("soak, seed %d", s.o.Seed))
+	s.result.Recording.Programs = s.register.Acts()
 	for _, t := range s.result.Recording.Takeovers {
 		if t.Before != "" && !t.GoesOn {
 			s.result.Takeovers++
@@ -95,13 +96,6 @@ func (s *soak) conclude() {
 			v.Logs = fmt.Sprintf("lost: %v", err)
 		}
 	}
-}
-
-// record makes the recording of all that was seen.
-func (s *soak) record() *observe.Recording {
-	r := s.lab.Record(fmt.Sprintf("soak, seed %d", s.o.Seed))
-	r.Programs = s.register.Acts()
-	return r
 }
 
 // keep copies all logs, and the history, to Options.Keep, where they outlive the cluster.
