@@ -35,7 +35,15 @@ func (s *Server) drills(r *http.Request) (any, error) {
 	}
 	all := []api.DrillView{s.drillView(name)}
 	if !isForwarded(r) {
-		all = append(all, s.drillViews(r)...)
+		call := election.Call{Method: http.MethodGet, Path: r.URL.Path, Caller: callerWords(r)}
+		all = append(all, askOthers(r.Context(), s.others, call, func(m membership.Member, its *api.DrillView) api.DrillView {
+			v := api.DrillView{Changes: []api.Transition{}}
+			if its != nil {
+				v = *its
+			}
+			v.Name, v.ID = m.Name, string(m.Peer) // as the connection proves
+			return v
+		})...)
 		slices.SortFunc(all, func(a, b api.DrillView) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return api.Drills{Agents: all}, nil
@@ -51,18 +59,6 @@ func (s *Server) drillView(name election.Name) api.DrillView {
 		v.Refused = why.Error()
 	}
 	return v
-}
-
-func (s *Server) drillViews(r *http.Request) []api.DrillView {
-	c := election.Call{Method: http.MethodGet, Path: r.URL.Path, Caller: callerWords(r)}
-	return askOthers(r.Context(), s.others, c, func(m membership.Member, its *api.DrillView) api.DrillView {
-		v := api.DrillView{Changes: []api.Transition{}}
-		if its != nil {
-			v = *its
-		}
-		v.Name, v.ID = m.Name, string(m.Peer) // as the connection proves
-		return v
-	})
 }
 
 // drill does to this agent, if it leads, what a drill is for, or has the leader do it.

@@ -71,11 +71,10 @@ func end(ctx context.Context, logger *slog.Logger, fits func(mark string, s seen
 			again = StuckAfter
 			logger.Error(Blocked(err)+"; its guard has ended, and nothing follows its run, not even a receipt, before it is gone: end it as root, or repair what it waits for", "pids", left)
 		}
-		timer := time.NewTimer(again)
 		select {
 		case <-ctx.Done():
 			return found
-		case <-timer.C:
+		case <-time.After(again):
 		}
 	}
 }

@@ -347,12 +347,10 @@ func (r *runner) purge() {
 			again = guard.StuckAfter
 			r.say("%s; a successor waits for the lease to end", guard.Blocked(err))
 		}
-		timer := time.NewTimer(again)
 		select {
 		case <-r.children:
-		case <-timer.C:
+		case <-time.After(again):
 		}
-		timer.Stop()
 	}
 }
 

@@ -55,10 +55,8 @@ func (r *runner) askWhy(candidacy *client.Candidacy) {
 
 // waitFor waits for that time. It returns false if Run ended first.
 func (r *runner) waitFor(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-r.ctx.Done():
 		return false
