@@ -16,27 +16,25 @@ import (
 // demonstration shows in a run of this length that a kill of the leader's agent costs nothing
 // where it has a keeper. Then the leader's host is lost, another takes over, and the lost one
 // comes back.
-func demonstration(length time.Duration) func(context.Context, *lab.Lab) error {
-	return func(ctx context.Context, l *lab.Lab) error {
-		quiet := min(2*time.Second, length/5)
-		leader, err := afterAgreement(ctx, l, quiet)
-		if err == nil && leader.Config().Keeper {
-			err = killAgent(ctx, l, leader)
-		}
-		if err == nil {
-			leader, err = afterAgreement(ctx, l, quiet)
-		}
-		if err == nil {
-			_, err = l.Begin(hosts.Crash(), leader)
-		}
-		if err == nil {
-			err = observe.Sleep(ctx, min(3*time.Second, length*3/10))
-		}
-		if err == nil {
-			_, err = l.Start(leader)
-		}
-		return err
+func demonstration(ctx context.Context, l *lab.Lab, length time.Duration) error {
+	quiet := min(2*time.Second, length/5)
+	leader, err := afterAgreement(ctx, l, quiet)
+	if err == nil && leader.Config().Keeper {
+		err = killAgent(ctx, l, leader)
 	}
+	if err == nil {
+		leader, err = afterAgreement(ctx, l, quiet)
+	}
+	if err == nil {
+		_, err = l.Begin(hosts.Crash(), leader)
+	}
+	if err == nil {
+		err = observe.Sleep(ctx, min(3*time.Second, length*3/10))
+	}
+	if err == nil {
+		_, err = l.Start(leader)
+	}
+	return err
 }
 
 // afterAgreement waits until the agents agree, and for that time. It returns the host that leads.

@@ -14,7 +14,6 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
-	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -36,7 +35,12 @@ func (s *session) view(agent string) (st observe.View) {
 func (s *session) notice() {
 	exits := s.lab.Exits()
 	for _, e := range exits[s.exits:] {
-		s.exited(e)
+		switch {
+		case e.Expected && e.Clean:
+			s.say(Faint, "%s ended cleanly", e.Host)
+		case !e.Expected:
+			s.reported(report{mood: Bad, text: fmt.Sprintf("%s ended by itself, %s: %s", e.Host, e.How, e.Said), fail: true})
+		}
 	}
 	s.exits = len(exits)
 	var now ruling
@@ -59,22 +63,17 @@ func (s *session) notice() {
 		if len(running) == 1 {
 			all = "it is alone"
 		}
-		s.say(Good, "%s: %s leads, term %d%s", all, a.Leader, a.Term, s.afterStart(a))
+		took := ""
+		if s.started != 0 { // the cold start is over
+			took = ", " + ms(a.At.Sub(s.started)) + " after the last one was started"
+			s.started = 0
+		}
+		s.say(Good, "%s: %s leads, term %d%s", all, a.Leader, a.Term, took)
 	}
 	s.agreed = a
 	if !ok {
 		s.agreed = observe.Agreement{}
 	}
-}
-
-// afterStart says how long the cold start took, but only once.
-func (s *session) afterStart(a observe.Agreement) string {
-	if s.started == 0 {
-		return ""
-	}
-	started := s.started
-	s.started = 0
-	return ", " + ms(a.At.Sub(started)) + " after the last one was started"
 }
 
 func (s *session) newLeader(now ruling) {
@@ -152,15 +151,6 @@ func (s *session) allEnded() bool {
 		}
 	}
 	return true
-}
-
-func (s *session) exited(e lab.Exit) {
-	switch {
-	case e.Expected && e.Clean:
-		s.say(Faint, "%s ended cleanly", e.Host)
-	case !e.Expected:
-		s.reported(report{mood: Bad, text: fmt.Sprintf("%s ended by itself, %s: %s", e.Host, e.How, e.Said), fail: true})
-	}
 }
 
 func (s *session) reported(r report) {

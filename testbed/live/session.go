@@ -17,12 +17,9 @@ import (
 )
 
 type Options struct {
-	Hosts hosts.Config
-	For   time.Duration // 0: until a key, a signal or ctx ends it
-	// Drive does something to the agents of a run that was given a time; nil: the
-	// demonstration. If it fails, the run fails.
-	Drive  func(context.Context, *lab.Lab) error
-	Stdin  *os.File // read for keys if it and Stdout are terminals
+	Hosts  hosts.Config
+	For    time.Duration // 0: until a key, a signal or ctx ends it
+	Stdin  *os.File      // read for keys if it and Stdout are terminals
 	Stdout io.Writer
 	Getenv func(string) string
 }
@@ -88,7 +85,7 @@ type session struct {
 	lab     *lab.Lab
 	front   front
 	reports chan report
-	working sync.WaitGroup // goroutines that a key or Drive needs
+	working sync.WaitGroup // goroutines that a key or the demonstration needs
 
 	began     time.Time
 	started   election.Instant // when the last agent was started; 0 once the cold start was shown
@@ -98,7 +95,7 @@ type session struct {
 	deposed   ruling // the last leader, while nobody leads
 	deposedAt election.Instant
 	agreed    observe.Agreement // zero while the agents do not agree
-	driving   bool              // Drive has not ended
+	driving   bool              // the demonstration has not ended
 	hit       *hit              // the newest fault of the leader, until another takes over
 	exits     int               // how many of the lab's exits were shown
 	takeovers []time.Duration
@@ -127,7 +124,7 @@ type report struct {
 	mood Mood
 	text string
 	fail bool // fails a run that was given a time
-	done bool // Drive has ended
+	done bool // the demonstration has ended
 }
 
 func (s *session) report(ctx context.Context, r report) {
@@ -137,21 +134,17 @@ func (s *session) report(ctx context.Context, r report) {
 	}
 }
 
-// run starts the agents, and Drive. Then it loops until the end.
+// run starts the agents, and the demonstration. Then it loops until the end.
 func (s *session) run(ctx context.Context) (err error) {
 	if _, s.started, err = s.lab.StartAll(); err != nil {
 		return err
 	}
 	s.say(Plain, "%d agents started", len(s.lab.Cluster.Hosts()))
 	if s.o.For > 0 {
-		drive := s.o.Drive
-		if drive == nil {
-			drive = demonstration(s.o.For)
-		}
 		s.driving = true
 		s.working.Go(func() {
 			r := report{done: true}
-			if err := drive(ctx, s.lab); err != nil {
+			if err := demonstration(ctx, s.lab, s.o.For); err != nil {
 				r = report{mood: Bad, text: err.Error(), fail: true, done: true}
 			}
 			s.report(ctx, r)

@@ -2,7 +2,6 @@ package live_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,7 +13,6 @@ import (
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/testbed/hosts"
-	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/live"
 )
 
@@ -88,19 +86,7 @@ func TestARunWithoutAMajorityAtItsEndFails(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	o := options(&out)
-	o.For = 5 * time.Second
-	o.Drive = func(ctx context.Context, l *lab.Lab) error {
-		a, err := l.Agree(ctx, time.Minute)
-		if err != nil {
-			return err
-		}
-		for i, h := range l.Cluster.Hosts() {
-			if _, err := l.Begin(map[bool]hosts.Fault{true: hosts.Crash(), false: hosts.Freeze()}[h.Name() == a.Leader], h); err != nil || i == 1 {
-				return errors.Join(err, l.Until(ctx, time.Hour, "nothing", func() bool { return false }))
-			}
-		}
-		return nil
-	}
+	o.For, o.Hosts.Program = time.Second, failing{except: "alpha"}
 	err := live.Run(t.Context(), o)
 	if err == nil {
 		t.Fatalf("it ended well:\n%s", &out)
@@ -112,10 +98,13 @@ func TestARunWithoutAMajorityAtItsEndFails(t *testing.T) {
 	}
 }
 
-// failing starts agents that end at once.
-type failing struct{}
+// failing starts agents that end at once, except for one.
+type failing struct{ except string }
 
-func (failing) Command(settings.Config, string) (*exec.Cmd, error) {
+func (f failing) Command(c settings.Config, dir string) (*exec.Cmd, error) {
+	if c.Name == f.except {
+		return product.Command(c, dir)
+	}
 	return exec.Command("sh", "-c", "echo the disk is full >&2; exit 78"), nil
 }
 

@@ -41,7 +41,6 @@ type Lost struct {
 	Agent    string
 	Election string
 	At       election.Instant
-	Err      error
 }
 
 func (e Changed) where() (string, string, election.Instant) {
@@ -113,7 +112,7 @@ func (f *follower) watch(ctx context.Context) {
 		for change, err := range f.client.Watch(ctx, f.election, 0) {
 			if err != nil {
 				if seen && ctx.Err() == nil {
-					f.send(ctx, Lost{Agent: f.agent, Election: f.election, At: boottime.Now(), Err: err})
+					f.send(ctx, Lost{Agent: f.agent, Election: f.election, At: boottime.Now()})
 				}
 				if _, refused := errors.AsType[*client.APIError](err); refused {
 					retry = max(retry, refusedRetry)

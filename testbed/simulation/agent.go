@@ -95,9 +95,6 @@ func (w *world) newAgent(id, number int) *agent {
 	a := &agent{w: w, id: id, number: number, peer: v.Peer, name: v.Name}
 	a.rng = rand.New(rand.NewPCG(w.options.Seed, 0x686f7374+uint64(number)<<32))
 	a.clock = clock{base: election.Instant(1e9 + a.rng.Int64N(1e14)), ppm: w.drawRate(a.rng)}
-	if !w.options.Shrunk.has(FirstDrift) {
-		a.clock.ppm = 0
-	}
 	a.seen = make([]sighting, w.plan.voters+w.plan.observers)
 	for range w.plan.elections {
 		s := standing{candidate: a.rng.IntN(8) != 0, usual: pick(a.rng, 100, 100, 100, 50, 200), stated: a.rng.IntN(2) == 0}

@@ -63,24 +63,7 @@ type Shrunk struct {
 	Absent    []int         `json:"absent,omitempty"`    // agents that do not exist
 	Elections int           `json:"elections,omitempty"` // how many there are; 0: all
 	Gap       time.Duration `json:"gap_ns,omitempty"`    // the longest time between two faults; 0: as drawn
-	Without   []Noise       `json:"without,omitempty"`   // noise that the world does not have
 	Variation uint64        `json:"variation,omitempty"` // chooses other draws for everything but the faults
-}
-
-// Noise is trouble that happens without a fault.
-type Noise string
-
-const (
-	Loss        Noise = "loss"
-	Repetition  Noise = "repetition"
-	Reordering  Noise = "reordering"
-	LateTimers  Noise = "late-timers"
-	FirstDrift  Noise = "drift" // the drift of a clock before a fault changes it
-	FormerWords Noise = "stale" // messages of closed connections
-)
-
-func noises() []Noise {
-	return []Noise{Loss, Repetition, Reordering, LateTimers, FirstDrift, FormerWords}
 }
 
 func (s Shrunk) whole() bool { return reflect.DeepEqual(s, Shrunk{}) }
@@ -93,8 +76,6 @@ func (s Shrunk) strikes(i int) bool {
 	_, found := slices.BinarySearch(s.Faults, i)
 	return found
 }
-
-func (s Shrunk) has(n Noise) bool { return !slices.Contains(s.Without, n) }
 
 // String writes it for a command line.
 func (s Shrunk) String() string {
@@ -111,11 +92,6 @@ func ParseShrunk(text string) (s Shrunk, err error) {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {
 		return Shrunk{}, fmt.Errorf("read %q: %w", text, err)
-	}
-	for _, n := range s.Without {
-		if !slices.Contains(noises(), n) {
-			return Shrunk{}, fmt.Errorf("read %q: %q is none of %v", text, n, noises())
-		}
 	}
 	if s.Elections < 0 || s.Gap < 0 {
 		return Shrunk{}, fmt.Errorf("read %q: elections and gap can't be below 0", text)

@@ -23,8 +23,8 @@ type Shrinking struct {
 }
 
 // Shrink searches for a small world in which the seed violates the same rule. It omits faults,
-// agents, elections and noise, and shortens the time between faults, as long as the violation
-// stays (Zeller and Hildebrandt 2002). It plays up to tries worlds on the given cores; their
+// agents and elections, and shortens the time between faults, as long as the violation stays
+// (Zeller and Hildebrandt 2002). It plays up to tries worlds on the given cores; their
 // number does not change the result. When ctx ends it returns early, with the smallest world so
 // far. If nothing can be omitted, its Options are those given. It returns nil if those show no
 // violation.
@@ -119,19 +119,13 @@ func (s *shrinker) dropAgents() {
 	}
 }
 
-// simplify omits elections and noise, and shortens the time between faults.
+// simplify omits elections, and shortens the time between faults.
 func (s *shrinker) simplify() {
 	w := newWorld(s.best)
 	if len(w.plan.elections) > 1 {
 		one, fewer := s.best, s.best
 		one.Shrunk.Elections, fewer.Shrunk.Elections = 1, len(w.plan.elections)-1
 		s.attempt(one, fewer)
-	}
-	for _, n := range noises() {
-		if o := s.best; o.Shrunk.has(n) {
-			o.Shrunk.Without = append(slices.Clone(o.Shrunk.Without), n)
-			s.attempt(o)
-		}
 	}
 	var shorter []Options
 	for _, leases := range []float64{0.25, 0.5, 1, 2, 4, 8, 16} {

@@ -117,20 +117,6 @@ func (w *world) drawPlan() plan {
 	if n := o.Shrunk.Elections; n > 0 {
 		p.elections = p.elections[:min(n, len(p.elections))]
 	}
-	for _, n := range o.Shrunk.Without {
-		switch n {
-		case Loss:
-			p.loss = 0
-		case Repetition:
-			p.repeat = 0
-		case Reordering:
-			p.reorder = 0
-		case LateTimers:
-			p.late = 0
-		case FormerWords:
-			p.stale = 0
-		}
-	}
 	return p
 }
 
