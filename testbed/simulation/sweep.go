@@ -196,13 +196,6 @@ func (c Campaign) draw(r Result) error {
 }
 
 func (p Progress) String() string {
-	return fmt.Sprintf("%v  %d seeds  %s steps  %.0f steps/s  %d faults  %d leaderships  worst heal %.1f leases (seed %d)",
-		p.Elapsed.Round(time.Second), p.Seeds, millions(p.Steps), p.Rate(), p.Injected(), p.Leaderships, p.HealLeases, p.HealSeed)
-}
-
-func millions(n int) string {
-	if n < 1e6 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%.1f M", float64(n)/1e6)
+	return fmt.Sprintf("%v  %d seeds  %d steps  %.0f steps/s  %d faults  %d leaderships  worst heal %.1f leases (seed %d)",
+		p.Elapsed.Round(time.Second), p.Seeds, p.Steps, p.Rate(), p.Injected(), p.Leaderships, p.HealLeases, p.HealSeed)
 }
