@@ -18,6 +18,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -271,7 +272,7 @@ func (s *Store) create(peerID func(ed25519.PublicKey) (election.PeerID, error)) 
 func (s *Store) syncParents() error {
 	for d := filepath.Dir(string(s.dir)); ; d = filepath.Dir(d) {
 		err := SyncDir(d)
-		if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EROFS) {
+		if unsynced := slices.ContainsFunc([]error{fs.ErrPermission, errors.ErrUnsupported, unix.EINVAL, unix.EROFS}, func(e error) bool { return errors.Is(err, e) }); err != nil && !unsynced {
 			return err
 		}
 		if d == filepath.Dir(d) {

@@ -189,7 +189,7 @@ func (k *keeper) step(now int64) {
 		return
 	}
 	next, allowance, state := k.page.next.Load(), time.Duration(k.page.allowance.Load()), k.page.state.Load()
-	unwritten := next == 0 || next > now+int64(tickEvery) // it has not ticked yet
+	unwritten := next == 0 || next > now+2*int64(tickEvery) // it has not ticked yet
 	if unwritten || state == stopping {
 		next = never // it has not come so far or does not know of keepers, or its end has its own bounds
 	}

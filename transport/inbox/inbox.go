@@ -55,7 +55,8 @@ type Inbox struct {
 // replaces it, and left empty when it is not to be taken any more.
 type entry struct {
 	Item
-	gone bool
+	gone   bool
+	queued bool // in queue
 }
 
 // peer is what waits from one peer.
@@ -90,12 +91,16 @@ func (b *Inbox) Put(from election.PeerID, m election.Message) bool {
 		b.cancel(p, m)
 	}
 	about, replaces := subjectOf(m)
-	if older := p.newest[about]; older != nil {
-		older.Message = m
-		b.vain++
-		return true
-	}
 	urgent := isUrgent(m) && p.notes == 0
+	if older := p.newest[about]; older != nil {
+		b.vain++
+		if !urgent || !older.queued {
+			older.Message = m
+			return true
+		}
+		p.leave(older) // it was put behind a note that was taken since
+		older.gone = true
+	}
 	if !urgent && p.messages >= PerPeer {
 		return false
 	}
@@ -107,6 +112,7 @@ func (b *Inbox) Put(from election.PeerID, m election.Message) bool {
 	case p.notes == 0 && !isWord(m):
 		b.votes = append(b.votes, e)
 	default:
+		e.queued = true
 		b.queue = append(b.queue, e)
 	}
 	if replaces {

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -302,4 +303,32 @@ func TestTheInboxKeepsOrderAndItsBounds(t *testing.T) {
 			t.Fatalf("an empty inbox holds %d entries, of %d peers", b.Waiting(), len(b.peers))
 		}
 	})
+}
+
+// A heartbeat that came with its connection waits behind the connection's note, and behind all that
+// was put before. The next one does not.
+func TestAHeartbeatAfterItsConnectionsNoteIsUrgent(t *testing.T) {
+	var b Inbox
+	b.Note("a", "connected")
+	for i := range 100 {
+		b.Note(election.PeerID(fmt.Sprint(i)), "connected")
+	}
+	b.Put("a", election.Heartbeat{Send: 1})
+	if it, _ := b.Take(); it.Note == nil || it.Peer != "a" {
+		t.Fatalf("the note does not come first: %+v", it)
+	}
+	b.Put("a", election.Heartbeat{Send: 2})
+	it, _ := b.Take()
+	if h, is := it.Message.(election.Heartbeat); !is || h.Send != 2 {
+		t.Errorf("first comes %+v", it)
+	}
+	for {
+		it, ok := b.Take()
+		if !ok {
+			return
+		}
+		if it.Message != nil {
+			t.Errorf("taken too: %+v", it)
+		}
+	}
 }
