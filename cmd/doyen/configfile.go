@@ -94,6 +94,7 @@ func (r *reader) each(of string, value *yaml.Node, form string, find func(name s
 		r.refuse(of, form, "has no settings")
 		return
 	}
+	seen := map[string]string{} // by key: full names of different keys may be equal, since names have dots
 	for n := 0; n < len(value.Content); n += 2 {
 		key, value := value.Content[n], value.Content[n+1]
 		full, where := key.Value, ""
@@ -104,13 +105,14 @@ func (r *reader) each(of string, value *yaml.Node, form string, find func(name s
 			full, where = of+"."+full, " in "+of
 		}
 		do, hint := find(key.Value)
-		switch earlier := r.source[full]; {
+		switch earlier := seen[key.Value]; {
 		case key.Kind != yaml.ScalarNode || do == nil:
 			r.wrong = append(r.wrong, badFile(r.path, key.Line, hint, "unknown key %q%s", key.Value, where))
 		case earlier != "":
 			r.wrong = append(r.wrong, badFile(r.path, key.Line, "keep one of them", "%s is given twice, before at %s", full, strings.TrimSuffix(earlier, ": "+full)))
 		default:
-			r.source[full] = fmt.Sprintf("%s:%d: %s", r.path, key.Line, full)
+			seen[key.Value] = fmt.Sprintf("%s:%d: %s", r.path, key.Line, full)
+			r.source[full] = seen[key.Value]
 			do(full, value)
 		}
 	}

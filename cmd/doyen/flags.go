@@ -23,7 +23,11 @@ func integerFlag(name, usage string, standard, least, most int) cli.Flag {
 	return &cli.GenericFlag{Name: name, Usage: usage, Value: &bounded[int]{standard, least, most, "an integer", "write it in digits", strconv.Atoi}}
 }
 
+// Set takes an empty text, such as that of a variable that is not set, for the default.
 func (b *bounded[T]) Set(text string) error {
+	if text == "" {
+		return nil
+	}
 	value, err := b.parse(text)
 	if err != nil || value < b.least || value > b.most {
 		return usage(b.hint, "%q is not %s from %v to %v", text, b.kind, b.least, b.most)

@@ -393,26 +393,3 @@ func TestNotificationsAreThoseOfTheLife(t *testing.T) {
 		t.Errorf("notified of %q", got)
 	}
 }
-
-// A life may tick after its keeper has read the clock, so what it promises may be a little more than a
-// tick away. It has ticked all the same, and is watched.
-func TestATickAfterTheKeepersLookAtTheClockCounts(t *testing.T) {
-	k, err := newKeeper(Given{Program: "/bin/sleep", Args: []string{"sleep", "60"}, LogFormat: "text", LogLevel: "error"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.step(alarm.Now())
-	if k.pid == 0 {
-		t.Fatal("no life was started")
-	}
-	t.Cleanup(func() { _ = syscall.Kill(k.pid, syscall.SIGKILL) })
-	k.born = alarm.Now() - int64(time.Hour)
-	k.page.allowance.Store(int64(400 * time.Millisecond))
-	k.page.state.Store(running)
-	now := alarm.Now()
-	(&Life{page: k.page}).Ticks(now+int64(time.Millisecond), never)
-	k.step(now)
-	if wait := time.Duration(k.watch.due - now); wait > 2*tickEvery {
-		t.Errorf("it is not watched for %s", wait)
-	}
-}
