@@ -44,8 +44,7 @@ func (s *session) notice() {
 	}
 	s.exits = len(exits)
 	var now ruling
-	var a observe.Agreement
-	var ok bool
+	a, ok := observe.Agreement{}, false
 	running := s.lab.Running()
 	s.lab.Look(func(e *observe.Elections) {
 		t := e.Of(string(election.Default))
@@ -70,8 +69,7 @@ func (s *session) notice() {
 		}
 		s.say(Good, "%s: %s leads, term %d%s", all, a.Leader, a.Term, took)
 	}
-	s.agreed = a
-	if !ok {
+	if s.agreed = a; !ok {
 		s.agreed = observe.Agreement{}
 	}
 }
@@ -82,7 +80,7 @@ func (s *session) newLeader(now ruling) {
 	if now.agent == "" {
 		s.deposed, s.deposedAt = before, boottime.Now()
 		if before := s.view(before.agent); before.Heard {
-			s.say(Plain, "%s no longer leads%s", before.Agent, because(before.Reason))
+			s.say(Plain, "%s no longer leads: %s", before.Agent, cmp.Or(strings.ReplaceAll(before.Reason, "_", " "), "no reason is known"))
 		}
 		return
 	}
@@ -129,13 +127,6 @@ func (s *session) tookOver(d time.Duration, asked bool) {
 	if *all = append(*all, d); len(*all) > maxLines {
 		*all = (*all)[1:]
 	}
-}
-
-func because(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return " (" + strings.ReplaceAll(reason, "_", " ") + ")"
 }
 
 // allEnded reports whether no process is left and it is known how each ended. That is known

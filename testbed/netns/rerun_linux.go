@@ -65,12 +65,6 @@ func Rerun() (code int, ran bool, err error) {
 	return code, err == nil, err
 }
 
-// capabilities are those that the testbed needs in its own user namespace: for networks, their
-// packets and low ports, for mounts, and for the memory of its processes.
-func capabilities() []uintptr {
-	return []uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SYS_PTRACE}
-}
-
 // runInside runs this executable in a new user namespace and waits for its end. The user stays the
 // same there: agents of a root to whom the system's own directories do not belong refuse to start.
 func runInside(what string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
@@ -85,7 +79,8 @@ func runInside(what string, stdin io.Reader, stdout, stderr io.Writer) (int, err
 		Cloneflags:  syscall.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
-		AmbientCaps: capabilities(),
+		// For networks, their packets and low ports, for mounts, and for the memory of its processes.
+		AmbientCaps: []uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SYS_PTRACE},
 		Pdeathsig:   syscall.SIGKILL,
 	}
 	if err := cmd.Start(); err != nil {
