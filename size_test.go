@@ -20,24 +20,24 @@ var limits = []struct {
 	code, comments int      // lines
 }{
 	// What is installed, with the client that programs use.
-	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 40498, 5796},
-	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 7491, 1254},
-	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 22023, 2310},
+	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 38647, 5648},
+	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 7308, 1240},
+	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 21499, 2277},
 }
 
 // methods are how many a receiver may have, without those of tests: a type that does
 // everything can't be read in parts. These limits only fall too.
 var methods = map[string]int{
-	"elector.Elector":          138,
-	"agent/loop.Loop":          45,
-	"agent/serve.Server":       69,
-	"contest.Contest":          113,
-	"testbed/simulation.world": 217,
+	"elector.Elector":          136,
+	"agent/loop.Loop":          40,
+	"agent/serve.Server":       62,
+	"contest.Contest":          109,
+	"testbed/simulation.world": 213,
 }
 
 const (
 	mostMethods = 60    // of any other receiver
-	docsWords   = 59987 // README.md, docs and the folders in it
+	docsWords   = 59846 // README.md, docs and the folders in it
 )
 
 // In lines: what fits in a head. A test may be longer than a function, for its
