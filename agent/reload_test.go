@@ -48,6 +48,7 @@ func newReloading(t *testing.T, change func(*settings.Config)) *reloading {
 		return r.c.Resolve()
 	}
 	r.client, r.out, _ = start(t, c, agent.Process{Reread: reread, Hangups: r.hup})
+	untilAnswer(r, "/v1/members", func(m api.Members) bool { return len(m.Members) == 1 }) // it answers before its first step
 	return r
 }
 

@@ -36,7 +36,7 @@ func (a *agent) tellStatus(ctx context.Context) {
 				return
 			}
 		}
-		changes, _ := follower.Take()
+		changes, _, _ := follower.Take()
 		if len(changes) == 0 {
 			continue
 		}

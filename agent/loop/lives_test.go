@@ -36,7 +36,7 @@ func TestALaterLifeBeginsWithItsRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if changes, _ := f.Take(); len(changes) != 1 || changes[0].Type != api.ChangeRestarted || !changes[0].IsLeader || changes[0].Term != 7 {
+	if changes, _, _ := f.Take(); len(changes) != 1 || changes[0].Type != api.ChangeRestarted || !changes[0].IsLeader || changes[0].Term != 7 {
 		t.Errorf("%+v", changes)
 	}
 }
@@ -72,7 +72,7 @@ func TestAFollowerThatWasStartedAgainSeesNoElection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		changes, _ := f.Take()
+		changes, _, _ := f.Take()
 		f.Close()
 		if last := changes[len(changes)-1]; last.Type != api.ChangeLeader || last.Reason != want.reason {
 			t.Errorf("run %d: a watch shows %+v", run, last)

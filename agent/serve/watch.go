@@ -84,8 +84,7 @@ func resumption(r *http.Request) (after uint64, err error) {
 // taken returns the changes that a follower has not taken. If some were lost, a fresh snapshot
 // reports that instead.
 func (h watching) taken(name election.Name, f *watch.Follower) []*watch.Change {
-	index := h.Hub.Index(string(name))
-	changes, missed := f.Take()
+	changes, missed, index := f.Take()
 	if missed > 0 {
 		return []*watch.Change{h.snapshot(name, api.ChangeLagged, index, missed)}
 	}

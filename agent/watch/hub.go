@@ -192,14 +192,14 @@ func (f *Follower) signal() {
 // come.
 func (f *Follower) Ready() <-chan struct{} { return f.ready }
 
-// Take returns what waits, and how many changes were lost. If some were, a snapshot made after
-// this call, with the election's index from before it, replaces them.
-func (f *Follower) Take() (changes []*Change, missed uint64) {
+// Take returns what waits, how many changes were lost, and the index of the election's newest. If
+// some were lost, a snapshot made after this call, with that index, replaces them.
+func (f *Follower) Take() (changes []*Change, missed, index uint64) {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
 	changes, missed = f.waiting, f.missed
 	f.waiting, f.missed = nil, 0
-	return changes, missed
+	return changes, missed, cmp.Or(f.hub.newest[f.election], f.hub.forgotten())
 }
 
 // Close ends the following.

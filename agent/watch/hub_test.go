@@ -25,11 +25,6 @@ func follow(t *testing.T, h *watch.Hub, after uint64) *watch.Follower {
 	return f
 }
 
-func take(h *watch.Hub, f *watch.Follower) (changes []*watch.Change, missed, index uint64) {
-	changes, missed = f.Take()
-	return changes, missed, h.Index("default")
-}
-
 func indexes(changes []*watch.Change) []uint64 {
 	var out []uint64
 	for _, c := range changes {
@@ -45,7 +40,7 @@ func TestAFollowerSeesItsOwnElectionInOrder(t *testing.T) {
 	publish(h, "payments", 1)
 	publish(h, "default", 2)
 	<-f.Ready()
-	changes, missed, index := take(h, f)
+	changes, missed, index := f.Take()
 	if got := indexes(changes); len(got) != 2 || got[0] != 103 || got[1] != 104 || missed != 0 || index != 104 {
 		t.Errorf("got %v, %d missed, index %d; want 103 and 104, none missed, 104", got, missed, index)
 	}
@@ -57,11 +52,11 @@ func TestAFollowerSeesItsOwnElectionInOrder(t *testing.T) {
 func TestOneWhoComesBackGetsWhatFollowed(t *testing.T) {
 	h := watch.NewHub(100)
 	publish(h, "default", 5)
-	changes, missed := follow(t, h, 103).Take()
+	changes, missed, _ := follow(t, h, 103).Take()
 	if got := indexes(changes); len(got) != 2 || got[0] != 104 || missed != 0 {
 		t.Errorf("got %v, %d missed; want 104 and 105, none missed", got, missed)
 	}
-	if changes, missed := follow(t, h, 105).Take(); len(changes) != 0 || missed != 0 {
+	if changes, missed, _ := follow(t, h, 105).Take(); len(changes) != 0 || missed != 0 {
 		t.Errorf("up to date, but got %v, %d missed", indexes(changes), missed)
 	}
 }
@@ -70,11 +65,11 @@ func TestAnIndexThatIsTooOldOrOfAnotherLifeIsToldSo(t *testing.T) {
 	h := watch.NewHub(100)
 	publish(h, "default", 1500)
 	for _, after := range []uint64{99, 100, 570, 1601, 1 << 60} {
-		if _, missed, index := take(h, follow(t, h, after)); missed == 0 || index != 1600 {
+		if _, missed, index := follow(t, h, after).Take(); missed == 0 || index != 1600 {
 			t.Errorf("after %d: %d missed, index %d; want some missed, 1600", after, missed, index)
 		}
 	}
-	if changes, missed := follow(t, h, 1500).Take(); len(changes) != 100 || missed != 0 {
+	if changes, missed, _ := follow(t, h, 1500).Take(); len(changes) != 100 || missed != 0 {
 		t.Errorf("got %d changes, %d missed; want 100, none", len(changes), missed)
 	}
 }
@@ -85,16 +80,16 @@ func TestAFollowerOfTheRunBeforeGoesOn(t *testing.T) {
 	h.GoesOn()
 	publish(h, "default", 2)
 	for _, after := range []uint64{1, 99, 100} {
-		changes, missed := follow(t, h, after).Take()
+		changes, missed, _ := follow(t, h, after).Take()
 		if got := indexes(changes); len(got) != 2 || got[0] != 101 || missed != 0 {
 			t.Errorf("after %d: %v, %d missed; want 101 and 102, none missed", after, got, missed)
 		}
 	}
-	if _, missed := follow(t, h, 103).Take(); missed == 0 {
+	if _, missed, _ := follow(t, h, 103).Take(); missed == 0 {
 		t.Error("an index that is yet to come is taken for known")
 	}
 	publish(h, "default", 1500)
-	if _, missed := follow(t, h, 99).Take(); missed == 0 {
+	if _, missed, _ := follow(t, h, 99).Take(); missed == 0 {
 		t.Error("changes that are not kept any more are not missed")
 	}
 }
@@ -103,11 +98,11 @@ func TestALaggardIsToldHowMuchItMissed(t *testing.T) {
 	h := watch.NewHub(0)
 	f := follow(t, h, 0)
 	publish(h, "default", 1000)
-	if changes, missed, index := take(h, f); len(changes) != 0 || missed != 1000 || index != 1000 {
+	if changes, missed, index := f.Take(); len(changes) != 0 || missed != 1000 || index != 1000 {
 		t.Errorf("got %d changes, %d missed, index %d; want 0, 1000, 1000", len(changes), missed, index)
 	}
 	publish(h, "default", 1)
-	if changes, missed := f.Take(); len(changes) != 1 || changes[0].Index != 1001 || missed != 0 {
+	if changes, missed, _ := f.Take(); len(changes) != 1 || changes[0].Index != 1001 || missed != 0 {
 		t.Errorf("afterwards got %v, %d missed; want 1001", indexes(changes), missed)
 	}
 }
@@ -131,8 +126,8 @@ func TestAChangeIsEncodedOnceForAll(t *testing.T) {
 	h := watch.NewHub(0)
 	a, b := follow(t, h, 0), follow(t, h, 0)
 	publish(h, "default", 1)
-	one, _ := a.Take()
-	other, _ := b.Take()
+	one, _, _ := a.Take()
+	other, _, _ := b.Take()
 	first, err := one[0].Line()
 	if err != nil || !strings.HasPrefix(string(first), `{"index":1,`) || first[len(first)-1] != '\n' {
 		t.Fatalf("%q: %v", first, err)
@@ -151,7 +146,7 @@ func TestAnElectionThatIsForgottenGoesOnBehindItsLastChange(t *testing.T) {
 	}
 	f := follow(t, h, h.Index("default"))
 	publish(h, "default", 1)
-	if changes, missed, index := take(h, f); len(changes) != 1 || missed != 0 || index != 2102 {
+	if changes, missed, index := f.Take(); len(changes) != 1 || missed != 0 || index != 2102 {
 		t.Errorf("got %v, %d missed, index %d", indexes(changes), missed, index)
 	}
 }
