@@ -10,8 +10,9 @@ import (
 // and again until the peer acknowledges them.
 type candidacies struct {
 	list   []election.Candidacy // sorted; replaced, never changed
-	serial uint64
-	mute   bool // this agent can't lead: its candidacies are sent with priority 0
+	serial uint64               // counts changes and connections
+	newest uint64               // the serial of the last change
+	mute   bool                 // this agent can't lead: its candidacies are sent with priority 0
 }
 
 // set starts or ends a candidacy, or changes its priority.
@@ -29,7 +30,21 @@ func (cs *candidacies) set(name election.Name, stands bool, priority int) {
 		next = slices.Delete(next, i, i+1)
 	}
 	cs.list = next
+	cs.changed()
+}
+
+func (cs *candidacies) changed() {
 	cs.serial++
+	cs.newest = cs.serial
+}
+
+// connected returns the first serial whose acknowledgement counts for a peer connected now. One of
+// an earlier connection may be on its way, from before the peer forgot what it acknowledged.
+func (cs *candidacies) connected() uint64 {
+	if cs.newest > 0 {
+		cs.serial++
+	}
+	return cs.serial
 }
 
 // sent is the candidacies to send to peers, which must not wait for an agent that can't write or runs late.
@@ -49,11 +64,11 @@ func (cs *candidacies) sent() []election.Candidacy {
 func (e *Elector) sendCandidacies() election.Instant {
 	if cs := &e.stands; cs.mute != (!e.writes() || e.doubts()) {
 		cs.mute = !cs.mute
-		cs.serial++
+		cs.changed()
 	}
 	wake := election.Never
 	for i, p := range e.peers.rows {
-		if p.knows == e.stands.serial {
+		if p.knows >= max(p.since, e.stands.newest) {
 			continue
 		}
 		if e.now >= p.sendAt {

@@ -63,6 +63,28 @@ func TestCandidaciesAreSentUntilTheyAreKnown(t *testing.T) {
 	}
 }
 
+// A connection that ends takes with it what the peer knew. Its ack may come after the next connection.
+func TestAnAckFromBeforeAConnectionCountsForNothing(t *testing.T) {
+	o := newLone(t, trioState())
+	o.campaign("pay")
+	o.connect("b", election.Report{Voter: true})
+	told := sentTo[election.Candidacies](o.take(), "b")
+	o.step(election.PeerLost{Peer: "b"})
+	o.connect("b", election.Report{Voter: true})
+	o.take()
+	o.hear("b", election.CandidaciesAck{Lineage: soloSelf.Lineage, Serial: told[0].Serial, By: 1})
+	o.pass(testTiming.Heartbeat)
+	told = sentTo[election.Candidacies](o.take(), "b")
+	if len(told) == 0 {
+		t.Fatal("what b knew before it forgot counts as known")
+	}
+	o.hear("b", election.CandidaciesAck{Lineage: soloSelf.Lineage, Serial: told[0].Serial, By: 1})
+	o.pass(3 * testTiming.Heartbeat)
+	if again := sentTo[election.Candidacies](o.take(), "b"); len(again) != 0 {
+		t.Errorf("told %+v although it knows", again)
+	}
+}
+
 func TestAPeersOwnWordCountsBeforeGossips(t *testing.T) {
 	o := newLone(t, trioState())
 	o.connect("b", election.Report{Voter: true})

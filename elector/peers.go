@@ -34,6 +34,7 @@ type peer struct {
 	listed      bool                 // it has sent its candidacies itself
 	serial      uint64               // the number of the message with its candidacies
 	candidacies []election.Candidacy // sorted
+	since       uint64               // what it acknowledged before this serial counts for nothing
 	knows       uint64               // the newest serial of this agent's candidacies that it has acknowledged
 	sendAt      election.Instant     // when they are sent to it next, unless it knows them
 }
@@ -45,7 +46,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 	e.heardOf++
 	e.foreign.remove(in.Peer)
 	m, _ := e.view.Find(in.Peer)
-	e.peers.put(in.Peer, &peer{lineage: in.Lineage, run: runOf(in.Run, in.Lineage),
+	e.peers.put(in.Peer, &peer{lineage: in.Lineage, run: runOf(in.Run, in.Lineage), since: e.stands.connected(),
 		Peer: roster.Peer{Level: in.Level, Beat: in.Heartbeat}, heardAt: e.now, unansweredSince: election.Never,
 		probeAt: e.now.Add(e.cfg.Heartbeat), cleared: m.Suspected})
 	e.sendCandidacies() // before the Report, with which the peer may begin a round
