@@ -54,11 +54,11 @@ type agent struct {
 	late      lateness
 	inbox     []election.Input
 	draining  bool
-	stopping  bool                     // was asked to shut down
-	ending    bool                     // has handed over, and is about to end
-	contests  []*elector.ContestStatus // as polled last, like a reader of the socket does
-	terms     []election.Term          // by contest log: the highest term that its status ever showed
-	deadlines []election.Instant       // by contest log: the latest own deadline that its status ever showed
+	stopping  bool                          // was asked to shut down
+	ending    bool                          // has handed over, and is about to end
+	contests  []*elector.ContestStatus      // as polled last, like a reader of the socket does
+	terms     map[*contestLog]election.Term // by the log of its leader: the highest term that its status ever showed
+	deadlines []election.Instant            // by contest log: the latest own deadline that its status ever showed
 	spin      spin
 	rng       *rand.Rand // for what its host does by chance
 
@@ -104,7 +104,7 @@ func (w *world) newAgent(id, number int) *agent {
 		s.stands, s.priority = s.candidate, s.usual
 		a.stand = append(a.stand, s)
 	}
-	a.terms, a.deadlines = make([]election.Term, len(w.logs)), make([]election.Instant, len(w.logs))
+	a.terms, a.deadlines = map[*contestLog]election.Term{}, make([]election.Instant, len(w.logs))
 	a.programs, a.runs = make([]process, len(w.plan.elections)), make([]run, len(w.plan.elections))
 	for range w.plan.elections {
 		a.companion.acts = append(a.companion.acts, w.plan.companions && a.rng.IntN(4) != 0)

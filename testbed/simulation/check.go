@@ -165,8 +165,8 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 }
 
 // checkTold checks what an agent's status shows within one life. The terms in which it names
-// leaders never fall, and neither do the ends of its own leases, by which programs act. The
-// agent claims no lease after the lease's end.
+// leaders of one cluster never fall, and neither do the ends of its own leases, by which
+// programs act. The agent claims no lease after the lease's end.
 func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *elector.ContestStatus) {
 	if c.State != elector.Leading && (a.lifeNumber() > 1 || w.plan.revised) {
 		a.deadlines[l.index] = 0 // it may lead again with another lease than the one that showed this deadline
@@ -184,10 +184,10 @@ func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *el
 			*told = c.ValidUntil
 		}
 	}
-	if told := &a.terms[l.index]; c.Term < *told {
-		w.fail("announced terms never fall", "%s named a leader of %s in term %d, and now in term %d", a.peer, c.Election, *told, c.Term)
+	if l := w.logOfLeader(a, c); c.Term < a.terms[l] {
+		w.fail("announced terms never fall", "%s named a leader of %s in term %d, and now in term %d", a.peer, c.Election, a.terms[l], c.Term)
 	} else {
-		*told = c.Term
+		a.terms[l] = c.Term
 	}
 }
 
