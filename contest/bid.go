@@ -134,8 +134,8 @@ func (c *Contest) failBid(s *step, f election.Field) {
 	c.failures++
 	if c.failures >= 2 && len(f.Ranks) > 1 {
 		c.failures = 0
-		c.standDownUntil = s.now.Add(c.cfg.Lease)
-		s.wake(c.standDownUntil)
+		c.standDowns[c.cfg.Self.Peer] = s.now.Add(c.cfg.Lease)
+		s.wake(s.now.Add(c.cfg.Lease))
 	}
 	s.wake(c.notBefore)
 }

@@ -38,20 +38,19 @@ type Contest struct {
 	gone      gone
 	rumour    rumour
 
-	vacantSince    election.Instant
-	missedSince    election.Instant // the same, but no rumour ends it
-	notBefore      election.Instant // no round starts before: a bid has failed, or another agent is the target of a transfer
-	standDownUntil election.Instant // until then this agent lets others go first
-	standDowns     map[election.PeerID]election.Instant
-	failures       int
-	begun          bool          // this agent began the round under way
-	late           election.Term // the term of the last bid that won no majority in time
+	vacantSince election.Instant
+	missedSince election.Instant                     // the same, but no rumour ends it
+	notBefore   election.Instant                     // no round starts before: a bid has failed, or another agent is the target of a transfer
+	standDowns  map[election.PeerID]election.Instant // until then an agent, perhaps this one, lets others go first
+	failures    int
+	begun       bool          // this agent began the round under way
+	late        election.Term // the term of the last bid that won no majority in time
 
 	unheard      election.Release // the release of a former life's term: most agents are not connected when it is sent
 	unheardUntil election.Instant
 
-	rival rival // a higher priority seen while leading
-	offer offer // a transfer to another agent, which has not led since
+	rival rival                   // a higher priority seen while leading
+	vain  map[election.PeerID]int // transfers to the last target, which has not led since
 }
 
 // New returns a contest without a known leader. Its bids are for terms above highest and spent.
@@ -200,7 +199,7 @@ func (c *Contest) follow(s *step, k Known) {
 	c.failures = 0
 	c.vacantSince, c.missedSince, c.notBefore = election.Never, election.Never, 0
 	c.leader = k
-	c.offer.taken(k.Holder.Peer)
+	delete(c.vain, k.Holder.Peer)
 	switch {
 	case before.Holder != k.Holder:
 		c.announce(s, election.Announcement{Event: election.Following, Leader: k.Holder, Term: k.Term, Reason: election.ReasonElected})
@@ -229,7 +228,7 @@ func (c *Contest) field(s *step) election.Field {
 	}
 	now := s.now // s itself must not escape
 	for r := range s.Candidates() {
-		if c.mayLead(now, r) {
+		if c.mayLead(now, r.Peer) {
 			f.Ranks = append(f.Ranks, r)
 		}
 	}
@@ -241,8 +240,8 @@ func (c *Contest) rank() election.Rank {
 	return election.Rank{Priority: c.priority, JoinedAt: c.cfg.JoinedAt, Peer: c.cfg.Self.Peer}
 }
 
-func (c *Contest) mayLead(now election.Instant, r election.Rank) bool {
-	return now >= c.standDowns[r.Peer]
+func (c *Contest) mayLead(now election.Instant, p election.PeerID) bool {
+	return now >= c.standDowns[p]
 }
 
 func (c *Contest) unable(s *step) election.Obstacle {
@@ -253,24 +252,24 @@ func (c *Contest) unable(s *step) election.Obstacle {
 		return election.NotAllowed
 	case c.Role() == Leaving:
 		return election.HandingOver
-	case s.now < c.standDownUntil:
+	case !c.mayLead(s.now, c.cfg.Self.Peer):
 		return election.SteppedDown
 	case c.asked.after(c.highest) > election.MaxTerm:
 		return election.NoTermLeft
 	}
 	why := s.Obstacle()
-	if overdue := c.missedSince.Add(2 * c.cfg.Lease); why == election.RunsLate && s.now >= overdue {
+	if why == election.RunsLate {
+		overdue := c.missedSince.Add(2 * c.cfg.Lease)
+		if s.now < overdue {
+			s.wake(overdue)
+			return why
+		}
 		why = 0 // those that are on time can't lead either
-	} else if why == election.RunsLate {
-		s.wake(overdue)
 	}
-	if why != 0 {
-		return why
-	}
-	if c.holds(s) {
+	if why == 0 && c.holds(s) {
 		return election.KeepsPromise
 	}
-	return 0
+	return why
 }
 
 func (c *Contest) allowed(s *step) bool {

@@ -121,12 +121,13 @@ func (c *Contest) takeTurns(s *step, target election.PeerID) {
 	if target == "" {
 		return
 	}
-	c.offer.made(target)
+	c.offered(target)
 	if target != c.cfg.Self.Peer {
 		c.notBefore = max(c.notBefore, s.now.Add(c.cfg.VoteTimeout()))
 		return
 	}
-	c.notBefore, c.standDownUntil = 0, 0
+	c.notBefore = 0
+	delete(c.standDowns, target)
 	if f := c.field(s); f.Able && c.Role() == Follower {
 		c.selection.Stop()
 		c.nominate(s, f)

@@ -15,17 +15,6 @@ type departure struct {
 	suspended bool             // the host was suspended since then
 }
 
-// standDown is how long this agent lets others go first once its leadership ended for that reason.
-func (c *Contest) standDown(why election.Reason) time.Duration {
-	switch why {
-	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonDisk, election.ReasonLate:
-		return c.cfg.Lease
-	case election.ReasonTransferred, election.ReasonPreempted:
-		return 2 * c.cfg.VoteTimeout() // its target goes first
-	}
-	return 0
-}
-
 // orderly reports whether the lease was valid when the leader stepped down, and its end is known.
 func (d departure) orderly() bool {
 	return !d.suspended && d.reason != election.ReasonLeaseExpired && d.reason != election.ReasonSuperseded && d.reason != election.ReasonSuspended
@@ -95,10 +84,10 @@ func (c *Contest) finishLeaving(s *step) {
 	c.held, c.bid = nil, nil
 	c.vacantSince = s.now
 	if standDown > 0 {
-		c.standDownUntil = s.now.Add(standDown)
+		c.standDowns[c.cfg.Self.Peer] = s.now.Add(standDown)
 	}
 	if target != "" {
-		c.offer.made(target)
+		c.offered(target)
 		c.notBefore = s.now.Add(c.cfg.VoteTimeout())
 	}
 	c.seek(s)
@@ -108,28 +97,32 @@ func (c *Contest) finishLeaving(s *step) {
 // others go first. The choice is made at the release, since the candidates may have changed
 // while the programs stopped.
 func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Duration) {
-	best := c.bestOther(s)
+	best := c.BestOf(s.Facts, anybody)
 	d := c.held.leaving
 	switch d.reason {
 	case election.ReasonPreempted:
 		if best.Priority <= c.priority {
 			return "", 0 // the rival is gone
 		}
-		return best.Peer, c.standDown(d.reason)
+		return best.Peer, 2 * c.cfg.VoteTimeout()
 	case election.ReasonWithdrawn:
 		if c.candidate && c.rank().Above(best) {
 			return "", 0
 		}
 		return best.Peer, 0
-	case election.ReasonTransferred, election.ReasonDisk, election.ReasonLate:
-		if bestOf(s.Facts, func(r election.Rank) bool { return r.Peer == d.to }).Peer != "" {
-			return d.to, c.standDown(d.reason)
-		}
-	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonBarred, election.ReasonNotAllowed:
+	case election.ReasonTransferred:
+		standDown = 2 * c.cfg.VoteTimeout() // its target goes first
+	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonDisk, election.ReasonLate:
+		standDown = c.cfg.Lease
+	case election.ReasonBarred, election.ReasonNotAllowed:
 	default:
 		return "", 0
 	}
-	return c.heir(s), c.standDown(d.reason)
+	target = bestOf(s.Facts, func(p election.PeerID) bool { return p == d.to }).Peer
+	if target == "" && best.Peer == "" {
+		target = bestOf(s.Facts, anybody).Peer // who has just stepped down would wait without being named
+	}
+	return target, standDown
 }
 
 func (c *Contest) releaseTo(s *step, m election.Release) {
@@ -148,5 +141,5 @@ func (c *Contest) HasHeir(f Facts) bool { return bestOf(f, anybody).Peer != "" }
 // BestOf returns the best other candidate that is eligible and may lead now; zero: there is none.
 func (c *Contest) BestOf(f Facts, eligible func(election.PeerID) bool) election.Rank {
 	now := f.Now()
-	return bestOf(f, func(r election.Rank) bool { return c.mayLead(now, r) && eligible(r.Peer) })
+	return bestOf(f, func(p election.PeerID) bool { return c.mayLead(now, p) && eligible(p) })
 }

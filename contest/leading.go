@@ -18,7 +18,7 @@ func (c *Contest) becomeLeader(s *step, won *tenure) {
 	c.rumour = rumour{}
 	c.outdate(won.term - 1)
 	c.rival = rival{}
-	c.offer.taken(c.cfg.Self.Peer)
+	delete(c.vain, c.cfg.Self.Peer)
 	c.leader = Known{Holder: c.cfg.Self, Term: won.term, rank: c.rank(), Until: c.LeaseEnd(s.now), Heard: s.now}
 	c.counts.TermsWon++
 	s.sendAll(c.selection.Confirmed(c.field(s), election.Leadership{Leader: c.cfg.Self, Term: won.term}))
@@ -180,38 +180,17 @@ type rival struct {
 	since election.Instant
 }
 
-// offer counts how often a candidate did not lead after a transfer to it: a candidate that
-// can't lead must not cost a gap every preempt delay, which may be 0.
-type offer struct {
-	peer  election.PeerID
-	times int
-}
-
 // maxPatience bounds how often the preempt delay is doubled.
 const maxPatience = 8
 
-func (o *offer) made(to election.PeerID) {
-	if o.peer != to {
-		*o = offer{peer: to}
-	}
-	o.times = min(o.times+1, maxPatience)
-}
-
-func (o *offer) taken(by election.PeerID) {
-	if o.peer == by {
-		*o = offer{}
-	}
-}
-
-func (o *offer) vain(p election.PeerID) int {
-	if o.peer != p {
-		return 0
-	}
-	return o.times
+// offered counts a transfer: a candidate that can't lead must not cost a gap every preempt
+// delay, which may be 0. Only the last target is remembered.
+func (c *Contest) offered(to election.PeerID) {
+	c.vain = map[election.PeerID]int{to: min(c.vain[to]+1, maxPatience)}
 }
 
 // MayTake reports whether no transfer to that agent was in vain.
-func (c *Contest) MayTake(p election.PeerID) bool { return c.offer.vain(p) == 0 }
+func (c *Contest) MayTake(p election.PeerID) bool { return c.vain[p] == 0 }
 
 // giveWay transfers to a candidate of strictly higher priority that was present for the
 // preempt delay. Only the leader itself can end its term.
@@ -228,7 +207,7 @@ func (c *Contest) giveWay(s *step) {
 		c.rival = rival{peer: best.Peer, since: s.now}
 	}
 	delay := c.cfg.PreemptDelay
-	if vain := c.offer.vain(best.Peer); vain > 0 {
+	if vain := c.vain[best.Peer]; vain > 0 {
 		delay = max(delay, c.cfg.Lease) << vain
 	}
 	due := c.rival.since.Add(delay)
@@ -242,25 +221,12 @@ func (c *Contest) giveWay(s *step) {
 	c.stepDown(s, departure{reason: election.ReasonPreempted})
 }
 
-func (c *Contest) bestOther(s *step) election.Rank {
-	return bestOf(s.Facts, func(r election.Rank) bool { return c.mayLead(s.now, r) })
-}
+func anybody(election.PeerID) bool { return true }
 
-// heir is the target to name of a transfer to anybody; empty: none, since some candidate starts by
-// itself. Those that have just stepped down would wait without being named.
-func (c *Contest) heir(s *step) election.PeerID {
-	if c.bestOther(s).Peer != "" {
-		return ""
-	}
-	return bestOf(s.Facts, anybody).Peer
-}
-
-func anybody(election.Rank) bool { return true }
-
-func bestOf(f Facts, eligible func(election.Rank) bool) election.Rank {
+func bestOf(f Facts, eligible func(election.PeerID) bool) election.Rank {
 	var best election.Rank
 	for r := range f.Candidates() {
-		if eligible(r) && (best.Peer == "" || r.Above(best)) {
+		if eligible(r.Peer) && (best.Peer == "" || r.Above(best)) {
 			best = r
 		}
 	}

@@ -43,9 +43,6 @@ func (c *Contest) Unable(f Facts) election.Obstacle { return c.unable(new(step).
 
 // StandsDown reports whether a candidate lets others go first for a time.
 func (c *Contest) StandsDown(now election.Instant) bool {
-	if now < c.standDownUntil {
-		return true
-	}
 	for _, until := range c.standDowns {
 		if now < until {
 			return true

@@ -40,8 +40,8 @@ func (c *Contest) seek(s *step) {
 			return
 		}
 		c.startInTurn(s, f)
-	case s.now < c.standDownUntil:
-		s.wake(c.standDownUntil)
+	case !c.mayLead(s.now, c.cfg.Self.Peer):
+		s.wake(c.standDowns[c.cfg.Self.Peer])
 	}
 }
 
