@@ -46,7 +46,7 @@ func (c *Contest) claimed(s *step, echo election.Instant, k Known) {
 	case c.Role() != Leader && k.Term == c.leader.Term && k.Holder != c.leader.Holder && c.leader.rank.Above(k.rank):
 		return // two leaders without quorum: all name the better one until the other steps down
 	case c.Role() == Leader:
-		c.stepDown(s, departure{reason: election.ReasonSuperseded})
+		c.stepDown(s, election.Ending{Reason: election.ReasonSuperseded})
 		c.rumour = c.heed(s, k)
 		return
 	case c.Role() == Leaving:
@@ -160,7 +160,7 @@ func (c *Contest) Suspended(f Facts) Verdict {
 	s := new(step).begin(f)
 	switch c.Role() {
 	case Leader:
-		c.stepDown(s, departure{reason: election.ReasonSuspended})
+		c.stepDown(s, election.Ending{Reason: election.ReasonSuspended})
 		return c.end(s)
 	case Leaving:
 		c.held.leaving.suspended = true // by its heartbeats, others would name it as the leader for too long

@@ -8,22 +8,20 @@ import (
 
 // departure is how and why a leadership ends.
 type departure struct {
-	reason    election.Reason
-	to        election.PeerID  // the next leader: a transfer's target, or the choice of a leader that can't write
-	stopBy    election.Instant // the last deadline that the programs were given
-	stopped   bool             // all programs have stopped
-	suspended bool             // the host was suspended since then
+	election.Ending      // To may also be the choice of a leader that can't write
+	stopped         bool // all programs have stopped
+	suspended       bool // the host was suspended since then
 }
 
 // orderly reports whether the lease was valid when the leader stepped down, and its end is known.
 func (d departure) orderly() bool {
-	return !d.suspended && d.reason != election.ReasonLeaseExpired && d.reason != election.ReasonSuperseded && d.reason != election.ReasonSuspended
+	return !d.suspended && d.Reason != election.ReasonLeaseExpired && d.Reason != election.ReasonSuperseded && d.Reason != election.ReasonSuspended
 }
 
 func (c *Contest) StepDown(f Facts, why election.Reason, to election.PeerID) Verdict {
 	s := new(step).begin(f)
 	if c.Role() == Leader {
-		c.stepDown(s, departure{reason: why, to: to})
+		c.stepDown(s, election.Ending{Reason: why, To: to})
 	}
 	return c.end(s)
 }
@@ -31,7 +29,7 @@ func (c *Contest) StepDown(f Facts, why election.Reason, to election.PeerID) Ver
 func (c *Contest) Leave(f Facts, why election.Reason) Verdict {
 	s := new(step).begin(f)
 	if c.Role() == Leader {
-		c.stepDown(s, departure{reason: why})
+		c.stepDown(s, election.Ending{Reason: why})
 	}
 	c.giveUp(s)
 	return c.end(s)
@@ -39,21 +37,21 @@ func (c *Contest) Leave(f Facts, why election.Reason) Verdict {
 
 // stepDown has all programs stop that act under the term. The term is released once they have
 // stopped, or once their last deadline has passed (H6).
-func (c *Contest) stepDown(s *step, d departure) {
-	d.stopBy = c.LeaseEnd(s.now)
-	d.stopped = c.name == election.RosterElection // no program acts in that election
-	c.held.leaving = &d
+func (c *Contest) stepDown(s *step, e election.Ending) {
+	e.StopBy = c.LeaseEnd(s.now)
+	stopped := c.name == election.RosterElection // no program acts in that election
+	c.held.leaving = &departure{Ending: e, stopped: stopped}
 	s.out.Again = true
-	if !d.stopped {
+	if !stopped {
 		c.withdraw(s)
 	}
-	c.forget(s, d.reason)
-	s.wake(d.stopBy)
+	c.forget(s, e.Reason)
+	s.wake(e.StopBy)
 }
 
 func (c *Contest) withdraw(s *step) {
 	d := c.held.leaving
-	s.out.StepDown = append(s.out.StepDown, election.Withdrawal{Election: c.name, Term: c.held.term, StopBy: d.stopBy, Reason: d.reason})
+	s.out.StepDown = append(s.out.StepDown, election.Withdrawal{Election: c.name, Term: c.held.term, StopBy: d.StopBy, Reason: d.Reason})
 }
 
 // Stopped takes the receipt that nothing acts under the term any more.
@@ -65,8 +63,8 @@ func (c *Contest) Stopped(t election.Term) {
 
 func (c *Contest) finishLeaving(s *step) {
 	d := c.held.leaving
-	if !d.stopped && s.now < d.stopBy {
-		s.wake(d.stopBy)
+	if !d.stopped && s.now < d.StopBy {
+		s.wake(d.StopBy)
 		return
 	}
 	target, standDown := c.successor(s)
@@ -79,7 +77,7 @@ func (c *Contest) finishLeaving(s *step) {
 	}
 	c.releaseTo(s, release)
 	if c.held.former {
-		c.unheard, c.unheardUntil = release, d.stopBy
+		c.unheard, c.unheardUntil = release, d.StopBy
 	}
 	c.held, c.bid = nil, nil
 	c.vacantSince = s.now
@@ -99,7 +97,7 @@ func (c *Contest) finishLeaving(s *step) {
 func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Duration) {
 	best := c.BestOf(s.Facts, anybody)
 	d := c.held.leaving
-	switch d.reason {
+	switch d.Reason {
 	case election.ReasonPreempted:
 		if best.Priority <= c.priority {
 			return "", 0 // the rival is gone
@@ -118,7 +116,7 @@ func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Dur
 	default:
 		return "", 0
 	}
-	target = bestOf(s.Facts, func(p election.PeerID) bool { return p == d.to }).Peer
+	target = bestOf(s.Facts, func(p election.PeerID) bool { return p == d.To }).Peer
 	if target == "" && best.Peer == "" {
 		target = bestOf(s.Facts, anybody).Peer // who has just stepped down would wait without being named
 	}

@@ -39,7 +39,7 @@ func (c *Contest) LeaseEnd(now election.Instant) election.Instant {
 // gives way to a higher priority.
 func (c *Contest) lead(s *step) {
 	if !c.allowed(s) { // the voters renew it no more; the lease that it has is for an orderly end
-		c.stepDown(s, departure{reason: election.ReasonNotAllowed})
+		c.stepDown(s, election.Ending{Reason: election.ReasonNotAllowed})
 		return
 	}
 	c.overtakeTerm(s)
@@ -106,7 +106,7 @@ func (c *Contest) Ends(now election.Instant) bool {
 func (c *Contest) Expire(f Facts) Verdict {
 	s := new(step).begin(f)
 	c.counts.LeasesExpired++
-	c.stepDown(s, departure{reason: election.ReasonLeaseExpired})
+	c.stepDown(s, election.Ending{Reason: election.ReasonLeaseExpired})
 	return c.end(s)
 }
 
@@ -128,7 +128,7 @@ func (c *Contest) Claim(now election.Instant, send election.SendID) election.Cla
 	}
 	until := c.LeaseEnd(now)
 	if c.Role() == Leaving {
-		until = c.held.leaving.stopBy
+		until = c.held.leaving.StopBy
 	}
 	claim := election.Claim{Election: c.name, Term: c.held.term, Remaining: max(0, until.Sub(now))}
 	if !c.cfg.Quorum {
@@ -218,7 +218,7 @@ func (c *Contest) giveWay(s *step) {
 		s.wake(due)
 		return
 	}
-	c.stepDown(s, departure{reason: election.ReasonPreempted})
+	c.stepDown(s, election.Ending{Reason: election.ReasonPreempted})
 }
 
 func anybody(election.PeerID) bool { return true }

@@ -29,8 +29,7 @@ func (c *Contest) Authority() election.Authority {
 		a.Until = h.lease.End()
 	}
 	if d := h.leaving; d != nil {
-		a.Until = d.stopBy
-		a.Ending = election.Ending{Reason: d.reason, To: d.to, StopBy: d.stopBy}
+		a.Until, a.Ending = d.StopBy, d.Ending
 		if d.suspended {
 			a.Ending.Reason = election.ReasonSuspended
 		}
@@ -48,8 +47,8 @@ func (c *Contest) Resume(a election.Authority, lease *quorum.Lease) {
 	}
 	c.held = &tenure{term: a.Term, lease: lease, former: lease != nil}
 	c.outdate(a.Term - 1)
-	if d := a.Ending; d.Reason != "" {
-		c.held.leaving = &departure{reason: d.Reason, to: d.To, stopBy: d.StopBy}
+	if a.Ending.Reason != "" {
+		c.held.leaving = &departure{Ending: a.Ending}
 		return
 	}
 	c.leader = Known{Holder: c.cfg.Self, Term: a.Term, rank: c.rank(), Until: a.Until}
@@ -65,7 +64,7 @@ func (c *Contest) Resumed(f Facts) Verdict {
 	case Leaving:
 		d := c.held.leaving
 		c.withdraw(s)
-		c.announce(s, election.Announcement{Event: election.NoLeader, Term: c.held.term, Reason: d.reason})
+		c.announce(s, election.Announcement{Event: election.NoLeader, Term: c.held.term, Reason: d.Reason})
 	}
 	return c.end(s)
 }
