@@ -15,36 +15,34 @@ type bid struct {
 	deadline election.Instant // a nominee gives up then
 	resendAt election.Instant
 	every    time.Duration // between two requests; it grows, so that slow voters are not overloaded
-	refused  map[election.PeerID]refusal
+	refused  map[election.PeerID]election.VoteRefusal
 	second   bool // this is the nomination's second bid: the first was refused only for its term
-}
-
-// refusal is why a voter refuses a bid, and the highest term that it knows.
-type refusal struct {
-	why   election.RefusalReason
-	known election.Term
 }
 
 func (c *Contest) newBid(s *step) *bid {
 	return &bid{lease: quorum.NewLease(c.newTerm(s), c.cfg.Lease, c.cfg.Drift, s.roster),
-		refused: map[election.PeerID]refusal{}}
+		refused: map[election.PeerID]election.VoteRefusal{}}
 }
 
 // refuse records a refusal. If the voter has granted the term, its refusal is a late message
 // and is dropped, unless the reason is that the term is too low: that is final.
 func (b *bid) refuse(voter election.PeerID, m election.VoteRefusal) {
 	if m.Reason != election.RefusedVersion && (m.Reason == election.RefusedStaleTerm || !b.lease.SupportedBy(voter)) {
-		b.refused[voter] = refusal{why: m.Reason, known: m.Granted}
+		b.refused[voter] = m
 	}
 }
 
 func (b *bid) tooLow(r *election.Roster) bool {
 	for id, refused := range b.refused {
-		if (refused.why == election.RefusedStaleTerm || refused.why == election.RefusedFloor) && r.Has(id) {
+		if tooLow(refused) && r.Has(id) {
 			return true
 		}
 	}
 	return false
+}
+
+func tooLow(m election.VoteRefusal) bool {
+	return m.Reason == election.RefusedStaleTerm || m.Reason == election.RefusedFloor
 }
 
 // nominate starts a bid. Without quorum the nominee leads at once.
@@ -93,7 +91,7 @@ func (c *Contest) seekVotes(s *step) {
 	if b := c.bid; s.now >= b.resendAt {
 		b.every = min(max(2*b.every, c.cfg.Heartbeat/2), c.cfg.Heartbeat*3/4)
 		b.resendAt = s.now.Add(b.every)
-		s.sendVoters(c.request(s, b.lease.Term))
+		s.sendVoters(c.request(s, b.lease))
 	}
 	s.wake(c.bid.resendAt)
 }
@@ -103,7 +101,7 @@ func (c *Contest) seekVotes(s *step) {
 func (c *Contest) mayStillGrant(s *step, but ...election.RefusalReason) bool {
 	return quorum.Confirmed(s.roster, func(id election.PeerID) bool {
 		refused, has := c.bid.refused[id]
-		return (!has || slices.Contains(but, refused.why)) && s.Reachable(id)
+		return (!has || slices.Contains(but, refused.Reason)) && s.Reachable(id)
 	})
 }
 
@@ -114,16 +112,9 @@ func (c *Contest) won(s *step, b *bid) bool {
 
 // request asks for the lease by which the votes will count: a former life's term may have
 // another one than this life's own (K4e).
-func (c *Contest) request(s *step, t election.Term) election.VoteRequest {
-	length := c.cfg.Lease
-	if c.asksFor(t) {
-		length = c.bid.lease.Length()
-	}
-	if c.held != nil && c.held.lease != nil && c.held.term == t {
-		length = c.held.lease.Length()
-	}
-	return election.VoteRequest{Election: c.name, Term: t, Holder: c.cfg.Self,
-		Lease: length, Rank: c.rank(), Roster: *s.roster}
+func (c *Contest) request(s *step, l *quorum.Lease) election.VoteRequest {
+	return election.VoteRequest{Election: c.name, Term: l.Term, Holder: c.cfg.Self,
+		Lease: l.Length(), Rank: c.rank(), Roster: *s.roster}
 }
 
 // failBid gives the votes back and waits a random time (Ongaro 2014, section 3.4). After a
@@ -160,7 +151,7 @@ func (c *Contest) abandon(s *step) {
 // HeedRound lets the sender of a Vote Request go first if it is a better candidate.
 func (c *Contest) HeedRound(f Facts, asker election.Rank) Verdict {
 	s := new(step).begin(f)
-	if (c.Role() == Follower || c.Role() == Nominee) && asker.Above(c.rank()) && c.candidate &&
+	if c.held == nil && asker.Above(c.rank()) && c.candidate &&
 		(c.leader.Holder == (election.Holder{}) || c.vacant(s)) {
 		c.giveUp(s)
 		c.begun = false
@@ -175,16 +166,12 @@ func (c *Contest) VoteGranted(f Facts, from election.PeerID, m election.VoteGran
 	s := new(step).begin(f)
 	s.out.Late = m.Term == c.late
 	switch {
-	case c.asksFor(m.Term):
-		if fresh {
-			c.bid.lease.Count(from, sent, m.Version)
-			delete(c.bid.refused, from)
-		}
-	case c.Role() == Leader && c.held.term == m.Term:
-		if fresh {
-			c.held.lease.Count(from, sent, m.Version)
-			delete(c.held.disputed, from)
-		}
+	case fresh && c.asksFor(m.Term):
+		c.bid.lease.Count(from, sent, m.Version)
+		delete(c.bid.refused, from)
+	case fresh && c.Role() == Leader && c.held.term == m.Term:
+		c.held.lease.Count(from, sent, m.Version)
+		delete(c.held.disputed, from)
 	case c.Role() == Follower:
 		// A vote for a bid that was given up: the voter need not keep it.
 		s.send(from, election.Release{Election: m.Election, Term: m.Term, Holder: c.cfg.Self})
@@ -209,7 +196,7 @@ func (c *Contest) VoteRefused(f Facts, from election.PeerID, m election.VoteRefu
 	case !s.roster.Has(from):
 	case c.asksFor(m.Term):
 		c.bid.refuse(from, m)
-	case c.Role() == Leader && c.held.term == m.Term && (m.Reason == election.RefusedStaleTerm || m.Reason == election.RefusedFloor):
+	case c.Role() == Leader && c.held.term == m.Term && tooLow(m):
 		c.dispute(s, from)
 	}
 	return c.end(s)
@@ -221,7 +208,7 @@ func (c *Contest) Reconnected(f Facts, voter election.PeerID) Verdict {
 	s := new(step).begin(f)
 	switch {
 	case c.Role() == Nominee && s.roster.Has(voter):
-		s.send(voter, c.request(s, c.bid.lease.Term))
+		s.send(voter, c.request(s, c.bid.lease))
 	case c.held == nil && s.now < c.unheardUntil:
 		s.send(voter, c.unheard)
 	}
@@ -246,8 +233,8 @@ func (c *Contest) Reroster(f Facts) Verdict {
 		b.resendAt = s.now
 		clear(b.refused)
 	}
-	if c.Role() == Leader && c.held.term > s.roster.Floor { // else the leader overtakes its term instead
-		s.sendVoters(c.request(s, c.held.term))
+	if c.Role() == Leader && c.held.lease != nil && c.held.term > s.roster.Floor { // else the leader overtakes its term instead
+		s.sendVoters(c.request(s, c.held.lease))
 	}
 	return c.end(s)
 }

@@ -165,7 +165,7 @@ func (c *Contest) Nacked(f Facts, voter election.PeerID, send election.SendID, n
 		disputes = true
 	}
 	if n.Term <= c.held.term && c.held.term > s.roster.Floor {
-		s.send(voter, c.request(s, c.held.term))
+		s.send(voter, c.request(s, c.held.lease))
 	}
 	return c.end(s), disputes
 }

@@ -1,6 +1,7 @@
 package contest
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
@@ -70,37 +71,26 @@ func (a *asked) after(t election.Term) election.Term {
 }
 
 func (a *asked) add(t election.Term) {
-	i, _ := slices.BinarySearchFunc(a.spans, t, func(s span, t election.Term) int {
-		if s.first <= t {
-			return -1
-		}
-		return 1
-	})
-	a.spans = slices.Insert(a.spans, i, span{t, t})
-	for i := len(a.spans) - 1; i > 0; i-- {
-		if a.between(i) <= gap {
-			a.join(i)
-		}
-	}
-	for len(a.spans) > maxSpans {
+	a.spans = append(a.spans, span{t, t})
+	slices.SortFunc(a.spans, func(s, o span) int { return cmp.Compare(s.first, o.first) })
+	for len(a.spans) > 1 {
 		nearest := 1
-		for i := range a.spans {
-			if i > 0 && a.between(i) < a.between(nearest) {
+		for i := 2; i < len(a.spans); i++ {
+			if a.between(i) < a.between(nearest) {
 				nearest = i
 			}
 		}
-		a.join(nearest)
+		if a.between(nearest) > gap && len(a.spans) <= maxSpans {
+			return
+		}
+		a.spans[nearest-1].last = max(a.spans[nearest-1].last, a.spans[nearest].last)
+		a.spans = slices.Delete(a.spans, nearest, nearest+1)
 	}
 }
 
 // between is the distance of span i from the one before it; 0 if they overlap.
 func (a *asked) between(i int) election.Term {
 	return max(a.spans[i].first, a.spans[i-1].last) - a.spans[i-1].last
-}
-
-func (a *asked) join(i int) {
-	a.spans[i-1].last = max(a.spans[i-1].last, a.spans[i].last)
-	a.spans = slices.Delete(a.spans, i, i+1)
 }
 
 // newTerm is the term to ask for next: above all terms seen, and never asked for before (H1).
@@ -117,14 +107,14 @@ func (c *Contest) newTerm(s *step) election.Term {
 // the others are not a majority (H1). The highest term was then made up, and every later bid
 // would be refused as well. goBack reports whether it forgot a term.
 func (c *Contest) goBack(s *step) bool {
-	tooFar := func(id election.PeerID) bool { return c.bid.refused[id].why == election.RefusedLeap }
+	tooFar := func(id election.PeerID) bool { return c.bid.refused[id].Reason == election.RefusedLeap }
 	if c.bid == nil || quorum.Confirmed(s.roster, func(id election.PeerID) bool { return !tooFar(id) }) {
 		return false
 	}
 	c.highest = s.roster.Floor
 	for id, refused := range c.bid.refused {
 		if tooFar(id) {
-			c.highest = max(c.highest, refused.known)
+			c.highest = max(c.highest, refused.Granted)
 			delete(c.bid.refused, id)
 		}
 	}
