@@ -181,31 +181,33 @@ func (c *Contest) outdate(t election.Term) {
 	}
 }
 
-// follow names a leader, unless a newer one is known.
-func (c *Contest) follow(s *step, k Known) {
-	if k.Term < c.leader.Term {
-		return
-	}
-	if confirmed := c.confirms(s, k.Holder, k.Term); confirmed && k.Term > 0 {
+// follow names a leader.
+func (c *Contest) follow(s *step, k Known, confirmed bool) {
+	if confirmed && k.Term > 0 {
 		c.outdate(k.Term - 1)
 	}
-	c.rumour = rumour{}
 	before := c.leader
 	if before.Holder == k.Holder && before.Term == k.Term {
 		k.Until = max(k.Until, before.Until)
 	}
 	c.abandon(s)
 	c.selection.Stop()
-	c.failures = 0
-	c.vacantSince, c.missedSince, c.notBefore = election.Never, election.Never, 0
-	c.leader = k
-	delete(c.vain, k.Holder.Peer)
+	c.found(k)
 	switch {
 	case before.Holder != k.Holder:
 		c.announce(s, election.Announcement{Event: election.Following, Leader: k.Holder, Term: k.Term, Reason: election.ReasonElected})
 	case before.Term != k.Term:
 		c.announce(s, election.Announcement{Event: election.NewTerm, Leader: k.Holder, Term: k.Term, Reason: election.ReasonElected})
 	}
+}
+
+// found ends the search for a leader.
+func (c *Contest) found(k Known) {
+	c.leader = k
+	c.rumour = rumour{}
+	c.failures = 0
+	c.vacantSince, c.missedSince, c.notBefore = election.Never, election.Never, 0
+	delete(c.vain, k.Holder.Peer)
 }
 
 // announce reports a change to this host's programs. They do not see the roster election.

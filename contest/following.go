@@ -24,45 +24,32 @@ func (c *Contest) Prolong(f Facts, holder election.Holder, claim election.Claim,
 // which its lease may end; echo is when this agent sent what the heartbeat echoes.
 func (c *Contest) Claimed(f Facts, holder election.Holder, claim election.Claim, echo, until election.Instant) Verdict {
 	s := new(step).begin(f)
-	c.claimed(s, echo, Known{Holder: holder, Term: claim.Term, rank: claim.Rank, Heard: s.now, Until: until})
+	k := Known{Holder: holder, Term: claim.Term, rank: claim.Rank, Heard: s.now, Until: until}
+	switch confirmed := c.confirms(s, k.Holder, k.Term); {
+	case confirmed && !c.Learn(k.Term):
+	case !k.Term.Follows(c.highest):
+		c.counts.TermLeaps++
+	case k.Term <= c.ended || c.gone.outdates(k.Holder, k.Term, echo) || c.Role() == Leader && !confirmed:
+		// a late message, or a claim that this leader believes only from voters
+	case c.Role() == Leader && !c.yields(k), k.Term < c.leader.Term:
+	case c.Role() != Leader && k.Term == c.leader.Term && k.Holder != c.leader.Holder && c.leader.rank.Above(k.rank):
+		// two leaders without quorum: all name the better one until the other steps down
+	case c.Role() == Leader:
+		c.stepDown(s, election.Ending{Reason: election.ReasonSuperseded})
+		c.heed(s, k)
+	case c.Role() == Leaving, k.Until <= s.now:
+		c.heed(s, k)
+	default:
+		c.follow(s, k, confirmed)
+	}
 	return c.end(s)
 }
 
-func (c *Contest) claimed(s *step, echo election.Instant, k Known) {
-	confirmed := c.confirms(s, k.Holder, k.Term)
-	if !k.Term.Follows(c.highest) {
-		c.counts.TermLeaps++
-		return
-	}
-	if confirmed {
-		c.Learn(k.Term)
-	}
-	if k.Term <= c.ended || c.gone.outdates(k.Holder, k.Term, echo) || c.Role() == Leader && !confirmed {
-		return // a late message, or a claim that this leader believes only from voters
-	}
-	switch {
-	case c.Role() == Leader && !c.yields(k), k.Term < c.leader.Term:
-		return
-	case c.Role() != Leader && k.Term == c.leader.Term && k.Holder != c.leader.Holder && c.leader.rank.Above(k.rank):
-		return // two leaders without quorum: all name the better one until the other steps down
-	case c.Role() == Leader:
-		c.stepDown(s, election.Ending{Reason: election.ReasonSuperseded})
-		c.rumour = c.heed(s, k)
-		return
-	case c.Role() == Leaving:
-		c.rumour = c.heed(s, k) // then this agent starts no round against it after its own release
-		return
-	case k.Until <= s.now:
-		// It leads, but how long is not known yet: its next heartbeat will echo this agent's stamp.
-		c.rumour = c.heed(s, k)
-		return
-	}
-	c.follow(s, k)
-}
-
-// heed returns the rumour of an agent that claims to lead but can't be named yet.
-func (c *Contest) heed(s *step, k Known) rumour {
-	return rumour{holder: k.Holder, term: k.Term, heedUntil: s.now.Add(2 * c.cfg.Heartbeat), promiseEnd: c.rumour.promiseEnd}
+// heed awaits an agent that claims to lead but can't be named yet: this agent is handing over,
+// and is to start no round against it after the release; or its next heartbeat is the first to
+// echo this agent's stamp, and tells how long it leads.
+func (c *Contest) heed(s *step, k Known) {
+	c.rumour = rumour{holder: k.Holder, term: k.Term, heedUntil: s.now.Add(2 * c.cfg.Heartbeat), promiseEnd: c.rumour.promiseEnd}
 }
 
 // yields reports whether this leader steps down for another that claims to lead: for a higher
@@ -91,17 +78,12 @@ func (c *Contest) released(s *step, m election.Release) {
 	if c.rumour.holder == m.Holder && c.rumour.term <= m.Term {
 		c.rumour = rumour{}
 	}
-	if c.leader.Holder == m.Holder && m.Term < c.leader.Term {
-		return // a late message about a term that its holder has overtaken
-	}
-	if c.leader.Holder != m.Holder && (c.leader.Holder != (election.Holder{}) || m.StandDown == 0 && m.Target == "") {
-		return // about a bid given up or an old term, not about a leader that is followed here
-	}
-	if c.Role() != Follower && c.Role() != Nominee {
+	switch followed := c.leader.Holder == m.Holder; {
+	case c.held != nil,
+		followed && m.Term < c.leader.Term, // a late message about a term that its holder has overtaken
+		!followed && (c.leader.Holder != (election.Holder{}) || m.StandDown == 0 && m.Target == ""): // about a bid given up or an old term
 		return
-	}
-	switch {
-	case c.leader.Holder != m.Holder:
+	case !followed:
 	case c.confirms(s, m.Holder, c.leader.Term):
 		c.outdate(c.leader.Term)
 	default: // the holder may have made the term up: the terms of others may go on
@@ -180,6 +162,6 @@ func (c *Contest) doubt(s *step) {
 	}
 	c.forget(s, election.ReasonSuspended)
 	if c.cfg.Quorum && c.vacantSince == election.Never {
-		c.rumour = c.heed(s, k)
+		c.heed(s, k)
 	}
 }

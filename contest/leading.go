@@ -13,13 +13,9 @@ import (
 func (c *Contest) becomeLeader(s *step, won *tenure) {
 	s.out.Won = true
 	c.held, c.bid = won, nil
-	c.failures = 0
-	c.vacantSince, c.missedSince, c.notBefore = election.Never, election.Never, 0
-	c.rumour = rumour{}
 	c.outdate(won.term - 1)
 	c.rival = rival{}
-	delete(c.vain, c.cfg.Self.Peer)
-	c.leader = Known{Holder: c.cfg.Self, Term: won.term, rank: c.rank(), Until: c.LeaseEnd(s.now), Heard: s.now}
+	c.found(Known{Holder: c.cfg.Self, Term: won.term, rank: c.rank(), Until: c.LeaseEnd(s.now), Heard: s.now})
 	c.counts.TermsWon++
 	s.sendAll(c.selection.Confirmed(c.field(s), election.Leadership{Leader: c.cfg.Self, Term: won.term}))
 	c.selection.Stop()

@@ -75,10 +75,16 @@ func (c *Contest) Contests() bool { return c.Role() == Nominee || c.begun && c.s
 // of a lost leader may still run: selection uses the time until that ends.
 func (c *Contest) vacant(s *step) bool {
 	if c.leader.Holder != (election.Holder{}) {
-		if !s.Runs(c.leader.Holder) {
-			return true
+		due := s.SuspectAt(c.leader.Holder.Peer)
+		switch {
+		case !s.Runs(c.leader.Holder):
+		case s.now < due:
+			s.wake(due)
+			return false
+		case c.vacantSince == election.Never:
+			c.counts.Suspicions++
 		}
-		return c.suspects(s)
+		return true
 	}
 	if s.now < c.rumour.heedUntil && s.Runs(c.rumour.holder) && !s.Silent(c.rumour.holder.Peer) {
 		s.wake(c.rumour.heedUntil)
@@ -87,32 +93,15 @@ func (c *Contest) vacant(s *step) bool {
 	return true
 }
 
-func (c *Contest) suspects(s *step) bool {
-	due := s.SuspectAt(c.leader.Holder.Peer)
-	if s.now < due {
-		s.wake(due)
-		return false
-	}
-	if c.vacantSince == election.Never {
-		c.counts.Suspicions++
-	}
-	return true
-}
-
-// Receive handles a message of Bully or Ring.
+// Receive handles a message of Bully or Ring, if this agent leads, or can't lead and must
+// report that, or knows of no live leader. Else the leader's heartbeats will reach the sender.
 func (c *Contest) Receive(f Facts, from election.PeerID, m election.Message) Verdict {
 	s := new(step).begin(f)
-	if c.mayBeVacant(s) { // else a live leader is followed here: its heartbeats will reach the sender
+	if c.Role() != Follower || c.vacant(s) || !c.candidate || c.unable(s) != 0 {
 		f := c.field(s)
 		c.apply(s, f, c.selection.Receive(s.now, f, from, m))
 	}
 	return c.end(s)
-}
-
-// mayBeVacant reports whether selection should answer a message: this agent leads, or can't
-// lead and must report that, or knows of no live leader.
-func (c *Contest) mayBeVacant(s *step) bool {
-	return c.Role() != Follower || c.vacant(s) || !c.candidate || c.unable(s) != 0
 }
 
 // apply carries out what the algorithm asks for.
