@@ -34,14 +34,14 @@ func (b *bid) refuse(voter election.PeerID, m election.VoteRefusal) {
 
 func (b *bid) tooLow(r *election.Roster) bool {
 	for id, refused := range b.refused {
-		if tooLow(refused) && r.Has(id) {
+		if lowTerm(refused) && r.Has(id) {
 			return true
 		}
 	}
 	return false
 }
 
-func tooLow(m election.VoteRefusal) bool {
+func lowTerm(m election.VoteRefusal) bool {
 	return m.Reason == election.RefusedStaleTerm || m.Reason == election.RefusedFloor
 }
 
@@ -103,11 +103,6 @@ func (c *Contest) mayStillGrant(s *step, but ...election.RefusalReason) bool {
 		refused, has := c.bid.refused[id]
 		return (!has || slices.Contains(but, refused.Reason)) && s.Reachable(id)
 	})
-}
-
-// won reports whether the answers of a majority leave enough of a lease to start to lead.
-func (c *Contest) won(s *step, b *bid) bool {
-	return b.lease.End() > s.now.Add(guard(c.cfg))
 }
 
 // request asks for the lease by which the votes will count: a former life's term may have
@@ -196,7 +191,7 @@ func (c *Contest) VoteRefused(f Facts, from election.PeerID, m election.VoteRefu
 	case !s.roster.Has(from):
 	case c.asksFor(m.Term):
 		c.bid.refuse(from, m)
-	case c.Role() == Leader && c.held.term == m.Term && tooLow(m):
+	case c.Role() == Leader && c.held.term == m.Term && lowTerm(m):
 		c.dispute(s, from)
 	}
 	return c.end(s)

@@ -52,7 +52,7 @@
 //
 // When the promises to a have ended, the voters write their votes and grant them. VoteGranted
 // counts each vote from the send that it answers (H3, H4). Once a majority leaves enough of a
-// lease (won), Advance makes b the leader (becomeLeader, H5): b announces that and sends a
+// lease (actsUntil), Advance makes b the leader (becomeLeader, H5): b announces that and sends a
 // heartbeat at once. Each answer of a voter renews the lease (Renewed in leading.go). On c,
 // Claimed names b as the leader until b's lease may have expired (follow, G5).
 //

@@ -149,19 +149,11 @@ func (c *Contest) Suspended(f Facts) Verdict {
 	default:
 		c.giveUp(s)
 	}
-	c.doubt(s)
+	if k := c.leader; k.Holder != (election.Holder{}) { // not named again until a heartbeat echoes an instant after the suspend
+		c.forget(s, election.ReasonSuspended)
+		if c.cfg.Quorum && c.vacantSince == election.Never {
+			c.heed(s, k) // it gets time to send that one before this agent seeks another leader
+		}
+	}
 	return c.end(s)
-}
-
-// doubt stops naming the leader until one of its heartbeats echoes an instant after the
-// suspend. The leader gets time to send that one before this agent seeks another leader.
-func (c *Contest) doubt(s *step) {
-	k := c.leader
-	if k.Holder == (election.Holder{}) {
-		return
-	}
-	c.forget(s, election.ReasonSuspended)
-	if c.cfg.Quorum && c.vacantSince == election.Never {
-		c.heed(s, k)
-	}
 }

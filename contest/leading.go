@@ -41,7 +41,7 @@ func (c *Contest) lead(s *step) {
 	c.overtakeTerm(s)
 	c.Refresh(s.now)
 	if c.held.lease != nil {
-		s.wake(c.actsUntil())
+		s.wake(c.actsUntil(c.held.lease))
 	} else {
 		s.wake(s.now.Add(c.cfg.Heartbeat)) // what this agent shows of its leadership is extended then
 	}
@@ -77,7 +77,7 @@ func (c *Contest) overtakeTerm(s *step) {
 	if c.held.term <= floor && c.goBack(s) || c.bid == nil || c.bid.lease.Term <= floor || c.bid.tooLow(s.roster) {
 		c.bid = c.newBid(s)
 	}
-	if c.won(s, c.bid) && c.bid.lease.End() >= c.held.lease.End() { // programs know the end of the old lease
+	if s.now < c.actsUntil(c.bid.lease) && c.bid.lease.End() >= c.held.lease.End() { // programs know the end of the old lease
 		c.overtake(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease})
 		return
 	}
@@ -95,7 +95,7 @@ func (c *Contest) overtake(s *step, next *tenure) {
 // Ends reports whether this leader's lease is about to end. If so, Expire comes before any
 // other step: a leader that was frozen must not act on what it receives next.
 func (c *Contest) Ends(now election.Instant) bool {
-	return c.held != nil && c.held.leaving == nil && c.held.lease != nil && now >= c.actsUntil()
+	return c.held != nil && c.held.leaving == nil && c.held.lease != nil && now >= c.actsUntil(c.held.lease)
 }
 
 // Expire steps down before the lease ends (H5).
@@ -110,7 +110,9 @@ func (c *Contest) Expire(f Facts) Verdict {
 // more than this must be left of a lease.
 func guard(c *election.Config) time.Duration { return c.Stagger() }
 
-func (c *Contest) actsUntil() election.Instant { return c.held.lease.End().Add(-guard(c.cfg)) }
+// actsUntil is until when this agent may start to lead by a lease, and lead by it. Before the
+// answers of a majority that is in the past.
+func (c *Contest) actsUntil(l *quorum.Lease) election.Instant { return l.End().Add(-guard(c.cfg)) }
 
 // Claimable reports whether heartbeats claim the term: while this agent leads, and while it
 // hands over, so that no other agent starts a round before the release.

@@ -11,7 +11,7 @@ import (
 // seek starts a round of selection when there is no leader and it is this agent's turn, and
 // follows up a round or a bid.
 func (c *Contest) seek(s *step) {
-	if c.Role() == Nominee && c.won(s, c.bid) {
+	if c.Role() == Nominee && s.now < c.actsUntil(c.bid.lease) {
 		c.becomeLeader(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease})
 		return
 	}
