@@ -1,5 +1,5 @@
 # The verbs of this repository. Each is one command that can be typed by hand.
-.PHONY: check test race sim search fuzz mutants soak testbed bench dist
+.PHONY: check test race sim search fuzz mutants acts soak testbed bench dist deb rpm image
 
 check: ## formatting, vet, staticcheck, builds for every supported system
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt would change these'; exit 1; }
@@ -36,6 +36,10 @@ fuzz: ## that many inputs for every fuzz target: make fuzz INPUTS=2000000
 mutants: ## break the code in every known way: a test must notice each
 	go run ./cmd/testbed mutants
 
+ROUNDS ?= 100
+acts: ## hooks, with what runs them killed, frozen or hung: make acts ROUNDS=300
+	go test ./cmd/doyen -run 'NoTwoRuns|HandOverWaits|SecondLife|NextLifeReleases|RunWhoseHook' -rounds=$(ROUNDS) -parallel 5 -count=1 -timeout 0
+
 FOR ?= 1h
 soak: ## agents and programs under random faults: make soak FOR=8h
 	go run ./cmd/testbed soak --for $(FOR)
@@ -43,8 +47,12 @@ soak: ## agents and programs under random faults: make soak FOR=8h
 testbed: ## three agents on this machine, with a live view
 	go run ./cmd/testbed up
 
-dist: ## archives, deb, rpm, container image and checksums, in dist/
-	cd packaging && go run .
+dist: ## archives, deb, rpm, container image and checksums, in dist/; SIGN=KEYFILE signs these with ssh-keygen
+	cd packaging && go run . $(if $(SIGN),-sign $(abspath $(SIGN)))
+
+ARCH ?= $(shell go env GOARCH)
+deb rpm image: ## only this file, for this machine: make deb ARCH=arm64
+	cd packaging && go run . -kind $@ -only linux/$(ARCH)
 
 bench: ## the table of docs/performance.md
 	go run ./cmd/testbed bench

@@ -19,7 +19,7 @@ import (
 func TestACheckDecidesWhoMayLead(t *testing.T) {
 	dir := t.TempDir()
 	well, log := filepath.Join(dir, "well"), filepath.Join(dir, "log")
-	quick := health.Check{Command: "echo looking; test -e " + well + " || { echo no database; exit 1; }", Every: health.Shortest, Timeout: patience, Fall: 2, Rise: 1}
+	quick := health.Check{Command: script(t, "echo looking; test -e "+well+" || { echo no database; exit 1; }"), Every: health.Shortest, Timeout: patience, Fall: 2, Rise: 1}
 	set := func(ok bool) {
 		if !ok {
 			os.Remove(well)
@@ -29,7 +29,7 @@ func TestACheckDecidesWhoMayLead(t *testing.T) {
 	}
 	r := newReloading(t, func(c *settings.Config) {
 		c.HostCheck = quick
-		c.OnChange = `grep -o '"type":"[a-z_]*"\|"reason":"[^"]*"' | tr '\n' ' ' >> ` + log
+		c.OnChange = script(t, `grep -o '"type":"[a-z_]*"\|"reason":"[^"]*"' | tr '\n' ' ' >> `+log)
 	})
 	warned := func(w api.Warning) bool {
 		return w.Code == "check_failed" && strings.Contains(w.Message, "no database")
@@ -69,10 +69,29 @@ func TestACheckDecidesWhoMayLead(t *testing.T) {
 	untilAnswer(r, "/v1/elections/default", func(e api.Election) bool { return !e.IsLeader })
 }
 
+// With keep-last, the host leads although its check fails, since no other can, and says so.
+func TestACheckThatKeepsTheLastLeavesALeader(t *testing.T) {
+	r := newReloading(t, func(c *settings.Config) {
+		c.HostCheck = health.Check{Command: script(t, "echo no database; exit 1"), Every: health.Shortest, Timeout: patience, Fall: 2, KeepLast: true}
+	})
+	untilAnswer(r, "/v1/elections/default", isLed)
+	untilAnswer(r, "/v1/agent", func(a api.Agent) bool {
+		return slices.ContainsFunc(a.Warnings, func(w api.Warning) bool {
+			return w.Code == "check_failed" && strings.Contains(w.Message, "leads only where no other host can (keep-last) in any election: check failed: no database")
+		})
+	})
+	r.c.HostCheck.KeepLast = false
+	r.want("check", "")
+	untilAnswer(r, "/v1/elections/default", func(e api.Election) bool { return !e.IsLeader && len(e.Candidates) == 0 })
+	r.c.HostCheck.KeepLast = true
+	r.want("check", "")
+	untilAnswer(r, "/v1/elections/default", isLed)
+}
+
 // A check that hangs delays neither the lead of others nor the end of the agent.
 func TestAHungCheckDelaysNothing(t *testing.T) {
 	r := newReloading(t, func(c *settings.Config) {
-		c.Elections = map[string]settings.ElectionConfig{"payments": {Check: health.Check{Command: "sleep 1000", Every: health.Shortest, Timeout: health.Longest}}}
+		c.Elections = map[string]settings.ElectionConfig{"payments": {Check: health.Check{Command: "/bin/sleep 1000", Every: health.Shortest, Timeout: health.Longest}}}
 	})
 	term := untilAnswer(r, "/v1/elections/default", isLed).Term
 	r.c.Elections = nil

@@ -1,9 +1,9 @@
-// Package agent is the daemon: it runs the pure elector against the network, the
-// disk and the clock, and answers the programs of its host. It makes the parts, starts and stops
-// them; package loop owns the elector.
+// Package agent is the daemon. It runs the pure elector against the network, the disk and the
+// clock, and answers the programs of its host. It makes the parts, starts them and stops them;
+// package loop owns the elector.
 //
-// A stop hands over what this agent leads before it closes anything. The package assumes a disk that
-// keeps what it has synced, and a clock that counts suspend (see package boottime).
+// Before a stop closes anything, the agent hands over what it leads. The package assumes a disk
+// that keeps what was synced, and a clock that counts the time of a suspend (see package boottime).
 package agent
 
 import (
@@ -44,16 +44,16 @@ import (
 )
 
 // Version is the version of this build. A release sets it (make dist).
-var Version = "0.4.0"
+var Version = "0.5.0"
 
-// ErrRestart is what Run returns when it was asked to restart. The agent still leads what it
-// led, and the caller ends the process at once: its next life goes on from the record.
+// ErrRestart is what Run returns after a request to restart. The agent has released nothing and
+// still leads. So the caller ends the process at once, and the next life goes on from the record.
 var ErrRestart = errors.New("asked to restart")
 
-// Run runs an agent until ctx is cancelled or the agent is asked to leave. It then hands over
+// Run runs an agent until ctx is cancelled or the agent is asked to leave. Then it hands over
 // what the agent leads, and returns nil. An error that only an operator can repair is a
-// *settings.Error; Run returns it before the agent has started. The log, and the line that the
-// agent is ready, go to stderr.
+// *settings.Error, and Run returns it before the agent has started. The log goes to stderr, and
+// so does the line which reports that the agent is ready.
 func Run(ctx context.Context, cfg settings.Config, around Process, stderr io.Writer) error {
 	cfg, err := cfg.Resolve()
 	if err != nil {
@@ -70,26 +70,23 @@ func Run(ctx context.Context, cfg settings.Config, around Process, stderr io.Wri
 	a.level.configure(cfg.LogLevel)
 	a.logger = logger.New(cfg.LogFormat, &a.level, io.MultiWriter(&a.lines, stderr))
 	a.settings.Store(&cfg)
-	for _, line := range cfg.ShellLines() {
-		a.logger.Warn(line)
-	}
 	if err := a.start(); err != nil {
 		return errors.Join(err, a.close(false))
 	}
 	return a.run(ctx, stderr)
 }
 
-// Process is what an agent has of the process that it runs in. The zero value is that of another
-// program, which neither reloads nor restarts it.
+// Process is what the process around an agent offers to it. The zero value is for a program
+// that embeds an agent: such an agent can't be reloaded or restarted.
 type Process struct {
-	// Life is this life's side of the keeper; nil: there is no keeper.
+	// Life connects this life with its keeper; nil: there is no keeper.
 	Life *keeper.Life
-	// Program is the file that the next life is started from; empty: Restart is refused.
+	// Program is the file from which the next life is started; empty: a restart is refused.
 	Program string
-	// Trial runs that file with this agent's arguments and --check-config, and returns what it prints;
-	// nil: nobody can.
+	// Trial runs the file Program with this agent's arguments and --check-config, and returns
+	// what it prints; nil: nothing can run that file.
 	Trial func(context.Context) ([]byte, error)
-	// Reread returns the configuration as it is now, resolved and valid; nil: a reload is refused.
+	// Reread returns the present configuration, resolved and valid; nil: a reload is refused.
 	// Each element of Hangups asks for a reload.
 	Reread  func() (settings.Config, error)
 	Hangups <-chan os.Signal
@@ -97,26 +94,26 @@ type Process struct {
 
 // agent is everything one agent runs.
 type agent struct {
-	cfg       settings.Config // as at the start
+	cfg       settings.Config // as it was at the start
 	around    Process
-	settings  atomic.Pointer[settings.Config] // as after the last reload; replaced, never changed
-	reloads   sync.Mutex                      // one at a time
-	stopTCP   func()                          // ends the TCP listener; nil: there is none; guarded by reloads
+	settings  atomic.Pointer[settings.Config] // as they are since the last reload; the value is replaced, never changed
+	reloads   sync.Mutex                      // held during a reload, so that there is one at a time
+	stopTCP   func()                          // ends the TCP listener; nil: there is no listener. Guarded by reloads
 	level     logLevel
-	lines     logger.Ring // the newest of the log, for bug reports
+	lines     logger.Ring // the newest lines of the log, for bug reports
 	access    *access.Policy
-	files     int // that the socket API may have open; 0: any number
+	files     int // how many files the socket API may have open; 0: any number
 	logger    *slog.Logger
 	runID     election.RunID
-	lineage   election.Lineage // its Life is the number of this life
-	leaving   chan struct{}    // closed: asked to leave
+	lineage   election.Lineage // its field Life is the number of this life
+	leaving   chan struct{}    // closed once the agent is asked to leave
 	leaveOnce sync.Once
-	restarts  chan struct{} // closed: asked to restart
+	restarts  chan struct{} // closed once the agent is asked to restart
 	restart   sync.Once
-	handFirst string                          // why a restart hands over, empty if it does not; set before restarts is closed
-	roster    atomic.Pointer[election.Roster] // for gossip's goroutine to read
+	handFirst string                          // why a restart hands over first; empty: it does not. Set before restarts closes
+	roster    atomic.Pointer[election.Roster] // atomic, since gossip's goroutine reads it
 
-	record   *record.Record // nil: this agent can't keep one
+	record   *record.Record // nil: this agent can't keep a record
 	past     *record.Past   // nil: this process run is the first life
 	noRecord string         // why there is no record, on a system that could keep one
 	suspends *boottime.Suspends
@@ -132,11 +129,14 @@ type agent struct {
 	server     *serve.Server
 }
 
-// start starts the parts. Those where a mistake shows without an effect on other agents come
-// first: nothing is sent before the ports are bound.
+// start starts the parts. It starts those first that may fail without an effect on other
+// agents: nothing is sent before the ports are bound.
 func (a *agent) start() error {
 	a.runID = newRun()
 	s, state, err := store.Open(store.Config{Dir: a.cfg.DataDir, Name: a.cfg.Name, PeerID: transport.PeerIDOf})
+	if errors.Is(err, store.ErrEnding) {
+		return err // the configuration is right: a later start succeeds
+	}
 	if err != nil {
 		return settings.StartError("data-dir", err)
 	}
@@ -149,13 +149,13 @@ func (a *agent) start() error {
 	if err != nil {
 		return err
 	}
-	a.suspends = boottime.NewSuspends() // before the record is judged, and anything is counted
+	a.suspends = boottime.NewSuspends() // before the record is judged and any time counts: a suspend must be noticed
 	a.openRecord()
 	a.around.Life.Tells(a.known())
 	a.pages = pages.Open(leasepage.Dir(a.cfg.Socket), a.lineage.ID, ledOn(a.past))
 	hub := watch.NewHub(uint64(time.Now().UnixMilli()))
 	if a.past != nil {
-		hub.GoesOn() // see enterRestart
+		hub.GoesOn() // the first change reports what is as before, see enterRestart
 	}
 	a.metrics = newMetrics(a.cfg.Cluster)
 	if err := a.connect(); err != nil {
@@ -171,7 +171,7 @@ func (a *agent) start() error {
 	if err := a.listenTCP(a.cfg.HTTP); err != nil {
 		return errors.Join(err, sockets.Close())
 	}
-	if err := a.listenChecks(); err != nil {
+	if err := listen("agent-check", a.cfg.AgentCheck, a.server.AgentCheck); err != nil {
 		return errors.Join(err, sockets.Close())
 	}
 	sockets.answer(a.server, a.cfg)
@@ -181,7 +181,7 @@ func (a *agent) start() error {
 // connect starts the transport and then membership, since gossip announces the port that the
 // transport got.
 func (a *agent) connect() (err error) {
-	bind, _ := settings.ParseAddr(a.cfg.Bind) // validated
+	bind, _ := settings.ParseAddr(a.cfg.Bind) // can't fail: the configuration is validated
 	advertise, _ := settings.ParseAddr(a.cfg.Advertise)
 	a.transport, err = transport.New(transport.Config{
 		Key:    a.store.Key(),
@@ -224,8 +224,8 @@ func (a *agent) connect() (err error) {
 	return nil
 }
 
-// rightful reports whether a member has the identity that the roster gives its name. So a
-// rebuilt host that took a voter's name can't lock that voter out.
+// rightful reports whether a member has the identity that the roster lists under its name. This
+// way, a rebuilt host that took a voter's name can't lock out that voter.
 func (a *agent) rightful(m membership.Member) bool {
 	v, ok := a.roster.Load().Named(m.Name)
 	return ok && v.Peer == m.Peer
@@ -269,7 +269,7 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 			Step: a.cfg.Step(false), StepOfMany: a.cfg.Step(true), NewID: newCampaignID, Authority: a.authority(),
 			Past: actors.Before(a.past, a.cfg.Quorum), Record: a.record.WriteProgram, RecordCompanion: a.record.WriteCompanion, Needs: needs(a.cfg),
 		}),
-		Clock: boottime.Now, Suspended: a.suspends.Seen, Life: a.around.Life, Lease: a.cfg.Lease, Heartbeat: a.cfg.Heartbeat, Voters: a.cfg.Voters, Self: holder, Name: a.cfg.Name,
+		Clock: boottime.Now, Suspended: a.suspends.Seen, Life: a.around.Life, Lease: a.cfg.Lease, Heartbeat: a.cfg.Heartbeat, Voters: a.cfg.Voters, Given: a.cfg.Shared(), Self: holder, Name: a.cfg.Name,
 		Observe: a.metrics.step.observe, Logger: a.logger, Drained: a.store.DrainedSince, Expected: a.cfg.Expected(),
 	})
 	return nil
@@ -280,14 +280,14 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	a.keys = settings.NewKeyring(a.cfg.KeyFile, a.membership, a.logger.With("part", "keys"))
 	a.loop.Desk = forward.New(a.transport.Send, func(ctx context.Context, from election.PeerID, c election.Call) election.CallAnswer {
 		return a.server.Forwarded(ctx, from, c)
-	})
-	actUser, _ := a.cfg.ActUID() // validated
+	}, func(id election.PeerID) bool { return a.roster.Load().Has(id) })
+	actUser, _ := a.cfg.ActUID() // can't fail: the configuration is validated
 	return serve.New(serve.Config{
 		Other: a.loop.Desk,
 		Name:  a.cfg.Name, Version: Version, Cluster: a.cfg.Cluster, Algorithm: a.cfg.Algorithm,
 		Self: a.loop.Self, Run: a.runID, Life: a.lineage.Life, Keeper: a.around.Life != nil, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
 		Keyring: a.keys,
-		History: a.loop.History.List, Enter: a.loop.History.Add, Heartbeat: a.cfg.Heartbeat,
+		History: a.loop.History.List, Enter: a.loop.History.Enter, Heartbeat: a.cfg.Heartbeat,
 		Preemption: a.preemption, Campaigns: a.loop.Programs(),
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
 		KeepDrain: a.store.SetDrained,
@@ -297,7 +297,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	})
 }
 
-// authority is what programs are sent as the basis of a leadership; empty: a lease.
+// authority is the basis of a leadership that programs are shown; empty: a lease.
 func (a *agent) authority() string {
 	if a.cfg.Quorum {
 		return ""
@@ -308,8 +308,8 @@ func (a *agent) authority() string {
 // newRun draws the run ID, which is never 0.
 func newRun() election.RunID { return election.RunID(random() | 1) }
 
-// newCampaignID draws the ID that a receipt names. Another program of the same user can't
-// guess it.
+// newCampaignID draws the ID of a campaign, which its receipts name. Another program of the
+// same user can't guess it.
 func newCampaignID() string { return rand.Text() }
 
 func random() uint64 {
@@ -318,5 +318,5 @@ func random() uint64 {
 	return binary.NativeEndian.Uint64(b[:])
 }
 
-// configuration is what this agent runs with, for bug reports.
+// configuration returns the settings of this agent, without secrets, for bug reports.
 func (a *agent) configuration() []byte { return a.settings.Load().WithoutSecrets() }

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	leaveLimit = 300 * time.Millisecond // to leave gossip
-	flushLimit = 200 * time.Millisecond // to send what is queued
-	closeLimit = 500 * time.Millisecond // to finish answers under way
+	leaveLimit = 300 * time.Millisecond // how long a stop may take to leave gossip
+	flushLimit = 200 * time.Millisecond // how long a stop may take to send what is queued
+	closeLimit = 500 * time.Millisecond // how long a stop may take to finish answers under way
 )
 
 // run starts the loop, reports that the agent is ready, and stops it on request.
@@ -25,7 +25,7 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	loopCtx, stop := context.WithCancel(context.Background())
 	restarts, goesOn := false, false
 	defer func() {
-		if !goesOn { // else the loop would tell each program that its leadership is over, and the next life leads on
+		if !goesOn { // else the loop would end each program's leadership, which the next life goes on with
 			stop()
 		}
 	}()
@@ -77,15 +77,15 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	return err
 }
 
-// trim gives back to the system the memory that only the start needed.
+// trim gives memory that only the start needed back to the system.
 func (a *agent) trim() {
 	if err := footprint.Trim(); err != nil {
 		a.logger.Debug("unused memory was not returned to the system", "err", err)
 	}
 }
 
-// handOver has the loop release everything, and notifies the other agents that this one
-// leaves. The loop runs on meanwhile, since the successor may need this agent's vote.
+// handOver has the loop release all that it leads, and notifies the other agents that this one
+// leaves. The loop keeps running meanwhile, since the successor may need this agent's vote.
 func (a *agent) handOver() {
 	a.loop.Release()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
@@ -95,9 +95,9 @@ func (a *agent) handOver() {
 	}
 }
 
-// close closes the parts that were started, the last one first. What does not end in time is harmless,
-// and logged. ran: the agent has run, and ends its lineage; after a failed start the next one may still
-// go on from record and lease pages.
+// close closes the parts that were started, the last one first. A part that does not close in time
+// does no harm, and is logged. If ran is true, the agent has run and its lineage ends. Else its
+// start has failed, and the next start may still go on from the record and the lease pages.
 func (a *agent) close(ran bool) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
@@ -140,7 +140,7 @@ type commands struct {
 	agent *agent
 }
 
-// Leave starts the stop, at its first call, and waits for the hand-over.
+// Leave starts the stop, if no earlier call has, and waits for the hand-over.
 func (c commands) Leave(ctx context.Context) error {
 	c.agent.leaveOnce.Do(func() { close(c.agent.leaving) })
 	select {
@@ -153,7 +153,7 @@ func (c commands) Leave(ctx context.Context) error {
 	}
 }
 
-// flushHistory writes the newest changes, as far as the disk takes them at once.
+// flushHistory writes the newest changes, but does not wait for a slow disk.
 func (a *agent) flushHistory() {
 	written := make(chan struct{})
 	go func() {

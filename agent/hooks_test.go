@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/settings"
@@ -24,8 +26,8 @@ import (
 func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 	c := lone(t)
 	trail := filepath.Join(t.TempDir(), "trail")
-	c.OnChange = "cat >> " + trail + ".all"
-	c.Elections = map[string]settings.ElectionConfig{"default": {OnChange: "cat >> " + trail}, "payments": {OnChange: "cat >> " + trail + ".payments; echo >" + trail + ".ran"}}
+	c.OnChange = script(t, "cat >> "+trail+".all")
+	c.Elections = map[string]settings.ElectionConfig{"default": {OnChange: script(t, "cat >> "+trail)}, "payments": {OnChange: script(t, "cat >> "+trail+".payments; echo >"+trail+".ran")}}
 	if err := syscall.Mkfifo(trail+".ran", 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +68,74 @@ func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 	}
 }
 
+// The run for the end of a leadership hangs until the test lets it end, under a lease that is much longer:
+// only then another agent may lead.
+func TestTheHookHasRunBeforeTheTermIsReleased(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe := func(name string) *os.File {
+		path := filepath.Join(dir, name)
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	said, end := pipe("said"), pipe("end")
+	clients, _, first := three(t, func(c *settings.Config) {
+		c.Lease = time.Minute
+		c.OnChange = script(t, "cd "+dir+"; led=led-by-"+c.Name+"; [ $DOYEN_EVENT != leading ] || touch $led; "+ // none comes to followers too
+			"[ $DOYEN_EVENT = none ] && rm $led 2>/dev/null || exit 0; echo undoes >said; read go <end; echo undone >said")
+	})
+	leader := int(first.Leader.Name[0] - 'a')
+	successor := clients[(leader+1)%3]
+	waitForFile(t, filepath.Join(dir, "led-by-"+first.Leader.Name))
+	lines := bufio.NewReader(said)
+	go func() { // its answer comes after the hand-over
+		if response, err := clients[leader].Post("http://d/v1/elections/default/resign", "application/json", strings.NewReader("{}")); err == nil {
+			response.Body.Close()
+		}
+	}()
+	if line, err := lines.ReadString('\n'); err != nil || line != "undoes\n" {
+		t.Fatal(line, err)
+	}
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for range 60 { // much longer than a hand-over takes
+		<-again.C
+		var e api.Election
+		if _, body := get(t, successor, "/v1/elections/default"); json.Unmarshal([]byte(body), &e) != nil || e.Leader != nil && e.Term > first.Term {
+			t.Fatalf("another leads before the hook has run: %s", body)
+		}
+	}
+	if _, err := end.WriteString("\n\n\n\n"); err != nil { // for the ends at the end of the test too
+		t.Fatal(err)
+	}
+	if line, err := lines.ReadString('\n'); err != nil || line != "undone\n" {
+		t.Fatal(line, err)
+	}
+	follow(t, successor, func(c api.Change) bool { return c.Leader != nil && c.Term > first.Term })
+}
+
+// waitForFile returns once there is such a file.
+func waitForFile(t *testing.T, path string) {
+	t.Helper()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for end := time.Now().Add(patience); ; <-again.C {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no %s", path)
+		}
+	}
+}
+
 // actBeside runs what acts beside the agent, and returns what ends that. It reads what the agent has
 // read last.
 func actBeside(first settings.Config, around *agent.Process, out io.Writer) (end func()) {
@@ -94,4 +164,17 @@ func actBeside(first settings.Config, around *agent.Process, out io.Writer) (end
 		cancel()
 		<-ended
 	}
+}
+
+// script returns a command that runs a line of the shell: root runs such a line only from a script.
+func script(t *testing.T, line string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return line
+	}
+	path := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(path, []byte(line), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return "/bin/sh " + path // not the script itself: while another test forks, the kernel may refuse to execute what was just written
 }

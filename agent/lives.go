@@ -9,8 +9,8 @@ import (
 	"github.com/doyen-election/doyen/internal/keeper"
 )
 
-// openRecord begins this life: from the record of the former life, or as the first life of a
-// new lineage. An agent runs without a record too, but then its restart costs a lease.
+// openRecord starts this life: from the record of the former life, or else as the first life of
+// a new lineage. An agent can run without a record, but then its restart costs a lease.
 func (a *agent) openRecord() {
 	born := time.Now().UnixNano()
 	var problem error
@@ -36,7 +36,7 @@ func (a *agent) openRecord() {
 	}
 }
 
-// ledOn returns the elections that a life with this past goes on leading under a lease.
+// ledOn returns the elections that this life goes on leading under a lease, by the record of its past.
 func ledOn(past *record.Past) map[election.Name]bool {
 	led := map[election.Name]bool{}
 	if past == nil {
@@ -57,7 +57,7 @@ func knownVoters(past *record.Past) []record.Voter {
 	return past.Voters
 }
 
-// known is what the keeper needs to know if this life ends.
+// known is what the keeper needs to know in case this life ends.
 func (a *agent) known() keeper.Known {
 	cfg := a.settings.Load()
 	k := keeper.Known{Pages: leasepage.Dir(cfg.Socket), Peer: string(a.store.Peer()), Act: cfg.Act && cfg.Acts()}

@@ -8,15 +8,15 @@ import (
 	"github.com/doyen-election/doyen/internal/base/logger"
 )
 
-// logLevel is the level of the log: that of the configuration, or another one for a while.
+// logLevel is the level of the log: the configured one, or another one for a limited time.
 type logLevel struct {
 	slog.LevelVar
 	mu         sync.Mutex
 	configured string
-	returns    *time.Timer // nil: the configured one counts
+	returns    *time.Timer // ends the other level; nil: the configured level is in use
 }
 
-// configure takes the level of the configuration. It counts once no other one does.
+// configure changes the configured level. While another level is in use, the change waits.
 func (l *logLevel) configure(level string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -26,7 +26,7 @@ func (l *logLevel) configure(level string) {
 	}
 }
 
-// during sets another level for that long, and returns the one that is configured.
+// during sets another level for the limit, and returns the configured one, which then comes back.
 func (l *logLevel) during(level string, limit time.Duration) (then string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -38,7 +38,7 @@ func (l *logLevel) during(level string, limit time.Duration) (then string) {
 	returns = time.AfterFunc(limit, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.returns == returns { // no later call has set another one
+		if l.returns == returns { // no later call of during has replaced this timer
 			l.returns = nil
 			l.Set(logger.Level(l.configured))
 		}

@@ -16,12 +16,12 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// metrics are this agent's, in a separate registry. The two histograms count as things happen;
-// all others are read off the picture when they are asked for. Every series has the label
-// cluster: one Prometheus may read several clusters.
+// metrics are the metrics of this agent, in a separate registry. The two histograms are counted
+// as things happen; all others are computed from the picture at each request. Every series has
+// the label cluster, since one Prometheus may read several clusters.
 type metrics struct {
 	registry *prometheus.Registry
-	of       prometheus.Registerer // the registry, which adds the label
+	of       prometheus.Registerer // the same registry, with the label cluster added
 	fsync    histogram
 	step     histogram
 }
@@ -49,24 +49,24 @@ func newMetrics(cluster string) *metrics {
 	return m
 }
 
-// handler answers without compression, which would keep a megabyte for some kilobytes of text.
+// handler answers without compression, which would keep a megabyte of memory for some kilobytes of text.
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, DisableCompression: true})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true})
 }
 
-// watch adds the metrics that are read from the running parts.
+// watch adds the metrics that are computed from the running parts.
 func (m *metrics) watch(cfg settings.Config, l *loop.Loop, t *transport.Transport) {
 	m.of.MustRegister(&reader{loop: l, transport: t, cfg: cfg})
 }
 
-// reader turns the newest picture into metrics.
+// reader computes metrics from the newest picture.
 type reader struct {
 	loop      *loop.Loop
 	transport *transport.Transport
 	cfg       settings.Config
 }
 
-// Describe sends nothing: the labels change while the agent runs.
+// Describe sends nothing, since the labels change while the agent runs.
 func (r *reader) Describe(chan<- *prometheus.Desc) {}
 
 func (r *reader) Collect(out chan<- prometheus.Metric) {
@@ -78,10 +78,10 @@ func (r *reader) Collect(out chan<- prometheus.Metric) {
 	r.programs(to)
 }
 
-// scrape is where the metrics of one answer go.
+// scrape receives the metrics of one answer.
 type scrape chan<- prometheus.Metric
 
-// series sends a value for each of its calls, with values of the labels.
+// series sends one metric at each call: a value, and the values of its labels.
 type series func(v float64, values ...string)
 
 func (out scrape) gauge(name, help string, labels ...string) series {
@@ -147,7 +147,7 @@ func (r *reader) cluster(to scrape) {
 	to.gauge("voters_reachable", "Voters that can be reached, this agent included.")(float64(q.Reachable))
 	to.gauge("peers_connected", "Members with a direct connection.")(float64(len(p.Connected)))
 	count := map[membership.Status]int{membership.Alive: 0, "suspect": 0, membership.Dead: 0, membership.Left: 0}
-	for _, m := range slices.Concat(p.View.Members, p.View.Departed) {
+	for _, m := range slices.Concat(p.View.Members, p.Departed()) {
 		count[m.Status]++
 	}
 	members := to.gauge("members", "Members, by how gossip sees them.", "status")

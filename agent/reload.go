@@ -11,6 +11,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/settings"
+	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/health"
@@ -19,8 +20,8 @@ import (
 
 const reasonReloaded = "the configuration was read again"
 
-// Reload reads the configuration again, and applies what can change while the agent runs. If any
-// of it is wrong, nothing is changed.
+// Reload reads the configuration again, and applies what can change while the agent runs. If
+// any part of the configuration is wrong, nothing changes.
 func (c commands) Reload() api.Reload {
 	outcome, err := c.agent.reload()
 	if err != nil {
@@ -62,13 +63,19 @@ func (a *agent) reload() (outcome api.Reload, err error) {
 		live, rest = without(live, "key-file"), append(rest, "key-file")
 		next.KeyFile = now.KeyFile
 	}
-	applied := *now // settings that need a restart stay different until then
+	applied := *now // settings that need a restart keep their present values
 	for _, s := range settings.All() {
 		if s.Live {
 			reflect.ValueOf(s.Field(&applied)).Elem().Set(reflect.ValueOf(s.Field(&next)).Elem())
 		}
 	}
 	applied.Elections, applied.HostCheck = next.Elections, next.HostCheck
+	if r := a.roster.Load(); r.Follows() { // then not even a restart would use the file's values
+		applied.Algorithm, applied.Lease, applied.ProfileLease = next.Algorithm, next.Lease, next.ProfileLease
+		rest, outcome.Message = without(without(rest, "algorithm"), "lease"), words.Differing(next.Shared(), r)
+	} else if slices.Contains(rest, "algorithm") || slices.Contains(rest, "lease") {
+		outcome.Message = "algorithm and lease are the same on all agents, and `doyen settings set` changes them while all run"
+	}
 	rekeyed, err := a.apply(*now, applied)
 	if err != nil {
 		return outcome, err
@@ -111,8 +118,8 @@ func without(names []string, name string) []string {
 	return slices.DeleteFunc(names, func(n string) bool { return n == name })
 }
 
-// apply changes what runs. What can fail comes first, and is taken back if something else fails.
-// It reports whether the cluster keys have changed.
+// apply changes what runs. The changes that can fail come first; if one of them fails, those
+// before it are undone. It reports whether the cluster keys have changed.
 func (a *agent) apply(now, next settings.Config) (rekeyed bool, err error) {
 	var keys [][]byte
 	if next.KeyFile != "" {
@@ -144,7 +151,7 @@ func (a *agent) apply(now, next settings.Config) (rekeyed bool, err error) {
 		}
 	}
 	a.level.configure(next.LogLevel)
-	return rekeyed, a.loop.Reconfigure(actors.Settings{Priority: next.Priority, Host: next.Candidate, Preempt: next.Preempt, PreemptDelay: next.PreemptDelay, Needs: needs(next)}, next.Expected())
+	return rekeyed, a.loop.Reconfigure(actors.Settings{Priority: next.Priority, Host: next.Candidate, Preempt: next.Preempt, PreemptDelay: next.PreemptDelay, Needs: needs(next)}, next.Expected(), next.Shared())
 }
 
 // preemption returns the settings preempt and preempt-delay.
@@ -155,32 +162,24 @@ func (a *agent) preemption() (bool, time.Duration) {
 
 // listenTCP starts the optional read-only listener.
 func (a *agent) listenTCP(addr string) error {
+	return listen("http", addr, func(l net.Listener) { a.stopTCP = a.server.TCP(l) })
+}
+
+// listen serves an optional listener. flag names the setting that has its address; no address: no listener.
+func listen(flag, addr string, serve func(net.Listener)) error {
 	if addr == "" {
 		return nil
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return settings.ListenError("http", addr, err)
+		return settings.ListenError(flag, addr, err)
 	}
-	a.stopTCP = a.server.TCP(l)
+	serve(l)
 	return nil
 }
 
-// listenChecks starts the optional listener for HAProxy's agent checks.
-func (a *agent) listenChecks() error {
-	if a.cfg.AgentCheck == "" {
-		return nil
-	}
-	l, err := net.Listen("tcp", a.cfg.AgentCheck)
-	if err != nil {
-		return settings.ListenError("agent-check", a.cfg.AgentCheck, err)
-	}
-	a.server.AgentCheck(l)
-	return nil
-}
-
-// relisten moves the read-only listener to another address; empty: to none. It closes the former one
-// first, since the one address may include the other. If that fails, it listens there again.
+// relisten moves the read-only listener to another address; empty: to none. It first closes the old one,
+// since one address may include the other. If the new one fails, it listens at the old address again.
 func (a *agent) relisten(from, to string) error {
 	if a.stopTCP != nil {
 		a.stopTCP()
@@ -192,15 +191,17 @@ func (a *agent) relisten(from, to string) error {
 	return nil
 }
 
-// needs is for what this host needs a companion.
+// needs returns for what this host needs a companion: its hooks and its checks.
 func needs(c settings.Config) actors.Needs {
 	hooks := c.Hooks()
 	n := actors.Needs{Hooked: func(name election.Name) bool { return hooks.For(name) != "" }, Named: hooks.Elections()}
-	for name := range c.Checks() {
+	for name, k := range c.Checks() {
 		if name == health.Host {
 			name = api.EveryElection
 		}
-		n.Checked = append(n.Checked, name)
+		if n.Checked = append(n.Checked, name); k.KeepLast {
+			n.KeepLast = append(n.KeepLast, name)
+		}
 	}
 	slices.Sort(n.Checked)
 	n.Named = append(n.Named, n.Checked...)

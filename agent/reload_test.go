@@ -128,6 +128,42 @@ func TestAReloadAppliesWhatItCanAndNamesTheRest(t *testing.T) {
 	untilAnswer(r, "/v1/elections/default", isLed)
 }
 
+// A lease that the whole cluster has is not the file's. Where the file names none there is nothing to
+// warn about; a reload compares it, and names the command that changes it.
+func TestAReloadComparesWhatTheClusterHas(t *testing.T) {
+	r := newReloading(t, func(*settings.Config) {})
+	untilAnswer(r, "/v1/elections/default", isLed)
+	r.c.Lease = 4 * time.Second
+	if o := r.reload(); !o.Done || !slices.Equal(o.NeedsRestart, []string{"lease"}) || !strings.Contains(o.Message, "`doyen settings set`") {
+		t.Errorf("each file has its lease: %+v", o)
+	}
+	r.c.Lease = 3 * time.Second
+	response, err := r.client.Post("http://d/v1/settings", "application/json", strings.NewReader(`{"lease_ms":2000}`))
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatal(response, err)
+	}
+	response.Body.Close()
+	differs := func(text string) func(api.Agent) bool {
+		return func(a api.Agent) bool {
+			i := slices.IndexFunc(a.Warnings, func(w api.Warning) bool { return w.Code == "settings_differ" })
+			return i >= 0 == (text != "") && (i < 0 || strings.Contains(a.Warnings[i].Message, text))
+		}
+	}
+	untilAnswer(r, "/v1/agent", differs("lease 3s, and all agents follow the cluster's: bully and 2s"))
+	r.c.Lease = 5 * time.Second
+	if o := r.reload(); !o.Done || len(o.NeedsRestart) > 0 || !strings.Contains(o.Message, "doyen settings set algorithm=bully lease=5s") {
+		t.Errorf("%+v", o)
+	}
+	untilAnswer(r, "/v1/agent", differs("lease 5s, and"))
+	for _, lease := range []time.Duration{2 * time.Second, 0} {
+		r.c.Lease = lease
+		if o := r.reload(); !o.Done || len(o.NeedsRestart) > 0 || o.Message != "" {
+			t.Errorf("%s: %+v", lease, o)
+		}
+		untilAnswer(r, "/v1/agent", differs(""))
+	}
+}
+
 func TestAWrongConfigurationChangesNothing(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -251,7 +287,7 @@ func TestAReloadReadsTheKeysAgain(t *testing.T) {
 // A hook that a reload gives to an election runs for its present leader.
 func TestAReloadChangesHooks(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	hook := func(word string) string { return "echo " + word + " $DOYEN_ELECTION $DOYEN_EVENT >> " + log }
+	hook := func(word string) string { return script(t, "echo "+word+" $DOYEN_ELECTION $DOYEN_EVENT >> "+log) }
 	wrote := func(r *reloading, want ...string) {
 		t.Helper()
 		again := time.NewTicker(5 * time.Millisecond)

@@ -16,23 +16,23 @@ import (
 	"github.com/doyen-election/doyen/internal/keeper"
 )
 
-// tryLimit bounds the trial of the next life's program, which its keeper kills before.
+// tryLimit bounds a trial of the next life's program. The keeper kills a program that hangs earlier.
 const tryLimit = 10 * time.Second
 
-// RecordFormatKey is where `doyen agent --check-config -o json` says which format of the record
-// that program has.
+// RecordFormatKey is the key under which `doyen agent --check-config -o json` prints the format
+// of the record that the program has.
 const RecordFormatKey = "record-format"
 
-// noRecordNow is why a restart hands over.
+// noRecordNow is one of the reasons why a restart hands over first.
 const noRecordNow = "the record is missing"
 
-// lasting are the settings that a holder can't change while it leads. Either the record is of
-// another agent then, or the other agents refuse this one.
+// lasting are the settings that a holder can't change while it leads. After a change, the
+// record would be another agent's, or the other agents would refuse this one.
 var lasting = []string{"name", "cluster", "data-dir", "socket", "record-dir", "quorum", "algorithm", "lease"}
 
-// Restart tries whether the next life can start from the program file and the configuration: a
-// next life that can't would cost the leaderships. The caller then calls Restarts. If the next
-// life can't go on from the record, what is led has to be handed over first, and Restart says why.
+// Restart tries whether the next life can start from the program file and the configuration: if it
+// could not, the restart would cost the leaderships. After success the caller calls Restarts. If the
+// next life can't go on from the record, the agent has to hand over first, and handsOver is the reason.
 func (c commands) Restart(ctx context.Context) (handsOver string, err error) {
 	handsOver, err = c.agent.tryNext(ctx)
 	if err != nil {
@@ -41,8 +41,8 @@ func (c commands) Restart(ctx context.Context) (handsOver string, err error) {
 	return handsOver, err
 }
 
-// Lasts reports whether the next life would go on leading, and whether a service manager started
-// this agent.
+// Lasts reports whether the next life would go on leading (record), and whether a service
+// manager started this agent (service).
 func (c commands) Lasts() (record, service bool) {
 	return c.agent.record.Kept(), os.Getenv("NOTIFY_SOCKET") != ""
 }
@@ -70,11 +70,10 @@ func (a *agent) tryNext(ctx context.Context) (handsOver string, err error) {
 	}
 	for _, s := range settings.All() {
 		now, then := fmt.Sprint(s.JSON(&a.cfg)), fmt.Sprint(s.JSON(&next))
-		kept := s.Name == "keeper" && a.around.Life != nil // it starts the next process, and goes on
+		kept := s.Name == "keeper" && a.around.Life != nil // the keeper is not restarted, so its setting can't change
 		switch {
 		case !kept && !slices.Contains(lasting, s.Name) || now == then:
-		case (s.Name == "lease" || s.Name == "algorithm") && a.roster.Load().Follows():
-			handsOver = "--" + s.Name + " has changed" // and counts for nothing, but a record is of one
+		case (s.Name == "lease" || s.Name == "algorithm") && a.roster.Load().Follows(): // the roster's values stay in force
 		default:
 			return "", fmt.Errorf("--%s has changed from %q to %q, and an agent that goes on leading can't change it; restore it, %s",
 				s.Name, now, then, otherwise(s.Name))
@@ -94,7 +93,7 @@ func (a *agent) tryNext(ctx context.Context) (handsOver string, err error) {
 	return "", nil
 }
 
-// otherwise is what to do if the new value is wanted.
+// otherwise advises an operator who wants the new value.
 func otherwise(setting string) string {
 	switch setting {
 	case "algorithm", "lease":
@@ -105,9 +104,9 @@ func otherwise(setting string) string {
 	return "or stop the agent, which hands over, and start it again"
 }
 
-// nextConfig has the program file say with which settings it would run, and which format of the
-// record it has; 0: it has none. Without a keeper, who could run that file, it is this program that
-// reads the settings.
+// nextConfig has the program file print the settings that it would run with, and the format of
+// its record; 0: it has no record. Without a keeper, nothing can run that file, so this program
+// reads the settings itself.
 func (a *agent) nextConfig(ctx context.Context) (next settings.Config, format int, err error) {
 	program := a.around.Program
 	if a.around.Trial == nil {
@@ -130,8 +129,8 @@ func (a *agent) nextConfig(ctx context.Context) (next settings.Config, format in
 	}
 	next = a.cfg
 	values := map[string]json.RawMessage{}
-	err = json.Unmarshal(printed[bytes.LastIndexByte(printed, '\n')+1:], &values) // the last line; warnings come before
-	delete(values, "check")                                                       // that of the host is not a text, and is nothing to compare
+	err = json.Unmarshal(printed[bytes.LastIndexByte(printed, '\n')+1:], &values) // the last line has them; warnings come before
+	delete(values, "check")                                                       // the host's check is not a text, and is not compared
 	for _, s := range settings.All() {
 		if value, known := values[s.Name]; known && err == nil {
 			err = s.SetJSON(&next, value)
@@ -146,13 +145,13 @@ func (a *agent) nextConfig(ctx context.Context) (next settings.Config, format in
 	return next, format, nil
 }
 
-// tryPorts reports whether the next life could listen where this one does not: its own places
-// this life can't try.
+// tryPorts reports whether the next life could listen where this life does not listen. The
+// addresses where this life listens can't be tried.
 func (a *agent) tryPorts(next settings.Config) error {
 	own := []int{int(a.transport.Addr().Port()), int(a.membership.Addr().Port())}
-	for _, p := range next.Ports() { // its program has validated them
+	for _, p := range next.Ports() { // the next life's program has validated them
 		same := p.Flag == "http" && p.Address == a.settings.Load().HTTP || p.Flag == "agent-check" && p.Address == a.cfg.AgentCheck
-		if same { // a reload may have changed it
+		if same { // this life listens there; for http, a reload may have changed the address
 			continue
 		}
 		if err := p.Try(); err != nil && !(settings.InUse(err) && slices.Contains(own, p.Number)) {

@@ -221,10 +221,10 @@ func TestLeaveStopsTheAgent(t *testing.T) {
 	}
 }
 
-func TestTheHookHasRunBeforeTheTermIsReleased(t *testing.T) {
+func TestTheHookRunsOnceForEachEnd(t *testing.T) {
 	c := lone(t)
 	trail := filepath.Join(filepath.Dir(c.DataDir), "trail")
-	c.OnChange = `echo "$DOYEN_EVENT $DOYEN_TERM" >> ` + trail
+	c.OnChange = script(t, `echo "$DOYEN_EVENT $DOYEN_TERM" >> `+trail)
 	client, _, stop := start(t, c)
 	follow(t, client, leads)
 	if err := stop(); err != nil {
@@ -341,27 +341,33 @@ func TestADeadSocketIsReplaced(t *testing.T) {
 	}
 }
 
-// Three agents on loopback: the main job, end to end.
-func TestThreeAgentsElectTransferAndFailOver(t *testing.T) {
-	t.Parallel()
-	var clients []*http.Client
-	var stops []func() error
+// three starts agents on loopback, and returns once all name the same leader.
+func three(t *testing.T, change func(*settings.Config)) (clients []*http.Client, stops []func() error, first api.Change) {
+	t.Helper()
 	var join []string
 	for _, name := range []string{"a", "b", "c"} {
 		c := lone(t)
 		c.Name, c.Voters, c.Join = name, []string{"a", "b", "c"}, join
+		change(&c)
 		client, out, stop := start(t, c)
 		clients, stops = append(clients, client), append(stops, stop)
 		_, gossip := ports(t, out.String())
 		join = []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(gossip))}
 	}
 	led := func(c api.Change) bool { return c.Leader != nil }
-	first := follow(t, clients[0], led)
+	first = follow(t, clients[0], led)
 	for _, c := range clients[1:] {
 		if got := follow(t, c, led); got.Leader.Name != first.Leader.Name || got.Term != first.Term {
 			t.Fatalf("one names %+v, another %+v", first, got)
 		}
 	}
+	return clients, stops, first
+}
+
+// Three agents on loopback: the main job, end to end.
+func TestThreeAgentsElectTransferAndFailOver(t *testing.T) {
+	t.Parallel()
+	clients, stops, first := three(t, func(*settings.Config) {})
 	leader := int(first.Leader.Name[0] - 'a')
 	target := (leader + 1) % 3
 	response, err := clients[leader].Post("http://d/v1/elections/default/transfer", "application/json",

@@ -17,7 +17,7 @@ func (a *agent) notify(state string) {
 	}
 }
 
-// tellStatus has the service manager, if there is one, show who leads.
+// tellStatus shows in the service manager, if there is one, which agent leads.
 func (a *agent) tellStatus(ctx context.Context) {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return
@@ -48,8 +48,8 @@ func (a *agent) tellStatus(ctx context.Context) {
 	}
 }
 
-// watchdog shows the service manager, if it asked for that, that the loop answers. The service
-// manager restarts an agent whose loop hangs.
+// watchdog reports to the service manager, if that asks for it, that the loop still answers.
+// The service manager restarts an agent whose loop hangs.
 func (a *agent) watchdog(ctx context.Context) {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || interval <= 0 {

@@ -45,7 +45,7 @@ func (all sockets) answer(s *serve.Server, c settings.Config) {
 	}
 }
 
-// tryReadSocket listens for a moment where the next life wants to, if this one does not.
+// tryReadSocket tries to listen on the next life's read-only socket, unless this life listens there.
 func (a *agent) tryReadSocket(next settings.Config) error {
 	if next.ReadSocket == "" || next.ReadSocket == a.cfg.ReadSocket {
 		return nil
@@ -72,5 +72,5 @@ func openFiles() int {
 	return filesOf(int(limit.Cur))
 }
 
-// filesOf leaves a quarter to the streams between agents: a large cluster has many.
+// filesOf keeps a quarter of the files for the streams between agents: a large cluster has many.
 func filesOf(limit int) int { return max((limit-spareFiles)*3/4, 1) }

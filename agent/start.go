@@ -32,8 +32,8 @@ func (a *agent) resetGenesis(s election.State) (election.State, error) {
 	return s, nil
 }
 
-// pageAddr is where other hosts find the status page: none if --http is off, named by a host
-// name, or on loopback while the agent itself is not.
+// pageAddr is where other hosts find the status page. There is none if --http is off, has a
+// host name, or is on loopback while the agent itself is not.
 func pageAddr(http string, peer netip.Addr) netip.AddrPort {
 	host, port, err := net.SplitHostPort(http)
 	if err != nil {
@@ -52,9 +52,9 @@ func pageAddr(http string, peer netip.Addr) netip.AddrPort {
 // maxSeeds is how many addresses membership accepts.
 const maxSeeds = 64
 
-// seeds are the addresses at which this agent joins gossip: the configured ones, and those that the
-// voters had in the former life. It has to join by itself: an agent that did not notice its death
-// does not search for it.
+// seeds are the addresses at which this agent joins gossip: the configured ones, and those that
+// the voters had in the former life. This agent has to join by itself: agents that did not
+// notice the end of the former life do not search for this one.
 func (a *agent) seeds(join []string) []string {
 	all := slices.Clone(join)
 	for _, v := range knownVoters(a.past) {
@@ -65,7 +65,7 @@ func (a *agent) seeds(join []string) []string {
 	return all
 }
 
-// adopt notes a new roster, and gossips whether it names settings.
+// adopt stores a new roster, and gossips whether that roster names settings.
 func (a *agent) adopt(r *election.Roster) {
 	a.roster.Store(r)
 	if err := a.membership.Update(func(m *membership.Member) { m.Settings.Follows = a.cfg.Quorum && r.Follows() }); err != nil {
@@ -73,7 +73,7 @@ func (a *agent) adopt(r *election.Roster) {
 	}
 }
 
-// accept judges the hello of a peer before any message is exchanged.
+// accept judges the hello of a peer, before any message is exchanged. The error is why the peer is refused.
 func (a *agent) accept(_ election.PeerID, h transport.Hello) error {
 	if h.Cluster != a.cfg.Cluster {
 		return fmt.Errorf("agent %s belongs to cluster %q, this one to %q", h.Name, h.Cluster, a.cfg.Cluster)
@@ -84,11 +84,11 @@ func (a *agent) accept(_ election.PeerID, h transport.Hello) error {
 	return a.agree(h.Name, membership.Settings{Algorithm: h.Algorithm, Quorum: h.Quorum, Lease: h.Lease, Follows: h.Follows})
 }
 
-// judge accepts a member by the settings that it gossips.
+// judge accepts or refuses a member by the settings that it gossips.
 func (a *agent) judge(m membership.Member) error { return a.agree(m.Name, m.Settings) }
 
-// agree compares the settings that all agents must share. Heartbeats may differ: the failure
-// detectors learn a leader's rate. Where a roster names algorithm and lease, all follow that.
+// agree compares the settings that all agents must share. Heartbeats may differ: failure detectors
+// learn each leader's rate. Where a roster names algorithm and lease, all agents use those.
 func (a *agent) agree(name string, theirs membership.Settings) error {
 	roster := theirs.Follows || a.roster.Load().Follows()
 	switch {

@@ -1,12 +1,12 @@
-// Package api is the socket API's vocabulary: the JSON bodies of every call of version 1.
-// The agent that serves the calls and the client that makes them share it.
+// Package api has the JSON bodies of every call of the socket API, version 1. The agent that serves the
+// calls and the client that makes them share it.
 //
-// Fields are added but never renamed or removed within v1; readers ignore the fields they
-// do not know. Durations are integers in milliseconds (`_ms`). Wall-clock times are in RFC
-// 3339. Fields in `_boottime_ns` are instants of CLOCK_BOOTTIME, which any process of the
-// same host can compare with its own reading.
+// Within v1, fields are added but never renamed or removed, and readers ignore fields that they do not
+// know. Durations are integers in milliseconds (`_ms`). Wall-clock times are in RFC 3339. Fields in
+// `_boottime_ns` are instants of CLOCK_BOOTTIME, which any process of the same host can compare with its
+// own reading.
 //
-// The package fixes only the fields; docs/api.md says what their values mean.
+// The package defines only the fields. Their meaning is in docs/api.md.
 package api
 
 import "time"
@@ -15,9 +15,9 @@ import "time"
 type Agent struct {
 	Name      string    `json:"name"`
 	ID        string    `json:"id"`
-	BootID    string    `json:"boot_id"` // of this process run
-	Lineage   string    `json:"lineage"` // of this process run and those that it goes on from
-	Life      uint64    `json:"life"`    // the number of this process run in the lineage
+	BootID    string    `json:"boot_id"` // of this process run; each run has another one
+	Lineage   string    `json:"lineage"` // of this process run and the earlier ones whose record it continues
+	Life      uint64    `json:"life"`    // the number of this process run within the lineage
 	Keeper    bool      `json:"keeper"`
 	Version   string    `json:"version"`
 	Cluster   string    `json:"cluster"`
@@ -39,29 +39,30 @@ type Agents struct {
 	Agents []AgentReport `json:"agents"`
 }
 
-// AgentReport is what an agent answers about itself. If it was not reached, only what gossip
-// shows of it is there.
+// AgentReport is what an agent reports about itself. If it was not reached, it has only what gossip shows
+// of the agent.
 type AgentReport struct {
 	Name     string    `json:"name"`
 	ID       string    `json:"id"`
 	Version  string    `json:"version"`
 	Draining bool      `json:"draining"`
 	Warnings []Warning `json:"warnings"`
-	Keys     []Key     `json:"keys"`   // the cluster keys that it accepts
-	LagMS    int64     `json:"lag_ms"` // how long its loop took to answer, rounded up
+	Keys     []Key     `json:"keys"`   // the cluster keys that the agent accepts
+	LagMS    int64     `json:"lag_ms"` // how long the agent's loop took to answer, rounded up
 	Reached  bool      `json:"reached"`
-	// Dials are the ports of the agent that was asked for all, as this one reaches them. In the
-	// report of the asked one itself, they are the others' for UDP. Only if that was asked for.
+	// Dials show how this agent reaches the ports of the agent that was asked for all reports. In the
+	// report of the asked agent itself, they show how it reaches the others by UDP. Absent unless
+	// requested.
 	Dials []Dial `json:"dials,omitempty"`
 }
 
-// Quorum says whether a majority of the voters can be reached.
+// Quorum shows whether a majority of the voters can be reached.
 type Quorum struct {
 	Enabled   bool   `json:"enabled"`
 	Voters    int    `json:"voters"`
 	Needed    int    `json:"needed"`
 	Reachable int    `json:"reachable"`
-	State     string `json:"state"` // exists, edge (lost if one more voter is) or lost
+	State     string `json:"state"` // exists, edge (lost if one more voter is lost) or lost
 }
 
 // The states of a quorum.
@@ -71,8 +72,8 @@ const (
 	QuorumLost   = "lost"
 )
 
-// Warning is something that an operator should repair. Code is stable and listed in
-// docs/operations.md; Message is what happened, why and what to do.
+// Warning is something that an operator should repair. Code is stable and listed in docs/operations.md;
+// Message contains what happened, why and what to do.
 type Warning struct {
 	Code    string    `json:"code"`
 	Message string    `json:"message"`
@@ -90,15 +91,15 @@ type Member struct {
 	ID         string    `json:"id"`
 	GossipAddr string    `json:"gossip_addr"`
 	PeerAddr   string    `json:"peer_addr"`
-	HTTPAddr   string    `json:"http_addr,omitempty"` // of --http, if other hosts can reach it
+	HTTPAddr   string    `json:"http_addr,omitempty"` // the address of --http, if other hosts can reach it
 	Status     string    `json:"status"`              // alive, suspect, dead or left
 	Priority   int       `json:"priority"`
 	JoinedAt   time.Time `json:"joined_at"`
 	Voter      bool      `json:"voter"`
 	Candidate  bool      `json:"candidate"`
-	Reason     string    `json:"reason,omitempty"` // why a check keeps it from being a candidate in "default"; only this agent's own is known
+	Reason     string    `json:"reason,omitempty"` // why a check keeps the agent from being a candidate in "default"; known only for this agent
 	Connected  bool      `json:"connected"`
-	RTTMS      int64     `json:"rtt_ms"` // rounded up; 0: not measured
+	RTTMS      int64     `json:"rtt_ms"` // round trip, rounded up; 0: not measured
 	Version    string    `json:"version"`
 	Drained    bool      `json:"drained"`
 }
@@ -106,7 +107,7 @@ type Member struct {
 // The statuses of a member.
 const (
 	StatusAlive   = "alive"
-	StatusSuspect = "suspect" // no longer sent
+	StatusSuspect = "suspect" // agents no longer send this status
 	StatusDead    = "dead"
 	StatusLeft    = "left"
 )
@@ -116,22 +117,22 @@ type Elections struct {
 	Elections []Election `json:"elections"`
 }
 
-// Election is one election as this agent knows it, and what that rests on.
+// Election is one election as this agent knows it, and what that knowledge depends on.
 type Election struct {
 	Election             string   `json:"election"`
 	State                string   `json:"state"` // leading, following, electing, no_quorum or idle
 	IsLeader             bool     `json:"is_leader"`
-	Leader               *Leader  `json:"leader"` // null: nobody is known to lead
+	Leader               *Leader  `json:"leader"` // null: no leader is known
 	Term                 uint64   `json:"term"`   // the fencing token
 	Authority            string   `json:"authority"`
 	LeaseRemainingMS     int64    `json:"lease_remaining_ms"`
 	ValidUntilBoottimeNS int64    `json:"valid_until_boottime_ns"`
-	ViewAgeMS            int64    `json:"view_age_ms"` // since the leader was last heard
-	Candidates           []string `json:"candidates"`  // best-ranked first
-	Index                uint64   `json:"index"`       // of the newest change, for watch?after=
+	ValidForMS           int64    `json:"valid_for_ms"` // the same duration, under the name that every deadline uses
+	ViewAgeMS            int64    `json:"view_age_ms"`  // since this agent last heard the leader
+	Candidates           []string `json:"candidates"`   // best-ranked first
+	Index                uint64   `json:"index"`        // of the newest change, for watch?after=
 }
 
-// Leader names who leads.
 type Leader struct {
 	Name string `json:"name"`
 	ID   string `json:"id"`
@@ -147,11 +148,11 @@ const (
 	StateIdle      = "idle"
 )
 
-// What an answer rests on.
+// What the answer to a question about an election depends on.
 const (
-	AuthorityLease  = "lease"  // a lease from a majority, which still runs
-	AuthorityQuorum = "quorum" // as lease, and a majority was asked just now
-	AuthorityView   = "view"   // this agent's view only; there may be two leaders
+	AuthorityLease  = "lease"  // a lease from a majority, which has not expired
+	AuthorityQuorum = "quorum" // like lease, and the agent has just asked a majority
+	AuthorityView   = "view"   // only what this agent sees; there may be two leaders
 )
 
 // Change is one line of GET /v1/elections/NAME/watch. Lines of type snapshot or lagged
@@ -165,10 +166,10 @@ type Change struct {
 	IsLeader bool      `json:"is_leader"`
 	Term     uint64    `json:"term"`
 	Reason   string    `json:"reason,omitempty"`
-	// BoottimeNS is when this agent noticed the change, on its host's CLOCK_BOOTTIME.
+	// BoottimeNS is when this agent noticed the change, on CLOCK_BOOTTIME of its host.
 	BoottimeNS int64     `json:"boottime_ns"`
 	Snapshot   *Election `json:"snapshot,omitempty"`
-	Missed     uint64    `json:"missed,omitempty"` // lagged: how many changes were lost
+	Missed     uint64    `json:"missed,omitempty"` // only of type lagged: how many changes were lost
 }
 
 // The types of a change.
@@ -177,40 +178,47 @@ const (
 	ChangeLeader   = "leader"
 	ChangeNoLeader = "no_leader"
 	ChangeTerm     = "term"
-	// ChangeRestarted, in the history and in watches that resume: the agent was restarted, and goes on.
+	// ChangeRestarted is in the history and in watches that resume: the agent was restarted, and goes on
+	// as it was.
 	ChangeRestarted = "restarted"
-	// ChangeCommand, in the history alone: somebody had this agent change something.
+	// ChangeCommand is only in the history: somebody made this agent change something.
 	ChangeCommand = "command"
 	ChangeLagged  = "lagged"
 )
 
 // TransferRequest is the body of POST /v1/elections/NAME/transfer.
 type TransferRequest struct {
-	To string `json:"to"`
+	To   string `json:"to"`
+	Term uint64 `json:"term,omitempty"` // transfer only if this is the term; 0: whatever the term is
+}
+
+// ResignRequest is the body of POST /v1/elections/NAME/resign. It may be empty.
+type ResignRequest struct {
+	Term uint64 `json:"term,omitempty"` // resign only if this is the term; 0: whatever the term is
 }
 
 // DrainRequest is the body of POST /v1/drain.
 type DrainRequest struct {
 	On    bool   `json:"on"`
-	Force bool   `json:"force,omitempty"` // even if it leaves an expected election without a candidate
-	Agent string `json:"agent,omitempty"` // its name; empty: the agent that is asked
+	Force bool   `json:"force,omitempty"` // drain even if an expected election is then without a candidate
+	Agent string `json:"agent,omitempty"` // the name of the agent to drain; empty: the agent that is asked
 }
 
-// Outcome answers the calls that change something.
+// Outcome is the answer to the calls that change something.
 type Outcome struct {
 	Done    bool    `json:"done"`
 	Message string  `json:"message"`
-	Leader  *Leader `json:"leader,omitempty"` // the successor, when one is known
+	Leader  *Leader `json:"leader,omitempty"` // the successor, if one is known
 	Term    uint64  `json:"term,omitempty"`
 	Waited  int64   `json:"waited_ms"`
 }
 
-// Reload answers POST /v1/reload. If it is not done, nothing was changed, and Message says what is
-// wrong.
+// Reload answers POST /v1/reload. If Done is false, nothing was changed, and Message explains what is
+// wrong. If Done is true, Message is about settings that only another command changes.
 type Reload struct {
 	Outcome
-	Applied      []string `json:"applied"`       // the settings that have changed and count from now on
-	NeedsRestart []string `json:"needs_restart"` // those that have changed and count from the next start on
+	Applied      []string `json:"applied"`       // the changed settings that are in effect now
+	NeedsRestart []string `json:"needs_restart"` // the changed settings that take effect at the next start
 }
 
 // Error is the body of every answer that is not a success.

@@ -19,7 +19,7 @@ import (
 
 // bodies are all bodies of the socket API.
 var bodies = []any{
-	api.Agent{}, api.Members{}, api.Elections{}, api.Change{}, api.TransferRequest{}, api.DrainRequest{}, api.Outcome{}, api.Reload{}, api.Error{},
+	api.Agent{}, api.Members{}, api.Elections{}, api.Change{}, api.TransferRequest{}, api.ResignRequest{}, api.DrainRequest{}, api.Outcome{}, api.Reload{}, api.Error{},
 	api.CampaignRequest{}, api.CampaignEvent{}, api.StoppedRequest{}, api.ResumeRequest{}, api.Campaigns{}, api.History{}, api.Agents{},
 	api.Keys{}, api.KeysRequest{}, api.Voters{}, api.VotersRequest{},
 	api.Settings{}, api.SettingsRequest{}, api.AllowRequest{},

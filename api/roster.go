@@ -2,24 +2,24 @@ package api
 
 // Voters answers GET and POST /v1/voters: the roster.
 type Voters struct {
-	Cluster string        `json:"cluster"` // drawn when the first roster is made; empty before
+	Cluster string        `json:"cluster"` // a random ID, made with the first roster; empty before that
 	Version RosterVersion `json:"version"`
 	Voters  []Voter       `json:"voters"`
-	Next    []Voter       `json:"next"`  // while a change is under way: the new voters
-	Floor   uint64        `json:"floor"` // no term at or below it is granted any more
+	Next    []Voter       `json:"next"`  // the new voters while a change is under way
+	Floor   uint64        `json:"floor"` // no term up to this one is granted any more
 	Change  *VotersChange `json:"change,omitempty"`
 }
 
-// VotersChange is a change under way, as the agent that was asked knows it.
+// VotersChange is the change under way, as the agent that was asked knows it.
 type VotersChange struct {
-	Driver     string   `json:"driver"`      // the agent that drives the change; empty: no driver is known
-	Committed  bool     `json:"committed"`   // majorities of both sets have accepted it: from now on both are needed
+	Driver     string   `json:"driver"`      // the agent that drives the change; empty: unknown
+	Committed  bool     `json:"committed"`   // majorities of both sets have accepted the change: from now on both are needed
 	GoingBack  bool     `json:"going_back"`  // the change was cancelled
-	WaitsFor   []string `json:"waits_for"`   // at the driver: the voters that have not accepted; elsewhere: those out of reach
-	PromisesMS int64    `json:"promises_ms"` // how long promises under the former voters may still run: the driver waits for them
+	WaitsFor   []string `json:"waits_for"`   // the driver names the voters that have not accepted; other agents name those that they can't reach
+	PromisesMS int64    `json:"promises_ms"` // how long promises under the former voters may still last: the driver waits that long
 }
 
-// RosterVersion orders rosters, by driver first.
+// RosterVersion orders rosters: first by Driver.
 type RosterVersion struct {
 	Driver  uint64 `json:"driver"`
 	Counter uint64 `json:"counter"`
@@ -29,47 +29,51 @@ type RosterVersion struct {
 type Voter struct {
 	Name      string `json:"name"`
 	ID        string `json:"id"`
-	Connected bool   `json:"connected"` // this agent itself counts as connected
+	Connected bool   `json:"connected"` // this agent itself always counts as connected
 }
 
-// VotersRequest is the body of POST /v1/voters. It has one of the fields; the first three
-// are names.
+// VotersRequest is the body of POST /v1/voters. Exactly one field is set, besides ID; the first three are
+// names.
 type VotersRequest struct {
 	Add     string `json:"add,omitempty"`
 	Remove  string `json:"remove,omitempty"`
-	Replace string `json:"replace,omitempty"` // replace the voter of that name by the live agent of that name
-	Cancel  bool   `json:"cancel,omitempty"`  // go back from the change under way
-	Restore bool   `json:"restore,omitempty"` // at this agent alone: go back from an adopted roster that dropped several voters
+	Replace string `json:"replace,omitempty"` // replace the voter of that name by the live agent of the same name
+	Cancel  bool   `json:"cancel,omitempty"`  // undo the change under way
+	// ID, with Add and Replace, is the peer ID that the live agent must have: anyone who has the cluster
+	// key can join under any name.
+	ID      string `json:"id,omitempty"`
+	Restore bool   `json:"restore,omitempty"` // only at this agent: return from an adopted roster that dropped several voters to the roster before
 }
 
-// CodeNotVoter refuses a change of the roster: the agent that was asked is not a voter.
+// CodeNotVoter refuses a change of the roster because the agent that was asked is not a voter.
 const CodeNotVoter = "not_voter"
 
-// Settings answers GET and POST /v1/settings, and POST /v1/elections/NAME/allow: what all agents
-// of the cluster agree on besides the voters.
+// Settings answers GET and POST /v1/settings, and POST /v1/elections/NAME/allow: what all agents of the
+// cluster agree on besides the voters.
 type Settings struct {
 	Algorithm string  `json:"algorithm"` // bully or ring
 	LeaseMS   int64   `json:"lease_ms"`
-	Agreed    bool    `json:"agreed"` // both are carried by the roster; else they are those of this agent's configuration
-	Rights    []Right `json:"rights"` // anybody may lead an election without a rule
+	Agreed    bool    `json:"agreed"` // the roster has the algorithm and the lease; if false, they are from this agent's configuration
+	Rights    []Right `json:"rights"` // without a rule for it, any agent may lead an election
 }
 
-// Right is a rule: who may lead an election.
+// Right is a rule about an election: which agents may lead it.
 type Right struct {
 	Election    string   `json:"election"`
-	Agents      []string `json:"agents"`                 // names, or the IDs of agents that are no members now; none: any agent
-	MaxPriority int      `json:"max_priority,omitempty"` // of a candidate; 0: any
+	Agents      []string `json:"agents"`                 // names, or the IDs of agents that are not members now; empty: any agent
+	IDs         []string `json:"ids"`                    // the IDs of all these agents, sorted
+	MaxPriority int      `json:"max_priority,omitempty"` // the highest priority of a candidate; 0: any
 }
 
-// SettingsRequest is the body of POST /v1/settings. What is missing stays as it is.
+// SettingsRequest is the body of POST /v1/settings. A missing field leaves its setting unchanged.
 type SettingsRequest struct {
 	Algorithm string `json:"algorithm,omitempty"`
 	LeaseMS   int64  `json:"lease_ms,omitempty"`
 }
 
-// AllowRequest is the body of POST /v1/elections/NAME/allow. Without either field the rule about
-// the election goes.
+// AllowRequest is the body of POST /v1/elections/NAME/allow. If it has neither field, the rule about the
+// election is deleted.
 type AllowRequest struct {
-	Agents      []string `json:"agents,omitempty"`
+	Agents      []string `json:"agents,omitempty"` // names, or IDs
 	MaxPriority int      `json:"max_priority,omitempty"`
 }

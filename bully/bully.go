@@ -7,14 +7,14 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// phase is how far the current round of this agent has come.
+// phase is the state of this agent's current round.
 type phase uint8
 
 const (
-	idle      phase = iota // no round
-	asking                 // all better candidates were asked; none has answered yet
-	waiting                // a better candidate has a round: this agent waits for the outcome
-	nominated              // no better candidate can lead: the elector asks for votes
+	idle      phase = iota // this agent has no round
+	asking                 // it has asked all better candidates, and none has answered yet
+	waiting                // a better candidate has a round: this agent waits for its outcome
+	nominated              // no better candidate can lead: this agent asks for votes
 )
 
 // reply is what a better candidate has replied in the current round.
@@ -22,8 +22,8 @@ type reply uint8
 
 const (
 	none     reply = iota + 1
-	answered       // it is alive, and has its own round
-	declined       // it can't lead, which is final for the round
+	answered       // the candidate is alive, and has its own round
+	declined       // the candidate can't lead; it is not asked again in this round
 )
 
 type peer struct {
@@ -31,7 +31,7 @@ type peer struct {
 	reply reply
 }
 
-// deferring is a worse candidate that this agent has answered, and the candidate's round.
+// deferring is a worse candidate that waits because this agent has answered it, and its round.
 type deferring struct {
 	id    election.PeerID
 	round uint64
@@ -45,32 +45,32 @@ type Bully struct {
 	timeout  time.Duration
 
 	phase phase
-	round uint64           // the newest started here; 0: none yet
-	until election.Instant // when asking or waiting ends
+	round uint64           // of the newest round that this agent started
+	until election.Instant // when the phase ends, if it is asking or waiting
 
-	// Invariant: both hold only candidates of the newest field, each at most once.
+	// Invariant: peers and deferring have only candidates of the newest field, each at most once.
 	peers     []peer
 	deferring []deferring
-	blind     bool // it waits for an agent outside the field: only time ends that wait
+	blind     bool // it waits for an agent that is not in the field, so only time ends that wait
 }
 
-// New returns an idle Bully, which waits for the first Answer for timeout, above 0, and
-// numbers its rounds from last + 1.
+// New returns an idle Bully. It waits for the first Answer for timeout, which must be above 0,
+// and numbers its rounds from last + 1.
 func New(name election.Name, self election.PeerID, timeout time.Duration, last uint64) *Bully {
 	return &Bully{election: name, self: self, timeout: timeout, round: last}
 }
 
-// Active reports whether this agent is asking, is waiting or is the nominee.
+// Active reports whether this agent asks, waits or is the nominee.
 func (b *Bully) Active() bool { return b.phase != idle }
 
 // Stop ends the round: a leader is known, or the bid failed. It keeps the list of candidates
-// that wait for this agent, to tell them if this agent becomes unable to lead.
+// that wait for this agent, so that they get a Decline if this agent becomes unable to lead.
 func (b *Bully) Stop() {
 	b.phase, b.until, b.blind = idle, 0, false
 	b.peers = nil
 }
 
-// Start starts a round if this agent is idle, able to lead and does not lead.
+// Start starts a round if this agent is idle and able to lead, and does not lead.
 func (b *Bully) Start(now election.Instant, f election.Field) election.Verdict {
 	var v election.Verdict
 	if b.phase == idle && f.Able && f.Leads == nil {
@@ -79,22 +79,22 @@ func (b *Bully) Start(now election.Instant, f election.Field) election.Verdict {
 	return b.proceed(now, f, v)
 }
 
-// Tick does what is due at a later time, or with another field.
+// Tick does what is due because time has passed or the field has changed.
 func (b *Bully) Tick(now election.Instant, f election.Field) election.Verdict {
 	return b.proceed(now, f, election.Verdict{})
 }
 
-// StandBack has this agent wait until f.Patience, because a better-ranked agent asks for votes. Each
-// better agent prolongs the wait at most once. A nominee goes on instead: the voters prefer the
-// better of the two. Call Tick next, which returns when to wake up.
+// StandBack makes this agent wait until f.Patience, because a better-ranked agent asks for
+// votes. Each better agent prolongs the wait at most once. A nominee does not wait: of two
+// nominees, the voters prefer the better one. Call Tick next: it returns when to wake up.
 func (b *Bully) StandBack(now election.Instant, f election.Field, better election.Rank) {
 	if f.Able && f.Leads == nil && better.Peer != b.self && better.Above(f.Self) {
 		b.waitFor(now, f, better.Peer)
 	}
 }
 
-// Confirmed returns what a nominee sends once it leads: a Coordinator to every other
-// candidate.
+// Confirmed returns what a nominee sends when it has become the leader: a Coordinator to every
+// other candidate.
 func (b *Bully) Confirmed(f election.Field, l election.Leadership) []election.Envelope {
 	var sends []election.Envelope
 	for _, r := range f.Ranks {
@@ -105,8 +105,8 @@ func (b *Bully) Confirmed(f election.Field, l election.Leadership) []election.En
 	return sends
 }
 
-// Nominated returns what a nominee sends before its bid: an Answer with round 0 to each worse
-// candidate, except those that wait already, and voters, which receive the Vote Request.
+// Nominated returns what a nominee sends before its bid: an Answer with round 0 to each worse candidate. It
+// omits candidates that wait for it already, and voters, because these receive the Vote Request.
 func (b *Bully) Nominated(f election.Field, votes func(election.PeerID) bool) []election.Envelope {
 	if b.phase != nominated {
 		return nil

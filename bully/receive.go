@@ -2,7 +2,7 @@ package bully
 
 import "github.com/doyen-election/doyen/election"
 
-// Receive handles a Bully message of this election, and drops any other or invalid one.
+// Receive handles a valid Bully message of this election, and drops every other message.
 func (b *Bully) Receive(now election.Instant, f election.Field, from election.PeerID, m election.Message) election.Verdict {
 	var v election.Verdict
 	if from != b.self && from != "" {
@@ -28,7 +28,7 @@ func (b *Bully) Receive(now election.Instant, f election.Field, from election.Pe
 	return b.proceed(now, f, v)
 }
 
-// receiveElection compares the ranks that the two agents report of themselves. So exactly one
+// receiveElection compares the ranks that the two agents report about themselves. So exactly one
 // of the two waits, even if their views differ.
 func (b *Bully) receiveElection(now election.Instant, f election.Field, from election.PeerID, m election.BullyElection, v *election.Verdict) {
 	switch {
@@ -50,8 +50,8 @@ func (b *Bully) receiveElection(now election.Instant, f election.Field, from ele
 	}
 }
 
-// receiveAnswer waits for a candidate that was asked in this round, or for a better nominee
-// (round 0). It ignores any other Answer as late or repeated.
+// receiveAnswer waits for a candidate that was asked in this round or, with round 0, for a
+// better nominee. It ignores every other Answer: that is late or repeated.
 func (b *Bully) receiveAnswer(now election.Instant, f election.Field, from election.PeerID, round uint64) {
 	if round == 0 {
 		for _, r := range f.Ranks {
@@ -66,7 +66,7 @@ func (b *Bully) receiveAnswer(now election.Instant, f election.Field, from elect
 	}
 }
 
-// receiveDecline ends the wait for a candidate. Round 0 takes back an Answer with round 0.
+// receiveDecline ends the wait for a candidate. A Decline with round 0 takes back an Answer with round 0.
 func (b *Bully) receiveDecline(from election.PeerID, round uint64) {
 	p := b.find(from)
 	if p == nil || round != 0 && round != b.round {
@@ -77,8 +77,8 @@ func (b *Bully) receiveDecline(from election.PeerID, round uint64) {
 	}
 }
 
-// receiveCoordinator treats a Coordinator as an Answer. A Coordinator may be late, so it ends
-// no round: the elector calls Stop once heartbeats show who leads.
+// receiveCoordinator treats a Coordinator like an Answer. A Coordinator may be late, so it does
+// not end a round: the elector calls Stop when heartbeats show which agent leads.
 func (b *Bully) receiveCoordinator(now election.Instant, f election.Field, from election.PeerID) {
 	if f.Able && f.Leads == nil && b.phase != idle && holds(f, from) {
 		b.waitFor(now, f, from)

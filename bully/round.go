@@ -6,10 +6,11 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// begin starts a round. It asks all better candidates that did not decline in the round before,
-// and nominates if there are none. If no round may start now (Field.Full), it only stops.
+// begin starts a round. It asks all better candidates, except those that declined in the round before. If
+// none is left to ask, this agent is the nominee. If no round may start now (Field.Closed), begin only
+// stops.
 func (b *Bully) begin(now election.Instant, f election.Field, v *election.Verdict) {
-	if f.Full {
+	if f.Closed {
 		b.Stop()
 		return
 	}
@@ -40,15 +41,15 @@ func (b *Bully) nominate(v *election.Verdict) {
 	v.Nominee = true
 }
 
-// waitFor waits for that peer until f.Patience, and for the answer timeout at least: if
-// f.Patience has passed already, round after round would start otherwise.
+// waitFor waits for that peer until f.Patience, but at least for the answer timeout. Otherwise,
+// after f.Patience, one round after another would start.
 func (b *Bully) waitFor(now election.Instant, f election.Field, id election.PeerID) {
 	if b.phase == nominated {
 		return
 	}
 	switch p := b.find(id); {
 	case p != nil && p.reply != none:
-		return // counted already, or it has declined
+		return // it is counted already, or it has declined
 	case p != nil:
 		p.reply = answered
 	case holds(f, id):
@@ -70,20 +71,20 @@ func (b *Bully) proceed(now election.Instant, f election.Field, v election.Verdi
 	b.forget(now, f)
 	b.excuse(f, &v)
 	switch {
-	case f.Leads != nil, !f.Able && b.phase != nominated: // the elector ends a nominee's bid
+	case f.Leads != nil, !f.Able && b.phase != nominated: // the elector ends the bid of a nominee
 		b.Stop()
 	case b.phase == asking:
 		if now < b.until {
-			b.ask(f, &v) // the candidates that joined meanwhile
+			b.ask(f, &v) // the candidates that have joined since
 		}
 		if now >= b.until || !b.any(none) {
 			b.nominate(&v)
 		}
 	case b.phase == waiting && now >= b.until:
-		b.peers = nil // so that begin asks those that declined, too
+		b.peers = nil // so that begin also asks those that declined
 		b.begin(now, f, &v)
 	case b.phase == waiting && !b.blind && !b.any(answered):
-		b.begin(now, f, &v) // all candidates that it waited for are gone
+		b.begin(now, f, &v) // all candidates for which it waited are gone or have declined
 	}
 	v.WakeAt = election.Never
 	if b.phase == asking || b.phase == waiting {
@@ -92,7 +93,7 @@ func (b *Bully) proceed(now election.Instant, f election.Field, v election.Verdi
 	return v
 }
 
-// forget drops the candidates that left the field, and those that no longer wait.
+// forget drops candidates that have left the field, and candidates that no longer wait for this agent.
 func (b *Bully) forget(now election.Instant, f election.Field) {
 	if len(b.peers) == 0 && len(b.deferring) == 0 {
 		return
@@ -105,7 +106,7 @@ func (b *Bully) forget(now election.Instant, f election.Field) {
 	b.deferring = slices.DeleteFunc(b.deferring, func(d deferring) bool { return now >= d.until || !here[d.id] })
 }
 
-// excuse sends Decline to the candidates that wait for this agent, if this agent can't lead.
+// excuse sends a Decline to the candidates that wait for this agent, if it can't lead any more.
 func (b *Bully) excuse(f election.Field, v *election.Verdict) {
 	if f.Leads == nil && f.Able {
 		return

@@ -166,7 +166,7 @@ func TestARoundEndsInsteadOfBeginningAgainWhereTheFieldIsFull(t *testing.T) {
 	f := middle()
 	b.Start(0, f)
 	b.Receive(0, f, "e", election.BullyAnswer{Election: selectiontest.Election, Round: 1})
-	f.Full = true
+	f.Closed = true
 	if v := b.Tick(patience-1, f); !b.Active() || len(v.Send) != 0 {
 		t.Fatalf("ends the wait too early, or sends %v", v.Send)
 	}

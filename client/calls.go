@@ -35,8 +35,8 @@ type ElectionOptions struct {
 	Quorum bool
 }
 
-// Election returns one election: GET /v1/elections/NAME. If it never had a candidate, the
-// error is an *APIError with api.CodeNotFound.
+// Election returns one election: GET /v1/elections/NAME. If the election never had a candidate, the error
+// is an *APIError with api.CodeNotFound.
 func (c *Client) Election(ctx context.Context, name string, opts ElectionOptions) (api.Election, error) {
 	path := electionPath(name, "")
 	if opts.Quorum {
@@ -48,17 +48,17 @@ func (c *Client) Election(ctx context.Context, name string, opts ElectionOptions
 // IsLeader reports whether the agent of this host leads the election. It also returns the
 // agent's answer, as Election does, with the same errors.
 //
-// leads is false although answer.IsLeader is true, if the answer took longer than the rest of
-// the lease that it reports: this process or the agent may have been suspended meanwhile. If
-// leads is true, the lease had not ended when the call returned. The agent may step down at
-// any moment: a program that has to be notified of that campaigns.
+// If the answer took longer than the rest of the lease that it reports, leads is false although
+// answer.IsLeader is true: this process or the agent may have been suspended meanwhile. If leads is true,
+// the lease had not ended when the call returned. The agent may step down at any moment: a program that
+// must be notified of that has to campaign.
 func (c *Client) IsLeader(ctx context.Context, name string) (leads bool, answer api.Election, err error) {
 	answer, asked, err := timed[api.Election](ctx, c, http.MethodGet, electionPath(name, ""), nil)
 	return err == nil && proves(answer, time.Duration(alarm.Now()-asked)), answer, err
 }
 
-// proves reports whether an answer shows that the agent leads now, given how long ago the
-// request was sent. Without a quorum there is no lease to compare with that time.
+// proves reports whether an answer shows that the agent leads now; since is the time since the request
+// was sent. Without a quorum there is no lease to compare that time with.
 func proves(e api.Election, since time.Duration) bool {
 	return e.IsLeader && (e.Authority == api.AuthorityView || since < time.Duration(e.LeaseRemainingMS)*time.Millisecond)
 }
@@ -74,24 +74,25 @@ func (c *Client) Transfer(ctx context.Context, name, to string) (api.Outcome, er
 	return call[api.Outcome](ctx, c, http.MethodPost, electionPath(name, "/transfer"), api.TransferRequest{To: to})
 }
 
-// DrainAnyway drains this agent even if that leaves an election without a candidate which the
-// configuration expects.
+// DrainAnyway drains this agent even if an election that its configuration expects is then without a
+// candidate.
 func (c *Client) DrainAnyway(ctx context.Context) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: true, Force: true})
 }
 
-// Drain makes this agent hand over what it leads and be no candidate, or ends such a drain.
+// Drain makes this agent hand over all that it leads and be no candidate. If on is false, it ends such a
+// drain.
 func (c *Client) Drain(ctx context.Context, on bool) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: on})
 }
 
-// DrainAgent is Drain for the named agent, which any voter can have drained. With anyway it is
-// drained even if that leaves an election without a candidate which its configuration expects.
+// DrainAgent is Drain for the named agent: any voter can be asked to have it drained. With anyway, the
+// agent is drained even if an election that its configuration expects is then without a candidate.
 func (c *Client) DrainAgent(ctx context.Context, name string, on, anyway bool) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: on, Force: anyway, Agent: name})
 }
 
-// Agents asks every agent about itself.
+// Agents returns what every agent reports about itself; this agent asks the others.
 func (c *Client) Agents(ctx context.Context) ([]api.AgentReport, error) {
 	all, err := call[api.Agents](ctx, c, http.MethodGet, "/v1/agents", nil)
 	return all.Agents, err
@@ -107,15 +108,14 @@ func (c *Client) Reload(ctx context.Context) (api.Reload, error) {
 	return call[api.Reload](ctx, c, http.MethodPost, "/v1/reload", struct{}{})
 }
 
-// Restart makes this agent's process end and its next one start, which goes on leading. It
-// returns before the next process answers: that one has another boot ID.
+// Restart makes this agent's process end and the next one start, which goes on leading. It returns before
+// the next process answers. The next process has another boot ID.
 func (c *Client) Restart(ctx context.Context) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/restart", struct{}{})
 }
 
-// History returns the newest changes of leadership that the agent saw, the
-// newest last: GET /v1/history. An empty election means all elections, and a limit of 0 the
-// agent's own limit.
+// History returns the newest changes of leadership that the agent saw, the newest last: GET /v1/history.
+// If election is empty, it returns those of all elections. If limit is 0, the agent's own limit counts.
 func (c *Client) History(ctx context.Context, election string, limit int) ([]api.Transition, error) {
 	query := url.Values{}
 	if election != "" {
@@ -137,9 +137,9 @@ func (c *Client) Voters(ctx context.Context) (api.Voters, error) {
 	return call[api.Voters](ctx, c, http.MethodGet, "/v1/voters", nil)
 }
 
-// ChangeVoters adds, removes or replaces one voter, cancels a change or restores what was
-// held. It waits until the new roster is confirmed, which takes a little more than a lease.
-// The agent asked must be a voter.
+// ChangeVoters adds, removes or replaces one voter, cancels a change, or restores the roster from before
+// an adopted one. It waits until the new roster is confirmed, which takes a little more than a lease. The
+// agent asked must be a voter.
 func (c *Client) ChangeVoters(ctx context.Context, r api.VotersRequest) (api.Voters, error) {
 	return call[api.Voters](ctx, c, http.MethodPost, "/v1/voters", r)
 }
@@ -149,44 +149,45 @@ func (c *Client) Settings(ctx context.Context) (api.Settings, error) {
 	return call[api.Settings](ctx, c, http.MethodGet, "/v1/settings", nil)
 }
 
-// ChangeSettings changes settings of the whole cluster, and waits until a majority has them. A
-// change of the lease waits a lease more. The agent asked must be a voter.
+// ChangeSettings changes settings of the whole cluster, and waits until a majority has them. A change of
+// the lease takes one lease longer. The agent asked must be a voter.
 func (c *Client) ChangeSettings(ctx context.Context, r api.SettingsRequest) (api.Settings, error) {
 	return call[api.Settings](ctx, c, http.MethodPost, "/v1/settings", r)
 }
 
-// Allow changes who may lead the election, in the whole cluster.
+// Allow changes, for the whole cluster, which agents may lead the election.
 func (c *Client) Allow(ctx context.Context, election string, r api.AllowRequest) (api.Settings, error) {
 	return call[api.Settings](ctx, c, http.MethodPost, electionPath(election, "/allow"), r)
 }
 
-// Keys returns the cluster keys of this agent, the one in use first, by their
-// fingerprints: GET /v1/keys.
+// Keys returns the fingerprints of this agent's cluster keys, the key in use first: GET /v1/keys.
 func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
 	answer, err := call[api.Keys](ctx, c, http.MethodGet, "/v1/keys", nil)
 	return answer.Keys, err
 }
 
-// ChangeKeys adds, uses or removes one cluster key on this agent, without a
-// restart, and returns the keys after that: POST /v1/keys.
+// ChangeKeys adds, uses or removes one cluster key on this agent without a restart, and returns the keys
+// after the change: POST /v1/keys.
 func (c *Client) ChangeKeys(ctx context.Context, r api.KeysRequest) ([]api.Key, error) {
 	answer, err := call[api.Keys](ctx, c, http.MethodPost, "/v1/keys", r)
 	return answer.Keys, err
 }
 
-// RotateKeys gives all agents a new cluster key and drops the others: POST /v1/keys with "rotate".
-// Only Without and Force of the request count.
+// RotateKeys gives a new cluster key to the voters, or to the agents that the request names, and drops
+// the other keys: POST /v1/keys with "rotate".
 func (c *Client) RotateKeys(ctx context.Context, r api.KeysRequest) (api.Keys, error) {
-	return call[api.Keys](ctx, c, http.MethodPost, "/v1/keys", api.KeysRequest{Rotate: true, Without: r.Without, Force: r.Force})
+	r.Rotate = true
+	return call[api.Keys](ctx, c, http.MethodPost, "/v1/keys", r)
 }
 
-// Drills asks every agent what a drill of the election rests on, and what it has seen of one.
+// Drills asks every agent for what a drill of the election depends on, and what the agent has seen of a
+// drill.
 func (c *Client) Drills(ctx context.Context, election string) ([]api.DrillView, error) {
 	answer, err := call[api.Drills](ctx, c, http.MethodGet, electionPath(election, "/drill"), nil)
 	return answer.Agents, err
 }
 
-// Drill has the election's leader hand over, or stop and start again. It returns before a stop:
+// Drill makes the election's leader hand over, or stop and start again. It returns before a stop happens:
 // see api.DrillDelay.
 func (c *Client) Drill(ctx context.Context, election string, r api.DrillRequest) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, electionPath(election, "/drill"), r)
@@ -197,14 +198,14 @@ func (c *Client) SetLogLevel(ctx context.Context, level string, limit time.Durat
 	return call[api.LogLevel](ctx, c, http.MethodPost, "/v1/log-level", api.LogLevelRequest{Level: level, ForMS: limit.Milliseconds()})
 }
 
-// Get returns the body of an answer as it came, in whatever format: of /metrics, /v1/debug/log.
+// Get returns the body of an answer unchanged, in any format, for example of /metrics or /v1/debug/log.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
 	body, _, err := c.ask(ctx, http.MethodGet, path, nil)
 	return body, err
 }
 
-// AgentsBack asks every agent about itself, and has each other one try the ports of the agent
-// that is asked.
+// AgentsBack is Agents. In addition, each other agent tries to reach the ports of the agent that is
+// asked.
 func (c *Client) AgentsBack(ctx context.Context) ([]api.AgentReport, error) {
 	all, err := call[api.Agents](ctx, c, http.MethodGet, "/v1/agents?dial=back", nil)
 	return all.Agents, err

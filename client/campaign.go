@@ -12,7 +12,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// The wait between two attempts to become a candidate.
+// The wait between two attempts to become a candidate: the first, and the longest.
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 2 * time.Second
@@ -25,13 +25,13 @@ func (c *Client) Campaigns(ctx context.Context) ([]api.Campaign, error) {
 	return answer.Campaigns, err
 }
 
-// Campaign makes this program a candidate in the election and returns when it has been
-// elected. It tries again, with longer and longer waits, while the agent can't be reached, is
-// busy or stops. A refusal that will not change (an invalid name, no permission) is returned
-// as an *APIError. When ctx ends, Campaign withdraws, and its error has the last obstacle.
+// Campaign makes this program a candidate in the election and returns when the program has been elected.
+// While the agent can't be reached, is busy or stops, Campaign tries again with longer and longer waits.
+// A refusal that will not change (an invalid name, no permission) is returned as an *APIError. When ctx
+// ends, Campaign withdraws and returns an error that includes the last obstacle.
 //
-// The leadership's context is derived from ctx. The caller must Close the leadership
-// when nothing is under way any more:
+// The leadership's context is derived from ctx. The caller must Close the leadership when nothing that it
+// did as the leader is under way any more:
 //
 //	l, err := c.Campaign(ctx, "payments")
 //	if err != nil {
@@ -43,7 +43,7 @@ func (c *Client) Campaign(ctx context.Context, election string) (*Leadership, er
 	return c.CampaignAs(ctx, election, api.CampaignRequest{})
 }
 
-// CampaignAs is Campaign with a priority, or with a text about the program.
+// CampaignAs is Campaign with a request, which can have a priority or a text about the program.
 func (c *Client) CampaignAs(ctx context.Context, election string, request api.CampaignRequest) (*Leadership, error) {
 	var l *Leadership
 	err := c.untilDone(ctx, election, request, func(s *Candidacy) (done bool, err error) {
@@ -55,14 +55,14 @@ func (c *Client) CampaignAs(ctx context.Context, election string, request api.Ca
 	return l, err
 }
 
-// untilDone makes the program a candidate again and again, until use reports that all is done. If it
-// is not, the error of use is why the candidacy has ended.
+// untilDone makes the program a candidate again and again, until use returns done. If use does not, its
+// error is the reason why the candidacy has ended.
 func (c *Client) untilDone(ctx context.Context, election string, request api.CampaignRequest, use func(*Candidacy) (done bool, err error)) error {
 	retry := pause{first: firstRetry, most: lastRetry}
 	for {
 		s, err := c.Stand(ctx, election, request)
 		if err == nil {
-			retry.reset() // the program was a candidate: a failure from here on is a new one
+			retry.reset() // the program was a candidate, so a later failure starts with short waits again
 			var done bool
 			if done, err = use(s); done {
 				return err
@@ -91,25 +91,24 @@ func (c *Client) untilDone(ctx context.Context, election string, request api.Cam
 // The context that act gets ends with the leadership, as Leadership.Context does; token is the
 // fencing token. What happens next depends on when act returns:
 //
-//   - while this program still leads: the work is done. Run gives the lead back and
-//     returns act's error, or nil.
-//   - after the context ended: act stopped because it had to. Run ignores act's error and
-//     becomes a candidate again, unless ctx has ended: then Run returns ctx's cause.
+//   - While this program still leads: the work is done. Run gives up the lead and returns
+//     act's error, or nil.
+//   - After the context ended: act stopped because it had to. Run ignores act's error and
+//     becomes a candidate again. But if ctx has ended, Run returns ctx's cause.
 //
-// Run never returns while act is running, and gives no receipt before act has returned: a
-// successor waits for that or for the end of the lease, whichever comes first. If act panics,
-// no receipt is given.
+// Run never returns while act is running, and gives no receipt before act has returned. A successor waits
+// for the receipt or for the end of the lease, whichever comes first. If act panics, no receipt is given.
 func (c *Client) Run(ctx context.Context, election string, act func(ctx context.Context, token uint64) error) error {
 	return c.RunAs(ctx, election, api.CampaignRequest{}, act)
 }
 
-// RunAs is Run with a priority, or with a text about the program.
+// RunAs is Run with a request, which can have a priority or a text about the program.
 func (c *Client) RunAs(ctx context.Context, election string, request api.CampaignRequest, act func(ctx context.Context, token uint64) error) error {
 	return c.untilDone(ctx, election, request, func(s *Candidacy) (bool, error) { return s.run(ctx, act) })
 }
 
-// run calls act as often as the agent elects the program. If done, Run returns err; else the
-// candidacy has ended, for the reason in err.
+// run calls act each time the agent elects the program. If done, Run returns err. Else the candidacy has
+// ended, and err is the reason.
 func (s *Candidacy) run(ctx context.Context, act func(context.Context, uint64) error) (done bool, err error) {
 	defer s.Close()
 	for {
@@ -128,30 +127,30 @@ func (s *Candidacy) run(ctx context.Context, act func(context.Context, uint64) e
 		case !lost:
 			return true, acted
 		case receipt != nil || !l.revoked || alarm.Now() >= l.until.Load():
-			// Invariant: a candidacy continues only after a receipt that the agent accepted before the
-			// lease's end. A later receipt could end the next leadership, whose elected line has not
-			// been read yet.
+			// Invariant: a candidacy goes on only if the agent accepted the receipt before the lease
+			// ended. A later receipt could end the next leadership, whose elected line has not been read
+			// yet.
 			return false, &endedError{context.Cause(l.ctx)}
 		}
 	}
 }
 
-// endedError is why a candidacy can't go on, although a new one can start.
+// endedError is why a candidacy can't go on; a new candidacy can start.
 type endedError struct{ err error }
 
 func (e *endedError) Error() string { return e.err.Error() }
 func (e *endedError) Unwrap() error { return e.err }
 
-// receipt reports to the agent that nothing is under way, if it can be reached.
+// receipt gives the agent the receipt that nothing is under way, if the agent can be reached.
 func (s *Candidacy) receipt() error {
 	ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
 	defer cancel()
 	return s.Stopped(ctx)
 }
 
-// elected waits until the program is elected, and begins the leadership.
+// elected waits until the program is elected, and starts the leadership.
 func (s *Candidacy) elected(ctx context.Context) (*Leadership, error) {
-	var late uint64 // a term whose elected line was read after its lease had ended
+	var late uint64 // the newest term whose elected line was read after its lease had ended
 	for {
 		event, err := s.Next(ctx)
 		if err != nil {
@@ -172,7 +171,7 @@ func (s *Candidacy) elected(ctx context.Context) (*Leadership, error) {
 	}
 }
 
-// passing reports whether another attempt may not meet this error.
+// passing reports whether another attempt may succeed.
 func passing(err error) bool {
 	if _, ended := errors.AsType[*endedError](err); ended {
 		return true
@@ -184,19 +183,17 @@ func passing(err error) bool {
 	return unreachable
 }
 
-// pause is the wait between two attempts. It doubles, from first up to most, less a random part, so
-// that programs that lost one agent do not all come back at one moment.
+// pause is the wait between two attempts. It doubles from first up to most, less a random part, so that
+// programs that lost the same agent do not all come back at once.
 type pause struct{ first, most, last time.Duration }
 
 func (p *pause) reset() { p.last = 0 }
 
-// wait reports whether ctx let it wait.
+// wait waits, and returns false if ctx ended before.
 func (p *pause) wait(ctx context.Context) bool {
 	p.last = min(max(p.first, 2*p.last), p.most)
-	timer := time.NewTimer(p.last/2 + rand.N(p.last/2))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(p.last/2 + rand.N(p.last/2)):
 		return ctx.Err() == nil
 	case <-ctx.Done():
 		return false

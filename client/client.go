@@ -22,35 +22,34 @@ import (
 const (
 	// maxBody bounds an answer, in bytes: room for some ten thousand members.
 	maxBody = 8 << 20
-	// idleTimeout is for how long a connection is kept for another call. An agent closes its end
-	// after 10 s: a shorter time here keeps calls from meeting that.
+	// idleTimeout is how long a connection is kept for another call. An agent closes idle connections
+	// after 10 s. This shorter time avoids a call on a connection that the agent is just closing.
 	idleTimeout = 5 * time.Second
-	// returnLimit is for how long a read asks an agent again that went away. A keeper starts an
-	// agent again within 50 ms of its death, and within half a second if it hangs; what it led it
-	// leads on. A script that asks just then should not learn that nobody leads.
+	// returnLimit is how long a read is repeated after the agent went away. A keeper starts a dead agent
+	// again within 50 ms, and one that hangs within half a second, and the agent goes on leading. A
+	// script that asks at that moment should not get the answer that nobody leads.
 	returnLimit = time.Second
-	// origin names the agent in URLs; the socket decides which one it is.
+	// origin is the agent's place in URLs. Which agent gets the call depends on the socket alone.
 	origin = "http://doyen"
 )
 
-// Client asks the agent of one socket. It may be used by several goroutines at
-// once, and keeps connections open between calls until Close.
+// Client asks the agent of one socket. Several goroutines may use it at once. It keeps connections open
+// between calls until Close.
 type Client struct {
-	// Raw, if not nil, is given the body of every successful answer and every line of a watch as
-	// it came: an agent newer than this package may send fields that package api does not name.
-	// Raw must not keep the slice.
+	// Raw, if not nil, is called with the unchanged body of every successful answer and with every line
+	// of a watch: an agent newer than this package may send fields that package api does not have. Raw
+	// must not keep the slice.
 	Raw func(body []byte)
 
-	// Retrying, if not nil, gets the reason why the program is not a candidate, each time before
-	// Campaign or Run tries again. Set it before the first call.
+	// Retrying, if not nil, is called each time before Campaign or Run tries again, with the reason why
+	// the program is not a candidate. Set it before the first call.
 	Retrying func(err error)
 
 	socket string
 	http   *http.Client
 }
 
-// New returns a client of the agent that listens at the path. Nothing is
-// dialled before the first call.
+// New returns a client of the agent that listens at the path. It connects at the first call.
 func New(socket string) *Client {
 	c := &Client{socket: socket}
 	c.http = httpClient(&http.Transport{
@@ -84,9 +83,9 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// DefaultSocket is where an agent of this user listens by default: /run/doyen/doyen.sock as
-// root, else below XDG_RUNTIME_DIR. Where that is unset or not an absolute path (cron, a bare
-// container), it is in a directory of the user below the temporary one.
+// DefaultSocket is where an agent of this user listens by default. For root it is /run/doyen/doyen.sock,
+// else a path below XDG_RUNTIME_DIR. If that variable is unset or not an absolute path (cron, a bare
+// container), it is a path in a directory of the user below the temporary directory.
 func DefaultSocket() string {
 	if os.Geteuid() == 0 {
 		return rootSocket
@@ -101,18 +100,18 @@ func temporarySocket() string {
 	return filepath.Join(os.TempDir(), "doyen-"+strconv.Itoa(os.Getuid()), "doyen.sock")
 }
 
-// foreign reports whether the directory belongs to another user. Anybody may have made one
-// below the temporary directory, and answer there in place of the agent.
+// foreign reports whether the directory belongs to another user. Anybody can make a directory below the
+// temporary one, and answer there in place of the agent.
 func foreign(dir string, uid int) bool {
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return false // then dialling fails too
+		return false // then dialling fails anyway
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	return ok && owner.Uid != 0 && owner.Uid != uint32(uid)
 }
 
-// rootSocket is where an agent that root runs listens.
+// rootSocket is where an agent that runs as root listens.
 const rootSocket = "/run/doyen/doyen.sock"
 
 // Socket returns the path given to New.
@@ -125,15 +124,15 @@ func electionPath(name, call string) string {
 	return "/v1/elections/" + url.PathEscape(name) + call
 }
 
-// call makes one call and decodes its answer. It ignores fields that it does not know, as the
-// socket API demands of its readers.
+// call makes one call and decodes its answer. It ignores unknown fields, as the socket API demands of its
+// readers.
 func call[T any](ctx context.Context, c *Client, method, path string, in any) (T, error) {
 	answer, _, err := timed[T](ctx, c, method, path, in)
 	return answer, err
 }
 
-// timed is call that also returns when the request was sent whose answer came, on the clock of
-// package alarm.
+// timed is call, but it also returns when it sent the request that was answered, on the clock of package
+// alarm.
 func timed[T any](ctx context.Context, c *Client, method, path string, in any) (answer T, asked int64, err error) {
 	body, asked, err := c.ask(ctx, method, path, in)
 	if err != nil {
@@ -148,9 +147,9 @@ func timed[T any](ctx context.Context, c *Client, method, path string, in any) (
 	return answer, asked, nil
 }
 
-// ask makes a call and returns the body of a successful answer. If the agent went away without
-// removing its socket, its next process may be starting, and ask asks again until returnLimit after
-// that. A call that changes something is never made twice: the agent may have carried it out.
+// ask makes a call and returns the body of a successful answer. If the agent died without removing its
+// socket, its next process may be starting. So ask repeats a read for up to returnLimit after that. A
+// call that changes something is never repeated: the agent may have carried it out.
 func (c *Client) ask(ctx context.Context, method, path string, in any) (body []byte, asked int64, err error) {
 	went, reads := false, method == http.MethodGet
 	err = repeat(ctx, returnLimit, func() error {
@@ -169,7 +168,7 @@ func (c *Client) ask(ctx context.Context, method, path string, in any) (body []b
 		}
 		return nil
 	}, func(err error) bool {
-		// The next process replaces the socket: for a moment there is none.
+		// The next process replaces the socket, so for a moment there may be no socket.
 		went = reads && (c.wentAway(err) || went && errors.Is(err, syscall.ENOENT))
 		return went
 	})
@@ -183,8 +182,8 @@ func (c *Client) ask(ctx context.Context, method, path string, in any) (body []b
 	return body, asked, err
 }
 
-// repeat tries until an attempt succeeds or fails with an error that does not pass, or until the
-// limit has passed since the first failure. It returns the last error.
+// repeat calls try until it succeeds, or fails with an error for which passes is false, or limit has
+// passed since the first failure. It returns the last error.
 func repeat(ctx context.Context, limit time.Duration, try func() error, passes func(error) bool) error {
 	var end time.Time
 	pause := pause{first: firstResume, most: lastResume}
@@ -202,7 +201,8 @@ func repeat(ctx context.Context, limit time.Duration, try func() error, passes f
 	}
 }
 
-// send makes one call by that client and returns a successful answer, whose body the caller closes.
+// send makes one call with the HTTP client by, and returns a successful answer. The caller closes its
+// body.
 func (c *Client) send(ctx context.Context, by *http.Client, method, path string, in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {
@@ -230,7 +230,7 @@ func (c *Client) send(ctx context.Context, by *http.Client, method, path string,
 	return response, nil
 }
 
-// tooLongError is an answer that is longer than its bound.
+// tooLongError reports an answer that is longer than its limit.
 type tooLongError struct{ limit int }
 
 func (e tooLongError) Error() string {

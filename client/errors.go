@@ -18,9 +18,9 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// APIError is the agent's answer that it will not, or can't, do what was asked.
+// APIError is the agent's answer that it refuses, or is not able, to do what was asked.
 type APIError struct {
-	Status  int    // of HTTP
+	Status  int    // the HTTP status
 	Code    string // one of api's Code constants; empty if the answer did not come from the socket API
 	Message string
 }
@@ -32,7 +32,7 @@ func (e *APIError) Error() string {
 	return fmt.Sprintf("%s (%s)", e.Message, e.Code)
 }
 
-// refusal returns the error in an answer that is not a success.
+// refusal returns the error that an unsuccessful answer contains.
 func refusal(response *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	var answer api.Error
@@ -40,14 +40,11 @@ func refusal(response *http.Response) error {
 		return &APIError{Status: response.StatusCode, Code: answer.Err.Code, Message: answer.Err.Message}
 	}
 	text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
-	if text == "" {
-		text = "no reason given"
-	}
-	return &APIError{Status: response.StatusCode, Message: text}
+	return &APIError{Status: response.StatusCode, Message: cmp.Or(text, "no reason given")}
 }
 
-// UnreachableError means that no answer came: no agent listens at the socket, this program may
-// not ask it, or the agent went away.
+// UnreachableError means that no answer came: no agent listens at the socket, this program may not
+// connect to it, or the agent went away.
 type UnreachableError struct {
 	Socket string
 	Reason string // why, as a sentence without a full stop
@@ -59,8 +56,8 @@ func (e *UnreachableError) Error() string { return e.Reason }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// unanswered returns why a call got no answer. If the caller cancelled its context, that is
-// the reason; if the context ran out of time, the agent is at fault.
+// unanswered returns why a call got no answer. If the caller cancelled its context, that is the reason.
+// If the context's deadline passed, the agent is the reason.
 func (c *Client) unanswered(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("ask the agent: %w", context.Cause(ctx))
@@ -75,7 +72,7 @@ func (c *Client) unanswered(ctx context.Context, err error) error {
 // errForeign refuses a socket whose directory belongs to another user.
 var errForeign = errors.New("dial agent: the socket's directory belongs to another user")
 
-// maxSocketPath is the room for a path in Linux's sockaddr_un, without its NUL.
+// maxSocketPath is how many bytes of a path fit into Linux's sockaddr_un, without its NUL.
 const maxSocketPath = 107
 
 func (c *Client) diagnose(ctx context.Context, err error) (reason, hint string) {
@@ -121,15 +118,15 @@ func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// wentAway reports whether the agent died or hung up, and left its socket. One that stops in
-// order removes it.
+// wentAway reports whether the agent died or hung up, and its socket is still there. An agent that stops
+// in an orderly way removes its socket.
 func (c *Client) wentAway(err error) bool {
 	info, statErr := os.Stat(c.socket)
 	return statErr == nil && info.Mode().Type() == os.ModeSocket && (hungUp(err) || errors.Is(err, syscall.ECONNREFUSED))
 }
 
-// elsewhere names where an agent might listen instead. Usually that is an agent of root, and
-// the default of another user is another path.
+// elsewhere names where else an agent might listen. Usually that is where root's agent listens, since the
+// default of another user is another path.
 func (c *Client) elsewhere() string {
 	if _, err := os.Stat(rootSocket); err == nil && c.socket != rootSocket {
 		return "an agent of root is at " + rootSocket + ": name it with --socket or DOYEN_SOCKET"
@@ -137,7 +134,7 @@ func (c *Client) elsewhere() string {
 	return "start an agent with `doyen agent`, or name the socket of a running one with --socket or DOYEN_SOCKET"
 }
 
-// impostorError refuses a socket at which another user answers than the owner of its directory.
+// impostorError refuses a socket at which neither root nor the owner of its directory listens.
 type impostorError struct {
 	dir      string
 	uid, own uint32 // the user of the listening process, and the directory's owner
@@ -147,9 +144,9 @@ func (e *impostorError) Error() string {
 	return fmt.Sprintf("user %d answers there, in the directory %s, which others besides its owner, user %d, may write to", e.uid, e.dir, e.own)
 }
 
-// trusted refuses, as root, a socket in a directory that others may write to, such as /tmp, unless
-// root or the directory's owner listens there. Anybody else could have made the socket, and would
-// be believed in place of an agent. Other users name the sockets of others at their own risk.
+// trusted, for root, refuses a socket in a directory that others may write to, such as /tmp, unless root
+// or the directory's owner listens there. Anybody else could have made that socket, and root would
+// believe the answers. Other users use the sockets of others at their own risk.
 func trusted(c net.Conn, socket string) error {
 	if os.Geteuid() != 0 {
 		return nil

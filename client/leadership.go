@@ -15,10 +15,10 @@ import (
 // LostError is why a leadership ended.
 type LostError struct {
 	Election string
-	Term     uint64 // the last one of the leadership
-	Reason   string // in words; the agent's own, if it gave one
-	// StopBy is the instant of CLOCK_BOOTTIME in nanoseconds by which the program
-	// must have stopped: a successor may act from then on. It may have passed.
+	Term     uint64 // the last term of the leadership
+	Reason   string // in words; from the agent, if it gave a reason
+	// StopBy is the instant of CLOCK_BOOTTIME, in nanoseconds, by which the program must have
+	// stopped: from then on, a successor may act. It may already have passed.
 	StopBy int64
 	Err    error // why the connection broke, if it did
 }
@@ -42,16 +42,16 @@ type Leadership struct {
 	ctx       context.Context
 	end       context.CancelCauseFunc
 	alarm     *alarm.Alarm
-	view      bool          // no quorum is behind it, so others lead as soon as its agent is gone
-	revoked   bool          // the agent sent a revoked line; to be read once followed is closed
+	view      bool          // without a quorum: others lead as soon as this program's agent is gone
+	revoked   bool          // the agent sent a revoked line; read it only once followed is closed
 	followed  chan struct{} // closed when no more lines are read for this leadership
 	resigning sync.Once
 
 	term  atomic.Uint64
-	until atomic.Int64 // of CLOCK_BOOTTIME
+	until atomic.Int64 // the deadline, on CLOCK_BOOTTIME
 }
 
-// lead begins the leadership that an elected line reports, and follows it.
+// lead makes a leadership of the elected line, and follows it.
 func lead(ctx context.Context, s *Candidacy, elected api.CampaignEvent) (*Leadership, error) {
 	a, err := alarm.New()
 	if err != nil {
@@ -64,36 +64,35 @@ func lead(ctx context.Context, s *Candidacy, elected api.CampaignEvent) (*Leader
 	return l, nil
 }
 
-// Context ends as soon as the leadership does: at the end of the lease by this process's own
-// reading of CLOCK_BOOTTIME, whatever has become of the agent; at once when the agent revokes it;
-// and with the context given to Campaign or Run, whose cause it then has. Otherwise context.Cause
-// is a *LostError. The death of the agent alone ends nothing: the leadership resumes with the
-// agent's next process run, if that is there before the lease ends and does not refuse.
+// Context ends as soon as the leadership does: when the lease ends by this process's own reading of
+// CLOCK_BOOTTIME, even if the agent is frozen or dead; as soon as the agent revokes the leadership; and
+// with the context given to Campaign or Run. In the last case it has that context's cause, else
+// context.Cause is a *LostError. The agent's death alone ends nothing: the leadership resumes with the
+// agent's next process run, if that starts before the lease ends and does not refuse.
 //
-// A program that got no processor time, or checks too rarely, learns late. Work that must not
-// run beside a successor's carries Token.
+// A program that gets no processor time, or checks too rarely, notices the end late. Work that must not
+// run at the same time as a successor's has to carry Token.
 func (l *Leadership) Context() context.Context { return l.ctx }
 
-// Token returns the term, which is the fencing token. The resource that is to be protected
-// keeps the highest token that it has seen, and refuses lower ones. The token rises from one
-// leader to the next, and at times under the same one: ask again for each use.
+// Token returns the term, which is the fencing token. A protected resource keeps the highest token
+// that it has seen, and refuses lower ones. The token rises from one leader to the next, and
+// sometimes under the same leader: call Token again for each use.
 func (l *Leadership) Token() uint64 { return l.term.Load() }
 
-// Valid reports, by the clock, whether the program may act at this moment.
+// Valid reports whether the program may act at this moment, by the clock.
 func (l *Leadership) Valid() bool {
 	return l.ctx.Err() == nil && alarm.Now() < l.until.Load()
 }
 
-// Deadline returns the instant at which the lease ends unless it is renewed before. Normally
-// every heartbeat renews it, or every second one. time.Time stops while the host is suspended:
-// call Deadline again, or use Valid.
+// Deadline returns when the lease ends unless it is renewed. Normally every heartbeat, or every second
+// one, renews it. A time.Time does not count a suspend of the host: after one, call Deadline again, or
+// use Valid.
 func (l *Leadership) Deadline() time.Time {
 	return time.Now().Add(time.Duration(l.until.Load() - alarm.Now()))
 }
 
-// Resign ends the context, gives the receipt and withdraws. Call it only when everything that
-// was done as the leader has stopped: a successor may act before Resign returns. Only the
-// first call does anything.
+// Resign ends the context, gives the receipt and withdraws. Call it only when everything done as the
+// leader has stopped: a successor may act before Resign returns. Only the first call has an effect.
 func (l *Leadership) Resign(ctx context.Context) error {
 	var err error
 	l.resigning.Do(func() {
@@ -101,19 +100,19 @@ func (l *Leadership) Resign(ctx context.Context) error {
 		l.awaitEnd()
 		again := receiptAgain
 		if l.view || alarm.Now() >= l.until.Load() {
-			again = 0 // no successor waits for it
+			again = 0 // a receipt is not repeated: no successor waits for it
 		}
 		err = l.candidacy.giveReceipt(ctx, "", again)
 		if gone, ok := errors.AsType[*APIError](err); ok && gone.Code == api.CodeNotFound {
-			err = nil // the agent ended the candidacy before: there is nothing to release
+			err = nil // the agent ended the candidacy before, so there is nothing to release
 		}
 		err = errors.Join(err, l.candidacy.Close())
 	})
 	return err
 }
 
-// Close is Resign with a bound on the time the agent may take. If the receipt could not be
-// given, the successor waits for the end of the lease.
+// Close is Resign with a bound on how long it waits for the agent. If the receipt could not be given, the
+// successor waits until the lease ends.
 func (l *Leadership) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
 	defer cancel()
@@ -136,7 +135,7 @@ func (l *Leadership) follow() {
 		case event := <-lines.events:
 			l.candidacy.note(event)
 			if l.ctx.Err() != nil {
-				return // the leadership has ended: what comes now is about another one
+				return // the leadership has ended: a later line is about another one
 			}
 			if alarm.Now() >= l.until.Load() { // this process got no processor time: the clock decides, not the line
 				l.over("its lease ended before this program read that it was renewed", nil)
@@ -151,8 +150,8 @@ func (l *Leadership) follow() {
 	}
 }
 
-// resume takes the candidacy up with the agent's next process run. Meanwhile the leadership
-// goes on until its deadline. resume returns false if the leadership has ended.
+// resume continues the candidacy with the agent's next process run. Meanwhile the leadership goes on
+// until its deadline. resume returns false if the leadership has ended.
 func (l *Leadership) resume() bool {
 	fault := l.candidacy.fault(l.ctx)
 	if _, broken := errors.AsType[*UnreachableError](fault); l.view || !broken {
@@ -174,7 +173,7 @@ func (l *Leadership) resume() bool {
 			if alarm.Now() >= l.until.Load() {
 				l.over("the connection to the agent ended, and the lease before it was back", fault)
 				cancel()
-				<-resumed // no request is under way when the program becomes a candidate again
+				<-resumed // so no request is under way when the program becomes a candidate again
 				return false
 			}
 		}
@@ -203,7 +202,7 @@ func (l *Leadership) over(reason string, err error) {
 	l.end(&LostError{Election: l.candidacy.election, Term: l.Token(), Reason: reason, StopBy: l.until.Load(), Err: err})
 }
 
-// awaitEnd waits until no more lines are read for the leadership, which has ended.
+// awaitEnd waits until the leadership, which has ended, reads no more lines.
 func (l *Leadership) awaitEnd() {
 	<-l.followed
 	l.alarm.Close()

@@ -17,11 +17,11 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// Candidacy is one campaign over the socket: a connection that lasts as long as the candidacy,
-// and the lines that the agent writes to it. It judges nothing: it only passes on the
-// deadlines that Campaign and Run keep.
+// Candidacy is one campaign over the socket: a connection that lasts as long as the candidacy, and the
+// lines that the agent writes to it. It only passes deadlines on and does not check them: Campaign and
+// Run do.
 //
-// Several goroutines may call its methods, Next and Resume one at a time.
+// Several goroutines may call its methods, but only one at a time may call Next or Resume.
 type Candidacy struct {
 	client   *Client
 	election string
@@ -29,11 +29,11 @@ type Candidacy struct {
 	id       string
 	term     atomic.Uint64 // the newest term received
 
-	life  context.Context // ends with Close
+	life  context.Context // Close ends it
 	end   context.CancelFunc
 	once  sync.Once
 	mu    sync.Mutex
-	lines *lines // of the newest connection
+	lines *lines // the lines of the newest connection
 }
 
 // lines holds what the agent writes to one connection.
@@ -45,10 +45,10 @@ type lines struct {
 	err    error         // why the lines ended; set before ended is closed
 }
 
-// errClosed is what Next returns after Close.
 var errClosed = errors.New("the candidacy was withdrawn")
 
-// The wait between two attempts to resume, or to ask again: an agent that died is back after some milliseconds.
+// The wait between two attempts to resume, or to repeat a call: an agent that died is back after some
+// milliseconds.
 const (
 	firstResume = 5 * time.Millisecond
 	lastResume  = 20 * time.Millisecond
@@ -56,9 +56,9 @@ const (
 )
 
 // Stand makes the calling program a candidate of its host in the election: POST
-// /v1/elections/NAME/campaign. It returns when it has read the line by which the agent accepts
-// the candidacy; ctx bounds only this wait. Errors are *APIError when the agent refused,
-// *UnreachableError when it could not be asked. The caller must Close the candidacy.
+// /v1/elections/NAME/campaign. It returns when it has read the line by which the agent accepts the
+// candidacy; ctx bounds only this wait. The error is an *APIError if the agent refused, an
+// *UnreachableError if no answer came. The caller must Close the candidacy.
 func (c *Client) Stand(ctx context.Context, election string, request api.CampaignRequest) (*Candidacy, error) {
 	s := &Candidacy{client: c, election: election, meta: request.Meta}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -77,7 +77,7 @@ func (c *Client) Stand(ctx context.Context, election string, request api.Campaig
 	return s, nil
 }
 
-// connect makes a new connection, and then that is the candidacy's.
+// connect makes a new connection, which becomes the candidacy's connection.
 func (s *Candidacy) connect(ctx context.Context, path string, request any) error {
 	l := &lines{events: make(chan api.CampaignEvent), ended: make(chan struct{})}
 	transport := &http.Transport{
@@ -86,7 +86,7 @@ func (s *Candidacy) connect(ctx context.Context, path string, request any) error
 			l.conn, _ = conn.(*net.UnixConn)
 			return conn, err
 		},
-		DisableCompression: true, DisableKeepAlives: true, // the connection is the candidacy, and serves nothing else
+		DisableCompression: true, DisableKeepAlives: true, // this connection is the candidacy, so it carries nothing else
 	}
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
@@ -111,11 +111,11 @@ func (s *Candidacy) connect(ctx context.Context, path string, request any) error
 	return nil
 }
 
-// Resume takes the candidacy up again on a new connection, after Next has returned the end of
-// the former one: POST /v1/campaigns/ID/resume. An agent that died and was started again in
-// time knows the program that it had elected. Resume tries again and again until ctx ends. The
-// agent's next line is renewed or revoked. After an *APIError the agent has refused: it does
-// not renew the program's lease any more.
+// Resume continues the candidacy on a new connection, after Next has returned the end of the old one:
+// POST /v1/campaigns/ID/resume. An agent that died and was started again in time still knows the program
+// that it had elected. Resume tries again and again until ctx ends. The agent's next line is renewed or
+// revoked. If the error is an *APIError, the agent has refused: it does not renew the program's lease any
+// more.
 func (s *Candidacy) Resume(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -153,16 +153,16 @@ func (s *Candidacy) read(l *lines, body io.Reader) {
 	}
 }
 
-// ID names the candidacy to the agent.
+// ID is the agent's ID for the candidacy.
 func (s *Candidacy) ID() string { return s.id }
 
 // Election is the name of the election in which the program is a candidate.
 func (s *Candidacy) Election() string { return s.election }
 
-// Next waits for the agent's next line: elected, renewed or revoked. After an error no more
-// lines come on this connection; it is an *UnreachableError if the agent ended the connection
-// or went away. The program is then not a candidate any longer, unless it can Resume. Only an
-// error of ctx, which ended before a line came, ends nothing.
+// Next waits for the agent's next line: elected, renewed or revoked. After an error, this connection
+// gives no more lines. The error is an *UnreachableError if the agent ended the connection or died. Then
+// the program is not a candidate any more, unless Resume succeeds. One error ends nothing: that of ctx,
+// if ctx ended before a line came.
 func (s *Candidacy) Next(ctx context.Context) (api.CampaignEvent, error) {
 	l := s.newest()
 	select {
@@ -179,7 +179,7 @@ func (s *Candidacy) Next(ctx context.Context) (api.CampaignEvent, error) {
 	}
 }
 
-// note keeps the term for which a receipt is to be given.
+// note stores the term for which a receipt must be given.
 func (s *Candidacy) note(event api.CampaignEvent) {
 	if event.Type == api.CampaignElected || event.Type == api.CampaignRenewed {
 		s.term.Store(event.Term)
@@ -193,15 +193,15 @@ func (s *Candidacy) fault(ctx context.Context) error {
 	return s.client.ended(context.WithoutCancel(ctx), "campaign", s.newest().err)
 }
 
-// Stopped gives the receipt for the newest term that Next returned: nothing that this program did
-// as the leader is still under way, so that a successor need not wait for the lease to end. It also
-// ends a leadership that was not revoked. Never give it for work that has not stopped: the
-// guarantee of one leader rests on it. Before Next has returned a term nothing is sent: the agent
-// would take the receipt for that of a term which the program has yet to hear of.
+// Stopped gives the receipt for the newest term that Next returned: nothing that this program did as the
+// leader is still under way. So a successor need not wait for the lease to end. Stopped also ends a
+// leadership that was not revoked. Never call it for work that has not stopped: the guarantee of one
+// leader depends on it. Before Next has returned a term, Stopped sends nothing: the agent could count the
+// receipt for a term that the program does not know yet.
 func (s *Candidacy) Stopped(ctx context.Context) error { return s.giveReceipt(ctx, "", receiptAgain) }
 
-// StoppedBecause is Stopped for a program that gives up the lead unasked. People see the reason,
-// one line, in the election's history.
+// StoppedBecause is Stopped for a program that gives up the lead without being asked. The reason, one
+// line, is shown in the election's history.
 func (s *Candidacy) StoppedBecause(ctx context.Context, reason string) error {
 	return s.giveReceipt(ctx, reason, receiptAgain)
 }
@@ -214,19 +214,19 @@ func (s *Candidacy) giveReceipt(ctx context.Context, reason string, again time.D
 	return s.client.giveReceipt(ctx, s.id, api.StoppedRequest{Term: term, Reason: reason}, again)
 }
 
-// receiptAgain is for how long a receipt is given again to an agent that went away: its next
-// process may be starting, and without the receipt the successor waits for the end of the lease.
+// receiptAgain is how long a receipt is repeated if the agent went away: its next process may be
+// starting. Without the receipt, the successor waits until the lease ends.
 const receiptAgain = 2 * time.Second
 
-// Accompany makes the calling program a companion of its host: POST /v1/elections/*/campaign. It is
-// never a candidate, and acts beside what leads: its lines name their election. Errors are as of
-// Stand; *APIError has the code in_use if another companion acts in one of the elections. The caller
-// must Close it.
+// Accompany makes the calling program a companion of its host: POST /v1/elections/*/campaign. A companion
+// is never a candidate: it acts beside what leads on its host, and its lines name their election. Errors
+// are those of Stand; an *APIError has the code in_use if another companion acts in one of the elections.
+// The caller must Close the result.
 func (c *Client) Accompany(ctx context.Context, meta string, reports api.Companion) (*Candidacy, error) {
 	return c.Stand(ctx, api.EveryElection, api.CampaignRequest{Meta: meta, Role: api.RoleCompanion, Companion: &reports})
 }
 
-// Report replaces what a companion has reported of itself: POST /v1/campaigns/ID/companion.
+// Report replaces all that a companion has reported about itself: POST /v1/campaigns/ID/companion.
 func (s *Candidacy) Report(ctx context.Context, reports api.Companion) error {
 	if _, err := call[struct{}](ctx, s.client, http.MethodPost, "/v1/campaigns/"+url.PathEscape(s.id)+"/companion", reports); err != nil {
 		return fmt.Errorf("report as companion: %w", err)
@@ -234,16 +234,15 @@ func (s *Candidacy) Report(ctx context.Context, reports api.Companion) error {
 	return nil
 }
 
-// StoppedIn gives a companion's receipt for one election: nothing of it acts there under the term
-// any more, and what it had set up for it is undone. The reason, one line, is for a companion that
-// was not asked to stop: the host then hands over.
+// StoppedIn gives a companion's receipt for one election: nothing of it acts there under the term any
+// more, and what it had set up for the term is undone. Only a companion that was not asked to stop gives
+// a reason, of one line: the host then hands over.
 func (s *Candidacy) StoppedIn(ctx context.Context, election string, term uint64, reason string) error {
 	return s.client.giveReceipt(ctx, s.id, api.StoppedRequest{Term: term, Election: election, Reason: reason}, 0)
 }
 
-// Stopped gives the receipt for a candidacy and its term, also from another process of the
-// same user: POST /v1/campaigns/ID/stopped. An agent that went away is asked again until ctx ends,
-// for up to 2 s.
+// Stopped gives the receipt for a candidacy and its term. Another process of the same user may call it
+// too. If the agent went away, Stopped repeats the call until ctx ends, for up to 2 s.
 func (c *Client) Stopped(ctx context.Context, campaign string, term uint64) error {
 	return c.giveReceipt(ctx, campaign, api.StoppedRequest{Term: term}, receiptAgain)
 }
@@ -259,20 +258,20 @@ func (c *Client) giveReceipt(ctx context.Context, campaign string, receipt api.S
 	return nil
 }
 
-// SyscallConn gives access to the newest connection's descriptor. The agent takes the candidacy for
-// open until the last copy of the descriptor is closed. So a process that acts for this one should
-// hold a copy: then the end of this one is not taken for proof that nobody acts.
+// SyscallConn gives access to the newest connection's descriptor. To the agent, the candidacy is open
+// until the last copy of the descriptor is closed. So a process that acts for this one should have a
+// copy: then this process's end does not count as proof that nobody acts.
 func (s *Candidacy) SyscallConn() (syscall.RawConn, error) { return s.newest().conn.SyscallConn() }
 
-// Close withdraws, even while there are other copies of the descriptor. It gives no receipt:
-// if the program leads and has given none, the agent lets the lease run out.
+// Close withdraws, even while other copies of the descriptor exist. It gives no receipt: if the program
+// leads and has not given one, the agent lets the lease expire.
 func (s *Candidacy) Close() error {
 	s.once.Do(func() {
-		s.mu.Lock() // connect adds no lines from here on
+		s.mu.Lock() // from here on, connect adds no lines
 		s.end()
 		l := s.lines
 		s.mu.Unlock()
-		_ = l.conn.CloseWrite() // for every copy; it fails only if the agent closed it before
+		_ = l.conn.CloseWrite() // works for every copy; it fails only if the agent has closed the connection already
 		l.hangUp()
 		<-l.ended
 	})

@@ -20,17 +20,15 @@ import (
 // maxLine bounds one line of a watch, in bytes.
 const maxLine = 1 << 20
 
-// Watch follows the changes of an election: GET /v1/elections/NAME/watch. The first element is
-// a snapshot of the present state. With after 0, later changes follow. With the index of an
-// earlier change, the changes since that one follow first, the oldest first; the snapshot then
-// has that index, and may be newer than the changes after it. An element of type lagged means
-// that changes were lost. It carries a new snapshot, and comes in place of the first one if
-// the agent no longer knows what followed the index.
+// Watch follows the changes of an election: GET /v1/elections/NAME/watch. The first element is a snapshot
+// of the present state. If after is 0, later changes follow. If after is the index of an earlier change,
+// first come the changes since that one, the oldest first. Then the snapshot carries that index, and may
+// be newer than those changes. An element of type lagged means that changes were lost, and carries a new
+// snapshot. It replaces the first snapshot if the agent does not know any more what followed the index.
 //
-// The sequence ends when the loop is left, or with an element that carries an error: ctx's
-// when that ended, *APIError when the agent refused, *UnreachableError when it could not be
-// asked or went away. To range over the sequence again sends a new request. A frozen agent
-// just sends nothing.
+// The sequence ends when the loop ends, or with an element that has an error: ctx's error if ctx ended,
+// *APIError if the agent refused, *UnreachableError if the agent could not be asked or went away. Ranging
+// over the sequence again sends a new request. A frozen agent sends nothing, and causes no error.
 func (c *Client) Watch(ctx context.Context, name string, after uint64) iter.Seq2[api.Change, error] {
 	path := electionPath(name, "/watch")
 	if after > 0 {
@@ -55,8 +53,8 @@ func (c *Client) Watch(ctx context.Context, name string, after uint64) iter.Seq2
 	}
 }
 
-// events decodes each line that is not empty. The last element carries the error that ended the
-// lines, io.EOF if the agent ended them.
+// events decodes each line that is not empty. The last element has the error that ended the lines. It is
+// io.EOF if the agent ended them.
 func events[E any](c *Client, r io.Reader) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		lines := bufio.NewScanner(r)
@@ -87,8 +85,8 @@ func events[E any](c *Client, r io.Reader) iter.Seq2[E, error] {
 	}
 }
 
-// wholeLines splits at newlines. It drops what follows the last newline: the connection has
-// cut that line off.
+// wholeLines splits at newlines. It drops an incomplete last line, which the end of the connection cut
+// off.
 func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i], nil
@@ -101,7 +99,7 @@ func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 
 var errBadLine = errors.New("a line is not valid")
 
-// ended is why a stream of lines ended.
+// ended returns why a stream of lines ended.
 func (c *Client) ended(ctx context.Context, stream string, err error) error {
 	if errors.Is(err, errBadLine) {
 		return fmt.Errorf("decode the %s: %w", stream, err)
@@ -110,23 +108,22 @@ func (c *Client) ended(ctx context.Context, stream string, err error) error {
 }
 
 const (
-	// A follower that lost its agent asks again after againFirst, then after twice that, up to
+	// againFirst is the wait before Follow asks a lost agent again. The wait doubles each time, up to
 	// againMost.
 	againFirst = 20 * time.Millisecond
 	againMost  = 500 * time.Millisecond
 )
 
-// Follow is Watch for a reader that outlives the agent's process: it starts with a snapshot, and
-// an agent that goes away is asked again until it answers or has been away for so long. What
-// changed meanwhile follows then: an element of type restarted if the agent goes on as it was,
-// and the changes since. An agent that no longer knows what changed sends an element of type
-// lagged. The errors are those of Watch. One that refuses the first request ends the sequence at
-// once.
+// Follow is Watch for a reader that outlives the agent's process. It starts with a snapshot. If the agent
+// goes away, Follow asks again until the agent answers or has been gone for the time `away`. Then
+// follows what changed meanwhile: an element of type restarted, if the agent goes on as it was, and the
+// changes since; or an element of type lagged, if the agent does not know what changed. The errors are
+// those of Watch. A refusal of the first request ends the sequence at once.
 func (c *Client) Follow(ctx context.Context, name string, away time.Duration) iter.Seq2[api.Change, error] {
 	return func(yield func(api.Change, error) bool) {
 		var index uint64
-		var lost time.Time // when the agent went away; zero: it is there, or never was
-		var why error      // how it went away
+		var lost time.Time // when the agent went away; zero: it has not
+		var why error      // how the agent went away
 		pause := pause{first: againFirst, most: againMost}
 		for {
 			begun := index > 0
@@ -139,7 +136,7 @@ func (c *Client) Follow(ctx context.Context, name string, away time.Duration) it
 				index, lost = change.Index, time.Time{}
 				pause.reset()
 				if begun && change.Type == api.ChangeSnapshot {
-					continue // the changes that follow lead up to it
+					continue // the changes that follow lead up to this snapshot
 				}
 				if !yield(change, nil) {
 					return
@@ -163,8 +160,8 @@ func (c *Client) Follow(ctx context.Context, name string, away time.Duration) it
 	}
 }
 
-// returns reports whether what ended a watch may be over once the agent has started again. Just
-// after its start it may not know the election yet.
+// returns reports whether the error that ended a watch may pass once the agent has started again. Just
+// after its start, an agent may not know the election yet.
 func returns(err error) bool {
 	refused, ok := errors.AsType[*APIError](err)
 	return ok && refused.Status == http.StatusNotFound || passing(err)

@@ -8,15 +8,15 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// bid is this agent's request for a term: a nominee's, or a leader's for a term above
-// the one that it leads (R6).
+// bid is this agent's request for a term. Either a nominee makes it, or a leader that needs a
+// higher term than the one it leads (R6).
 type bid struct {
-	lease    *quorum.Lease    // what the votes are worth; its Term is the one asked for
-	deadline election.Instant // a nominee gives up then
+	lease    *quorum.Lease    // the lease that the votes so far give; its Term is the term asked for
+	deadline election.Instant // when a nominee gives up
 	resendAt election.Instant
 	every    time.Duration // between two requests; it grows, so that slow voters are not overloaded
 	refused  map[election.PeerID]election.VoteRefusal
-	second   bool // this is the nomination's second bid: the first was refused only for its term
+	second   bool // this is the nomination's second bid: its first one failed only because of its term
 }
 
 func (c *Contest) newBid(s *step) *bid {
@@ -24,8 +24,8 @@ func (c *Contest) newBid(s *step) *bid {
 		refused: map[election.PeerID]election.VoteRefusal{}}
 }
 
-// refuse records a refusal. If the voter has granted the term, its refusal is a late message
-// and is dropped, unless the reason is that the term is too low: that is final.
+// refuse records a refusal. A refusal by a voter that has granted the term is a late message,
+// and is dropped. But if its reason is that the term is too low, it counts: that is final.
 func (b *bid) refuse(voter election.PeerID, m election.VoteRefusal) {
 	if m.Reason != election.RefusedVersion && (m.Reason == election.RefusedStaleTerm || !b.lease.SupportedBy(voter)) {
 		b.refused[voter] = m
@@ -33,12 +33,7 @@ func (b *bid) refuse(voter election.PeerID, m election.VoteRefusal) {
 }
 
 func (b *bid) tooLow(r *election.Roster) bool {
-	for id, refused := range b.refused {
-		if lowTerm(refused) && r.Has(id) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.All(), func(v election.Voter) bool { return lowTerm(b.refused[v.Peer]) })
 }
 
 func lowTerm(m election.VoteRefusal) bool {
@@ -60,7 +55,7 @@ func (c *Contest) nominate(s *step, f election.Field) {
 	c.pursue(s, f)
 }
 
-// pursue does what is due for a nominee's bid.
+// pursue continues a nominee's bid.
 func (c *Contest) pursue(s *step, f election.Field) {
 	switch {
 	case !f.Able:
@@ -74,7 +69,7 @@ func (c *Contest) pursue(s *step, f election.Field) {
 		learnt := c.goBack(s) || c.mayStillGrant(s, election.RefusedStaleTerm, election.RefusedFloor)
 		if learnt && !c.bid.second {
 			c.abandon(s)
-			c.nominate(s, f) // only the term was too low: this agent is still the choice
+			c.nominate(s, f) // only the term was wrong: this agent is still the selected candidate
 			c.bid.second = true
 			return
 		}
@@ -85,8 +80,8 @@ func (c *Contest) pursue(s *step, f election.Field) {
 	s.wake(c.bid.deadline)
 }
 
-// seekVotes asks the voters, and asks again while a majority is missing: the lease counts from
-// the send, and the voters may wait for an old lease to end.
+// seekVotes asks the voters, and repeats the request while a majority is missing. Repeats help:
+// the lease counts from the newest send, and voters may have to wait for an old lease to end.
 func (c *Contest) seekVotes(s *step) {
 	if b := c.bid; s.now >= b.resendAt {
 		b.every = min(max(2*b.every, c.cfg.Heartbeat/2), c.cfg.Heartbeat*3/4)
@@ -96,8 +91,8 @@ func (c *Contest) seekVotes(s *step) {
 	s.wake(c.bid.resendAt)
 }
 
-// mayStillGrant reports whether a majority is reachable and has not refused. Refusals for one
-// of the given reasons do not count.
+// mayStillGrant reports whether the reachable voters that have not refused are a majority.
+// Refusals for one of the given reasons do not count.
 func (c *Contest) mayStillGrant(s *step, but ...election.RefusalReason) bool {
 	return quorum.Confirmed(s.roster, func(id election.PeerID) bool {
 		refused, has := c.bid.refused[id]
@@ -105,15 +100,15 @@ func (c *Contest) mayStillGrant(s *step, but ...election.RefusalReason) bool {
 	})
 }
 
-// request asks for the lease by which the votes will count: a former life's term may have
-// another one than this life's own (K4e).
+// request asks for the lease with which the votes will count. The term of a former life may have
+// another lease than this life uses (K4e).
 func (c *Contest) request(s *step, l *quorum.Lease) election.VoteRequest {
 	return election.VoteRequest{Election: c.name, Term: l.Term, Holder: c.cfg.Self,
 		Lease: l.Length(), Rank: c.rank(), Roster: *s.roster}
 }
 
 // failBid gives the votes back and waits a random time (Ongaro 2014, section 3.4). After a
-// second failure it lets the next candidate go first.
+// second failure this agent stands down, so that the next candidate goes first.
 func (c *Contest) failBid(s *step, f election.Field) {
 	c.giveUp(s)
 	c.notBefore = max(c.notBefore, s.now.Add(c.cfg.Jitter(c.cfg.Heartbeat)))
@@ -133,8 +128,8 @@ func (c *Contest) giveUp(s *step) {
 	}
 }
 
-// abandon ends a nominee's bid and gives its votes back at once: a nominee acts under no
-// term, so nothing has to stop first (H6).
+// abandon ends a nominee's bid and gives its votes back at once. Nothing has to stop first,
+// because nothing acts under a nominee's term (H6).
 func (c *Contest) abandon(s *step) {
 	if c.Role() != Nominee {
 		return
@@ -143,22 +138,22 @@ func (c *Contest) abandon(s *step) {
 	c.bid = nil
 }
 
-// HeedRound lets the sender of a Vote Request go first if it is a better candidate.
+// HeedRound lets the sender of a Vote Request go first, if it ranks higher and no leader is known.
 func (c *Contest) HeedRound(f Facts, asker election.Rank) Verdict {
-	s := new(step).begin(f)
+	s := new(step).begin(c, f)
 	if c.held == nil && asker.Above(c.rank()) && c.candidate &&
 		(c.leader.Holder == (election.Holder{}) || c.vacant(s)) {
 		c.giveUp(s)
 		c.begun = false
 		c.selection.StandBack(s.now, c.field(s), asker)
 	}
-	return c.end(s)
+	return s.out
 }
 
-// VoteGranted counts a vote for the term that this agent asks for or holds, from the instant
-// at which the request was sent (H4). A vote that is not fresh is too old to count.
+// VoteGranted counts a vote for the term that this agent asks for or leads. sent is when the request left:
+// the lease counts from there (H4). A vote is fresh if sent is known; others are too old to count.
 func (c *Contest) VoteGranted(f Facts, from election.PeerID, m election.VoteGrant, sent election.Instant, fresh bool) Verdict {
-	s := new(step).begin(f)
+	s := new(step).begin(c, f)
 	s.out.Late = m.Term == c.late
 	switch {
 	case fresh && c.asksFor(m.Term):
@@ -171,17 +166,17 @@ func (c *Contest) VoteGranted(f Facts, from election.PeerID, m election.VoteGran
 		// A vote for a bid that was given up: the voter need not keep it.
 		s.send(from, election.Release{Election: m.Election, Term: m.Term, Holder: c.cfg.Self})
 	}
-	return c.end(s)
+	return s.out
 }
 
 func (c *Contest) asksFor(t election.Term) bool { return c.bid != nil && c.bid.lease.Term == t }
 
 func (c *Contest) VoteRefused(f Facts, from election.PeerID, m election.VoteRefusal) Verdict {
-	s := new(step).begin(f)
+	s := new(step).begin(c, f)
 	if m.Reason == election.RefusedFloor && s.roster != nil {
 		c.highest = max(c.highest, s.roster.Floor)
 		if r := m.Roster; r != nil && r.Cluster == s.roster.Cluster && r.Version == s.roster.Version {
-			c.Learn(r.Floor) // a voter keeps the floor of a roster it held before (R5)
+			c.Learn(r.Floor) // a voter keeps the floor of a roster that it had before (R5)
 		}
 	}
 	if m.Remaining > 0 && m.GrantedTo != c.cfg.Self {
@@ -194,26 +189,26 @@ func (c *Contest) VoteRefused(f Facts, from election.PeerID, m election.VoteRefu
 	case c.Role() == Leader && c.held.term == m.Term && lowTerm(m):
 		c.dispute(s, from)
 	}
-	return c.end(s)
+	return s.out
 }
 
-// Reconnected handles a voter that has just connected, since earlier messages may be lost. A
-// nominee asks it again; or it gets the release of the term that a former life won.
+// Reconnected handles a voter that has just connected: messages sent to it earlier may be lost. A nominee
+// repeats its request. If a former life's term was released, the voter gets the release.
 func (c *Contest) Reconnected(f Facts, voter election.PeerID) Verdict {
-	s := new(step).begin(f)
+	s := new(step).begin(c, f)
 	switch {
 	case c.Role() == Nominee && s.roster.Has(voter):
 		s.send(voter, c.request(s, c.bid.lease))
 	case c.held == nil && s.now < c.unheardUntil:
 		s.send(voter, c.unheard)
 	}
-	return c.end(s)
+	return s.out
 }
 
-// Reroster continues under a roster that has just become durable. An earned lease stays valid,
-// and the votes are asked for again (R6).
+// Reroster continues under a roster that has just become durable. A lease that was earned stays
+// valid, and this agent asks for the votes again (R6).
 func (c *Contest) Reroster(f Facts) Verdict {
-	s := new(step).begin(f)
+	s := new(step).begin(c, f)
 	if c.held != nil && c.held.lease != nil {
 		c.held.lease.Reroster(s.roster)
 	}
@@ -228,8 +223,8 @@ func (c *Contest) Reroster(f Facts) Verdict {
 		b.resendAt = s.now
 		clear(b.refused)
 	}
-	if c.Role() == Leader && c.held.lease != nil && c.held.term > s.roster.Floor { // else the leader overtakes its term instead
+	if c.Role() == Leader && c.held.lease != nil && c.held.term > s.roster.Floor { // otherwise the leader overtakes its term
 		s.sendVoters(c.request(s, c.held.lease))
 	}
-	return c.end(s)
+	return s.out
 }

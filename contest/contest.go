@@ -21,10 +21,12 @@ type Selection interface {
 
 // Contest is one election as this agent takes part in it. Only one goroutine uses it.
 //
-// Invariant: vacantSince is Never exactly while another agent is known to lead or may lead.
+// Invariant: vacantSince is Never exactly while some agent is known to lead or may be leading.
 type Contest struct {
-	held      *tenure // the term that this agent leads, or has stepped down from
-	bid       *bid    // a nominee's, or a leader's for a higher term; kept until the release
+	LastResort bool // this agent may lead only if no other candidate can; to be set together with Stand
+
+	held      *tenure // the term that this agent leads, or has stepped down from but not released
+	bid       *bid    // a nominee's, or a leader's for a higher term; a leader that steps down keeps it until the release
 	cfg       *election.Config
 	counts    *Counts
 	name      election.Name
@@ -34,38 +36,38 @@ type Contest struct {
 	highest   election.Term // the highest term seen from any agent
 	asked     asked
 	leader    Known
-	ended     election.Term // all terms up to it have ended: released by their leader, or followed by a later one; with quorum
+	ended     election.Term // all terms up to this one have ended: their leader released them, or a later term followed; only with quorum
 	gone      gone
 	rumour    rumour
 
 	vacantSince election.Instant
-	missedSince election.Instant                     // the same, but no rumour ends it
-	notBefore   election.Instant                     // no round starts before: a bid has failed, or another agent is the target of a transfer
-	standDowns  map[election.PeerID]election.Instant // until then an agent, perhaps this one, lets others go first
+	missedSince election.Instant                     // as vacantSince, but a rumour does not end it
+	notBefore   election.Instant                     // no round starts before this: a bid has failed, or the target of a transfer goes first
+	standDowns  map[election.PeerID]election.Instant // agent → until when it lets others go first; this agent may be one of them
 	failures    int
-	begun       bool          // this agent began the round under way
+	begun       bool          // this agent started the round that is in progress
 	late        election.Term // the term of the last bid that won no majority in time
 
-	unheard      election.Release // the release of a former life's term: most agents are not connected when it is sent
+	unheard      election.Release // of a former life's term; repeated to agents that connect, because few are connected when it is sent
 	unheardUntil election.Instant
 
-	rival rival                   // a higher priority seen while leading
-	vain  map[election.PeerID]int // transfers to the last target, which has not led since
+	rival rival                   // a candidate of higher priority, seen while this agent leads
+	vain  map[election.PeerID]int // how many transfers went to the last target, which has not led since
 }
 
-// New returns a contest without a known leader. Its bids are for terms above highest and spent.
+// New returns a contest in which no leader is known. Its bids are for terms above highest and spent.
 func New(name election.Name, cfg *election.Config, counts *Counts, s Selection, highest, spent election.Term) *Contest {
 	return &Contest{name: name, cfg: cfg, counts: counts, selection: s, vacantSince: election.Never, missedSince: election.Never,
 		standDowns: map[election.PeerID]election.Instant{}, highest: highest, asked: upTo(spent)}
 }
 
-// Select continues with another algorithm. A round under way ends.
+// Select continues with another algorithm. A round that is in progress ends.
 func (c *Contest) Select(s Selection) {
 	c.selection.Stop()
 	c.selection, c.begun = s, false
 }
 
-// Known is a leader whose heartbeat came at Heard, and which is named as the leader until Until.
+// Known is a leader. Its last heartbeat came at Heard, and this agent names it as the leader until Until.
 type Known struct {
 	Holder election.Holder
 	Term   election.Term
@@ -74,36 +76,36 @@ type Known struct {
 	Heard  election.Instant
 }
 
-// gone is the last leader known to have ended a term which no voter has confirmed. Its own
-// terms up to that one have ended. So have those of others, if it did lead: a claim of another
-// leader counts only if it was sent after at. Without quorum terms order nothing, and at is 0.
+// gone is the last leader that ended a term which no voter has confirmed. All its own terms up to this one
+// have ended. If it really led, so have those of other leaders: their claims count only if they were sent
+// after at. Without quorum, terms of two agents have no order, and at is 0.
 type gone struct {
 	holder election.Holder
 	term   election.Term
 	at     election.Instant
 }
 
-// outdates reports whether the claim of a term, sent after echo, is a late message.
+// outdates reports whether the claim of a term is a late message. echo is an instant before it was sent.
 func (g gone) outdates(h election.Holder, t election.Term, echo election.Instant) bool {
 	return t <= g.term && (h == g.holder || echo < g.at)
 }
 
-// rumour is a leader that is awaited: voters have reported it, or it claims to lead and it is
-// not known yet how long its lease runs.
+// rumour is a leader that this agent awaits: voters have reported it, or it claims to lead, but
+// how long its lease runs is not known yet.
 type rumour struct {
 	holder     election.Holder
 	term       election.Term
-	heedUntil  election.Instant // a heartbeat of this leader should have come by then
+	heedUntil  election.Instant // by then, a heartbeat of this leader should have arrived
 	promiseEnd election.Instant
 }
 
 type Role uint8
 
 const (
-	Follower Role = iota // of a leader, or waiting for one
-	Nominee              // selected, asking for votes
-	Leader               // it may ask for a higher term at the same time
-	Leaving              // it has stepped down, and waits for all that act on its behalf to stop
+	Follower Role = iota // it follows a leader, or waits for one
+	Nominee              // it was selected, and asks for votes
+	Leader               // it leads, and may ask for a higher term at the same time
+	Leaving              // it has stepped down, and waits until all that act under its term have stopped
 )
 
 func (c *Contest) Role() Role {
@@ -118,20 +120,20 @@ func (c *Contest) Role() Role {
 	return Leaving
 }
 
-// tenure is a term that this agent leads, or led and has not released yet.
+// tenure is a term that this agent leads, or has led and not released yet.
 type tenure struct {
 	term      election.Term
 	lease     *quorum.Lease                        // nil without quorum
-	firstBeat election.SendID                      // the first heartbeat that claimed the term
-	disputed  map[election.PeerID]election.Instant // voters that can't renew the term, and since when
+	firstBeat election.SendID                      // the first heartbeat that claimed the term; 0: none has
+	disputed  map[election.PeerID]election.Instant // voter → since when it disputes the term, and so can't renew it
 	leaving   *departure                           // nil while it leads
-	outworn   bool                                 // the leader is to take a higher term at once (K4d, K4e)
-	former    bool                                 // a former life won it
+	outworn   bool                                 // this leader must take a higher term at once (K4d, K4e)
+	former    bool                                 // a former life won the term
 }
 
-// Advance does what is due by time, or by facts that have changed.
+// Advance does what is due because of the time, or because facts have changed.
 func (c *Contest) Advance(f Facts) Verdict {
-	s := new(step).begin(f)
+	s := new(step).begin(c, f)
 	c.expireKnown(s)
 	s.wake(c.holdChanges(f))
 	switch c.Role() {
@@ -142,15 +144,10 @@ func (c *Contest) Advance(f Facts) Verdict {
 	default:
 		c.seek(s)
 	}
-	return c.end(s)
-}
-
-func (c *Contest) end(s *step) Verdict {
-	c.begun = c.begun && c.selection.Active()
 	return s.out
 }
 
-// expireKnown stops naming a leader whose lease has expired.
+// expireKnown stops naming a leader after its lease has expired.
 func (c *Contest) expireKnown(s *step) {
 	if c.leader.Holder == (election.Holder{}) || c.Role() == Leader {
 		return
@@ -174,14 +171,14 @@ func (c *Contest) forget(s *step, why election.Reason) {
 	c.leader = Known{}
 }
 
-// outdate records that the terms up to t have ended: late messages about them are dropped.
+// outdate records that all terms up to t have ended: messages about them are late and are dropped.
 func (c *Contest) outdate(t election.Term) {
 	if c.cfg.Quorum {
 		c.ended = max(c.ended, t)
 	}
 }
 
-// follow names a leader.
+// follow names k as the leader.
 func (c *Contest) follow(s *step, k Known, confirmed bool) {
 	if confirmed && k.Term > 0 {
 		c.outdate(k.Term - 1)
@@ -201,7 +198,7 @@ func (c *Contest) follow(s *step, k Known, confirmed bool) {
 	}
 }
 
-// found ends the search for a leader.
+// found records that a leader is known, so this agent seeks none any more.
 func (c *Contest) found(k Known) {
 	c.leader = k
 	c.rumour = rumour{}
@@ -210,7 +207,7 @@ func (c *Contest) found(k Known) {
 	delete(c.vain, k.Holder.Peer)
 }
 
-// announce reports a change to this host's programs. They do not see the roster election.
+// announce reports a change to the programs of this host, except in the roster election.
 func (c *Contest) announce(s *step, a election.Announcement) {
 	if c.name == election.RosterElection {
 		return
@@ -219,16 +216,16 @@ func (c *Contest) announce(s *step, a election.Announcement) {
 	s.out.Announce = append(s.out.Announce, a)
 }
 
-// field returns the agents that can be elected now.
+// field returns this agent's rank and the candidates that can be elected now.
 func (c *Contest) field(s *step) election.Field {
-	f := election.Field{Self: c.rank(), Able: c.unable(s) == 0, Full: s.Closed(), Patience: c.patience(s)}
+	f := election.Field{Self: c.rank(), Able: c.unable(s) == 0, Closed: s.Closed(), Patience: c.patience(s)}
 	if c.Role() == Leader {
 		f.Leads = &election.Leadership{Leader: c.cfg.Self, Term: c.held.term}
 	}
 	if f.Able {
 		f.Ranks = append(f.Ranks, f.Self)
 	}
-	now := s.now // s itself must not escape
+	now := s.now // if the loop's body used s, s would be allocated on the heap
 	for r := range s.Candidates() {
 		if c.mayLead(now, r.Peer) {
 			f.Ranks = append(f.Ranks, r)
@@ -266,7 +263,7 @@ func (c *Contest) unable(s *step) election.Obstacle {
 			s.wake(overdue)
 			return why
 		}
-		why = 0 // those that are on time can't lead either
+		why = 0 // the agents that are on time do not lead either
 	}
 	if why == 0 && c.holds(s) {
 		return election.KeepsPromise
@@ -278,8 +275,8 @@ func (c *Contest) allowed(s *step) bool {
 	return s.roster.Allows(c.name, c.cfg.Self.Peer, c.priority)
 }
 
-// patience is until when this agent waits for another agent's round: one vote timeout after
-// the old lease has expired at every voter.
+// patience is until when this agent waits for another agent's round: one vote timeout after the
+// old lease has expired at every voter.
 func (c *Contest) patience(s *step) election.Instant {
 	over := max(s.now, c.leader.Until, c.rumour.promiseEnd, s.PromiseEnd())
 	return over.Add(c.cfg.VoteTimeout())

@@ -34,7 +34,7 @@ type world struct {
 	granted                              election.Grant
 	others                               []election.Rank // candidates
 	gone, mute, elsewhere                []election.PeerID
-	suspectAt                            election.Instant
+	suspectAt, connectsBy                election.Instant
 
 	chooser chooser
 	send    election.SendID
@@ -89,6 +89,7 @@ func (w *world) Best() election.Rank {
 	return best
 }
 func (w *world) Runs(h election.Holder) bool      { return !slices.Contains(w.gone, h.Peer) }
+func (w *world) ConnectsBy() election.Instant     { return w.connectsBy }
 func (w *world) Silent(p election.PeerID) bool    { return slices.Contains(w.mute, p) }
 func (w *world) Votes(p election.PeerID) bool     { return w.roster.Has(p) }
 func (w *world) Reachable(p election.PeerID) bool { return !slices.Contains(w.gone, p) }
@@ -258,7 +259,7 @@ func (w *world) otherVersion(from election.PeerID, t election.Term) {
 
 // nacks is a voter's refusal to renew the leader's term, since it has another on record.
 func (w *world) nacks(from election.PeerID, known election.Term) contest.Verdict {
-	v, _ := w.Nacked(w, from, w.beat(), election.Nack{Election: w.Name(), Term: known})
+	v := w.Nacked(w, from, w.beat(), election.Nack{Election: w.Name(), Term: known})
 	return v
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Prolong handles a claim that changes only until when the leader is named: with a thousand
-// elections nearly all claims are such. It returns when Advance is to be called, and whether
-// this claim is such a one.
+// Prolong handles a claim that only prolongs how long the leader is named. With a thousand
+// elections, nearly all claims do only this, so it takes a short path. It returns when Advance
+// is to be called. It returns false if the claim changes more: then Claimed must handle it.
 func (c *Contest) Prolong(f Facts, holder election.Holder, claim election.Claim, until election.Instant) (election.Instant, bool) {
 	now, k := f.Now(), &c.leader
 	if k.Holder != holder || k.Term != claim.Term || until <= now || c.Role() != Follower || c.Vacant() || c.Active() ||
@@ -20,20 +20,20 @@ func (c *Contest) Prolong(f Facts, holder election.Holder, claim election.Claim,
 	return min(k.Until, f.SuspectAt(holder.Peer), c.holdChanges(f)), true
 }
 
-// Claimed handles one leadership that a heartbeat claims. until is the earliest instant at
-// which its lease may end; echo is when this agent sent what the heartbeat echoes.
+// Claimed handles one claim in a heartbeat. until is the earliest instant at which the claimed
+// lease may end; echo is when this agent sent the stamp that the heartbeat echoes.
 func (c *Contest) Claimed(f Facts, holder election.Holder, claim election.Claim, echo, until election.Instant) Verdict {
-	s := new(step).begin(f)
+	s := new(step).begin(c, f)
 	k := Known{Holder: holder, Term: claim.Term, rank: claim.Rank, Heard: s.now, Until: until}
 	switch confirmed := c.confirms(s, k.Holder, k.Term); {
 	case confirmed && !c.Learn(k.Term):
 	case !k.Term.Follows(c.highest):
 		c.counts.TermLeaps++
 	case k.Term <= c.ended || c.gone.outdates(k.Holder, k.Term, echo) || c.Role() == Leader && !confirmed:
-		// a late message, or a claim that this leader believes only from voters
+		// a late message, or a claim that no voter confirms while this agent leads
 	case c.Role() == Leader && !c.yields(k), k.Term < c.leader.Term:
 	case c.Role() != Leader && k.Term == c.leader.Term && k.Holder != c.leader.Holder && c.leader.rank.Above(k.rank):
-		// two leaders without quorum: all name the better one until the other steps down
+		// two agents lead without quorum: all name the better one until the other steps down
 	case c.Role() == Leader:
 		c.stepDown(s, election.Ending{Reason: election.ReasonSuperseded})
 		c.heed(s, k)
@@ -42,18 +42,18 @@ func (c *Contest) Claimed(f Facts, holder election.Holder, claim election.Claim,
 	default:
 		c.follow(s, k, confirmed)
 	}
-	return c.end(s)
+	return s.out
 }
 
-// heed awaits an agent that claims to lead but can't be named yet: this agent is handing over,
-// and is to start no round against it after the release; or its next heartbeat is the first to
-// echo this agent's stamp, and tells how long it leads.
+// heed awaits an agent that claims to lead but can't be named yet. Either this agent is handing
+// over, and must not start a round against that leader after the release; or only the leader's
+// next heartbeat echoes this agent's stamp, and so shows how long its lease runs.
 func (c *Contest) heed(s *step, k Known) {
 	c.rumour = rumour{holder: k.Holder, term: k.Term, heedUntil: s.now.Add(2 * c.cfg.Heartbeat), promiseEnd: c.rumour.promiseEnd}
 }
 
-// yields reports whether this leader steps down for another that claims to lead: for a higher
-// term, and without quorum also for the same term with a better rank.
+// yields reports whether this leader steps down because another agent claims to lead. It yields
+// to a higher term, and without quorum also to a better rank in the same term.
 func (c *Contest) yields(other Known) bool {
 	if c.cfg.Quorum || other.Term != c.held.term {
 		return other.Term > c.held.term
@@ -62,14 +62,9 @@ func (c *Contest) yields(other Known) bool {
 }
 
 func (c *Contest) Released(f Facts, m election.Release) Verdict {
-	s := new(step).begin(f)
-	c.released(s, m)
-	return c.end(s)
-}
-
-func (c *Contest) released(s *step, m election.Release) {
+	s := new(step).begin(c, f)
 	if c.confirms(s, m.Holder, m.Term) && !c.Learn(m.Term) {
-		return
+		return s.out
 	}
 	maps.DeleteFunc(c.standDowns, func(_ election.PeerID, until election.Instant) bool { return until <= s.now })
 	if m.StandDown > 0 {
@@ -81,12 +76,12 @@ func (c *Contest) released(s *step, m election.Release) {
 	switch followed := c.leader.Holder == m.Holder; {
 	case c.held != nil,
 		followed && m.Term < c.leader.Term, // a late message about a term that its holder has overtaken
-		!followed && (c.leader.Holder != (election.Holder{}) || m.StandDown == 0 && m.Target == ""): // about a bid given up or an old term
-		return
+		!followed && (c.leader.Holder != (election.Holder{}) || m.StandDown == 0 && m.Target == ""): // about a bid that was given up, or about an old term
+		return s.out
 	case !followed:
 	case c.confirms(s, m.Holder, c.leader.Term):
 		c.outdate(c.leader.Term)
-	default: // the holder may have made the term up: the terms of others may go on
+	default: // the holder may have made the term up, so terms of other holders may go on
 		c.gone = gone{holder: m.Holder, term: c.leader.Term}
 		if c.cfg.Quorum {
 			c.gone.at = s.now
@@ -95,10 +90,11 @@ func (c *Contest) released(s *step, m election.Release) {
 	c.forget(s, election.ReasonReleased)
 	c.vacantSince = min(c.vacantSince, s.now)
 	c.takeTurns(s, m.Target)
+	return s.out
 }
 
-// takeTurns lets the target of a transfer ask for votes at once. All others wait for one vote
-// timeout first.
+// takeTurns lets the target of a transfer ask for votes at once. All other agents first wait for
+// one vote timeout.
 func (c *Contest) takeTurns(s *step, target election.PeerID) {
 	if target == "" {
 		return
@@ -116,11 +112,11 @@ func (c *Contest) takeTurns(s *step, target election.PeerID) {
 	}
 }
 
-// Record learns a term, and perhaps a leader to wait for, from a grant that a voter reports.
+// Record learns the term of a grant that a voter reports, and may then wait for its holder's heartbeat.
 func (c *Contest) Record(f Facts, g election.Record) Verdict {
-	s := new(step).begin(f)
+	s := new(step).begin(c, f)
 	c.heedRecord(s, g)
-	return c.end(s)
+	return s.out
 }
 
 func (c *Contest) heedRecord(s *step, g election.Record) {
@@ -135,25 +131,25 @@ func (c *Contest) heedRecord(s *step, g election.Record) {
 	c.rumour = rumour{holder: g.Holder, term: g.Term, heedUntil: s.now.Add(min(g.Remaining, 2*c.cfg.Heartbeat)), promiseEnd: end}
 }
 
-// Suspended ends every lease and bid from before the suspend of the host. Answers to earlier
-// sends can't count for later ones: they are about terms that this agent never asks for again,
-// or about earlier heartbeats (H1, H4).
+// Suspended ends every lease and bid from before the suspend of the host. Answers to sends from
+// before it can't count for later sends: they are about terms that this agent never asks for
+// again, or about earlier heartbeats (H1, H4).
 func (c *Contest) Suspended(f Facts) Verdict {
-	s := new(step).begin(f)
+	s := new(step).begin(c, f)
 	switch c.Role() {
 	case Leader:
 		c.stepDown(s, election.Ending{Reason: election.ReasonSuspended})
-		return c.end(s)
+		return s.out
 	case Leaving:
 		c.held.leaving.suspended = true // by its heartbeats, others would name it as the leader for too long
 	default:
 		c.giveUp(s)
 	}
-	if k := c.leader; k.Holder != (election.Holder{}) { // not named again until a heartbeat echoes an instant after the suspend
+	if k := c.leader; k.Holder != (election.Holder{}) { // this leader is named again when its heartbeat echoes an instant after the suspend
 		c.forget(s, election.ReasonSuspended)
 		if c.cfg.Quorum && c.vacantSince == election.Never {
-			c.heed(s, k) // it gets time to send that one before this agent seeks another leader
+			c.heed(s, k) // the leader gets time to send such a heartbeat before this agent seeks another leader
 		}
 	}
-	return c.end(s)
+	return s.out
 }

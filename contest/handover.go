@@ -6,37 +6,37 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// departure is how and why a leadership ends.
+// departure is why a leadership ends, and how far its end has come.
 type departure struct {
-	election.Ending      // To may also be the choice of a leader that can't write
-	stopped         bool // all programs have stopped
-	suspended       bool // the host was suspended since then
+	election.Ending      // To may also be set by a leader whose disk takes no writes
+	stopped         bool // all that acted under the term have stopped
+	suspended       bool // the host was suspended after the leader stepped down
 }
 
-// orderly reports whether the lease was valid when the leader stepped down, and its end is known.
+// orderly reports whether the lease was valid when the leader stepped down, and its end is still known.
 func (d departure) orderly() bool {
 	return !d.suspended && d.Reason != election.ReasonLeaseExpired && d.Reason != election.ReasonSuperseded && d.Reason != election.ReasonSuspended
 }
 
 func (c *Contest) StepDown(f Facts, why election.Reason, to election.PeerID) Verdict {
-	s := new(step).begin(f)
+	s := new(step).begin(c, f)
 	if c.Role() == Leader {
 		c.stepDown(s, election.Ending{Reason: why, To: to})
 	}
-	return c.end(s)
+	return s.out
 }
 
 func (c *Contest) Leave(f Facts, why election.Reason) Verdict {
-	s := new(step).begin(f)
+	s := new(step).begin(c, f)
 	if c.Role() == Leader {
 		c.stepDown(s, election.Ending{Reason: why})
 	}
 	c.giveUp(s)
-	return c.end(s)
+	return s.out
 }
 
-// stepDown has all programs stop that act under the term. The term is released once they have
-// stopped, or once their last deadline has passed (H6).
+// stepDown makes all programs stop that act under the term. The term is released when they have
+// stopped, or when their last deadline has passed (H6).
 func (c *Contest) stepDown(s *step, e election.Ending) {
 	e.StopBy = c.LeaseEnd(s.now)
 	stopped := c.name == election.RosterElection // no program acts in that election
@@ -54,7 +54,7 @@ func (c *Contest) withdraw(s *step) {
 	s.out.StepDown = append(s.out.StepDown, election.Withdrawal{Election: c.name, Term: c.held.term, StopBy: d.StopBy, Reason: d.Reason})
 }
 
-// Stopped takes the receipt that nothing acts under the term any more.
+// Stopped takes the receipt: nothing acts under the term any more.
 func (c *Contest) Stopped(t election.Term) {
 	if c.Role() == Leaving && c.held.term == t {
 		c.held.leaving.stopped = true
@@ -70,7 +70,7 @@ func (c *Contest) finishLeaving(s *step) {
 	target, standDown := c.successor(s)
 	release := election.Release{Election: c.name, Term: c.held.term, Holder: c.cfg.Self,
 		Target: target, StandDown: standDown, Leaving: s.StopsSoon(c.cfg.Self.Peer)}
-	if c.bid != nil { // a higher term, perhaps granted; released first, so that the next leader asks for more
+	if c.bid != nil { // the bid's term is higher, and may be granted. It is released first, so that the next leader asks for a term above it
 		higher := release
 		higher.Term = c.bid.lease.Term
 		c.releaseTo(s, higher)
@@ -91,15 +91,15 @@ func (c *Contest) finishLeaving(s *step) {
 	c.seek(s)
 }
 
-// successor returns which agent is to lead next (empty: any), and how long this agent lets
-// others go first. The choice is made at the release, since the candidates may have changed
-// while the programs stopped.
+// successor returns which agent should lead next (empty: any may), and for how long this agent
+// lets others go first. It chooses at the release and not at the step-down, because the
+// candidates may have changed while the programs stopped.
 func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Duration) {
 	best := c.BestOf(s.Facts, anybody)
 	d := c.held.leaving
 	switch d.Reason {
 	case election.ReasonPreempted:
-		if best.Priority <= c.priority {
+		if best.Peer == "" || best.Priority <= c.priority && !c.LastResort {
 			return "", 0 // the rival is gone
 		}
 		return best.Peer, 2 * c.cfg.VoteTimeout()
@@ -109,7 +109,7 @@ func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Dur
 		}
 		return best.Peer, 0
 	case election.ReasonTransferred:
-		standDown = 2 * c.cfg.VoteTimeout() // its target goes first
+		standDown = 2 * c.cfg.VoteTimeout() // so that the target goes first
 	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonDisk, election.ReasonLate:
 		standDown = c.cfg.Lease
 	case election.ReasonBarred, election.ReasonNotAllowed:
@@ -118,7 +118,7 @@ func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Dur
 	}
 	target = bestOf(s.Facts, func(p election.PeerID) bool { return p == d.To }).Peer
 	if target == "" && best.Peer == "" {
-		target = bestOf(s.Facts, anybody).Peer // who has just stepped down would wait without being named
+		target = bestOf(s.Facts, anybody).Peer // an agent that has just stepped down waits, unless it is named as the target
 	}
 	return target, standDown
 }
@@ -136,7 +136,7 @@ func (c *Contest) Stand(candidate bool, priority int) { c.candidate, c.priority 
 
 func (c *Contest) HasHeir(f Facts) bool { return bestOf(f, anybody).Peer != "" }
 
-// BestOf returns the best other candidate that is eligible and may lead now; zero: there is none.
+// BestOf returns the best other candidate that is eligible and may lead now; zero if there is none.
 func (c *Contest) BestOf(f Facts, eligible func(election.PeerID) bool) election.Rank {
 	now := f.Now()
 	return bestOf(f, func(p election.PeerID) bool { return c.mayLead(now, p) && eligible(p) })

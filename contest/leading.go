@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// becomeLeader starts to lead: a majority has granted the term (H5), or none is needed.
+// becomeLeader starts to lead: a majority has granted the term (H5), or the agents need no quorum.
 func (c *Contest) becomeLeader(s *step, won *tenure) {
 	s.out.Won = true
 	c.held, c.bid = won, nil
@@ -31,8 +31,8 @@ func (c *Contest) LeaseEnd(now election.Instant) election.Instant {
 	return c.held.lease.End()
 }
 
-// lead keeps a leadership: it overtakes the term when that can't be renewed any more, and
-// gives way to a higher priority.
+// lead continues a leadership. It overtakes the term if that can't be renewed any more, and
+// gives way to a candidate of higher priority.
 func (c *Contest) lead(s *step) {
 	if !c.allowed(s) { // the voters renew it no more; the lease that it has is for an orderly end
 		c.stepDown(s, election.Ending{Reason: election.ReasonNotAllowed})
@@ -43,12 +43,12 @@ func (c *Contest) lead(s *step) {
 	if c.held.lease != nil {
 		s.wake(c.actsUntil(c.held.lease))
 	} else {
-		s.wake(s.now.Add(c.cfg.Heartbeat)) // what this agent shows of its leadership is extended then
+		s.wake(s.now.Add(c.cfg.Heartbeat)) // then this agent must extend what it shows of its leadership
 	}
 	c.giveWay(s)
 }
 
-// Refresh updates what this agent shows of its own leadership, and reports a change.
+// Refresh updates what this agent shows of its own leadership. It returns true if that has changed.
 func (c *Contest) Refresh(now election.Instant) bool {
 	if c.Role() != Leader {
 		return false
@@ -61,8 +61,8 @@ func (c *Contest) Refresh(now election.Instant) bool {
 	return c.leader != before
 }
 
-// overtakeTerm takes a higher term from the same voters when the present one can't be renewed
-// any more: same leader, higher token, no gap (R6).
+// overtakeTerm takes a higher term from the same voters when the present one can't be renewed any more. The
+// leader stays, the fencing token rises, and there is no gap between the leases (R6).
 func (c *Contest) overtakeTerm(s *step) {
 	if c.held.lease == nil && c.held.outworn {
 		t := c.newTerm(s)
@@ -84,7 +84,7 @@ func (c *Contest) overtakeTerm(s *step) {
 	c.seekVotes(s)
 }
 
-// overtake leads on in a higher term.
+// overtake continues the leadership in a higher term.
 func (c *Contest) overtake(s *step, next *tenure) {
 	c.held, c.bid = next, nil
 	c.leader.Term, c.leader.Until = next.term, c.LeaseEnd(s.now)
@@ -92,30 +92,22 @@ func (c *Contest) overtake(s *step, next *tenure) {
 	s.out.Beat = true
 }
 
-// Ends reports whether this leader's lease is about to end. If so, Expire comes before any
-// other step: a leader that was frozen must not act on what it receives next.
+// Ends reports whether this leader's lease is about to end. If so, it steps down (H5) before any
+// other step: a leader that was frozen must not act on messages that it receives next.
 func (c *Contest) Ends(now election.Instant) bool {
 	return c.held != nil && c.held.leaving == nil && c.held.lease != nil && now >= c.actsUntil(c.held.lease)
 }
 
-// Expire steps down before the lease ends (H5).
-func (c *Contest) Expire(f Facts) Verdict {
-	s := new(step).begin(f)
-	c.counts.LeasesExpired++
-	c.stepDown(s, election.Ending{Reason: election.ReasonLeaseExpired})
-	return c.end(s)
-}
-
-// guard is the time between a leader's step-down and the end of its lease. To start to lead,
-// more than this must be left of a lease.
+// guard is how long before the end of its lease a leader steps down. An agent starts to lead
+// only if more than this is left of its lease.
 func guard(c *election.Config) time.Duration { return c.Stagger() }
 
-// actsUntil is until when this agent may start to lead by a lease, and lead by it. Before the
-// answers of a majority that is in the past.
+// actsUntil is until when this agent may start to lead, or go on leading, by a lease. Until a
+// majority has granted it, that instant is in the past.
 func (c *Contest) actsUntil(l *quorum.Lease) election.Instant { return l.End().Add(-guard(c.cfg)) }
 
-// Claimable reports whether heartbeats claim the term: while this agent leads, and while it
-// hands over, so that no other agent starts a round before the release.
+// Claimable reports whether heartbeats claim the term. They do while this agent leads, and also
+// while it hands over, so that no other agent starts a round before the release.
 func (c *Contest) Claimable() bool {
 	return c.Role() == Leader || c.Role() == Leaving && c.held.leaving.orderly()
 }
@@ -137,8 +129,8 @@ func (c *Contest) Claim(now election.Instant, send election.SendID) election.Cla
 
 func (c *Contest) Disputed() iter.Seq[election.PeerID] { return maps.Keys(c.held.disputed) }
 
-// Renewed counts a voter's answer that renews the claim of a heartbeat sent at that instant
-// (H4). It reports whether a majority has renewed it: then Advance should be called.
+// Renewed counts a voter's answer that renews the claim; the heartbeat left at the instant sent
+// (H4). It reports whether a majority has now renewed the claim. Then Advance should be called.
 func (c *Contest) Renewed(voter election.PeerID, m *election.HeartbeatAck, sent election.Instant) bool {
 	if !c.ClaimedBy(m.Send) {
 		return false
@@ -147,28 +139,27 @@ func (c *Contest) Renewed(voter election.PeerID, m *election.HeartbeatAck, sent 
 	end, heard := l.End(), l.Heard()
 	l.Count(voter, sent, m.Version)
 	delete(c.held.disputed, voter)
-	return l.End() > end || l.Heard() > heard // answers after the majority's change nothing
+	return l.End() > end || l.Heard() > heard // the answers that come after a majority's change neither
 }
 
 // Nacked handles a voter's refusal to renew the claim of that heartbeat. If the voter has
-// granted a higher term, it disputes this one, and Advance should be called. Otherwise the
-// leader asks for its vote.
-func (c *Contest) Nacked(f Facts, voter election.PeerID, send election.SendID, n election.Nack) (v Verdict, disputes bool) {
-	s := new(step).begin(f)
+// granted a higher term, it disputes this term. Otherwise the leader asks for its vote.
+func (c *Contest) Nacked(f Facts, voter election.PeerID, send election.SendID, n election.Nack) Verdict {
+	s := new(step).begin(c, f)
 	if !c.ClaimedBy(send) {
-		return c.end(s), false
+		return s.out
 	}
 	if c.Learn(n.Term) && n.Term > c.held.term {
 		c.dispute(s, voter)
-		disputes = true
+		s.out.Again = true
 	}
 	if n.Term <= c.held.term && c.held.term > s.roster.Floor {
 		s.send(voter, c.request(s, c.held.lease))
 	}
-	return c.end(s), disputes
+	return s.out
 }
 
-// ClaimedBy reports whether that heartbeat claimed the term that this agent leads (H4).
+// ClaimedBy reports whether that heartbeat claimed the term which this agent leads (H4).
 func (c *Contest) ClaimedBy(send election.SendID) bool {
 	return c.Role() == Leader && c.held.lease != nil && c.held.firstBeat != 0 && send >= c.held.firstBeat
 }
@@ -178,33 +169,35 @@ type rival struct {
 	since election.Instant
 }
 
-// maxPatience bounds how often the preempt delay is doubled.
+// maxPatience bounds how many times the preempt delay is doubled.
 const maxPatience = 8
 
-// offered counts a transfer: a candidate that can't lead must not cost a gap every preempt
-// delay, which may be 0. Only the last target is remembered.
+// offered counts a transfer to an agent. Each one doubles the delay before the next, so that a candidate
+// that can't lead does not cost a gap again and again. Only the last target is remembered.
 func (c *Contest) offered(to election.PeerID) {
 	c.vain = map[election.PeerID]int{to: min(c.vain[to]+1, maxPatience)}
 }
 
-// MayTake reports whether no transfer to that agent was in vain.
+// MayTake reports whether the agent has led since the last transfer to it, or was not the last target.
 func (c *Contest) MayTake(p election.PeerID) bool { return c.vain[p] == 0 }
 
-// giveWay transfers to a candidate of strictly higher priority that was present for the
-// preempt delay. Only the leader itself can end its term.
+// giveWay transfers to a candidate of strictly higher priority that was present for the preempt delay; if
+// this agent is a last resort, at once and to any candidate. Only the leader itself can end its term.
 func (c *Contest) giveWay(s *step) {
-	if !c.cfg.Preempt {
+	own, delay := c.priority, c.cfg.PreemptDelay
+	if c.LastResort {
+		own, delay = 0, 0
+	} else if !c.cfg.Preempt {
 		return
 	}
 	best := s.Best()
-	if best.Priority <= c.priority {
+	if best.Priority <= own {
 		c.rival = rival{}
 		return
 	}
 	if c.rival.peer != best.Peer {
 		c.rival = rival{peer: best.Peer, since: s.now}
 	}
-	delay := c.cfg.PreemptDelay
 	if vain := c.vain[best.Peer]; vain > 0 {
 		delay = max(delay, c.cfg.Lease) << vain
 	}
@@ -231,17 +224,17 @@ func bestOf(f Facts, eligible func(election.PeerID) bool) election.Rank {
 	return best
 }
 
-// outlived reports whether this leader needs a higher term (R6). A voter disputes the leader's
-// term if it has granted that to another holder, or a higher one. The leader needs a higher term
-// if the voters without a dispute are not a majority. With any dispute, it needs one once half
-// the lease has passed without a renewal, or a reachable voter has disputed for disputeTime:
-// without this vote the next silent voter may end the leadership. It also needs one if a new
-// roster's floor has risen to its term, or Overtake asked for one.
+// outlived reports whether this leader needs a higher term (R6). It does if a new roster's floor has
+// reached its term, or if Overtake asked for one. Otherwise it depends on disputes: a voter disputes the
+// leader's term if it has granted that term to another holder, or a higher term. The leader needs a higher
+// term if the voters without a dispute are not a majority. It also needs one if any voter disputes and half
+// the lease has passed without a renewal, or a reachable voter has disputed for long: without this vote,
+// the next silent voter may end the leadership.
 func (c *Contest) outlived(s *step) bool {
 	switch {
 	case c.held.term <= s.roster.Floor, c.bid != nil, c.held.outworn:
 		return true
-	case len(c.held.disputed) == 0, !s.hasMajority(), !s.Writes():
+	case len(c.held.disputed) == 0, !quorum.Confirmed(s.roster, s.Reachable), !s.Writes():
 		return false
 	}
 	if !quorum.Confirmed(s.roster, func(id election.PeerID) bool {

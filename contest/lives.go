@@ -1,19 +1,22 @@
 package contest
 
 import (
+	"cmp"
+
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// An agent that dies and is back with its record goes on as the same holder. Seen from outside
-// it paused, and lost some answers. So the next life must know all that the former one may
-// have told anybody. That is its Authority, which Resume takes over.
+// An agent that dies and is back with its record goes on as the same holder. To others it looks
+// as if it had paused and lost some answers. So the next life must know all that the former one
+// may have sent or announced. That is its Authority, which Resume takes over.
 
 // Authority is what this agent holds and has asked for. It is on record before anybody sees it
-// (K1). It reveals nothing of a leadership of the roster election (K8): a driver that
-// remembers nothing would propose a second roster in the term of its former life.
+// (K1). A leadership of the roster election is not part of it (K8): the next life would not know
+// what it had proposed as the driver, and would propose a second roster in the same term.
 func (c *Contest) Authority() election.Authority {
 	a := election.Authority{Election: c.name, Highest: c.asked.highest()}
+	a.Low, a.Far = c.asked.wayBack()
 	if c.name == election.RosterElection {
 		return a
 	}
@@ -37,11 +40,14 @@ func (c *Contest) Authority() election.Authority {
 	return a
 }
 
-// Resume takes over what the former life left on record. The lease is nil without quorum. A
-// bid is not continued: it would count votes for sends that this life knows nothing of (K4c).
+// Resume takes over what the former life left on record. Without quorum the lease is nil. A bid
+// is not continued, because it would count votes for sends that this life does not know (K4c).
 func (c *Contest) Resume(a election.Authority, lease *quorum.Lease) {
-	c.highest = max(c.highest, a.Highest)
+	c.highest = max(c.highest, a.Term, cmp.Or(a.Low, a.Highest))
 	c.asked = upTo(max(c.asked.highest(), a.Highest))
+	if a.Low != 0 { // the former life went back from made-up terms, so this life too goes on above Low
+		c.asked.spans = []span{{1, a.Low}, {a.Far, a.Highest}}
+	}
 	if a.Term == 0 {
 		return
 	}
@@ -54,28 +60,21 @@ func (c *Contest) Resume(a election.Authority, lease *quorum.Lease) {
 	c.leader = Known{Holder: c.cfg.Self, Term: a.Term, rank: c.rank(), Until: a.Until}
 }
 
-// Resumed is the first step after Resume. It withdraws an ending leadership again: the former
-// life may have died between the record and the notice.
+// Resumed is the first step after Resume. If a leadership was ending, it notifies the programs
+// again: the former life may have died after putting that on record and before notifying them.
 func (c *Contest) Resumed(f Facts) Verdict {
-	s := new(step).begin(f)
-	switch c.Role() {
-	case Leader:
-		c.Refresh(s.now)
-	case Leaving:
-		d := c.held.leaving
+	s := new(step).begin(c, f)
+	if c.Role() == Leaving {
 		c.withdraw(s)
-		c.announce(s, election.Announcement{Event: election.NoLeader, Term: c.held.term, Reason: d.Reason})
+		c.announce(s, election.Announcement{Event: election.NoLeader, Term: c.held.term, Reason: c.held.leaving.Reason})
 	}
-	return c.end(s)
+	return s.out
 }
 
-// Overtake has a leader take a higher term at once: the present one may not be told to those
-// that are to act now (K4d), or it was asked for with another lease (K4e).
-func (c *Contest) Overtake(f Facts) Verdict {
-	s := new(step).begin(f)
+// Overtake makes a leader take a higher term at once. Either the programs that are to act now
+// may not get the present term (K4d), or it was asked for with another lease (K4e).
+func (c *Contest) Overtake() {
 	if c.Role() == Leader {
 		c.held.outworn = true
-		s.out.Again = true
 	}
-	return c.end(s)
 }

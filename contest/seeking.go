@@ -8,15 +8,15 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// seek starts a round of selection when there is no leader and it is this agent's turn, and
-// follows up a round or a bid.
+// seek continues a round or a bid. If there is no leader and it is this agent's turn, it starts
+// a round of selection.
 func (c *Contest) seek(s *step) {
 	if c.Role() == Nominee && s.now < c.actsUntil(c.bid.lease) {
 		c.becomeLeader(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease})
 		return
 	}
 	if !c.vacant(s) {
-		if c.Role() == Nominee { // two nominees that refuse each other must not start again at one moment
+		if c.Role() == Nominee { // two nominees that refuse each other must not start again at the same moment
 			c.notBefore = max(c.notBefore, s.now.Add(c.cfg.Jitter(c.cfg.Heartbeat)))
 		}
 		c.abandon(s)
@@ -29,7 +29,7 @@ func (c *Contest) seek(s *step) {
 	}
 	c.vacantSince, c.missedSince = min(c.vacantSince, s.now), min(c.missedSince, s.now)
 	f := c.field(s)
-	c.apply(s, f, c.selection.Tick(s.now, f)) // even if this agent began no round: Ring passes others' tokens on
+	c.apply(s, f, c.selection.Tick(s.now, f)) // also if this agent started no round: Ring passes on the tokens of others
 	switch {
 	case c.Role() == Nominee:
 		c.pursue(s, f)
@@ -45,11 +45,11 @@ func (c *Contest) seek(s *step) {
 	}
 }
 
-// startInTurn starts a round once the better candidates had time to start theirs, so that
-// not all start at once when a leader is lost.
+// startInTurn starts a round after the better candidates have had time to start theirs. So not
+// all candidates start at once when a leader is lost.
 func (c *Contest) startInTurn(s *step, f election.Field) {
 	turn := slices.IndexFunc(f.Ranks, func(r election.Rank) bool { return r.Peer == c.cfg.Self.Peer })
-	if s.Doubts() { // so may others, which then know of no better candidate either
+	if s.Doubts() { // others may doubt too, and see no better candidate either: their peer IDs set the order
 		before, _ := slices.BinarySearch(s.Connected(), c.cfg.Self.Peer)
 		turn += 1 + before
 	}
@@ -58,7 +58,7 @@ func (c *Contest) startInTurn(s *step, f election.Field) {
 		s.wake(start)
 		return
 	}
-	if f.Full {
+	if f.Closed {
 		s.out.Queue = true
 		return
 	}
@@ -67,12 +67,12 @@ func (c *Contest) startInTurn(s *step, f election.Field) {
 	c.apply(s, f, c.selection.Start(s.now, f))
 }
 
-// Contests reports whether this agent has its own round or bid in progress. A better
-// candidate's round, for which it waits, does not count.
+// Contests reports whether this agent's own round or bid is in progress. The round of a better
+// candidate, for which this agent waits, does not count.
 func (c *Contest) Contests() bool { return c.Role() == Nominee || c.begun && c.selection.Active() }
 
-// vacant reports whether no leader is known or awaited, or the known one seems lost. The lease
-// of a lost leader may still run: selection uses the time until that ends.
+// vacant reports whether no leader is known or awaited, or the known leader seems lost. The
+// lease of a lost leader may still run: selection then uses the time until it ends.
 func (c *Contest) vacant(s *step) bool {
 	if c.leader.Holder != (election.Holder{}) {
 		due := s.SuspectAt(c.leader.Holder.Peer)
@@ -86,32 +86,36 @@ func (c *Contest) vacant(s *step) bool {
 		}
 		return true
 	}
-	if s.now < c.rumour.heedUntil && s.Runs(c.rumour.holder) && !s.Silent(c.rumour.holder.Peer) {
-		s.wake(c.rumour.heedUntil)
+	until := c.rumour.heedUntil
+	if !s.Runs(c.rumour.holder) {
+		until = min(until, s.ConnectsBy())
+	}
+	if s.now < until && !s.Silent(c.rumour.holder.Peer) {
+		s.wake(until)
 		return false
 	}
 	return true
 }
 
-// Receive handles a message of Bully or Ring, if this agent leads, or can't lead and must
-// report that, or knows of no live leader. Else the leader's heartbeats will reach the sender.
+// Receive handles a message of Bully or Ring if this agent leads, can't lead and must report that, or knows
+// of no live leader. Otherwise it drops the message: the sender will get the leader's heartbeats.
 func (c *Contest) Receive(f Facts, from election.PeerID, m election.Message) Verdict {
-	s := new(step).begin(f)
+	s := new(step).begin(c, f)
 	if c.Role() != Follower || c.vacant(s) || !c.candidate || c.unable(s) != 0 {
 		f := c.field(s)
 		c.apply(s, f, c.selection.Receive(s.now, f, from, m))
 	}
-	return c.end(s)
+	return s.out
 }
 
-// apply carries out what the algorithm asks for.
+// apply carries out the verdict of the selection algorithm.
 func (c *Contest) apply(s *step, f election.Field, v election.Verdict) {
 	s.sendAll(v.Send)
 	s.wake(v.WakeAt)
 	switch {
 	case !v.Nominee || c.Role() != Follower || !f.Able:
 	case !c.begun && s.Full():
-		// Another agent's round asked it to take part: its own round waits for its turn.
+		// Another agent's round chose this agent, which may start no further bid yet.
 		c.selection.Stop()
 		s.out.Queue = true
 	default:
@@ -119,10 +123,10 @@ func (c *Contest) apply(s *step, f election.Field, v election.Verdict) {
 	}
 }
 
-// holds reports whether this agent can't win without its own vote, which its voter can't give:
-// the voter holds a promise of an earlier process run (V5). A bid would only keep the others'
-// votes from a candidate that can lead at once. The vote of an agent that shuts down helps to
-// win but not to renew, so it counts only if the hold ends within the first lease (soon).
+// holds reports whether this agent needs its own vote to win while its voter can't give it,
+// because of a promise of an earlier process run (V5). A bid would then only keep the votes of
+// others from a candidate that can lead at once. The vote of an agent that shuts down helps to
+// win but not to renew. So it counts only if the hold ends within the first lease (soon).
 func (c *Contest) holds(s *step) bool {
 	held := s.HoldEnd()
 	if s.now >= held {
@@ -134,14 +138,14 @@ func (c *Contest) holds(s *step) bool {
 	})
 }
 
-// holdOutlived is how long a new leadership can do without a vote that a hold keeps back: its
+// holdOutlived is how long a new leadership can do without the vote of an agent with a hold: its
 // first lease, less some slack.
 func holdOutlived(c *election.Config) time.Duration {
 	return quorum.HolderLease(c.Lease, c.Drift) - 2*guard(c)
 }
 
-// holdChanges is when this agent's hold no longer hinders the election, or hinders it less;
-// Never: there is no hold.
+// holdChanges is when this agent's hold next hinders the election less, or ends; Never if there
+// is no hold.
 func (c *Contest) holdChanges(f Facts) election.Instant {
 	now, held := f.Now(), f.HoldEnd()
 	switch soon := held.Add(-holdOutlived(c.cfg)); {

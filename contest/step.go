@@ -4,74 +4,74 @@ import (
 	"iter"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/quorum"
 )
 
-// Facts is what a contest asks about its agent and the other agents. The answers do
-// not change while the contest takes a step.
+// Facts are what a contest asks about its agent and the other agents. The answers do not change
+// during a step of the contest.
 type Facts interface {
 	Now() election.Instant
-	Roster() *election.Roster // the durable one; nil before genesis
+	Roster() *election.Roster // the one on disk; nil before genesis
 
-	// Obstacle is what keeps this agent as a whole from being elected; 0: nothing does.
+	// Obstacle is why this agent can't be elected in any election; 0: it can.
 	Obstacle() election.Obstacle
-	Doubts() bool // this agent has run late; others that have are not among the candidates
-	Writes() bool // this agent's disk takes what it must promise
-	Full() bool   // this agent has as many rounds and bids in progress as it may
+	Doubts() bool // this agent has run late, or is the last resort, and does not see others like it among the candidates
+	Writes() bool // this agent's disk accepts the promises of its voter
+	Full() bool   // this agent has as many rounds and bids in progress as it may have
 	Closed() bool // a round that starts now has to wait in the queue
-	// Informed reports whether enough voters have reported to know that nobody leads. If
-	// not, it returns when to ask again, if no report comes before.
+	// Informed reports whether enough voters have reported for this agent to know that nobody
+	// leads. If not, it returns when to ask again if no report arrives before.
 	Informed() (bool, election.Instant)
-	// FirstTurn is when an agent of that rank may seek a first leader.
+	// FirstTurn is the earliest instant at which an agent of this rank may seek the first leader.
 	FirstTurn(own election.Rank) election.Instant
 
-	// This agent's own voter: the grant on record, the end of its promise, and the end of its
-	// hold, a promise of an earlier process run that keeps it from voting for itself.
+	// About this agent's own voter: the grant on record, the end of its promise, and the end of its hold. A
+	// hold is a promise of an earlier process run, because of which it can't vote for its own agent.
 	Granted() election.Grant
 	PromiseEnd() election.Instant
 	HoldEnd() election.Instant
 
-	// Candidates are the other candidates whose agents can be elected, in any order. Best is the
-	// best of those that have not just stepped down.
+	// Candidates are the other candidates that can be elected, in any order. Best is the best of
+	// those that have not just stepped down.
 	Candidates() iter.Seq[election.Rank]
 	Best() election.Rank
 	Connected() []election.PeerID      // sorted
-	Runs(election.Holder) bool         // that holder's agent is connected
+	Runs(election.Holder) bool         // the agent of this holder is connected
+	ConnectsBy() election.Instant      // until then, connections to some agents may still be missing
 	Silent(election.PeerID) bool       // the agent has not answered for too long
-	Votes(election.PeerID) bool        // the agent is a voter, also of a roster that is being written
-	Reachable(election.PeerID) bool    // the agent's vote can be had
+	Votes(election.PeerID) bool        // the agent is a voter, or will be one by a roster that is being written
+	Reachable(election.PeerID) bool    // the agent can be asked for its vote: connected, not silent, able to write
 	StopsSoon(election.PeerID) bool    // the agent is shutting down
-	SharesRoster(election.PeerID) bool // the agent holds the present roster
-	// SuspectAt is when a connected leader's heartbeats are overdue.
+	SharesRoster(election.PeerID) bool // the agent has the present roster
+	// SuspectAt is when the heartbeats of a connected leader become overdue.
 	SuspectAt(election.PeerID) election.Instant
 }
 
-// Verdict is what a contest asks for after one step, to be carried out at once.
+// Verdict is what a contest asks its caller to do after one step, at once.
 type Verdict struct {
 	StepDown []election.Withdrawal
-	Remember election.Term       // without quorum: the term that this agent leads, to be written; 0: none
+	Remember election.Term       // without quorum: the term that this agent now leads, to be written; 0: none
 	Send     []election.Envelope // the caller numbers the Vote Requests
 	Announce []election.Announcement
-	WakeAt   election.Instant // call Advance then
-	Again    bool             // call Advance again before that
-	Queue    bool             // a round waits for its turn
+	WakeAt   election.Instant // when Advance is to be called
+	Again    bool             // Advance is to be called again before that, at once
+	Queue    bool             // this agent's round waits for its turn
 	Beat     bool             // send a heartbeat at once
 	Won      bool             // this agent has become the leader
-	Late     bool             // a vote came after the bid was given up
-	Expired  election.PeerID  // the lease of this leader has expired as seen from here
+	Late     bool             // a vote arrived after the bid was given up
+	Expired  election.PeerID  // this agent has seen the lease of this leader expire
 }
 
-// Counts are how often something happened in the contests of an agent. They only rise.
+// Counts are how often events happened in all contests of an agent. They only rise.
 type Counts struct {
-	Rounds        uint64 // selections started
-	Attempts      uint64 // nominations that asked for votes
+	Rounds        uint64 // rounds of selection started
+	Attempts      uint64 // bids started
 	TermsWon      uint64
 	LeasesExpired uint64
 	Suspicions    uint64
-	TermLeaps     uint64 // terms that were not believed
+	TermLeaps     uint64 // terms that were not believed, because they were too high
 }
 
-// step is one call: what is known, and the verdict so far.
+// step is one call of a contest: the facts, and the verdict so far.
 type step struct {
 	Facts
 	now    election.Instant
@@ -79,8 +79,9 @@ type step struct {
 	out    Verdict
 }
 
-// begin returns its receiver, so that a step need not be allocated.
-func (s *step) begin(f Facts) *step {
+// begin returns its receiver, so that new(step).begin needs no allocation.
+func (s *step) begin(c *Contest, f Facts) *step {
+	c.begun = c.begun && c.selection.Active()
 	s.Facts, s.now, s.roster, s.out.WakeAt = f, f.Now(), f.Roster(), election.Never
 	return s
 }
@@ -98,5 +99,3 @@ func (s *step) sendVoters(m election.Message) {
 		s.send(v.Peer, m)
 	}
 }
-
-func (s *step) hasMajority() bool { return quorum.Confirmed(s.roster, s.Reachable) }

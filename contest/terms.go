@@ -8,10 +8,10 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// A term that nobody can exceed would end an election for good. So a term counts only if it is
-// not far above the terms known, and a voter has reported or confirms it.
+// A term that nobody can exceed would end an election forever. So a term counts only if it is
+// not far above the known terms, and if a voter has reported or confirms it.
 
-// Learn records a term that was granted or claimed elsewhere, and reports whether it counts.
+// Learn records a term that another agent has granted or claimed, and reports whether it counts.
 func (c *Contest) Learn(t election.Term) bool {
 	if !t.Follows(c.highest) {
 		c.counts.TermLeaps++
@@ -21,8 +21,8 @@ func (c *Contest) Learn(t election.Term) bool {
 	return true
 }
 
-// confirms reports whether the holder is a voter, or a voter has reported its term, or this
-// agent's own voter has granted it.
+// confirms reports whether the holder is a voter, a voter has reported its term, or this agent's
+// own voter has granted it.
 func (c *Contest) confirms(s *step, h election.Holder, t election.Term) bool {
 	if s.Votes(h.Peer) || c.rumour.holder == h && c.rumour.term == t {
 		return true
@@ -31,8 +31,8 @@ func (c *Contest) confirms(s *step, h election.Holder, t election.Term) bool {
 	return g.Holder == h && g.Term == t
 }
 
-// asked is the terms that this agent has asked for in one election. It asks for none of
-// them again (H1), even if the highest term seen turns out to be made up (goBack).
+// asked are the terms that this agent has asked for in one election. It asks for none of them
+// again (H1), even if the highest term seen turns out to be made up (goBack).
 //
 // Invariant: the spans are sorted, and more than gap terms apart.
 type asked struct{ spans []span }
@@ -40,8 +40,9 @@ type asked struct{ spans []span }
 type span struct{ first, last election.Term }
 
 const (
-	gap      = 1 << 16 // spans that are no farther apart become one
-	maxSpans = 16      // if there are more, the two nearest become one
+	gap      = 1 << 16 // spans that are at most so far apart become one
+	leap     = 1 << 31 // if two spans are at least so far apart, the terms above were made up; less than Term.Follows allows
+	maxSpans = 16      // if there are more spans, the two nearest become one
 )
 
 // upTo is every term up to t; none if t is 0.
@@ -59,7 +60,17 @@ func (a *asked) highest() election.Term {
 	return a.spans[len(a.spans)-1].last
 }
 
-// after is the lowest term above t that was not asked for yet.
+// wayBack returns the terms just before and just after the first leap; 0 and 0: there is no leap.
+func (a *asked) wayBack() (low, far election.Term) {
+	for i := 1; i < len(a.spans); i++ {
+		if a.between(i) >= leap {
+			return a.spans[i-1].last, a.spans[i].first
+		}
+	}
+	return 0, 0
+}
+
+// after is the lowest term above t for which this agent has not asked yet.
 func (a *asked) after(t election.Term) election.Term {
 	t++
 	for _, s := range a.spans {
@@ -88,12 +99,12 @@ func (a *asked) add(t election.Term) {
 	}
 }
 
-// between is the distance of span i from the one before it; 0 if they overlap.
+// between is the distance from the span before i to span i; 0 if they overlap.
 func (a *asked) between(i int) election.Term {
 	return max(a.spans[i].first, a.spans[i-1].last) - a.spans[i-1].last
 }
 
-// newTerm is the term to ask for next: above all terms seen, and never asked for before (H1).
+// newTerm is the term to ask for next: above all terms seen, and one that was never asked for (H1).
 func (c *Contest) newTerm(s *step) election.Term {
 	if s.roster != nil {
 		c.highest = max(c.highest, s.roster.Floor)
@@ -103,9 +114,9 @@ func (c *Contest) newTerm(s *step) election.Term {
 	return c.highest
 }
 
-// goBack forgets the highest term seen, if so many voters refuse the next one as a leap that
-// the others are not a majority (H1). The highest term was then made up, and every later bid
-// would be refused as well. goBack reports whether it forgot a term.
+// goBack forgets the highest term seen, if the voters that do not refuse the next one as a leap
+// are not a majority (H1). Then the highest term was made up, and every later bid would be
+// refused too. goBack reports whether it forgot a term.
 func (c *Contest) goBack(s *step) bool {
 	tooFar := func(id election.PeerID) bool { return c.bid.refused[id].Reason == election.RefusedLeap }
 	if c.bid == nil || quorum.Confirmed(s.roster, func(id election.PeerID) bool { return !tooFar(id) }) {

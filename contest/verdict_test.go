@@ -138,8 +138,7 @@ func TestFactsGiveAVerdict(t *testing.T) {
 		{"H3 a vote counts from the send that it answers",
 			func(w *world) { w.nominee().after(heartbeat / 2); w.late("a", 1); w.late("b", 1) }, advance,
 			"announces leading a 1; beats; wakes +1050; leader"},
-		{"H2 a bid ends with a suspend",
-			func(w *world) { w.nominee() }, func(w *world) contest.Verdict { return w.Suspended(w) },
+		{"H2 a bid ends with a suspend", func(w *world) { w.nominee() }, func(w *world) contest.Verdict { return w.Suspended(w) },
 			"Release term 1 to a,b,c; follower"},
 
 		// A follower and its leader.
@@ -154,8 +153,7 @@ func TestFactsGiveAVerdict(t *testing.T) {
 			func(w *world) { w.follows("b", 5) }, func(w *world) contest.Verdict { return w.claims("c", 4, start.Add(lease)) },
 			"follower"},
 		{"a claim far above all terms is not believed",
-			nil, func(w *world) contest.Verdict { return w.claims("b", 1<<40, start.Add(lease)) },
-			"leap; follower"},
+			nil, func(w *world) contest.Verdict { return w.claims("b", 1<<40, start.Add(lease)) }, "leap; follower"},
 		{"G5 a leader is named until its lease expires",
 			func(w *world) { w.follows("b", 5).after(lease) }, advance,
 			"announces none  5; starts a round; b has expired; follower"},
@@ -166,20 +164,27 @@ func TestFactsGiveAVerdict(t *testing.T) {
 			func(w *world) { w.follows("b", 5); w.suspectAt = start }, advance,
 			"starts a round; suspects; wakes +1200; follower"},
 		{"a live one is left alone",
-			func(w *world) { w.follows("b", 5); w.suspectAt = start.Add(heartbeat) }, advance,
-			"wakes +200; follower"},
+			func(w *world) { w.follows("b", 5); w.suspectAt = start.Add(heartbeat) }, advance, "wakes +200; follower"},
 		{"the target of a release asks for votes without a round",
 			func(w *world) { w.follows("b", 5) }, func(w *world) contest.Verdict { return w.releases("b", 5, "a", 0) },
 			"Vote Request term 6 to a,b,c; announces none  5; wakes +100; nominee"},
 		{"the others let it go first",
-			func(w *world) { w.follows("b", 5); w.releases("b", 5, "c", 0) }, advance,
-			"wakes +400; follower"},
+			func(w *world) { w.follows("b", 5); w.releases("b", 5, "c", 0) }, advance, "wakes +400; follower"},
 		{"a release of an overtaken term changes nothing",
 			func(w *world) { w.follows("b", 5) }, func(w *world) contest.Verdict { return w.releases("b", 4, "a", 0) },
 			"follower"},
 		{"nor does a voter that has not heard of it",
 			func(w *world) { w.follows("b", 5); w.releases("b", 5, "", 0); w.reports("b", 5) }, advance,
 			"starts a round; follower"},
+		{"a leader that a voter reports is awaited before it is connected",
+			func(w *world) {
+				w.reports("b", 5)
+				w.gone = []election.PeerID{"b"}
+				w.connectsBy = start.Add(heartbeat)
+			}, advance,
+			"wakes +200; follower"},
+		{"and not for longer",
+			func(w *world) { w.reports("b", 5); w.gone = []election.PeerID{"b"} }, advance, "starts a round; follower"},
 		{"nor does a claim of a released term",
 			func(w *world) { w.follows("b", 5); w.releases("b", 5, "", 0) }, func(w *world) contest.Verdict { return w.claims("b", 5, start.Add(lease)) },
 			"follower"},
@@ -189,7 +194,7 @@ func TestFactsGiveAVerdict(t *testing.T) {
 
 		// A leader.
 		{"G3 it steps down before its lease ends",
-			func(w *world) { w.leader().after(lease - heartbeat/4) }, func(w *world) contest.Verdict { return w.Expire(w) },
+			func(w *world) { w.leader().after(lease - heartbeat/4) }, func(w *world) contest.Verdict { return w.StepDown(w, election.ReasonLeaseExpired, "") },
 			"withdraws from 1 by +50: lease expired; announces none  1; again; wakes +50; leaving"},
 		{"it steps down for a higher term of a voter",
 			func(w *world) { w.leader() }, func(w *world) contest.Verdict { return w.claims("b", 2, start.Add(lease)) },
@@ -201,7 +206,7 @@ func TestFactsGiveAVerdict(t *testing.T) {
 			func(w *world) { w.leader(); w.nacks("b", 9); w.nacks("c", 9) }, advance,
 			"Vote Request term 10 to a,b,c; wakes +100; leader"},
 		{"R6 it leads on in that term with a majority's votes",
-			func(w *world) { w.leader(); w.Overtake(w); w.Advance(w); w.grants("a", 2); w.grants("c", 2) }, advance,
+			func(w *world) { w.leader(); w.Overtake(); w.Advance(w); w.grants("a", 2); w.grants("c", 2) }, advance,
 			"announces term a 2; beats; wakes +1150; leader"},
 		{"one dispute alone is borne for a while",
 			func(w *world) { w.leader(); w.nacks("b", 9) }, advance,
@@ -211,7 +216,7 @@ func TestFactsGiveAVerdict(t *testing.T) {
 			"Vote Request term 10 to a,b,c; wakes +100; leader"},
 		{"H6 a higher term is not led with less of a lease than was announced", func(w *world) {
 			w.leader()
-			w.Overtake(w)
+			w.Overtake()
 			w.Advance(w)
 			w.after(heartbeat).renew()
 			w.old("a", 2)
@@ -281,7 +286,7 @@ func TestFactsGiveAVerdict(t *testing.T) {
 			func(w *world) { w.leader(); w.resign(); w.after(lease) }, advance,
 			"Release term 1 to a,b,c; wakes +1200; follower"},
 		{"a term asked for on top is released first",
-			func(w *world) { w.leader(); w.Overtake(w); w.Advance(w); w.resign(); w.Stopped(1) }, advance,
+			func(w *world) { w.leader(); w.Overtake(); w.Advance(w); w.resign(); w.Stopped(1) }, advance,
 			"Release term 2 to a,b,c; Release term 1 to a,b,c; wakes +1200; follower"},
 		{"a transfer names its target", func(w *world) {
 			w.leader()
@@ -318,7 +323,7 @@ func TestFactsGiveAVerdict(t *testing.T) {
 			func(w *world) { w.Resume(w.past(3, election.ReasonResigned), w.lease(3)) }, advance,
 			"wakes +600; leaving"},
 		{"K4e it takes a higher term where it is asked to",
-			func(w *world) { w.Resume(w.past(3, ""), w.lease(3)); w.Overtake(w) }, advance,
+			func(w *world) { w.Resume(w.past(3, ""), w.lease(3)); w.Overtake() }, advance,
 			"Vote Request term 4 to a,b,c; wakes +100; leader"},
 		{"K4 its release is repeated to those that connect", func(w *world) { w.Resume(w.past(3, election.ReasonResigned), w.lease(3)); w.Stopped(3); w.Advance(w) },
 			func(w *world) contest.Verdict { return w.Reconnected(w, "b") }, "Release term 3 to b; follower"},

@@ -13,11 +13,11 @@ const (
 	Ring  = "ring"
 )
 
-// Config is how one agent starts. All parts of its elector read one copy, in which the input
-// Configure changes how it preempts, and the roster's settings the algorithm and the timing.
+// Config is how one agent starts. All parts of its elector read the same Config. The input Configure
+// changes how it preempts, and a roster with Settings replaces the algorithm and the timing.
 type Config struct {
 	Self      Holder
-	Run       RunID  // of this process; 0: the lineage's number
+	Run       RunID  // of this process; 0: it equals the lineage ID
 	Life      uint64 // the number of this life in its lineage; the first is 1
 	Name      string // this agent's, as the roster knows it
 	JoinedAt  int64  // Unix nanoseconds, as gossip shows it to others
@@ -27,31 +27,31 @@ type Config struct {
 	Drift        float64 // every clock runs within 1 ± Drift of real time
 	Preempt      bool    // transfer to a strictly higher priority
 	PreemptDelay time.Duration
-	// Voters are the names of the first roster, the proposer first. Empty: a roster of this
-	// agent alone if Alone, else none until another agent reports it.
+	// Voters are the names of the first roster, the proposer first. If there are none, the agent makes a
+	// roster of itself if Alone; otherwise it waits until another agent reports a roster.
 	Voters []string
 	Alone  bool
-	// MaxElections bounds the elections that this agent keeps, the roster election included; 0:
-	// as many as fit into a message. New elections replace those without candidates.
+	// MaxElections bounds how many elections this agent keeps, the roster election included. 0:
+	// as many as fit into a message. A new election replaces one that has no candidates.
 	MaxElections int
-	Rand         *rand.Rand // for retries and the names of clusters
+	Rand         *rand.Rand // for delays before retries, and for the names of clusters
 }
 
-// Timing is the durations everything else follows from.
+// Timing has the durations from which all other durations are derived.
 type Timing struct {
 	Heartbeat    time.Duration
 	Lease        time.Duration
-	DiskPatience time.Duration // 0: five leases, and five seconds at least
+	DiskPatience time.Duration // how long a write may take; 0: five leases, and at least five seconds
 }
 
 // DefaultDrift bounds how far a clock's rate may stray from real time.
 const DefaultDrift = 0.01
 
-// livesApart is by how much two lives differ in the numbers of their sends, rounds and
-// candidacies. No life uses so many.
+// livesApart separates the lives of an agent: the sends, rounds and candidacies of life n are
+// numbered from n * livesApart. No life uses so many numbers.
 const livesApart = 1 << 40
 
-// FirstNumber is the bound above which this life's numbers lie, but none of its former lives'.
+// FirstNumber is a bound: all numbers of this life are above it, those of its former lives are not.
 func (c *Config) FirstNumber() uint64 { return c.Life * livesApart }
 
 // Validate checks the inequalities that the protocol's timing rests on.
@@ -80,17 +80,17 @@ func (c *Config) Validate() error {
 // Fits reports whether heartbeats renew a lease in time, even if one is lost.
 func Fits(heartbeat, lease time.Duration) bool { return heartbeat*3 < lease }
 
-// VoteTimeout is how long a voter keeps a request that it can't grant yet. Once the old lease
-// has expired, others wait for a nominee for as long.
+// VoteTimeout is how long a voter keeps a request that it can't grant yet. After the old lease
+// has expired, other candidates also wait this long for a nominee to become the leader.
 func (c *Config) VoteTimeout() time.Duration { return 2 * c.Heartbeat }
 
-// Stagger is how much longer each candidate waits for its turn than the next better one.
+// Stagger is a candidate's extra delay for each candidate that ranks above it.
 func (c *Config) Stagger() time.Duration { return c.Heartbeat / 4 }
 
-// Jitter draws a time up to d.
+// Jitter draws a random duration from 0 to d.
 func (c *Config) Jitter(d time.Duration) time.Duration {
 	return time.Duration(c.Rand.Int64N(int64(d) + 1))
 }
 
-// Settings are those that a roster may replace.
+// Settings are the configured values that a roster's settings may replace.
 func (c *Config) Settings() Settings { return Settings{Algorithm: c.Algorithm, Lease: c.Lease} }

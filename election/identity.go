@@ -24,8 +24,8 @@ func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 // PeerID is an agent's identity: its libp2p peer ID as text, derived from its key.
 type PeerID string
 
-// LineageID identifies one lineage: the lives (process runs) of one agent under one kernel,
-// each begun with the record of the one before. It is the RunID of the first.
+// LineageID identifies one lineage: the lives (process runs) of one agent under one kernel, each
+// started with the record of the one before. It is the RunID of the first life.
 type LineageID uint64
 
 func (l LineageID) String() string { return fmt.Sprintf("%016x", uint64(l)) }
@@ -36,7 +36,7 @@ type RunID uint64
 
 func (r RunID) String() string { return fmt.Sprintf("%016x", uint64(r)) }
 
-// Holder is one lineage of one agent, which is what can hold a term.
+// Holder is one lineage of one agent. Terms are granted to a Holder.
 type Holder struct {
 	Peer    PeerID    `cbor:"1,keyasint"`
 	Lineage LineageID `cbor:"2,keyasint"`
@@ -77,11 +77,11 @@ type Term uint64
 // MaxTerm is the highest term that is granted, sent or kept.
 const MaxTerm Term = 1 << 61
 
-// maxLeap is how far a term may be above the known ones. Terms rise by one with each bid: a
-// term that is farther above shows a defect, and to accept it would use up the numbers.
+// maxLeap is how far a new term may be above the known ones. Terms rise by one with each bid, so
+// a term that is farther above shows a defect. If it were accepted, it would use up the numbers.
 const maxLeap Term = 1 << 32
 
-// Follows reports whether the term may come after a known one.
+// Follows reports whether t may be accepted when known is the highest term known so far.
 func (t Term) Follows(known Term) bool {
 	return t <= MaxTerm && (t <= known || t-known <= maxLeap)
 }
@@ -89,10 +89,10 @@ func (t Term) Follows(known Term) bool {
 // MaxLease is the longest lease that agents may use.
 const MaxLease = 10 * time.Minute
 
-// Rank orders candidates by priority, seniority and peer ID; the highest should lead.
+// Rank orders candidates by priority, then seniority, then peer ID. The highest rank should lead.
 type Rank struct {
-	Priority int    `cbor:"1,keyasint"` // 0 never leads
-	JoinedAt int64  `cbor:"2,keyasint"` // Unix nanoseconds of the agent's start; the older is senior
+	Priority int    `cbor:"1,keyasint"` // 0: it never leads
+	JoinedAt int64  `cbor:"2,keyasint"` // Unix nanoseconds of the agent's start; an earlier start ranks higher
 	Peer     PeerID `cbor:"3,keyasint"`
 }
 
@@ -107,7 +107,7 @@ func (r Rank) Compare(s Rank) int {
 
 func (r Rank) Above(s Rank) bool { return r.Compare(s) > 0 }
 
-// DefaultPriority is the priority of a candidate that states none.
+// DefaultPriority is the priority of a candidate that does not state one.
 const DefaultPriority = 100
 
 // MaxPriority is the highest priority a candidate can have.

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Message is what one agent sends to another: a value of one of the types that package codec lists.
+// Message is what one agent sends to another. Its type is one of those that package codec lists.
 type Message any
 
-// Kind returns the message's stable name, for metrics and logs: that of its type.
+// Kind returns the name of the message's type, for metrics and logs.
 func Kind(m Message) string {
 	if m == nil {
 		return "unknown"
@@ -16,13 +16,13 @@ func Kind(m Message) string {
 	return reflect.TypeOf(m).Name()
 }
 
-const MaxElections = 1024 // that one message may be about
+const MaxElections = 1024 // how many elections one message may be about
 
 // MaxDetail is how many bytes the Detail of a GenesisRefuse may have.
 const MaxDetail = 1024
 
-// SendID numbers the sends of one process run of an agent: each request has a number, also a
-// repeated one, and so has each heartbeat.
+// SendID numbers what one process run of an agent sends: each vote request has a number, a
+// repeated request has a new one, and each heartbeat has one.
 type SendID uint64
 
 // Selection: Bully (Garcia-Molina 1982).
@@ -33,13 +33,13 @@ type (
 		Round    uint64 `cbor:"2,keyasint"`
 		Rank     Rank   `cbor:"3,keyasint"` // the sender's
 	}
-	// BullyAnswer reports that the sender is alive and ranks higher. A nominee also sends
-	// it unasked, with round 0.
+	// BullyAnswer reports that the sender is alive and ranks higher. A nominee also sends it
+	// when nobody has asked. Then Round is 0.
 	BullyAnswer struct {
 		Election Name   `cbor:"1,keyasint"`
-		Round    uint64 `cbor:"2,keyasint"` // the round answered
+		Round    uint64 `cbor:"2,keyasint"` // of the BullyElection that it answers
 	}
-	// BullyDecline reports that the sender can't lead, or ranks lower: nobody should wait.
+	// BullyDecline reports that the sender can't lead, or ranks lower. The receiver need not wait for it.
 	BullyDecline struct {
 		Election Name   `cbor:"1,keyasint"`
 		Round    uint64 `cbor:"2,keyasint"`
@@ -74,7 +74,7 @@ type RoundID struct {
 
 // Selection: Ring (Chang and Roberts 1979).
 type (
-	// RingElection is the token, with the best candidate that it has met.
+	// RingElection is the token. Best is the best candidate that the token has met.
 	RingElection struct {
 		Election Name    `cbor:"1,keyasint"`
 		Round    RoundID `cbor:"2,keyasint"`
@@ -107,33 +107,33 @@ type (
 		Rank     Rank          `cbor:"6,keyasint"`
 		Roster   Roster        `cbor:"7,keyasint"`
 	}
-	// VoteGrant is a durable promise. It answers one send of a request.
+	// VoteGrant is a durable promise. It answers one send of a vote request.
 	VoteGrant struct {
 		Election Name    `cbor:"1,keyasint"`
 		Term     Term    `cbor:"2,keyasint"`
 		Holder   Holder  `cbor:"3,keyasint"`
 		Send     SendID  `cbor:"4,keyasint"`
 		Version  Version `cbor:"5,keyasint"`
-		Stamp    Instant `cbor:"6,keyasint"` // of the voter's clock, to be echoed
+		Stamp    Instant `cbor:"6,keyasint"` // of the voter's clock; the next heartbeat echoes it
 	}
-	// VoteRefusal answers a request that was not granted.
+	// VoteRefusal answers a vote request that was not granted.
 	VoteRefusal struct {
 		Election  Name          `cbor:"1,keyasint"`
-		Term      Term          `cbor:"2,keyasint"` // the term refused
+		Term      Term          `cbor:"2,keyasint"` // the term that was asked for
 		Holder    Holder        `cbor:"3,keyasint"`
-		Granted   Term          `cbor:"5,keyasint"` // the term on record
+		Granted   Term          `cbor:"5,keyasint"` // the term that the voter has granted
 		GrantedTo Holder        `cbor:"6,keyasint"`
-		Remaining time.Duration `cbor:"7,keyasint,omitempty"` // of the promise to GrantedTo; 0: it has expired
+		Remaining time.Duration `cbor:"7,keyasint,omitempty"` // how long the promise to GrantedTo still runs; 0: it has expired
 		Reason    RefusalReason `cbor:"8,keyasint"`
-		Roster    *Roster       `cbor:"9,keyasint,omitempty"` // if newer than the requester's
+		Roster    *Roster       `cbor:"9,keyasint,omitempty"` // the voter's, if it is newer than the requester's
 	}
 	// Release gives a term back before its lease ends.
 	Release struct {
 		Election  Name          `cbor:"1,keyasint"`
 		Term      Term          `cbor:"2,keyasint"`
 		Holder    Holder        `cbor:"3,keyasint"`
-		Target    PeerID        `cbor:"4,keyasint,omitempty"` // of a transfer
-		StandDown time.Duration `cbor:"5,keyasint,omitempty"` // for how long the sender is not a candidate
+		Target    PeerID        `cbor:"4,keyasint,omitempty"` // the candidate to which the sender transfers; empty: none
+		StandDown time.Duration `cbor:"5,keyasint,omitempty"` // how long the sender is not a candidate from now on
 		Leaving   bool          `cbor:"6,keyasint,omitempty"` // the sender's agent stops
 	}
 	// Heartbeat claims all elections that its sender leads, and asks voters to renew its leases.
@@ -141,57 +141,57 @@ type (
 		Lineage  LineageID  `cbor:"1,keyasint"`
 		Send     SendID     `cbor:"2,keyasint"`
 		Version  Version    `cbor:"3,keyasint"`
-		Echo     Instant    `cbor:"4,keyasint,omitempty"` // the newest stamp of the receiver
+		Echo     Instant    `cbor:"4,keyasint,omitempty"` // the newest Stamp that the sender got from the receiver
 		Claims   []Claim    `cbor:"5,keyasint"`           // sorted by election
-		Progress []Progress `cbor:"6,keyasint,omitempty"` // level 2: of the sender and of other voters, where it is new
+		Progress []Progress `cbor:"6,keyasint,omitempty"` // of the sender and of other voters, if it is new; needs level 2
 	}
-	// HeartbeatAck answers a heartbeat. If a voter sends it, at the heartbeat's version, it
-	// renews each claim that is not among the nacks.
+	// HeartbeatAck answers a heartbeat. If its sender is a voter and has the heartbeat's roster
+	// version, it renews each claim of the heartbeat that is not in Nacks.
 	HeartbeatAck struct {
 		Lineage  LineageID  `cbor:"1,keyasint"` // of the heartbeat's sender
 		Send     SendID     `cbor:"2,keyasint"`
 		Version  Version    `cbor:"3,keyasint"`
-		Stamp    Instant    `cbor:"4,keyasint"` // of the receiver's clock, to be echoed
+		Stamp    Instant    `cbor:"4,keyasint"` // of this ack's sender, by its clock; the next heartbeat echoes it
 		Nacks    []Nack     `cbor:"5,keyasint,omitempty"`
-		Roster   *Roster    `cbor:"6,keyasint,omitempty"` // if newer than the sender's
-		Progress []Progress `cbor:"7,keyasint,omitempty"` // level 2: the receiver's, if it is new
+		Roster   *Roster    `cbor:"6,keyasint,omitempty"` // if it is newer than that of the heartbeat's sender
+		Progress []Progress `cbor:"7,keyasint,omitempty"` // of this ack's sender, if it is new; needs level 2
 	}
 )
 
-// Progress is how far an agent's state has come.
+// Progress is how many writes of an agent's state are durable, as of one instant of its clock.
 type Progress struct {
 	Peer    PeerID    `cbor:"1,keyasint"`
 	Lineage LineageID `cbor:"2,keyasint"`
-	Stamp   Instant   `cbor:"3,keyasint"` // of the agent's clock
-	Writes  uint64    `cbor:"4,keyasint"` // of its state that are durable
+	Stamp   Instant   `cbor:"3,keyasint"` // when this was so, by the agent's clock
+	Writes  uint64    `cbor:"4,keyasint"` // how many writes of the agent's state are durable
 }
 
 // Claim is one leadership in a heartbeat.
 type Claim struct {
 	Election  Name          `cbor:"1,keyasint"`
 	Term      Term          `cbor:"2,keyasint"`
-	Remaining time.Duration `cbor:"3,keyasint"`          // of the lease, at the send
+	Remaining time.Duration `cbor:"3,keyasint"`          // of the lease, when the heartbeat is sent
 	Rank      Rank          `cbor:"4,keyasint,omitzero"` // only without quorum, where two leaders may meet
 }
 
-// Nack is a claim that the voter does not renew.
+// Nack reports that the voter does not renew a claim.
 type Nack struct {
 	Election Name `cbor:"1,keyasint"`
-	Term     Term `cbor:"2,keyasint"` // the term on record
+	Term     Term `cbor:"2,keyasint"` // the term that the voter has on record
 }
 
 // RefusalReason is why a voter does not grant a term.
 type RefusalReason uint8
 
 const (
-	RefusedStaleTerm   RefusalReason = iota + 1 // the term on record is as high or higher
-	RefusedPromised                             // the election is promised to another holder
-	RefusedVersion                              // the rosters differ
+	RefusedStaleTerm   RefusalReason = iota + 1 // the term on record is not lower
+	RefusedPromised                             // a promise to another holder has not expired
+	RefusedVersion                              // voter and requester have different rosters
 	RefusedFloor                                // the term is not above the roster's floor
 	RefusedNotVoter                             // the receiver is not a voter
 	RefusedUnavailable                          // the voter can't write its promises
 	RefusedLease                                // the lease is longer than those in use
-	RefusedLeap                                 // the term is too far above those known
+	RefusedLeap                                 // the term is too far above the known ones
 	RefusedRight                                // the roster does not let the holder lead the election
 )
 
@@ -200,54 +200,54 @@ type (
 	// Inquiry asks for a Report.
 	Inquiry struct {
 		ID       uint64 `cbor:"1,keyasint"`
-		Durable  bool   `cbor:"2,keyasint,omitempty"` // answer only after another write to the disk
-		Election Name   `cbor:"3,keyasint,omitempty"` // about this one only; empty: about all
+		Durable  bool   `cbor:"2,keyasint,omitempty"` // answer only after one more write to the disk
+		Election Name   `cbor:"3,keyasint,omitempty"` // ask about this election only; empty: about all
 	}
-	// Report is what the sender has on record. It is sent unasked, with ID 0, to every
-	// peer that connects, and when a roster is committed.
+	// Report is what the sender has on record. With ID 0 it answers no Inquiry: an agent sends
+	// it to every peer that connects, and to its peers when a roster is committed.
 	Report struct {
 		ID       uint64    `cbor:"1,keyasint,omitempty"`
 		Voter    bool      `cbor:"2,keyasint,omitempty"` // the sender is on its roster
 		Roster   *Roster   `cbor:"3,keyasint,omitempty"`
 		Records  []Record  `cbor:"4,keyasint,omitempty"` // sorted by election
-		Stamp    Instant   `cbor:"5,keyasint,omitempty"` // of the sender's clock, to be echoed
-		Election Name      `cbor:"6,keyasint,omitempty"` // about this one only; empty: about all
+		Stamp    Instant   `cbor:"5,keyasint,omitempty"` // of the sender's clock; the next heartbeat echoes it
+		Election Name      `cbor:"6,keyasint,omitempty"` // the report is about this election only; empty: about all
 		Lineage  LineageID `cbor:"7,keyasint,omitempty"` // the sender's
-		Writes   uint64    `cbor:"8,keyasint,omitempty"` // of its state that are durable
-		Known    uint64    `cbor:"9,keyasint,omitempty"` // how many of the receiver's it remembers
+		Writes   uint64    `cbor:"8,keyasint,omitempty"` // how many writes of the sender's state are durable
+		Known    uint64    `cbor:"9,keyasint,omitempty"` // how many durable writes of the receiver the sender remembers
 	}
 )
 
-// In which elections an agent is a candidate.
+// Messages about the elections in which an agent is a candidate.
 type (
 	// Candidacies are all candidacies of the sender.
 	Candidacies struct {
 		Lineage     LineageID   `cbor:"1,keyasint"`
-		Serial      uint64      `cbor:"2,keyasint"`           // rises with each change in a process run
+		Serial      uint64      `cbor:"2,keyasint"`           // rises with each change within a process run
 		Candidacies []Candidacy `cbor:"3,keyasint,omitempty"` // sorted by election
 	}
-	// CandidaciesAck reports that they arrived. Until then the sender repeats them.
+	// CandidaciesAck reports that the Candidacies arrived. Their sender repeats them until then.
 	CandidaciesAck struct {
-		Lineage LineageID `cbor:"1,keyasint"` // of the candidacies' sender
+		Lineage LineageID `cbor:"1,keyasint"` // of the agent that sent the candidacies
 		Serial  uint64    `cbor:"2,keyasint"`
-		By      LineageID `cbor:"3,keyasint"` // the receiver's: 0.2.0 takes no other number than its hello's
-		// Run is the receiver's too: its next life does not know them. 0: the lineage's number.
+		By      LineageID `cbor:"3,keyasint"` // the lineage of the ack's sender, as in its hello: version 0.2.0 accepts no other number
+		// Run is of the ack's sender too, because its next life does not know the candidacies. 0: as By.
 		Run RunID `cbor:"4,keyasint,omitempty"`
 	}
 )
 
-// Calls of the socket API from one agent to another. The elector takes no part in them.
+// Calls of the socket API from one agent to another. The elector does not see them.
 type (
-	// Call asks the receiver to carry out a call. Only what the session proves is trusted: the
-	// sending agent. The caller is for the log.
+	// Call asks the receiver to carry out a call. The receiver trusts only what the session
+	// proves: which agent sends it. Caller is unproven, and only for the log.
 	Call struct {
 		ID     uint64 `cbor:"1,keyasint"`
 		Method string `cbor:"2,keyasint"`
 		Path   string `cbor:"3,keyasint"`
 		Body   []byte `cbor:"4,keyasint,omitempty"`
-		Caller string `cbor:"5,keyasint,omitempty"` // in words: user and program
+		Caller string `cbor:"5,keyasint,omitempty"` // user and program, as text
 	}
-	// CallAnswer answers a Call, with a status of HTTP.
+	// CallAnswer answers a Call. Status is an HTTP status.
 	CallAnswer struct {
 		ID     uint64 `cbor:"1,keyasint"`
 		Status uint64 `cbor:"2,keyasint"`
@@ -258,10 +258,10 @@ type (
 // Bounds of a Call, in bytes.
 const (
 	MaxCallBody = 64 << 10
-	MaxCallText = 256 // of Path and Caller
+	MaxCallText = 256 // of Path, and of Caller
 )
 
-// Record is one grant on record at a voter, with what is left of its promise.
+// Record is one grant that a voter has on record, and how long its promise still runs.
 type Record struct {
 	Election  Name          `cbor:"1,keyasint"`
 	Term      Term          `cbor:"2,keyasint"`
@@ -274,7 +274,7 @@ type (
 	GenesisPropose struct {
 		Genesis Genesis `cbor:"1,keyasint"`
 	}
-	// GenesisAccept reports that the proposal is durable at the sender, as pending.
+	// GenesisAccept reports that the sender has the proposal on disk, as pending.
 	GenesisAccept struct {
 		Cluster string `cbor:"1,keyasint"`
 		Attempt uint64 `cbor:"2,keyasint"`
@@ -283,49 +283,49 @@ type (
 		Cluster string    `cbor:"1,keyasint"`
 		Attempt uint64    `cbor:"2,keyasint"`
 		Reason  Objection `cbor:"3,keyasint"`
-		Detail  string    `cbor:"4,keyasint,omitempty"` // depends on the reason
+		Detail  string    `cbor:"4,keyasint,omitempty"` // its meaning depends on Reason: see Objection
 	}
-	// RosterPropose asks a voter to accept a new roster. The sender led the roster
-	// election in term Driver.
+	// RosterPropose asks a voter to accept a new roster. Its sender drives the change: Driver is
+	// the term in which it led the roster election.
 	RosterPropose struct {
 		Driver Term   `cbor:"1,keyasint"`
 		Holder Holder `cbor:"2,keyasint"`
 		Roster Roster `cbor:"3,keyasint"`
 	}
-	// RosterAccept reports that the proposed version is durable at the sender.
+	// RosterAccept reports that the sender has the proposed version on disk.
 	RosterAccept struct {
 		Driver  Term    `cbor:"1,keyasint"`
 		Version Version `cbor:"2,keyasint"`
-		Highest Term    `cbor:"3,keyasint"` // the highest that the sender knows, in any election
-		// Promise is how long the longest promise of the sender still runs, in any
-		// election. Promises of its earlier process runs count as well (R4).
+		Highest Term    `cbor:"3,keyasint"` // the highest term that the sender knows, in any election
+		// Promise is how long the longest promise of the sender still runs, over all elections.
+		// Promises of its earlier process runs count as well (R4).
 		Promise time.Duration `cbor:"4,keyasint,omitempty"`
 	}
-	// RosterRefuse reports that the sender does not accept, and which roster it has.
+	// RosterRefuse reports that the sender does not accept the proposal. Roster is the sender's own.
 	RosterRefuse struct {
 		Driver  Term    `cbor:"1,keyasint"`
 		Version Version `cbor:"2,keyasint"`
-		Granted Term    `cbor:"3,keyasint"` // the sender's term in the roster election
+		Granted Term    `cbor:"3,keyasint"` // the term that the sender has granted in the roster election
 		Roster  *Roster `cbor:"4,keyasint,omitempty"`
 	}
-	// RosterCancel asks the driver of that version to go back to the former voters (R12).
-	// It is repeated until the change has ended.
+	// RosterCancel asks the agent that drives the change to Version to go back to the former
+	// voters (R12). The sender repeats it until the change has ended.
 	RosterCancel struct {
-		Version Version `cbor:"1,keyasint"` // of the joint roster the sender holds
+		Version Version `cbor:"1,keyasint"` // of the joint roster that the sender has
 	}
 )
 
-// Objection is why an agent refuses a first roster. Other versions may send further ones.
+// Objection is why an agent refuses a first roster. Other versions of Doyen may send other values.
 type Objection uint8
 
 const (
 	GenesisInvalid       Objection = iota + 1
-	GenesisKnown                   // the agent that refuses has committed this genesis already
-	GenesisElsewhere               // detail: the cluster to which the agent belongs
-	GenesisOtherVoters             // detail: the agent's --voters
-	GenesisOtherIdentity           // it has the agent's name with another identity
-	GenesisPending                 // another genesis is pending there; detail: who proposed it
-	GenesisPendingFormer           // as GenesisPending, by one with the proposer's name and another identity
+	GenesisKnown                   // the refusing agent has already committed this genesis
+	GenesisElsewhere               // it belongs to another cluster; Detail names that cluster
+	GenesisOtherVoters             // its --voters differ; Detail lists them
+	GenesisOtherIdentity           // the roster has the refusing agent's name with another peer ID
+	GenesisPending                 // it has accepted another genesis, still pending; Detail names the proposer
+	GenesisPendingFormer           // as GenesisPending, but that proposer has this proposer's name and another peer ID
 )
 
 type Envelope struct {

@@ -1,12 +1,12 @@
 package election
 
-// Refusal is why a command was not carried out, as facts. Package agent/words has the texts.
+// Refusal is why a command was not carried out, as facts. Package agent/words turns them into text.
 type Refusal struct {
 	Why      Denial
-	Election Name     // that the command is about
-	Agent    string   // the name of the agent that stands in the way
-	Obstacle Obstacle // why an agent can't lead
-	Count    int      // of elections, when there are too many
+	Election Name     // the election that the command is about
+	Agent    string   // the name of the agent because of which it was refused
+	Obstacle Obstacle // why that agent can't lead
+	Count    int      // how many elections, when there are too many
 	Change   *ChangeStatus
 	Barred   Barred
 }
@@ -56,37 +56,37 @@ const (
 	DeniedNoSuchRight     Denial = "no such right"
 )
 
-// Obstacle is a reason why an agent can't lead an election now.
+// Obstacle is a reason why an agent can't lead an election now. 0: it can lead.
 type Obstacle uint8
 
 const (
-	NotCandidate  Obstacle = iota + 1 // 0: it can
-	NoPriority                        // its priority is 0, its disk fails, or it runs late
-	ShuttingDown                      //
-	DrainingNow                       //
-	HandingOver                       //
-	CantWrite                         // it can't write its promises
-	SteppedDown                       // it stepped down a moment ago
-	NoRoster                          // it has no roster yet
-	CutOff                            // it can't reach a majority of the voters
-	NoTermLeft                        // there is no term that it could ask for
-	KeepsPromise                      // it keeps a promise from before its start
-	NotConnected                      //
-	DoesNotAnswer                     //
-	NotAllowed                        // the roster's rights do not let it lead the election
-	OlderVersion                      // it does not know all that the roster says
-	RunsLate                          // it does what is due much too late, and another candidate does not
+	NotCandidate  Obstacle = iota + 1
+	NoPriority             // its priority is 0, its disk or its check fails, or it runs late
+	ShuttingDown           //
+	DrainingNow            //
+	HandingOver            //
+	CantWrite              // it can't write its promises
+	SteppedDown            // it stepped down a moment ago, and stands down
+	NoRoster               // it has no roster yet
+	CutOff                 // it can't reach a majority of the voters
+	NoTermLeft             // no term is left that it could ask for
+	KeepsPromise           // a promise from before its start still runs
+	NotConnected           //
+	DoesNotAnswer          //
+	NotAllowed             // the roster's rights do not let it lead the election
+	OlderVersion           // it can't read all that the roster contains
+	RunsLate               // it is much too late with its work or its check fails, and another candidate can lead
 )
 
-// ChangeStatus is a change of the voters under way, as one agent knows it. Only the driver
-// of the change knows what it waits for.
+// ChangeStatus is the change of the voters that is in progress, as one agent knows it. Only the
+// driver of the change knows which voters it waits for.
 type ChangeStatus struct {
-	Driver      PeerID   // empty: no agent is known to drive it
-	Name        string   // the driver's; empty: this agent drives it
-	Committed   bool     // majorities of both sets of voters accepted it
-	Back        bool     // it goes back to the former voters
-	Outcome     bool     // this agent has proposed the outcome: the change can't be cancelled any more
-	NeedsNew    bool     // the change can't end without a majority of the new voters as well
-	Missing     []string // at the driver: the voters that have not accepted; elsewhere: those out of reach
-	PromisesEnd Instant  // when all promises under the former voters have ended; 0: unknown, or there are none
+	Driver      PeerID   // empty: the driver is not known
+	Name        string   // the driver's name; empty: this agent is the driver
+	Committed   bool     // majorities of both sets of voters have accepted the joint roster
+	Back        bool     // the change goes back to the former voters
+	Outcome     bool     // this agent has proposed the outcome, so the change can't be cancelled any more
+	NeedsNew    bool     // the change can't end without a majority of the new voters as well as of the former
+	Missing     []string // on the driver: the voters that have not accepted; on others: the voters out of reach
+	PromisesEnd Instant  // when all promises under the former voters have expired; 0: not known, or there are none
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Version orders rosters: by the term of the driver that made them, then by its counter.
-// Genesis is {0, 1}; {0, 0} is "no roster".
+// Version orders rosters: by the term of the driver that made them, then by its counter. Genesis
+// has {0, 1}; {0, 0} means that there is no roster.
 type Version struct {
 	Driver  Term   `cbor:"1,keyasint"`
 	Counter uint64 `cbor:"2,keyasint"`
@@ -28,14 +28,14 @@ type Voter struct {
 // MaxVoters bounds the voters of a roster, and of either half of a joint one.
 const MaxVoters = 31
 
-// Level is the feature level of this version; that of 0.2.0 is 0. A message or field that was
-// added at some level is used only with agents of that level or a higher one.
+// Level is the feature level of this version of Doyen; 0.2.0 has level 0. A message or field
+// that was added at some level is used only with agents that have at least this level.
 const Level = 2
 
-// Settings are the same on all agents that hold the roster, whatever their own configuration.
+// Settings apply to all agents that have the roster, and replace what each has configured.
 type Settings struct {
-	Algorithm string        `cbor:"1,keyasint,omitempty"` // bully or ring; empty: as configured
-	Lease     time.Duration `cbor:"2,keyasint,omitempty"` // of every vote and renewal at the roster's version; 0: as asked for
+	Algorithm string        `cbor:"1,keyasint,omitempty"` // Bully or Ring; empty: as each agent has configured
+	Lease     time.Duration `cbor:"2,keyasint,omitempty"` // of every vote and renewal at the roster's version; 0: as each request asks
 }
 
 // The bounds of a roster's rights.
@@ -44,11 +44,11 @@ const (
 	MaxRightsSize = 8 << 10 // bytes
 )
 
-// Right says who may lead one election.
+// Right is the rule about which agents may lead one election.
 type Right struct {
 	Election    Name     `cbor:"1,keyasint"`
-	Agents      []PeerID `cbor:"2,keyasint,omitempty"` // sorted; none: any
-	MaxPriority int      `cbor:"3,keyasint,omitempty"` // of a candidate; 0: any
+	Agents      []PeerID `cbor:"2,keyasint,omitempty"` // sorted; empty: any agent may
+	MaxPriority int      `cbor:"3,keyasint,omitempty"` // the highest that a candidate may have; 0: any
 }
 
 // RightsSize is about how many bytes the rights take.
@@ -63,10 +63,10 @@ func RightsSize(rights []Right) int {
 	return n
 }
 
-// Roster is a versioned set of voters. It is stable, or it is joint: then Next is not empty,
-// and a change from Voters to Next is under way. Until the mark Committed, a majority is
-// one of Voters; from then on it is one of each half (Ongaro 2014, section 4.3; R9 and R10
-// in docs/guarantees.md).
+// Roster is a versioned set of voters. It is joint if Next is not empty: then a change from Voters
+// to Next is in progress. Otherwise it is stable. On a joint roster, what needs a majority needs
+// that of Voters and, once Committed is set, that of Next too (Ongaro 2014, section 4.3, but there
+// from the start; R9 and R10 in docs/guarantees.md).
 //
 // Invariant: a roster is never changed in place. Only a joint roster is Committed.
 type Roster struct {
@@ -74,15 +74,15 @@ type Roster struct {
 	Version   Version `cbor:"2,keyasint"`
 	Voters    []Voter `cbor:"3,keyasint"`           // sorted by peer ID
 	Next      []Voter `cbor:"4,keyasint,omitempty"` // sorted by peer ID
-	Floor     Term    `cbor:"5,keyasint,omitempty"` // no term at or below it is granted or renewed
+	Floor     Term    `cbor:"5,keyasint,omitempty"` // terms up to this one are not granted or renewed
 	Committed bool    `cbor:"6,keyasint,omitempty"` // majorities of both halves have accepted it
-	// Both need the agents of level 2.
-	Rights   []Right  `cbor:"7,keyasint,omitempty"` // sorted by election; anybody may lead the others
+	// Only agents of level 2 know the fields Rights and Settings.
+	Rights   []Right  `cbor:"7,keyasint,omitempty"` // sorted by election; an election without a right may be led by any agent
 	Settings Settings `cbor:"8,keyasint,omitzero"`
 }
 
-// Level is the feature level that an agent needs to read the roster whole. An older one drops
-// what it does not know, and would hold another content under the same version.
+// Level is the feature level that an agent needs to read all of the roster. An agent of a lower level drops
+// the fields it does not know: its roster would have other content under the same version.
 func (r *Roster) Level() uint64 {
 	if r == nil || len(r.Rights) == 0 && r.Settings == (Settings{}) {
 		return 0
@@ -90,7 +90,7 @@ func (r *Roster) Level() uint64 {
 	return Level
 }
 
-// Lease is the lease of every vote and renewal at this version; 0: each has its own.
+// Lease is the lease of every vote and renewal at this version. 0: each request has its own.
 func (r *Roster) Lease() time.Duration {
 	if r == nil {
 		return 0
@@ -98,10 +98,10 @@ func (r *Roster) Lease() time.Duration {
 	return r.Settings.Lease
 }
 
-// Follows reports whether agents go by the roster's settings, not by their own. Then it names all.
+// Follows reports whether agents use the roster's settings, not their own. Such a roster sets all.
 func (r *Roster) Follows() bool { return r != nil && r.Settings != (Settings{}) }
 
-// Right returns the rule about the election, if there is one.
+// Right returns the right of the election. The result is false if it has none.
 func (r *Roster) Right(e Name) (Right, bool) {
 	if r == nil {
 		return Right{}, false
@@ -113,13 +113,13 @@ func (r *Roster) Right(e Name) (Right, bool) {
 	return r.Rights[i], true
 }
 
-// Allows reports whether the agent may lead the election with that priority.
+// Allows reports whether the agent may lead the election with the given priority.
 func (r *Roster) Allows(e Name, p PeerID, priority int) bool {
 	right, has := r.Right(e)
 	return !has || (len(right.Agents) == 0 || slices.Contains(right.Agents, p)) && (right.MaxPriority == 0 || priority <= right.MaxPriority)
 }
 
-// SameContent reports whether two rosters say the same, under whatever versions.
+// SameContent reports whether two rosters have the same voters, settings and rights.
 func (r *Roster) SameContent(o *Roster) bool {
 	return slices.Equal(r.Voters, o.Voters) && r.Settings == o.Settings &&
 		slices.EqualFunc(r.Rights, o.Rights, func(a, b Right) bool {
@@ -129,7 +129,7 @@ func (r *Roster) SameContent(o *Roster) bool {
 
 func (r *Roster) Joint() bool { return len(r.Next) > 0 }
 
-// Counted returns the voters whose votes count now (R10). It is for reading only.
+// Counted returns the voters whose votes count now (R10). Callers must not change the slice.
 func (r *Roster) Counted() []Voter {
 	if r != nil && !r.Committed {
 		return r.Voters
@@ -137,7 +137,7 @@ func (r *Roster) Counted() []Voter {
 	return r.All()
 }
 
-// All returns the voters of both halves, sorted by peer ID. It is for reading only.
+// All returns the voters of both halves, sorted by peer ID. Callers must not change the slice.
 func (r *Roster) All() []Voter {
 	switch {
 	case r == nil:
@@ -171,7 +171,7 @@ func SortVoters(voters []Voter) {
 	slices.SortFunc(voters, func(a, b Voter) int { return cmp.Compare(a.Peer, b.Peer) })
 }
 
-// Names lists, sorted, the names of the voters that match; of all if matches is nil.
+// Names lists, sorted, the names of the voters that match. A nil function matches all.
 func Names(voters []Voter, matches func(Voter) bool) []string {
 	var names []string
 	for _, v := range voters {
@@ -183,7 +183,7 @@ func Names(voters []Voter, matches func(Voter) bool) []string {
 	return names
 }
 
-// Genesis is a proposed first roster, committed once all its voters have accepted it.
+// Genesis is a proposed first roster. It is committed when all its voters have accepted it.
 type Genesis struct {
 	Proposer PeerID `cbor:"1,keyasint"`
 	Attempt  uint64 `cbor:"2,keyasint"` // counts the proposer's attempts

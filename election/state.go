@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Grant is a voter's record in one election: the term belongs to the holder, and no other
-// holder gets a grant while the lease may run.
+// Grant is what a voter has on record in one election: Term belongs to Holder, and no other
+// holder gets a grant while the lease may still run.
 type Grant struct {
 	Term     Term          `cbor:"1,keyasint"`
 	Holder   Holder        `cbor:"2,keyasint"`
@@ -15,27 +15,27 @@ type Grant struct {
 	Released bool          `cbor:"4,keyasint,omitempty"`
 }
 
-// State is what an agent must not forget. It is written before anything depends on it.
+// State is what an agent must not forget. It is on disk before any message depends on it.
 type State struct {
-	Peer    PeerID         `cbor:"1,keyasint"` // whose promises these are
+	Peer    PeerID         `cbor:"1,keyasint"` // the agent that made these promises
 	Roster  *Roster        `cbor:"2,keyasint,omitempty"`
-	Pending *Genesis       `cbor:"3,keyasint,omitempty"` // accepted, not yet committed
+	Pending *Genesis       `cbor:"3,keyasint,omitempty"` // a genesis that this agent has accepted, and that is not committed yet
 	Grants  map[Name]Grant `cbor:"4,keyasint,omitempty"`
-	Seen    map[Name]Term  `cbor:"5,keyasint,omitempty"` // highest term led without quorum; best effort
-	Attempt uint64         `cbor:"6,keyasint,omitempty"` // genesis attempts this agent has made
-	// Forgotten is the highest term of the grants that were dropped, to make room for other
-	// elections. In every election without a record, all terms up to it count as granted.
+	Seen    map[Name]Term  `cbor:"5,keyasint,omitempty"` // the highest term led without quorum; may miss the last ones
+	Attempt uint64         `cbor:"6,keyasint,omitempty"` // how many times this agent has proposed a genesis
+	// Forgotten is the highest term of all grants that were dropped to make room for other elections. In an
+	// election without a grant on record, all terms up to Forgotten count as granted.
 	Forgotten Term   `cbor:"7,keyasint,omitempty"`
-	Writes    uint64 `cbor:"8,keyasint,omitempty"` // how often the state was written, this time included
-	// Former is the roster that this agent had before it adopted one without several of the
-	// voters; nil once this voter has accepted another roster. Refused is the version from
-	// which an operator went back: it is not adopted again.
+	Writes    uint64 `cbor:"8,keyasint,omitempty"` // how often the state was written, including this write
+	// Former is the roster that this agent had before it adopted one that several of those
+	// voters are not in; nil once this voter has accepted another roster. Refused is the version
+	// from which an operator went back: the agent does not adopt it again.
 	Former  *Roster `cbor:"10,keyasint,omitempty"`
 	Refused Version `cbor:"11,keyasint,omitzero"`
 }
 
-// Grant returns the record of an election. Without one, every term up to Forgotten counts
-// as granted and released.
+// Grant returns the grant on record in an election. If there is none, every term up to Forgotten
+// counts as granted and released.
 func (s *State) Grant(name Name) Grant {
 	if g, onRecord := s.Grants[name]; onRecord {
 		return g
@@ -43,7 +43,7 @@ func (s *State) Grant(name Name) Grant {
 	return Grant{Term: s.Forgotten, Released: true}
 }
 
-// Clone returns a copy that shares nothing that changes.
+// Clone returns a copy. The maps that may change later are not shared with the original.
 func (s State) Clone() State {
 	s.Grants = maps.Clone(s.Grants)
 	s.Seen = maps.Clone(s.Seen)

@@ -2,14 +2,14 @@ package election
 
 import "time"
 
-// Input is something that happens to an agent: a value of one of the types from Tick to ChangeRoster.
+// Input is something that happens to an agent. Its type is one of those from Tick to ChangeRoster.
 type Input any
 
 // RequestID is chosen by the caller of a command, and returned in its Reply.
 type RequestID uint64
 
 type (
-	// Tick reports that time has passed. It comes no later than Output.WakeAt.
+	// Tick reports that time has passed. It arrives no later than Output.WakeAt.
 	Tick struct{}
 	// Received is a message from an authenticated peer.
 	Received struct {
@@ -22,37 +22,38 @@ type (
 	PeerConnected struct {
 		Peer    PeerID
 		Lineage LineageID
-		Run     RunID // 0: the lineage's number
-		// Level is its feature level, and Heartbeat its configured one.
+		Run     RunID // 0: it equals Lineage
+		// Level is the peer's feature level, and Heartbeat the heartbeat interval that it has configured.
 		Level     uint64
 		Heartbeat time.Duration
 	}
-	// PeerLost reports that the connection was lost, and could not be made again.
+	// PeerLost reports that the connection broke, and that dialing again has failed.
 	PeerLost struct{ Peer PeerID }
-	// Persisted reports that this write, and so every earlier one, is durable.
+	// Persisted reports that the write with this number is durable, and with it every earlier one.
 	Persisted struct{ Write uint64 }
-	// PersistFailed reports that this write failed: it may or may not be durable.
+	// PersistFailed reports that the write with this number failed: its state may be durable or not.
 	PersistFailed struct{ Write uint64 }
 	// Campaign makes this agent a candidate, or changes its priority.
 	Campaign struct {
-		Election Name
-		Priority int
-		Request  RequestID // 0: no reply is wanted
+		Election   Name
+		Priority   int
+		LastResort bool      // it may lead only if no other candidate can
+		Request    RequestID // 0: the caller wants no reply
 	}
-	// Withdraw ends a candidacy of this host, and any leadership that rests on it.
+	// Withdraw ends a candidacy of this host. A leadership that depends on this candidacy ends too.
 	Withdraw struct {
 		Election Name
-		// Remaining is the highest priority of the host's other candidates. For these the
-		// agent stays a candidate; 0: there are none.
+		// Remaining is the highest priority among the other candidates of this host. The agent
+		// stays a candidate for them. 0: there are none.
 		Remaining int
-		// Stopped is the term under which nothing of this host acts any more, so that it is
-		// released at once; 0: a Stopped is to follow.
+		// Stopped is a term under which nothing on this host acts any more: the agent releases
+		// it at once. 0: a separate input Stopped will report this.
 		Stopped Term
 	}
-	// Overtake has this agent take a higher term at once in an election that it leads: the
-	// present one may not be told to those that are to act now (K4d).
+	// Overtake makes this agent take a higher term at once, in an election that it leads: the
+	// programs that are to act now may not get the present term (K4d).
 	Overtake struct{ Election Name }
-	// Stopped is the receipt: all that acted under this agent's term have stopped.
+	// Stopped is the receipt: everything that acted under this term of this agent has stopped.
 	Stopped struct {
 		Election Name
 		Term     Term
@@ -60,25 +61,27 @@ type (
 	// Resign asks the leader to step down.
 	Resign struct {
 		Election Name
+		Term     Term // step down only from this term; 0: from any
 		Request  RequestID
 	}
 	// Transfer asks the leader to step down in favour of a candidate.
 	Transfer struct {
 		Election Name
 		To       PeerID
+		Term     Term // step down only from this term; 0: from any
 		Request  RequestID
 	}
-	// Drain makes the agent hand over everything and be a candidate nowhere. Off ends that.
+	// Drain makes the agent hand over all leaderships and be no candidate. With On false it ends the drain.
 	Drain struct {
 		On      bool
 		Request RequestID
 	}
-	// Configure replaces the settings that may change while an agent runs. No lead is lost by it.
+	// Configure replaces the settings that may change while an agent runs. It ends no leadership.
 	Configure struct {
 		Preempt      bool
 		PreemptDelay time.Duration
 	}
-	// Shutdown makes the agent hand over everything for good.
+	// Shutdown makes the agent hand over all leaderships. It can't be undone.
 	Shutdown struct{}
 	// Inquire asks a majority of the voters who leads.
 	Inquire struct {
@@ -88,50 +91,50 @@ type (
 	// Barred reports that another process may have made promises in this agent's name, or
 	// that promises of this agent are lost. It may neither vote nor lead until its next start.
 	Barred struct {
-		Code          string // of its warning
-		Detail        string // what the agent found out, in its own words
-		Name          string // this agent's
-		Agent         string // an agent that remembers more writes of this one than its disk has
-		Known, Writes uint64 // how many writes Agent remembers; how many the disk has
+		Code          string // the code of the warning about this
+		Detail        string // what the agent found, as text
+		Name          string // of this agent
+		Agent         string // an agent that remembers more writes of this agent than this agent's disk has
+		Known, Writes uint64 // how many writes Agent remembers, and how many the disk has
 		Cluster       string // another cluster, of which this agent was a voter
 	}
-	// Late reports by how much the agent is behind: its timer, its loop, or the write under way.
+	// Late reports how late the agent is. It may be its timer, its loop, or the write in progress.
 	Late struct{ By time.Duration }
 	// Suspended reports that the host was suspended since the last input. Its clock may now
 	// be wrong by more than the drift.
 	Suspended struct{}
-	// ChangeRoster asks for a change of the voters, or of what else the roster says.
+	// ChangeRoster asks for a change of the roster: of its voters, settings or rights.
 	ChangeRoster struct {
 		Add      []Voter
 		Remove   []PeerID
-		Settings Settings // those that are not zero are changed
-		Right    Right    // replaces the rule about its election; without agents and a priority: there is to be no rule
-		Cancel   bool     // instead go back from the change under way
-		Restore  bool     // instead go back, at this agent alone, to the roster before the one that it adopted
+		Settings Settings // the fields that are not zero replace the roster's
+		Right    Right    // replaces the right of its election; without agents and a priority, it removes that right
+		Cancel   bool     // if set: only go back from the change in progress
+		Restore  bool     // if set: only go back, on this agent alone, to the roster before the one that it adopted
 		Request  RequestID
 	}
 )
 
-// Output is what one step asks for. It is carried out in the order of its fields.
+// Output is what one step asks the agent to do, in the order of the fields.
 type Output struct {
-	Record   *LifeRecord    // put this on record, before anything else becomes visible (K1); nil: nothing has changed
-	Withdraw []Withdrawal   // step down: stop acting, at once; answered by Stopped
-	Persist  *Persist       // write this; answered by Persisted or PersistFailed
-	Send     []Envelope     // each message rests only on what is durable already
-	Redial   []PeerID       // nothing comes over these peers' connections: close them and dial again
-	Announce []Announcement // to the programs of this host
-	Replies  []Reply        // outcomes of commands
-	WakeAt   Instant        // the next Tick is to come no later than this
+	Record   *LifeRecord    // put this on record before anything below becomes visible (K1); nil: nothing has changed
+	Withdraw []Withdrawal   // step down from these: stop all that acts under them, at once; a Stopped answers each
+	Persist  *Persist       // write this to the disk; Persisted or PersistFailed answers it
+	Send     []Envelope     // each message depends only on state that is durable already
+	Redial   []PeerID       // nothing arrives over the connections to these peers: close them and dial again
+	Announce []Announcement // report these to the programs of this host
+	Replies  []Reply        // to commands
+	WakeAt   Instant        // the next Tick must arrive no later than this
 }
 
-// Persist is a state to be made durable. Writes are numbered from 1, and at most one is in
-// progress.
+// Persist is a state to be written to the disk. Writes are numbered from 1, and no two are in
+// progress at the same time.
 type Persist struct {
 	Write uint64
 	State State
 }
 
-// Withdrawal is the end of a leadership of this agent: it steps down.
+// Withdrawal reports that this agent steps down from a leadership.
 type Withdrawal struct {
 	Election Name
 	Term     Term
@@ -143,8 +146,8 @@ type Withdrawal struct {
 type Announcement struct {
 	Election Name
 	Event    Event
-	Leader   Holder // the new leader; zero for NoLeader
-	Term     Term   // the leader's; for NoLeader the term that ended
+	Leader   Holder // the new leader; zero if Event is NoLeader
+	Term     Term   // the leader's; if Event is NoLeader, the term that has ended
 	Reason   Reason
 }
 
@@ -157,7 +160,7 @@ const (
 	NewTerm   Event = "term"      // same leader, higher term
 )
 
-// Reason is why a leadership started or ended, in words that programs and operators see.
+// Reason is why a leadership started or ended. Programs and operators see this text.
 type Reason string
 
 const (
@@ -182,5 +185,5 @@ const (
 type Reply struct {
 	Request RequestID
 	Refusal *Refusal
-	Leader  Record // answers Inquire
+	Leader  Record // only in the answer to an Inquire
 }

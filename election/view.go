@@ -8,7 +8,7 @@ import (
 // Candidacy is a member's wish to lead an election.
 type Candidacy struct {
 	Election Name `cbor:"1,keyasint"`
-	Priority int  `cbor:"2,keyasint"` // 0 never leads
+	Priority int  `cbor:"2,keyasint"` // 0: it never leads
 }
 
 // Member is an agent as gossip sees it.
@@ -17,18 +17,18 @@ type Member struct {
 	Lineage     LineageID
 	Run         RunID
 	Name        string
-	JoinedAt    int64       // Unix nanoseconds, the member's own wall clock at its start
-	Candidacies []Candidacy // sorted by election; of agents up to 0.3.0, as many as fit into gossip
+	JoinedAt    int64       // Unix nanoseconds of the member's start, by its wall clock
+	Candidacies []Candidacy // sorted by election; an agent up to 0.3.0 lists only as many as fit into gossip
 	Draining    bool
-	Suspected   bool // by gossip; a recent heartbeat counts for more
+	Suspected   bool // gossip suspects that it has failed; a recent heartbeat counts for more
 }
 
-// FindCandidacy returns the place of an election in a sorted list, and whether it is there.
+// FindCandidacy returns the index of an election in a sorted list, and whether it is in the list.
 func FindCandidacy(sorted []Candidacy, e Name) (int, bool) {
 	return slices.BinarySearchFunc(sorted, e, func(c Candidacy, e Name) int { return cmp.Compare(c.Election, e) })
 }
 
-// RankIn is the member's rank by these candidacies. They must be sorted.
+// RankIn returns the member's rank in the election if these sorted candidacies are the member's.
 func (m Member) RankIn(e Name, candidacies []Candidacy) (Rank, bool) {
 	i, found := FindCandidacy(candidacies, e)
 	if !found {
@@ -52,7 +52,7 @@ func (v View) Find(p PeerID) (Member, bool) {
 	return v.Members[i], true
 }
 
-// Named returns the member of that name; of several, the first by peer ID.
+// Named returns the member with that name. If several have it, the first by peer ID.
 func (v View) Named(name string) (Member, bool) {
 	for _, m := range v.Members {
 		if m.Name == name {
@@ -62,18 +62,18 @@ func (v View) Named(name string) (Member, bool) {
 	return Member{}, false
 }
 
-// Field is what one agent knows of the candidates of an election now.
+// Field is what one agent knows about the candidates of an election at one moment.
 type Field struct {
-	Self Rank // of this agent, also if it can't lead
+	Self Rank // the rank of this agent, even if it can't lead
 	Able bool // this agent can be nominated
-	// Ranks are the candidates that can be elected, best first, self included if Able.
+	// Ranks are the candidates that can be elected, the best first. This agent is among them if Able.
 	Ranks []Rank
-	Leads *Leadership // this agent's own; nil: it does not lead
-	// Full: this agent has as many rounds as it may have. It starts none now, and does not
-	// start a round again but ends it, so that other elections get their turn.
-	Full bool
-	// Patience is until when to wait for another agent's round: a vote timeout after
-	// the end of the old lease.
+	Leads *Leadership // the leadership of this agent; nil: it does not lead
+	// Closed means that a round that starts now has to wait in the queue. This agent then starts none, and
+	// gives up a round that would have to start again, so that other elections get their turn.
+	Closed bool
+	// Patience is until when this agent waits for another agent's round: it lasts for a vote
+	// timeout after the end of the old lease.
 	Patience Instant
 }
 
@@ -83,9 +83,9 @@ type Leadership struct {
 	Term   Term
 }
 
-// Verdict is what a selection algorithm asks for.
+// Verdict is what a selection algorithm asks its agent to do.
 type Verdict struct {
 	Send    []Envelope
-	Nominee bool    // this agent should ask for votes; once in a round
-	WakeAt  Instant // when Tick is wanted
+	Nominee bool    // this agent should ask for votes; set once in a round
+	WakeAt  Instant // when the algorithm wants its next Tick
 }

@@ -11,18 +11,18 @@ import (
 // agenda counts this agent's rounds in progress, and the elections that wait for their turn.
 type agenda struct {
 	queued     int  // elections that wait to start a round
-	serving    bool // the queued elections are being advanced, in the order of the queue
-	contesting int  // elections with a round or a bid of this agent in progress
-	window     int  // how many elections may be contesting
+	serving    bool // it is the turn of the queued elections: they are being advanced in the queue's order
+	contesting int  // elections in which a round or a bid of this agent is in progress
+	window     int  // how many elections may have one in progress at the same time
 	narrowedAt election.Instant
-	turns      uint64 // queue positions given so far
+	turns      uint64 // how many places in the queue have been given so far
 }
 
-// A thousand rounds at once would keep all agents too busy to answer any. So a window bounds
-// the rounds and bids in progress, as in a network (Jacobson 1988, "Congestion Avoidance and
-// Control"). It grows by one with each bid that is won, and is halved when a vote comes too
-// late, at most once a vote timeout. A bid without any vote shows nothing: the voters may have
-// promised the election to another agent.
+// With a thousand rounds at once, all agents would be too busy to answer any. So a window bounds
+// the rounds and bids in progress, like the window of a network connection (Jacobson 1988,
+// "Congestion Avoidance and Control"). It grows by one with each bid that is won. It is halved
+// when a vote comes too late, at most once in a vote timeout. A bid without any vote does not
+// change it: the voters may have promised the election to another agent.
 const (
 	minWindow   = 2
 	firstWindow = 16
@@ -31,8 +31,8 @@ const (
 
 func (a *agenda) full() bool { return a.contesting >= a.window }
 
-// closed reports whether a round has to wait in the queue, even one that starts again. Otherwise
-// two agents could fill their windows with rounds that wait for each other and never end.
+// closed reports whether a round that starts now, or starts again, has to wait in the queue. Otherwise two
+// agents could fill their windows with rounds that wait for each other and never end.
 func (a *agenda) closed() bool { return a.full() || a.queued > 0 && !a.serving }
 
 // widen records that a bid was won.
@@ -45,7 +45,7 @@ func (a *agenda) narrow(now election.Instant, pause time.Duration) {
 	}
 }
 
-// touch has the election advanced in this step, or in the next one if it was advanced already.
+// touch makes the election advance in this step, or in the next one if it has already advanced in this.
 func (c *entry) touch() { c.touched, c.refresh, c.altered = true, true, true }
 
 func (e *Elector) touchAll() {
@@ -54,7 +54,7 @@ func (e *Elector) touchAll() {
 	}
 }
 
-// wake has the election advanced no later than at that instant.
+// wake makes the election advance no later than at the given instant.
 func (c *entry) wake(at election.Instant) { c.wakeAt = min(c.wakeAt, at) }
 
 func (a *agenda) recount(c *entry) {
@@ -76,7 +76,7 @@ func (a *agenda) queue(c *entry, waits bool) {
 	}
 }
 
-// inTurn returns those of the elections that are in the queue, in its order.
+// inTurn returns the elections that are in the queue, in the queue's order.
 func inTurn(all []*entry) []*entry {
 	waiting := slices.DeleteFunc(slices.Clone(all), func(c *entry) bool { return !c.queued })
 	slices.SortFunc(waiting, func(b, c *entry) int { return cmp.Compare(b.turn, c.turn) })

@@ -6,13 +6,13 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// candidacies are those of this agent. They are sent to each peer as soon as it is connected,
-// and again until the peer acknowledges them.
+// candidacies are the candidacies of this agent. Each peer gets them when it connects, and again
+// until it acknowledges them.
 type candidacies struct {
-	list   []election.Candidacy // sorted; replaced, never changed
+	list   []election.Candidacy // sorted; the slice is replaced, never changed
 	serial uint64               // counts changes and connections
 	newest uint64               // the serial of the last change
-	mute   bool                 // this agent can't lead: its candidacies are sent with priority 0
+	mute   bool                 // this agent can't write or runs late: its candidacies are sent with priority 0
 }
 
 // set starts or ends a candidacy, or changes its priority.
@@ -38,8 +38,8 @@ func (cs *candidacies) changed() {
 	cs.newest = cs.serial
 }
 
-// connected returns the first serial whose acknowledgement counts for a peer connected now. One of
-// an earlier connection may be on its way, from before the peer forgot what it acknowledged.
+// connected returns the first serial whose acknowledgement counts for a peer that connects now. An earlier
+// acknowledgement may still arrive, from before the peer forgot what it had acknowledged.
 func (cs *candidacies) connected() uint64 {
 	if cs.newest > 0 {
 		cs.serial++
@@ -47,7 +47,7 @@ func (cs *candidacies) connected() uint64 {
 	return cs.serial
 }
 
-// sent is the candidacies to send to peers, which must not wait for an agent that can't write or runs late.
+// sent is the candidacies as peers get them: with priority 0 while this agent can't write or runs late.
 func (cs *candidacies) sent() []election.Candidacy {
 	if !cs.mute {
 		return cs.list
@@ -60,7 +60,7 @@ func (cs *candidacies) sent() []election.Candidacy {
 }
 
 // sendCandidacies sends the candidacies to each peer that does not know them, one message at a
-// time: later changes go with the next message. It returns when it is due next.
+// time: later changes go with the next message. It returns when the next message is due.
 func (e *Elector) sendCandidacies() election.Instant {
 	if cs := &e.stands; cs.mute != (!e.writes() || e.doubts()) {
 		cs.mute = !cs.mute
@@ -88,12 +88,12 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 	}
 	if !p.listed || m.Serial > p.serial {
 		if !p.listed {
-			e.heardOf++ // gossip may have shown its candidacies differently
+			e.heardOf++ // gossip may have shown other candidacies of this peer
 		}
 		added, ended := missing(m.Candidacies, p.candidacies), missing(p.candidacies, m.Candidacies)
 		p.listed, p.serial, p.candidacies = true, m.Serial, m.Candidacies
 		for _, changed := range added {
-			if c := e.contest(changed.Election); c != nil { // an election exists from its first candidate
+			if c := e.contest(changed.Election); c != nil { // an election exists from its first candidate on
 				c.listing.key = listingKey{}
 			}
 		}
@@ -106,7 +106,7 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 	e.send(from, election.CandidaciesAck{Lineage: m.Lineage, Serial: p.serial, By: e.cfg.Self.Lineage, Run: e.cfg.Run})
 }
 
-// missing returns those of the candidacies that are not in the other list, which is sorted.
+// missing returns the candidacies that are not in the other list. That list must be sorted.
 func missing(candidacies, other []election.Candidacy) []election.Candidacy {
 	return slices.DeleteFunc(slices.Clone(candidacies), func(c election.Candidacy) bool {
 		i, has := election.FindCandidacy(other, c.Election)
@@ -114,7 +114,7 @@ func missing(candidacies, other []election.Candidacy) []election.Candidacy {
 	})
 }
 
-// candidaciesAck records what a peer knows. Newer candidacies are then due at once.
+// candidaciesAck records which candidacies a peer knows. If there are newer ones, they are due at once.
 func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck) {
 	p := e.peers.get(from)
 	if p == nil || m.Lineage != e.cfg.Self.Lineage || m.By != p.lineage || runOf(m.Run, m.By) != p.run {
@@ -124,7 +124,7 @@ func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck
 	p.knows, p.sendAt = max(p.knows, m.Serial), e.now
 }
 
-// rank returns a candidate's rank, as it reported or, of agents up to 0.3.0, as gossip shows it.
+// rank returns a member's rank as it reported or, from agents up to 0.3.0, as gossip shows it.
 func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bool) {
 	if p := e.peers.get(m.Peer); p != nil && p.listed && p.lineage == m.Lineage {
 		return m.RankIn(name, p.candidacies)

@@ -9,39 +9,39 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// A leader renews its leases without its disk, and would lead on if the disk hangs. But its
-// programs may need the disk, and the others lack its vote. So a leader tries its disk now and
-// then. If it can't write, it hands over its elections to an agent that can. A majority of the
-// voters must have written first, since all may share one broken storage.
+// A leader renews its leases without its disk, so it would go on leading while the disk hangs. But its
+// programs may need the disk, and other agents can't get its vote. So a leader writes now and then. If it
+// can't, it hands over its elections to an agent that can. It does so only after a majority of the voters
+// has written, because all agents may use the same broken storage.
 
 // diskPatience is how long a write may take before the disk counts as stuck, and how often a
-// leader writes. It is long, since no agent can be elected while all disks count as stuck.
+// leader writes. It is long, because no agent can be elected while all disks count as stuck.
 func (e *Elector) diskPatience() time.Duration {
 	return cmp.Or(e.cfg.DiskPatience, max(5*e.cfg.Lease, 5*time.Second))
 }
 
-// diskWatch is a leader's question to the other agents whether they can write.
+// diskWatch is a leader's question to the other agents: can they write to their disks?
 type diskWatch struct {
-	question uint64 // its number; 0: none
+	question uint64 // the ID of its Inquiry; 0: it was not asked
 	asked    election.Instant
-	askAt    election.Instant // when to ask again
+	askAt    election.Instant // when to send it again to agents that have not answered
 	wrote    map[election.PeerID]bool
 }
 
-// writes reports whether this agent may write promises, and its disk is not known to fail.
+// writes reports whether this agent may write promises and, as far as it knows, its disk does not fail.
 func (e *Elector) writes() bool {
 	return e.barred.Code == "" && !e.ledger.Failing() && !e.diskStuck()
 }
 
 func (e *Elector) diskStuck() bool { return e.now >= e.diskStuckFrom() }
 
-// diskStuckFrom is when the disk counts as stuck, unless the write in progress succeeds.
+// diskStuckFrom is when the disk counts as stuck if the write in progress has not succeeded by then.
 func (e *Elector) diskStuckFrom() election.Instant {
 	return e.ledger.WaitsSince().Add(e.diskPatience())
 }
 
-// watchDisk tries a leader's disk. Once the disk is stuck, it asks the other agents to write.
-// It returns when it is due next.
+// watchDisk makes a leader write now and then. If its disk is stuck, it asks the other agents to
+// write. It returns when it must be called again.
 func (e *Elector) watchDisk() election.Instant {
 	leads, w := e.leadsAny(), &e.disk
 	if !leads || !e.diskStuck() {
@@ -74,8 +74,8 @@ func (e *Elector) watchDisk() election.Instant {
 	return w.askAt
 }
 
-// leaveToWriters hands over each election to the best candidate that has written, once a
-// majority of the voters have written.
+// leaveToWriters hands over each election to the best candidate that has written, after a
+// majority of the voters has written.
 func (e *Elector) leaveToWriters() {
 	w := &e.disk
 	if e.cfg.Quorum && !quorum.Confirmed(e.roster, func(id election.PeerID) bool { return w.wrote[id] }) {
@@ -92,7 +92,7 @@ func (e *Elector) leaveToWriters() {
 	}
 }
 
-// reportOnceWritten answers a peer's last question once this agent has written.
+// reportOnceWritten answers a peer's newest question after this agent's next successful write.
 func (e *Elector) reportOnceWritten(to election.PeerID, question uint64) {
 	e.cancelReport(to)
 	e.ledger.WhenDurable(e.ledger.NextWrite(), election.Envelope{To: to,

@@ -9,60 +9,61 @@ import (
 	"github.com/doyen-election/doyen/roster"
 )
 
-// Elector is one agent's part in every election. One goroutine owns it.
+// Elector is one agent's part in every election. Only one goroutine uses it.
 type Elector struct {
-	cfg        election.Config // its algorithm and timing follow the roster's settings
-	given      election.Config // as this agent was started
+	cfg        election.Config // the algorithm and timing in it follow the roster's settings
+	given      election.Config // the configuration with which this agent started
 	now        election.Instant
 	started    election.Instant
-	resumed    election.Instant // after the host's last suspend; 0: there was none
+	resumed    election.Instant // when the host last came back from a suspend; 0: it was not suspended
 	ledger     *quorum.Ledger
 	voter      *quorum.Voter
 	formation  *quorum.Formation
 	change     *roster.Change
-	changeAt   election.Instant // when that is to be advanced
+	changeAt   election.Instant // when change is to be advanced
 	sends      *quorum.Sends
-	rounds     uint64           // selections number their rounds above it
-	roster     *election.Roster // the durable one
+	rounds     uint64           // the present selections number their rounds above this
+	roster     *election.Roster // the one on disk; nil before genesis
 	view       election.View
-	peers      table[election.PeerID, *peer] // the connected ones of this cluster
-	foreign    table[election.PeerID, *peer] // the connected ones of other clusters
+	peers      table[election.PeerID, *peer] // the connected agents of this cluster
+	foreign    table[election.PeerID, *peer] // the connected agents of other clusters
 	contests   table[election.Name, *entry]
 	stands     candidacies
-	heardOf    uint64 // counts the changes of members and their candidacies
+	heardOf    uint64 // counts the changes of members and of their candidacies
 	facts      facts
 	shownFacts uint64 // the generation of facts that readers were last shown
 	advanced   uint64 // the generation of facts with which all elections were last advanced
 	agenda     agenda
-	shown      []*ContestStatus // what readers see; replaced, never changed; nil: to be made again
-	retired    election.Term    // the highest term known in any election that was dropped
-	spent      election.Term    // the highest term that this agent asked for in any election that was dropped
-	settled    bool             // a leader of some election was known since the start
-	informedAt election.Instant // when enough voters had reported, among many members; 0: not yet
-	sweepAt    election.Instant // when contests without candidates are dropped
+	shown      []*ContestStatus // what readers see; the slice is replaced, never changed; nil: it must be made again
+	retired    election.Term    // the highest term known in any election whose contest was dropped
+	spent      election.Term    // the highest term that this agent asked for in any such election
+	settled    bool             // some election has had a known leader since the start
+	metAt      election.Instant // when another agent's first Report arrived; 0: none has
+	informedAt election.Instant // when enough voters had reported, if there are many members; 0: not yet
+	sweepAt    election.Instant // when idle contests are next dropped
 	inquiries  table[uint64, *inquiry]
 	inquired   uint64
 	disk       diskWatch
-	progress   table[election.PeerID, progress] // how far the state of each agent has come, as it last reported; this agent's own too
-	reportAt   election.Instant                 // when the other agents are sent how far this agent's state has come; Never: they know
+	progress   table[election.PeerID, progress] // how far the state of each agent has come by its last report; this agent is included
+	reportAt   election.Instant                 // when this agent next reports its own progress to the others; Never: they know it
 	barred     election.Barred                  // why this agent neither votes nor leads until its next start; zero: it may
 	beatAt     election.Instant
 	ledHere    int // how many elections the last heartbeat claimed
 	lives      lives
 	doubt      doubt
-	withheld   map[election.PeerID]bool // voters that can't renew every term led here
+	withheld   map[election.PeerID]bool // voters that dispute a term which this agent leads
 	draining   bool
 	stopping   bool
 	counters   Counters
-	counted    Counters // a copy for readers, made at countedAt
+	counted    Counters // a copy of counters for readers, made at countedAt
 	countedAt  election.Instant
-	own        []election.Message // this agent's messages to itself, handled within the step
+	own        []election.Message // messages of this agent to itself, handled within the step
 	out        election.Output
 }
 
 // New returns the elector of an agent that starts with a state that is on disk, and with what
-// its former life left on record; nil: the agent begins a new lineage. rng serves retries and
-// the names of clusters.
+// its former life left on record. past is nil if the agent starts a new lineage. rng is for
+// random delays and for the names of clusters.
 func New(cfg election.Config, s election.State, past *election.Past, now election.Instant, rng *rand.Rand) (*Elector, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func New(cfg election.Config, s election.State, past *election.Past, now electio
 		cfg.JoinedAt = past.JoinedAt
 	}
 	if cfg.MaxElections == 0 {
-		cfg.MaxElections = election.MaxElections // so that a heartbeat and a report hold them all
+		cfg.MaxElections = election.MaxElections // so that one heartbeat and one report can contain all
 	}
 	cfg.Run = runOf(cfg.Run, cfg.Self.Lineage)
 	cfg.Rand = rng
@@ -97,6 +98,7 @@ func New(cfg election.Config, s election.State, past *election.Past, now electio
 			Dropped: map[string]uint64{}},
 	}
 	e.change = roster.New(&e.cfg, &e.given, ledger, voter, formation)
+	e.change.Took(e.roster)
 	e.followSettings()
 	if past != nil {
 		e.takeOver(past)
@@ -104,8 +106,8 @@ func New(cfg election.Config, s election.State, past *election.Past, now electio
 	return e, nil
 }
 
-// Step handles one input. An instant before the last one counts as the last one. Output.Record
-// is valid until the next Step: its rows are used again, since a heartbeat changes a thousand.
+// Step handles one input. If now is before the last instant, the last one counts. Output.Record is valid
+// only until the next Step, which uses its rows again: a heartbeat may change a thousand of them.
 func (e *Elector) Step(now election.Instant, in election.Input) election.Output {
 	e.now = max(now, e.now)
 	e.out = election.Output{}
@@ -149,7 +151,7 @@ func (e *Elector) handle(in election.Input) {
 		e.withdrawCandidacy(in)
 	case election.Overtake:
 		if c := e.held(in.Election); c != nil {
-			e.carry(c, c.Overtake(c))
+			c.Overtake()
 		}
 	case election.Stopped:
 		if c := e.held(in.Election); c != nil {
@@ -180,7 +182,7 @@ func (e *Elector) handle(in election.Input) {
 	}
 }
 
-// receive handles a message of a peer, or of this agent to itself.
+// receive handles a message from a peer, or from this agent to itself.
 func (e *Elector) receive(from election.PeerID, m election.Message) {
 	if from != e.cfg.Self.Peer && !e.heeds(from, m) {
 		return
@@ -233,7 +235,7 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 	}
 }
 
-// heeds takes note of a message of another agent, and reports whether it is one to be handled.
+// heeds counts a message of another agent, records that it arrived, and reports whether to handle it.
 func (e *Elector) heeds(from election.PeerID, m election.Message) bool {
 	e.counters.Received[election.Kind(m)]++
 	if foreign := e.foreign.get(from); foreign != nil {
@@ -252,8 +254,8 @@ func (e *Elector) heeds(from election.PeerID, m election.Message) bool {
 	return e.change.Speaks(&p.Peer)
 }
 
-// ignores is why a message about votes or the roster is not handled; empty: it is. A Vote Request
-// to a barred agent is refused by its voter.
+// ignores is why a message about votes or the roster is not handled; empty: it is handled. A
+// barred agent does handle a Vote Request: its voter refuses the request.
 func (e *Elector) ignores(m election.Message) string {
 	switch m.(type) {
 	case election.GenesisPropose, election.GenesisAccept, election.RosterPropose, election.RosterAccept:
@@ -270,10 +272,10 @@ func (e *Elector) ignores(m election.Message) string {
 	return ""
 }
 
-// maxOwnTurns bounds how often an agent answers itself within one step. A few are needed.
+// maxOwnTurns bounds how many times an agent handles its messages to itself in one step. A few are needed.
 const maxOwnTurns = 64
 
-// settle sends the messages whose writes are durable, and handles this agent's own to itself.
+// settle sends the messages whose writes are durable, and handles this agent's messages to itself.
 func (e *Elector) settle() {
 	e.setForeignApart()
 	for range maxOwnTurns {
@@ -293,7 +295,7 @@ func (e *Elector) settle() {
 	e.counters.Dropped["own_loop"]++
 }
 
-// advance does what is due, and returns when it wants to be called next.
+// advance does what is due, and returns when something is due next.
 func (e *Elector) advance() election.Instant {
 	e.voter.Tick(e.now)
 	formed := e.form()
@@ -307,12 +309,12 @@ func (e *Elector) advance() election.Instant {
 func (e *Elector) wakeAt(duty election.Instant) election.Instant {
 	wake := min(duty, e.voter.WakeAt(), e.ledger.WakeAt(), e.changeAt, e.contestsWake(), e.lives.lapsesAt)
 	if !e.diskStuck() {
-		wake = min(wake, e.diskStuckFrom()) // from then on this agent can't be elected
+		wake = min(wake, e.diskStuckFrom()) // then this agent can't be elected any more
 	}
 	return max(wake, e.now+1) // time must move before anything more can be due
 }
 
-// form does this agent's part in the first roster, and returns when it is due next.
+// form does this agent's part in making the first roster. It returns when it must be called again.
 func (e *Elector) form() election.Instant {
 	if !e.cfg.Quorum || e.roster != nil || e.ledger.State().Roster != nil || e.barred.Code != "" {
 		return election.Never
@@ -332,7 +334,7 @@ func (e *Elector) form() election.Instant {
 	return e.now.Add(e.cfg.Heartbeat)
 }
 
-// activateRoster continues with a roster that has just become durable.
+// activateRoster continues under a roster that has just become durable.
 func (e *Elector) activateRoster() {
 	r := e.voter.Roster()
 	if r == e.roster {
@@ -340,7 +342,8 @@ func (e *Elector) activateRoster() {
 	}
 	first := e.roster == nil
 	e.roster = r
-	e.heardOf++ // other agents may be allowed to lead now
+	e.change.Took(r)
+	e.heardOf++ // the roster may allow other agents to lead
 	e.followSettings()
 	e.touchAll()
 	for _, c := range e.contests.rows {
@@ -350,7 +353,7 @@ func (e *Elector) activateRoster() {
 		for i, p := range e.foreign.rows {
 			e.meetFormer(e.foreign.keys[i], p) // it may have reported its roster before
 		}
-		own := e.report(0, "") // peers of other clusters learn from it that this agent is not of theirs
+		own := e.report(0, "") // it shows peers of other clusters that this agent is not in theirs
 		e.sendAllConnected(own)
 		for _, id := range e.foreign.keys {
 			e.send(id, own)

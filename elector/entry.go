@@ -10,27 +10,27 @@ import (
 	"github.com/doyen-election/doyen/ring"
 )
 
-// entry is one election: its contest, when that is to be advanced, and what readers are shown
-// of the election. It is also the contest's Facts.
+// entry is one election: its contest, when the contest is to be advanced, and what readers are
+// shown of the election. It also answers the contest's questions (contest.Facts).
 type entry struct {
-	// The fields that each step reads of each election come first, in one line of the cache.
+	// Each step reads the next fields of each election. They come first, to share a line of the cache.
 	wakeAt  election.Instant
-	touched bool // something was heard or done about the election: it is to be advanced
+	touched bool // a message, a command or a fact concerns the election: it is to be advanced
 	refresh bool // what readers are shown may have changed
-	altered bool // what is on record of the election may have changed
+	altered bool // what is on record about the election may have changed
 	queued  bool // the election waits for its turn to start a round
-	counted bool // the election is among the agenda's contesting
+	counted bool // agenda.contesting includes the election
 	contest.Contest
 
 	e         *Elector
-	turn      uint64           // its place in the queue; 0: it wants to start no round
-	idleSince election.Instant // since when there are no candidates and no leader; Never: there are some
+	turn      uint64           // its place in the queue; 0: none
+	idleSince election.Instant // since when the election has had no candidate and no leader; Never: it has one
 	listing   listing
 	recorded  election.Authority
-	shown     *ContestStatus // what readers see; replaced, never changed; nil: they do not see the election
+	shown     *ContestStatus // what readers see; replaced, never changed; nil: readers do not see the election
 }
 
-// newSelection numbers its rounds from after + 1.
+// newSelection returns the configured algorithm, which numbers its rounds from after + 1.
 func newSelection(cfg election.Config, name election.Name, after uint64) contest.Selection {
 	if cfg.Algorithm == election.Ring {
 		return ring.New(name, cfg.Self.Peer, cfg.Heartbeat, after)
@@ -38,8 +38,8 @@ func newSelection(cfg election.Config, name election.Name, after uint64) contest
 	return bully.New(name, cfg.Self.Peer, cfg.Heartbeat, after)
 }
 
-// advanceContests advances the elections that were touched or whose time has come, and all
-// of them if facts have changed that matter to all.
+// advanceContests advances the elections that were touched or whose time has come. If facts have changed on
+// which all elections depend, it advances all. Then it advances those that wait in the queue.
 func (e *Elector) advanceContests() {
 	if facts := e.facts.renew(e); facts != e.advanced {
 		e.advanced = facts
@@ -80,7 +80,7 @@ func (e *Elector) advanceContest(c *entry) {
 	}
 }
 
-// carry carries out what a contest asks for.
+// carry carries out the verdict of a contest.
 func (e *Elector) carry(c *entry, v contest.Verdict) {
 	c.altered = true
 	if v.Remember != 0 {
@@ -106,11 +106,11 @@ func (e *Elector) carry(c *entry, v contest.Verdict) {
 	if v.Won {
 		e.agenda.widen()
 		if c.Name() == election.RosterElection {
-			e.changeAt = e.now // there is a roster to propose
+			e.changeAt = e.now // now there is a roster to propose
 		}
 	}
-	if v.Expired != "" {
-		e.redialLeader(v.Expired)
+	if p := e.peers.get(v.Expired); p != nil && e.now > p.heardAt.Add(e.cfg.Lease/2) {
+		e.redial(v.Expired, p) // a follower sends no heartbeats, so no missing answer shows that its connection is dead
 	}
 	if v.Late {
 		e.agenda.narrow(e.now, e.cfg.VoteTimeout())
@@ -133,6 +133,10 @@ func (c *entry) Silent(p election.PeerID) bool    { return c.e.silent(p) }
 func (c *entry) Votes(p election.PeerID) bool     { return c.e.votes(p, nil) }
 func (c *entry) Reachable(p election.PeerID) bool { return c.e.reachable(p) }
 
+// ConnectsBy gives time to connect: an agent that has just started may hear of a leader from a
+// voter before it is connected to that leader.
+func (c *entry) ConnectsBy() election.Instant { return c.e.metAt.Add(2 * c.e.cfg.Heartbeat) }
+
 func (c *entry) Obstacle() election.Obstacle {
 	switch e := c.e; {
 	case e.stopping:
@@ -145,33 +149,23 @@ func (c *entry) Obstacle() election.Obstacle {
 		return election.NoRoster
 	case e.cfg.Quorum && !e.hasMajority():
 		return election.CutOff
-	case e.doubts() && c.Name() != election.RosterElection && c.othersStand():
+	case c.Doubts() && c.Name() != election.RosterElection && c.HasHeir(c):
 		return election.RunsLate
 	}
 	return 0
 }
 
-func (c *entry) Doubts() bool { return c.e.doubts() }
-
-func (c *entry) Informed() (bool, election.Instant) {
-	if c.e.informed() {
-		return true, 0
-	}
-	if at := c.e.started.Add(informWait * c.e.cfg.Heartbeat); !c.e.cfg.Quorum && c.e.now < at {
-		return false, at
-	}
-	return false, election.Never // a Report ends the wait
-}
+func (c *entry) Doubts() bool { return c.e.doubts() || c.LastResort }
 
 const (
-	crowd        = 16 // from so many members on, FirstTurn delays the first round
-	crowdStagger = 4  // by so many times the usual stagger
+	crowd        = 16 // if there are at least so many members, FirstTurn delays the first round
+	crowdStagger = 4  // how many staggers an agent waits then for each better member
 )
 
-// FirstTurn is when this agent may start a round for the first leader, if many members have
-// just started and are not connected to each other yet. Each would take itself for one of the
-// best, and a hundred rounds would keep all too busy to vote. So each waits for all better
-// members, from when enough voters have reported; one that is not connected may be a candidate.
+// FirstTurn is when this agent may start a round for the first leader. It delays the round if many members
+// have just started: while they are not connected to each other, each takes itself for one of the best, and
+// a hundred rounds would keep all too busy to vote. So each counts all better members from when enough
+// voters have reported, and waits for them. A member that is not connected counts as a candidate.
 func (c *entry) FirstTurn(own election.Rank) election.Instant {
 	e := c.e
 	if e.settled || !e.cfg.Quorum || len(e.view.Members) < crowd {
@@ -216,7 +210,7 @@ func (c *entry) StopsSoon(id election.PeerID) bool {
 	return p != nil && p.leaving
 }
 
-// SharesRoster: with another roster, the agent would get no votes under the present one.
+// SharesRoster: an agent with another roster would get no votes under the present one.
 func (c *entry) SharesRoster(id election.PeerID) bool {
 	p := c.e.peers.get(id)
 	return !c.e.cfg.Quorum || c.e.roster == nil || p != nil && p.Holds == c.e.roster.Version
@@ -229,8 +223,8 @@ func (c *entry) SuspectAt(id election.PeerID) election.Instant {
 	return election.Never
 }
 
-// present returns the rank of another member, and why the member can't be elected; 0: it can,
-// even if it has just stepped down.
+// present returns the rank of another member, and why the member can't be elected; 0: it can. A
+// member that has just stepped down counts as one that can.
 func (e *Elector) present(name election.Name, m election.Member) (election.Rank, election.Obstacle) {
 	p := e.peers.get(m.Peer)
 	r, is := e.rank(m, name)
@@ -245,8 +239,8 @@ func (e *Elector) present(name election.Name, m election.Member) (election.Rank,
 	return r, e.away(m, p)
 }
 
-// away is why another member can't be elected, whatever the election. Live heartbeats overrule
-// gossip's suspicion.
+// away is why another member can't be elected in any election; 0: it can. Its recent heartbeats
+// count for more than gossip's suspicion.
 func (e *Elector) away(m election.Member, p *peer) election.Obstacle {
 	switch {
 	case m.Draining:

@@ -5,11 +5,11 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// An election exists from its first candidate until some time after its last one. Its
-// terms are kept longer: in the grants on record while there is capacity, then as a bound
-// above which every later election starts (retired, spent, Forgotten).
+// An election exists from its first candidate until some time after its last one. Its terms are
+// kept for longer: in the grants on record while there is room, and then only in a bound
+// (retired, spent, Forgotten). The terms of every later election start above that bound.
 
-// held returns the election's contest and has it advanced; nil: there is none.
+// held returns the election's contest, and makes it advance; nil if there is none.
 func (e *Elector) held(name election.Name) *entry {
 	c := e.contests.get(name)
 	if c != nil {
@@ -18,7 +18,7 @@ func (e *Elector) held(name election.Name) *entry {
 	return c
 }
 
-// contest returns what held does, but makes a contest if there is none; nil: no capacity.
+// contest does the same, but makes a contest if there is none; nil if there is no room for one.
 func (e *Elector) contest(name election.Name) *entry {
 	if c := e.held(name); c != nil {
 		return c
@@ -30,7 +30,7 @@ func (e *Elector) contest(name election.Name) *entry {
 	return e.found(name)
 }
 
-// found makes the contest of an election.
+// found makes the contest of an election that has none.
 func (e *Elector) found(name election.Name) *entry {
 	state := e.ledger.State()
 	c := &entry{Contest: *contest.New(name, &e.cfg, &e.counters.Counts, newSelection(e.cfg, name, e.cfg.FirstNumber()+e.rounds), max(state.Grant(name).Term, state.Seen[name], e.retired), e.spent),
@@ -40,8 +40,8 @@ func (e *Elector) found(name election.Name) *entry {
 	return c
 }
 
-// hasRoom reports whether there is capacity for one more election. At the limit it first drops
-// unused ones, several at once. One place is reserved for the roster election.
+// hasRoom reports whether there is room for one more election. At the limit it first drops
+// unused elections, several at once. One place is reserved for the roster election.
 func (e *Elector) hasRoom(name election.Name) bool {
 	limit := e.cfg.MaxElections
 	if name != election.RosterElection {
@@ -57,8 +57,8 @@ func (e *Elector) hasRoom(name election.Name) bool {
 	return e.voter.Forget(e.now, e.contests.has, 1+e.cfg.MaxElections/16) > 0
 }
 
-// dropUnused drops the contests without candidates in which this agent asked for no term.
-// Their terms are known from the voters' records, and those bind later candidates too.
+// dropUnused drops the contests without candidates in which this agent asked for no term. Their
+// terms stay in the voters' records, which bind later candidates too.
 func (e *Elector) dropUnused() {
 	if !e.cfg.Quorum {
 		return
@@ -75,7 +75,7 @@ func (e *Elector) onRecord(name election.Name) bool {
 	return ok
 }
 
-// names counts the elections that exist or are on record: they must fit into a Report.
+// names counts the elections that exist or are on record. All must fit into one Report.
 func (e *Elector) names() int {
 	n := len(e.ledger.State().Grants)
 	for _, name := range e.contests.keys {
@@ -86,8 +86,8 @@ func (e *Elector) names() int {
 	return n
 }
 
-// sweep drops the contests that were idle for so long that no message about a leadership
-// can still be on its way.
+// sweep drops contests that have been idle for so long that no message about a leadership can
+// still be on its way.
 func (e *Elector) sweep() {
 	if e.now < e.sweepAt {
 		return
@@ -96,7 +96,7 @@ func (e *Elector) sweep() {
 	e.forgetProgress()
 	for _, c := range e.contests.rows {
 		switch {
-		case e.exists(c), c.Highest() < c.Asked(): // a term asked for in vain must not count for other elections
+		case e.exists(c), c.Highest() < c.Asked(): // a term that this agent went back from must not raise those of other elections
 			c.idleSince = election.Never
 		case c.idleSince == election.Never:
 			c.idleSince = e.now
@@ -123,8 +123,8 @@ func (e *Elector) exists(c *entry) bool {
 	return false
 }
 
-// remember records the term led without quorum. If there are too many terms, it forgets those
-// of elections that no longer exist, and keeps only the highest of them.
+// remember records the term that this agent leads without quorum. If too many terms are recorded, it
+// removes those of elections that no longer exist, and keeps only the highest of the removed ones.
 func (e *Elector) remember(name election.Name, t election.Term) {
 	e.ledger.Change(func(s *election.State) {
 		if len(s.Seen) >= e.cfg.MaxElections {

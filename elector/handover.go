@@ -1,6 +1,8 @@
 package elector
 
 import (
+	"slices"
+
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 )
@@ -11,33 +13,36 @@ func (e *Elector) campaign(in election.Campaign) *election.Refusal {
 		return &election.Refusal{Why: election.DeniedElections, Count: e.names()}
 	}
 	e.lives.claim(in.Election)
-	e.stand(c, true, in.Priority)
+	e.stand(c, true, in.Priority, in.LastResort)
 	return nil
 }
 
-func (e *Elector) stand(c *entry, candidate bool, priority int) {
+func (e *Elector) stand(c *entry, candidate bool, priority int, last bool) {
 	c.Stand(candidate, priority)
+	if c.LastResort = last; last {
+		priority = 0 // other agents see priority 0, as of an agent that runs late
+	}
 	if c.Name() != election.RosterElection {
 		e.stands.set(c.Name(), candidate, priority)
 	}
 }
 
-// withdrawCandidacy ends a candidacy and what it led. The best candidate left is next, and may
-// be another one of this host. If all have stopped already, the term is released in this step.
+// withdrawCandidacy ends a candidacy and the leadership that depends on it. The best remaining candidate is
+// next, perhaps another one of this host. If all have stopped already, this step releases the term.
 func (e *Elector) withdrawCandidacy(in election.Withdraw) {
 	c := e.held(in.Election)
 	if c == nil {
 		return
 	}
 	e.lives.claim(in.Election)
-	e.stand(c, in.Remaining > 0, in.Remaining)
+	e.stand(c, in.Remaining > 0, in.Remaining, false)
 	e.carry(c, c.StepDown(c, election.ReasonWithdrawn, ""))
 	c.Stopped(in.Stopped)
 }
 
 func (e *Elector) resign(in election.Resign) *election.Refusal {
 	c := e.held(in.Election)
-	if refusal := e.mustLead(c, in.Election); refusal != nil {
+	if refusal := e.mustLead(c, in.Election, in.Term); refusal != nil {
 		return refusal
 	}
 	if !c.HasHeir(c) {
@@ -49,7 +54,7 @@ func (e *Elector) resign(in election.Resign) *election.Refusal {
 
 func (e *Elector) transfer(in election.Transfer) *election.Refusal {
 	c := e.held(in.Election)
-	if refusal := e.mustLead(c, in.Election); refusal != nil {
+	if refusal := e.mustLead(c, in.Election, in.Term); refusal != nil {
 		return refusal
 	}
 	if in.To == e.cfg.Self.Peer {
@@ -66,9 +71,9 @@ func (e *Elector) transfer(in election.Transfer) *election.Refusal {
 	return nil
 }
 
-func (e *Elector) mustLead(c *entry, name election.Name) *election.Refusal {
+func (e *Elector) mustLead(c *entry, name election.Name, t election.Term) *election.Refusal {
 	switch {
-	case c == nil || c.Role() != contest.Leader && c.Role() != contest.Leaving:
+	case c == nil || c.Role() != contest.Leader && c.Role() != contest.Leaving, t != 0 && t != c.Term():
 		return &election.Refusal{Why: election.DeniedNotLeader, Election: name}
 	case c.Role() == contest.Leaving:
 		return &election.Refusal{Why: election.DeniedHandingOver, Election: name}
@@ -84,7 +89,7 @@ func (e *Elector) drain(in election.Drain) {
 	e.reply(in.Request, nil)
 }
 
-// leaveAll hands over everything led here. A draining agent still drives a change of the voters.
+// leaveAll hands over all that this agent leads. A draining agent still drives a change of the voters.
 func (e *Elector) leaveAll(why election.Reason) {
 	for _, c := range e.contests.rows {
 		if why == election.ReasonDraining && c.Name() == election.RosterElection {
@@ -94,26 +99,21 @@ func (e *Elector) leaveAll(why election.Reason) {
 	}
 }
 
-// HandingOver reports whether a term of this agent is not released yet, or a write is not
-// durable yet.
+// HandingOver reports whether this agent has a term that is not released yet, or a write that is
+// not durable yet.
 func (e *Elector) HandingOver() bool {
 	if e.barred.Code == "" && !e.ledger.Settled() { // a barred agent writes nothing any more
 		return true
 	}
-	for _, c := range e.contests.rows {
-		if c.Role() == contest.Leader || c.Role() == contest.Leaving {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.contests.rows, func(c *entry) bool { return c.Term() != 0 })
 }
 
-// If the host measures a suspend in whole seconds, its clock may count the suspend as a second
-// too short or too long. A lease that has expired would look valid, or a promise that holds
-// would look expired. So no deadline from before a suspend counts after it.
+// If the host measures a suspend in whole seconds, its clock may count the suspend up to a
+// second too long or too short. Then an expired lease could look valid, or a promise that still
+// runs could look expired. So no deadline from before a suspend counts after it.
 
-// suspended ends every bid, and every lease that this agent counts: its own and those of the
-// leaders that it follows. Its voter holds what it promised, as after a start.
+// suspended ends every bid, and every lease that this agent counts: its own leases, and those of
+// the leaders that it follows. Its voter turns its promises into holds, as after a start.
 func (e *Elector) suspended() {
 	e.resumed = e.now
 	e.voter.Suspended(e.now)

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	maxInquiries = 64  // in progress, one of each election
-	maxReaders   = 256 // that wait for one answer
+	maxInquiries = 64  // in progress at the same time; each election has at most one
+	maxReaders   = 256 // that wait for the next inquiry of one election
 )
 
-// inquiry asks a majority of the voters who leads, for all readers that came before it was
-// sent. Later readers wait for the next inquiry, since these answers may be too old for them.
+// inquiry asks a majority of the voters who leads, for all readers that came before it was sent. Later
+// readers wait for the next inquiry, because the answers to this one may be too old for them.
 type inquiry struct {
 	election election.Name
 	readers  []reader
@@ -55,7 +55,7 @@ func (e *Elector) ask(name election.Name, readers []reader) {
 	}
 }
 
-// conclude ends an inquiry, and starts the next one for the readers that came meanwhile.
+// conclude ends an inquiry, and starts the next one for the readers that have come since.
 func (e *Elector) conclude(id uint64, q *inquiry) {
 	e.inquiries.remove(id)
 	if len(q.next) > 0 {
@@ -63,9 +63,9 @@ func (e *Elector) conclude(id uint64, q *inquiry) {
 	}
 }
 
-// answered counts a voter's report. A holder leads if a majority has promised it the same
-// term, by promises that have not expired. If a majority has answered and there is no such
-// holder, nobody leads.
+// answered counts a voter's report. A holder leads if a majority has promised it the same term,
+// and these promises have not expired. If a majority has answered and has promised to no holder
+// in this way, nobody leads.
 func (e *Elector) answered(from election.PeerID, r election.Report) {
 	q := e.inquiries.get(r.ID)
 	if q == nil || !r.Voter || r.Election != q.election || e.older(from) {
@@ -91,7 +91,7 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 		return ok && s.Term == newest.Term && s.Holder == newest.Holder
 	}
 	if !quorum.Confirmed(e.roster, agree) && len(q.answers) < len(e.roster.All()) {
-		return // the other voters may decide the answer
+		return // the answers of the other voters may still decide
 	}
 	if !quorum.Confirmed(e.roster, agree) {
 		newest = election.Record{}
@@ -102,13 +102,13 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 	e.conclude(r.ID, q)
 }
 
-// expireInquiries refuses the readers whose deadline has passed, and concludes inquiries
-// without readers. It returns the next deadline.
+// expireInquiries refuses the readers whose deadline has passed, and concludes inquiries that
+// have no readers left. It returns the next deadline.
 func (e *Elector) expireInquiries() election.Instant {
 	wake := election.Never
 	ids := e.inquiries.keys
 	for i, q := range e.inquiries.rows {
-		for _, waiting := range []*[]reader{&q.readers, &q.next} { // the earliest first
+		for _, waiting := range []*[]reader{&q.readers, &q.next} { // the earliest deadline first
 			for len(*waiting) > 0 && e.now >= (*waiting)[0].deadline {
 				e.reply((*waiting)[0].request, &election.Refusal{Why: election.DeniedNoAnswer})
 				*waiting = (*waiting)[1:]

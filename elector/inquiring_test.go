@@ -48,11 +48,11 @@ func TestAReportAboutOneElectionInformsOfNoOther(t *testing.T) {
 		o.step(election.PeerLost{Peer: p})
 		o.connect(p, election.Report{Voter: true, Roster: soloRoster, Stamp: 5, Election: "pay"})
 	}
-	if o.e.informed() {
+	if informed, _ := (&entry{e: o.e}).Informed(); informed {
 		t.Error("informed of all elections by what was told of one")
 	}
 	o.hear("b", election.Report{Voter: true, Roster: soloRoster, Stamp: 5})
-	if !o.e.informed() {
+	if informed, _ := (&entry{e: o.e}).Informed(); !informed {
 		t.Error("not informed by a majority's reports")
 	}
 }

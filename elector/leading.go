@@ -9,7 +9,8 @@ import (
 func (e *Elector) expireLeases() {
 	for _, c := range e.contests.rows {
 		if c.Ends(e.now) {
-			e.carry(c, c.Expire(c))
+			e.counters.LeasesExpired++
+			e.carry(c, c.StepDown(c, election.ReasonLeaseExpired, ""))
 		}
 	}
 }
@@ -18,8 +19,8 @@ func (e *Elector) leadsAny() bool {
 	return slices.ContainsFunc(e.contests.rows, (*entry).Claimable)
 }
 
-// beat sends the heartbeat when it is due: one message to each connected peer for all
-// elections led here. It returns when the next one is due.
+// beat sends the heartbeat when it is due: one message to each connected peer, for all elections
+// that this agent leads. It returns when the next one is due.
 func (e *Elector) beat() election.Instant {
 	if !e.leadsAny() {
 		clear(e.withheld)
@@ -39,15 +40,15 @@ func (e *Elector) beat() election.Instant {
 	return e.beatAt
 }
 
-// beatTo sends a heartbeat to one peer, and echoes that peer's last stamp.
+// beatTo sends a heartbeat to one peer. The heartbeat echoes that peer's last stamp.
 func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 	p := e.peers.get(id)
 	h.Echo, h.Progress = p.stamp, e.news(p, true)
 	if e.now > p.unansweredSince.Add(e.cfg.Lease) {
-		e.redial(id, p) // the connection looks open, and no heartbeat was answered for a lease
+		e.redial(id, p) // the connection looks open, but no heartbeat has been answered for a lease
 	}
 	p.expectAnswer(e.now)
-	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Heartbeat*3/2 // a stamp in an answer to the last heartbeat is fresh
+	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Heartbeat*3/2 // fresh is a stamp that came in answer to the last heartbeat
 	e.send(id, h)
 }
 
@@ -92,17 +93,17 @@ func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
 	}
 	e.learnRoster(from, m.Roster)
 	if e.roster != nil && m.Version.Before(e.roster.Version) {
-		e.send(from, e.report(0, election.RosterElection)) // the message with the newer roster was lost
+		e.send(from, e.report(0, election.RosterElection)) // the peer has an older roster, so a message with the newer one was lost
 	}
 	e.renewed(from, m)
 	e.passOn()
 	if p := e.peers.get(from); p != nil && p.stale && e.leadsAny() {
-		e.beatTo(from, e.claims()) // the peer's stamp is fresh now: by its echo the peer can name its leader
-		p.stale = false            // at most once a heartbeat, whatever the peer answers
+		e.beatTo(from, e.claims()) // now the peer's stamp is fresh: if it is echoed, the peer can name its leader
+		p.stale = false            // at most once in a heartbeat, whatever the peer answers
 	}
 }
 
-// renewed counts the claims that a voter renews, and gives its nacks to their contests.
+// renewed counts the claims that a voter renews, and passes its nacks to their contests.
 func (e *Elector) renewed(voter election.PeerID, m election.HeartbeatAck) {
 	sent, fresh := e.sends.At(m.Send)
 	if !fresh || !e.roster.Has(voter) || e.older(voter) {
@@ -116,10 +117,6 @@ func (e *Elector) renewed(voter election.PeerID, m election.HeartbeatAck) {
 			}
 			continue
 		}
-		v, disputes := c.Nacked(c, voter, m.Send, m.Nacks[i])
-		if disputes {
-			c.touch()
-		}
-		e.carry(c, v)
+		e.carry(c, c.Nacked(c, voter, m.Send, m.Nacks[i]))
 	}
 }

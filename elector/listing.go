@@ -8,13 +8,14 @@ import (
 )
 
 // The candidates of each election are read at every step, and rarely change. So each list is
-// kept with the facts that it was made from, and made again when those differ.
+// kept with the facts from which it was made, and is made again only when those differ.
 
 // facts are what the candidates of all elections depend on.
 type facts struct {
 	generation uint64 // counts the changes
 	heard      uint64 // Elector.heardOf at the last comparison
 	able       []election.PeerID
+	former     []election.PeerID // able at the last comparison; its memory is used again
 	own        ownFacts
 }
 
@@ -24,38 +25,30 @@ type ownFacts struct{ draining, stopping, failing, late, rosterless, majority bo
 func (f *facts) renew(e *Elector) uint64 {
 	own := ownFacts{e.draining, e.stopping, !e.writes(), e.doubts(), e.roster == nil, e.hasMajority()}
 	changed := own != f.own || f.heard != e.heardOf
-	n := 0
+	f.able, f.former = f.former[:0], f.able
 	for _, m := range e.view.Members {
-		if e.away(m, e.peers.get(m.Peer)) != 0 {
-			continue
+		if e.away(m, e.peers.get(m.Peer)) == 0 {
+			f.able = append(f.able, m.Peer)
 		}
-		if n == len(f.able) || f.able[n] != m.Peer {
-			changed = true
-			f.able = append(f.able[:n], m.Peer)
-		}
-		n++
 	}
-	if n != len(f.able) {
-		changed, f.able = true, f.able[:n]
-	}
-	if changed {
+	if changed || !slices.Equal(f.able, f.former) {
 		f.generation++
 	}
 	f.own, f.heard = own, e.heardOf
 	return f.generation
 }
 
-// listing is the candidates of one election.
+// listing is the list of candidates of one election.
 type listing struct {
 	key        listingKey
-	fleeting   bool              // it may change with time alone: a candidate stands down
-	candidates []election.PeerID // that can be elected, best first; replaced, never changed
+	fleeting   bool              // it may change by time alone, because a candidate stands down
+	candidates []election.PeerID // the candidates that can be elected, best first; replaced, never changed
 	other      election.Rank     // the best other candidate that can be elected
-	able       bool              // some candidate can be elected
-	standing   []election.Rank   // all candidates, able or not, in no order; replaced, never changed
+	able       bool              // at least one candidate can be elected
+	standing   []election.Rank   // all candidates, also those that can't be elected, in no order; replaced, never changed
 }
 
-// listingKey is what a listing depends on besides time.
+// listingKey is what a listing depends on, besides the time.
 type listingKey struct {
 	facts     uint64
 	role      contest.Role

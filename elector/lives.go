@@ -9,20 +9,20 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// lives is what came to this life of the agent from the former one, and what goes to its next one.
+// lives is what this life of the agent has from the former one, and what it leaves to the next one.
 type lives struct {
-	onRecord election.LifeRecord // what is on record; its rows are those of the last step that changed some
-	dropped  []election.Name     // elections whose rows are to be removed
-	shortest time.Duration       // of the leases that rosters named in this life; 0: none did
+	onRecord election.LifeRecord // what is on record; but Rows are only those that the last step has changed
+	dropped  []election.Name     // elections whose rows must be removed from the record
+	shortest time.Duration       // the shortest lease that a roster has set in this life; 0: none has
 
-	former    []*entry         // what the former life led; nil from the first step on
-	ends      election.Instant // when the last of its leases ends; 0: the others know of a renewal since
+	former    []*entry         // the elections that the former life led; nil after the first step
+	ends      election.Instant // when the last of the former life's leases ends; 0: other agents know of a renewal since
 	unclaimed []election.Name
 	lapsesAt  election.Instant
 }
 
-// takeOver goes on from what the former life left on record, before anything is received (K4).
-// The elections have no limit here: what was led must not be forgotten.
+// takeOver continues from what the former life left on record, before anything is received (K4).
+// It does not apply the limit of elections: an election that was led must not be forgotten.
 func (e *Elector) takeOver(past *election.Past) {
 	e.retired, e.spent = past.Retired, past.Spent
 	e.lives.onRecord.Retired, e.lives.onRecord.Spent = past.Retired, past.Spent
@@ -31,7 +31,7 @@ func (e *Elector) takeOver(past *election.Past) {
 		c.recorded = a
 		ends := a.Ending.Reason != ""
 		if a.Election == election.RosterElection || !ends && (a.Until == election.Never) == e.cfg.Quorum {
-			a.Term = 0 // K8; or it was led under the other setting of Quorum
+			a.Term = 0 // it is the roster election (K8), or it was led under the other setting of Quorum
 		}
 		var lease *quorum.Lease
 		if e.cfg.Quorum && a.Term != 0 {
@@ -47,18 +47,18 @@ func (e *Elector) takeOver(past *election.Past) {
 			e.lives.ends = max(e.lives.ends, lease.End())
 		}
 		if lease != nil && e.roster.Lease() == 0 && e.cfg.Lease != past.Lease {
-			c.Overtake(c)
+			c.Overtake()
 		}
 	}
 }
 
-// resumeCandidacy takes over the candidacy of a leadership. A Campaign must claim it before
-// the last deadline that the programs were given has passed.
+// resumeCandidacy takes over the candidacy behind a leadership. The candidacy ends unless the
+// agent repeats its Campaign before the last deadline that programs were given.
 func (e *Elector) resumeCandidacy(c *entry, a election.Authority) {
 	if a.Priority == 0 {
 		return
 	}
-	e.stand(c, true, a.Priority)
+	e.stand(c, true, a.Priority, false)
 	deadline := a.Until
 	if deadline == election.Never {
 		deadline = e.now.Add(e.cfg.Lease)
@@ -79,22 +79,18 @@ func (e *Elector) resume() {
 	}
 }
 
-// passOn has the first renewal of this life sent to all agents at once. They know only what
-// was left of the former life's leases, which may end before the next heartbeat comes.
+// passOn sends the first renewal of this life to all agents at once. They know only the rest of
+// the former life's leases, which may end before the next heartbeat arrives.
 func (e *Elector) passOn() {
-	if e.lives.ends == 0 {
-		return
-	}
-	for _, c := range e.contests.rows {
-		if c.Claimable() && c.LeaseEnd(e.now) > e.lives.ends {
-			e.lives.ends, e.beatAt = 0, e.now
-			return
-		}
+	if e.lives.ends != 0 && slices.ContainsFunc(e.contests.rows, func(c *entry) bool {
+		return c.Claimable() && c.LeaseEnd(e.now) > e.lives.ends
+	}) {
+		e.lives.ends, e.beatAt = 0, e.now
 	}
 }
 
-// lapse withdraws the candidacies of the former life that were not claimed. Nobody acts by
-// them any more, since the last deadline that was given has passed (K4d).
+// lapse withdraws the candidacies of the former life that no Campaign has claimed. Nobody acts
+// under them any more, because the last deadline that programs were given has passed (K4d).
 func (e *Elector) lapse() {
 	if e.now < e.lives.lapsesAt {
 		return
@@ -115,7 +111,7 @@ func (l *lives) drop(c *entry) {
 	}
 }
 
-// record returns what this step has changed on record; nil: nothing.
+// record returns what this step has changed on record; nil if nothing has.
 func (e *Elector) record() *election.LifeRecord {
 	r := &e.lives.onRecord
 	rows := r.Rows[:0]
@@ -145,8 +141,8 @@ func (e *Elector) record() *election.LifeRecord {
 	return r
 }
 
-// authority is the election's row. The row is empty if every later election starts above what
-// was asked for in this one.
+// authority is the election's row. The row is empty if this agent has no term here and every
+// later election starts above the terms that it has asked for here.
 func (e *Elector) authority(c *entry) election.Authority {
 	a := c.Authority()
 	if a.Term == 0 && a.Highest <= e.spent {

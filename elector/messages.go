@@ -5,8 +5,8 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// heartbeat handles a leader's heartbeat: it renews what this agent's voter has promised,
-// answers, and gives each claim to its contest.
+// heartbeat handles a leader's heartbeat: the voter of this agent renews its promises, the agent
+// answers, and each claim goes to its contest.
 func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 	p := e.peers.get(from)
 	if p == nil || m.Lineage != p.lineage {
@@ -36,11 +36,11 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 	}
 }
 
-// askReport asks again for a peer's first Report: without that, the peer is never followed.
+// askReport asks again for a peer's first Report. Until it arrives, this agent does not follow the peer.
 func (e *Elector) askReport(from election.PeerID, p *peer) {
 	switch {
 	case p.reportAt == 0:
-		p.reportAt = e.now.Add(2 * e.cfg.Heartbeat) // the first one may be on its way
+		p.reportAt = e.now.Add(2 * e.cfg.Heartbeat) // the first Report may still be on its way
 	case e.now >= p.reportAt:
 		p.reportAt = e.now.Add(e.cfg.Lease)
 		e.send(from, election.Inquiry{})
@@ -60,10 +60,10 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 	}
 }
 
-// claimEnd is until when, on this agent's clock, the claimed lease runs for certain. The
-// heartbeat may have been on its way for long, but it was sent after the instant that it
-// echoes: the lease counts from there. An instant in the future is of a former boot of this
-// host. From an instant before a suspend nothing can be counted.
+// claimEnd is until when the claimed lease certainly runs, on this agent's clock. The heartbeat
+// may have been on its way for long, but it was sent after the instant that it echoes: the lease
+// counts from that instant. An echo in the future is from a former boot of this host, and one
+// from before a suspend can't be compared with the clock now: both give 0.
 func (e *Elector) claimEnd(claim election.Claim, echo election.Instant) election.Instant {
 	if !e.cfg.Quorum {
 		return e.now.Add(e.cfg.Lease)
@@ -82,7 +82,7 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	}
 	c := e.contest(m.Election)
 	if c == nil {
-		return // no capacity for the election: nothing of it is on record either
+		return // there is no room for the election, so nothing of it is on record either
 	}
 	if e.cfg.Quorum {
 		e.voter.Release(e.now, from, m)
@@ -96,18 +96,18 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	e.carry(c, c.Released(c, m))
 }
 
-// voteRequest gives a request to the voter. To the contest it is the news of a round.
+// voteRequest passes a request to the voter. The contest learns from it that a round is in progress.
 func (e *Elector) voteRequest(from election.PeerID, m election.VoteRequest) {
 	if m.Holder.Peer != from || m.Rank.Peer != from {
 		e.counters.Dropped["invalid"]++
 		return
 	}
 	if from != e.cfg.Self.Peer && m.Holder.Lineage != e.peers.get(from).lineage {
-		e.counters.Dropped["stale_request"]++ // that lineage has ended: a promise to it would only delay others
+		e.counters.Dropped["stale_request"]++ // that lineage has ended, so a promise to it would only delay others
 		return
 	}
 	if e.older(from) {
-		e.counters.Dropped["older_voter"]++ // it may count its own vote, which it has given to another before
+		e.counters.Dropped["older_voter"]++ // it may count its own vote, which it may have given to another holder before
 		return
 	}
 	c := e.contest(m.Election)
@@ -138,11 +138,7 @@ func (e *Elector) voteGrant(from election.PeerID, m election.VoteGrant) {
 
 func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
 	c := e.held(m.Election)
-	if c == nil || m.Holder != e.cfg.Self {
-		e.counters.Dropped["stale_refusal"]++
-		return
-	}
-	if !e.votes(from, m.Roster) || !c.Learn(m.Granted) {
+	if c == nil || m.Holder != e.cfg.Self || !e.votes(from, m.Roster) || !c.Learn(m.Granted) {
 		e.counters.Dropped["stale_refusal"]++
 		return
 	}

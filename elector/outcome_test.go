@@ -155,7 +155,15 @@ func TestAnOutcomeThatCannotBeCommittedIsNotDoneUntilAMajorityHoldsIt(t *testing
 	if len(s.replies) != 0 {
 		t.Fatalf("%+v at the word of c, who is not a voter any more", s.replies)
 	}
-	s.tells("b", s.e.roster)
+	s.hear("b", election.Report{Voter: true, Roster: s.e.roster, Election: election.RosterElection, Records: []election.Record{{Election: election.RosterElection, Term: p.Driver + 1}}})
+	if len(s.replies) != 0 {
+		t.Fatalf("%+v, though b has promised a later driver to accept no such ballot, and that one may undo the change", s.replies)
+	}
+	s.hear("b", election.Report{Voter: true, Roster: s.e.roster, Election: "payments"})
+	if len(s.replies) != 0 {
+		t.Fatalf("%+v by a report that says nothing of votes for drivers", s.replies)
+	}
+	s.hear("b", election.Report{Voter: true, Roster: s.e.roster, Election: election.RosterElection})
 	if len(s.replies) != 1 || s.replies[0].Refusal != nil {
 		t.Fatalf("%+v once b holds the outcome too, want done", s.replies)
 	}
@@ -270,5 +278,34 @@ func (s *solo) keepAlive(d time.Duration) {
 				s.hear(id, election.Report{Voter: true, Roster: soloRoster, Stamp: 5})
 			}
 		}
+	}
+}
+
+// TestAVoteThatIsBeingWrittenHidesNoRoster: a report about votes for drivers tells nothing of one that is
+// not on disk yet, and must not look as if there were none.
+func TestAVoteThatIsBeingWrittenHidesNoRoster(t *testing.T) {
+	s := newLone(t, trioState())
+	told := func() election.Report {
+		s.take()
+		s.hear("c", election.Inquiry{ID: 1, Election: election.RosterElection})
+		got := sentTo[election.Report](s.take(), "c")
+		if len(got) != 1 {
+			t.Fatalf("%d reports", len(got))
+		}
+		return got[0]
+	}
+	if r := told(); r.Roster == nil {
+		t.Fatalf("%+v, want the roster", r)
+	}
+	s.stuck = true
+	s.hear("b", election.VoteRequest{Election: election.RosterElection, Term: 5, Holder: election.Holder{Peer: "b", Lineage: 1},
+		Lease: testTiming.Lease, Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: *s.e.roster, Send: 1})
+	if r := told(); r.Roster != nil || len(r.Records) != 0 {
+		t.Fatalf("%+v, while a vote is being written", r)
+	}
+	s.stuck = false
+	s.step(election.Persisted{Write: s.begun})
+	if r := told(); r.Roster == nil || len(r.Records) != 1 || r.Records[0].Term != 5 {
+		t.Fatalf("%+v, want the roster and the vote", r)
 	}
 }

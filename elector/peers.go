@@ -8,35 +8,35 @@ import (
 	"github.com/doyen-election/doyen/roster"
 )
 
-// peer is what this agent knows of another one by direct contact.
+// peer is what this agent knows about another agent from direct contact.
 type peer struct {
 	roster.Peer
 	lineage  election.LineageID
 	run      election.RunID
-	leaving  bool                // the agent is stopping
-	reportAt election.Instant    // when its Report is asked for next
-	roster   *election.Roster    // as it last reported
-	early    *election.Heartbeat // the newest one that came before its Report; nil: none
+	leaving  bool                // the agent shuts down
+	reportAt election.Instant    // when this agent next asks for its Report; 0: it has not waited for one yet
+	roster   *election.Roster    // the one that it last reported
+	early    *election.Heartbeat // its newest heartbeat that arrived before its Report; nil: none did
 
 	stamp     election.Instant // the newest instant of its clock that it sent; heartbeats echo it
-	stampedAt election.Instant // when the stamp came
-	stale     bool             // the last echo was too old to be of use to the peer
+	stampedAt election.Instant // when the stamp arrived
+	stale     bool             // the last echo sent to it was too old to be of use to it
 
-	unwritableUntil election.Instant          // a voter that can't write its promises is not counted until then
-	beats           *failuredetector.Detector // of a leader's heartbeats; nil if it leads nothing
-	heardAt         election.Instant          // when its last message came, or it connected
-	unansweredSince election.Instant          // when the oldest message was sent that it has not answered; Never: there is none
-	redialAt        election.Instant          // until then its connection is not made again
-	probeAt         election.Instant          // when the next Inquiry is sent if it is silent
-	probes          int                       // Inquiries since its last Report
-	cleared         bool                      // gossip suspected it when it connected, and still does: of what was before
+	unwritableUntil election.Instant          // until then it counts as a voter that can't write its promises
+	beats           *failuredetector.Detector // of its heartbeats as a leader; nil: it leads nothing
+	heardAt         election.Instant          // when its last message arrived, or it connected
+	unansweredSince election.Instant          // when the oldest message that it has not answered was sent; Never: it has answered all
+	redialAt        election.Instant          // this agent asks for no new connection before then
+	probeAt         election.Instant          // when the next Inquiry is sent if the peer is silent
+	probes          int                       // Inquiries sent since its last Report, up to maxProbes
+	cleared         bool                      // gossip has suspected it since before it connected: that suspicion does not count
 
 	listed      bool                 // it has sent its candidacies itself
 	serial      uint64               // the number of the message with its candidacies
 	candidacies []election.Candidacy // sorted
-	since       uint64               // what it acknowledged before this serial counts for nothing
+	since       uint64               // acknowledgements of lower serials do not count
 	knows       uint64               // the newest serial of this agent's candidacies that it has acknowledged
-	sendAt      election.Instant     // when they are sent to it next, unless it knows them
+	sendAt      election.Instant     // when this agent's candidacies are next sent to it, unless it knows them
 }
 
 func (e *Elector) connected(in election.PeerConnected) {
@@ -49,7 +49,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 	e.peers.put(in.Peer, &peer{lineage: in.Lineage, run: runOf(in.Run, in.Lineage), since: e.stands.connected(),
 		Peer: roster.Peer{Level: in.Level, Beat: in.Heartbeat}, heardAt: e.now, unansweredSince: election.Never,
 		probeAt: e.now.Add(e.cfg.Heartbeat), cleared: m.Suspected})
-	e.sendCandidacies() // before the Report, with which the peer may begin a round
+	e.sendCandidacies() // before the Report, after which the peer may start a round
 	own := e.report(0, "")
 	own.Known = e.progress.get(in.Peer).writes
 	e.send(in.Peer, own)
@@ -58,7 +58,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 	}
 }
 
-// viewed takes the newest view of gossip.
+// viewed replaces the view by gossip's newest one.
 func (e *Elector) viewed(v election.View) {
 	e.view = v
 	e.heardOf++
@@ -69,7 +69,7 @@ func (e *Elector) viewed(v election.View) {
 	}
 }
 
-// disconnected forgets the peer. That may start a selection, but shortens no promise (H7).
+// disconnected forgets the peer. That may start a selection, but it shortens no promise (H7).
 func (e *Elector) disconnected(id election.PeerID) {
 	e.heardOf++
 	e.peers.remove(id)
@@ -78,7 +78,7 @@ func (e *Elector) disconnected(id election.PeerID) {
 	e.cancelReport(id)
 }
 
-// heldRoster is the roster in memory, perhaps not yet durable.
+// heldRoster is the roster in memory, which may not be durable yet.
 func (e *Elector) heldRoster() *election.Roster { return e.ledger.State().Roster }
 
 func (e *Elector) isForeign(p *peer) bool {
@@ -87,7 +87,7 @@ func (e *Elector) isForeign(p *peer) bool {
 }
 
 // setForeignApart moves foreign peers out of the table of peers. They may have reported their
-// rosters before this agent received its own.
+// rosters before this agent had one.
 func (e *Elector) setForeignApart() {
 	ids := e.peers.keys
 	for i, p := range e.peers.rows {
@@ -98,7 +98,7 @@ func (e *Elector) setForeignApart() {
 	}
 }
 
-// heardForeign handles a message of a foreign peer, which may have changed its cluster.
+// heardForeign handles a message of a foreign peer. The peer may be in this agent's cluster by now.
 func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message) {
 	r, _ := m.(election.Report)
 	if r.Roster != nil {
@@ -113,19 +113,19 @@ func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message
 	e.peers.put(from, p)
 }
 
-// runOf returns the run ID that was sent; 0 is the first life's, whose run ID names the lineage.
+// runOf returns the run ID that was sent. 0 means the first life of the lineage, whose run ID names it.
 func runOf(run election.RunID, of election.LineageID) election.RunID {
 	return cmp.Or(run, election.RunID(of))
 }
 
-// runs reports whether a life of that holder is connected.
+// runs reports whether the agent of that holder is connected, in the holder's lineage.
 func (e *Elector) runs(h election.Holder) bool {
 	p := e.peers.get(h.Peer)
 	return p != nil && p.lineage == h.Lineage
 }
 
-// reachable reports whether the peer can vote: it is connected, answers, can write, and
-// holds the present roster. This agent always counts.
+// reachable reports whether the peer can vote: it is connected, answers, can write, and has the
+// present roster. This agent itself always counts as reachable.
 func (e *Elector) reachable(id election.PeerID) bool {
 	if id == e.cfg.Self.Peer {
 		return true
@@ -146,8 +146,8 @@ func (e *Elector) nameOf(id election.PeerID) string {
 	return string(id)
 }
 
-// stamped records an instant of the peer's clock. The last to arrive counts, not the highest:
-// the clock starts again when the peer's host does.
+// stamped records an instant of the peer's clock. The last one to arrive counts, not the
+// highest, because the clock starts again when the peer's host does.
 func (e *Elector) stamped(id election.PeerID, stamp election.Instant) {
 	if p := e.peers.get(id); p != nil && stamp != 0 {
 		p.stamp, p.stampedAt = stamp, e.now
@@ -178,8 +178,8 @@ func (e *Elector) sendAllConnected(m election.Message) {
 	}
 }
 
-// votes reports whether the peer is a voter by this agent's roster, also by one that is being
-// written. While this agent has no roster, the peer's own counts.
+// votes reports whether the peer is a voter by this agent's roster, or by a roster that is being
+// written. While this agent has no roster, the one that the peer reported decides.
 func (e *Elector) votes(p election.PeerID, reported *election.Roster) bool {
 	held := e.heldRoster()
 	switch {

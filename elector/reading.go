@@ -11,7 +11,7 @@ import (
 	"github.com/doyen-election/doyen/roster"
 )
 
-// Status returns a snapshot that shares nothing that changes.
+// Status returns a snapshot. Nothing that it refers to changes later.
 func (e *Elector) Status(now election.Instant) *Status {
 	s := &Status{At: now, Self: e.cfg.Self, Draining: e.draining, Roster: e.roster,
 		Quorum: e.quorumStatus(), Change: e.change.Status(rosterFacts{e}), Contests: e.Contests(), Counters: e.recentCounters(now)}
@@ -19,8 +19,8 @@ func (e *Elector) Status(now election.Instant) *Status {
 	return s
 }
 
-// Contests returns the part of Status about the elections. It shares what has not changed with
-// its earlier results.
+// Contests returns the part of Status about the elections. It shares unchanged parts with its
+// earlier results.
 func (e *Elector) Contests() []*ContestStatus {
 	facts := e.facts.renew(e)
 	changed := e.shown == nil
@@ -28,7 +28,7 @@ func (e *Elector) Contests() []*ContestStatus {
 		if c.refresh || facts != e.shownFacts {
 			c.listing.renew(e, c, facts)
 			changed = e.show(c) || changed
-			c.refresh = c.listing.fleeting || c.Heeds(e.now) // what readers are shown changes with time alone
+			c.refresh = c.listing.fleeting || c.Heeds(e.now) // then what readers are shown may change by time alone
 		}
 	}
 	e.shownFacts = facts
@@ -44,17 +44,14 @@ func (e *Elector) Contests() []*ContestStatus {
 	return e.shown
 }
 
-// Drives returns the term in which this agent leads the roster election, and until when; term
-// 0: it does not lead it. Contests omits the roster election.
+// Drives returns the term in which this agent leads the roster election, and until when. The
+// term is 0 if it does not lead that election, which Contests omits.
 func (e *Elector) Drives() (election.Term, election.Instant) {
-	c := e.contests.get(election.RosterElection)
-	if c == nil || c.Role() != contest.Leader {
-		return 0, 0
-	}
-	return c.Term(), c.LeaseEnd(e.now)
+	l := rosterFacts{e}.Lead()
+	return l.Term, l.Until
 }
 
-// show updates what readers are shown of an election, and reports a change.
+// show updates what readers are shown of an election, and reports whether that has changed.
 func (e *Elector) show(c *entry) bool {
 	before := c.shown
 	if c.Name() == election.RosterElection || len(c.listing.standing) == 0 && !e.exists(c) {
@@ -65,12 +62,12 @@ func (e *Elector) show(c *entry) bool {
 	if before != nil && s.agrees(before) {
 		return false
 	}
-	shown := s // readers may hold the former one
+	shown := s // a copy, because readers may still use the former one
 	c.shown = &shown
 	return true
 }
 
-// countersEvery is how old a Status's counters may be: a copy costs more than most steps.
+// countersEvery is how old the counters in a Status may be: to copy them costs more than most steps.
 const countersEvery = time.Second
 
 func (e *Elector) recentCounters(now election.Instant) Counters {
@@ -141,15 +138,15 @@ func (e *Elector) quorumStatus() QuorumStatus {
 func (e *Elector) supports(id election.PeerID) bool { return e.reachable(id) && !e.withheld[id] }
 
 // Status is an immutable picture of what one agent knows, for readers outside the loop.
-// Deadlines are instants: a reader computes the rest of a lease when it answers, so a loop
-// that hangs never claims leadership.
+// Deadlines are instants: each reader computes what is left of a lease when it answers. So an
+// agent whose loop hangs does not go on claiming to lead.
 type Status struct {
 	At       election.Instant // when it was taken
 	Self     election.Holder
 	Draining bool
 	Quorum   QuorumStatus
 	Roster   *election.Roster       // nil before genesis is committed
-	Change   *election.ChangeStatus // of the voters; nil: none is under way
+	Change   *election.ChangeStatus // the change of the voters that is in progress; nil: there is none
 	Contests []*ContestStatus       // sorted by election
 	Warnings []Warning              // sorted by code
 	Counters Counters
@@ -160,20 +157,20 @@ type QuorumStatus struct {
 	Enabled   bool
 	Voters    int
 	Needed    int
-	Reachable int  // connected, not suspected, and renews what this agent leads; self included
-	Exists    bool // the reachable voters form a majority (of both halves, if there are two)
-	Edge      bool // a majority exists, and one more loss may end it
+	Reachable int  // how many are reachable and renew all that this agent leads; this agent included
+	Exists    bool // the reachable voters are a majority (of both halves, if there are two)
+	Edge      bool // a majority exists, and the loss of one more voter may end it
 }
 
 // ContestStatus is one election as this agent knows it.
 type ContestStatus struct {
 	Election   election.Name
 	State      State
-	Leader     election.Holder // zero when nobody is known to lead
-	Term       election.Term   // the leader's, or the last one known
+	Leader     election.Holder // zero: no leader is known
+	Term       election.Term   // the leader's; if none is known, the highest term seen
 	ValidUntil election.Instant
-	HeardAt    election.Instant  // when the leader's claim was last renewed here
-	Candidates []election.PeerID // candidates that can be elected, best first
+	HeardAt    election.Instant  // when the leader's last heartbeat arrived; of this agent, when a majority last renewed
+	Candidates []election.PeerID // the candidates that can be elected, best first
 	Ranks      []election.Rank   // of all candidates, also of those that can't be elected now, in no order
 }
 
@@ -182,12 +179,12 @@ type State string
 const (
 	Idle      State = "idle"      // no leader, and nobody can be elected
 	Following State = "following" // another agent leads
-	Electing  State = "electing"  // selection or voting is under way, or awaited
+	Electing  State = "electing"  // selection or voting is in progress, or is due to start
 	Leading   State = "leading"   // this agent leads, inside its lease
 	NoQuorum  State = "no_quorum" // no leader, and no majority of the voters can be reached
 )
 
-// LeaderAt returns the leader at that instant: none once the lease has ended.
+// LeaderAt returns the leader at that instant; none after its lease has expired.
 func (c ContestStatus) LeaderAt(now election.Instant) (election.Holder, bool) {
 	if c.Leader == (election.Holder{}) || now >= c.ValidUntil {
 		return election.Holder{}, false
@@ -195,30 +192,27 @@ func (c ContestStatus) LeaderAt(now election.Instant) (election.Holder, bool) {
 	return c.Leader, true
 }
 
-// Warning is a condition that an operator should end, as facts, one for each agent that it is
-// about. Package agent/words has the texts.
+// Warning is a condition that an operator should end, as facts. It is about one agent; several
+// agents give several. Package agent/words has the texts.
 type Warning struct {
-	Code    string          // stable
-	Agent   string          // the name of the agent it is about; empty: this one
-	Peer    election.PeerID // the identity that the roster lists under that name
-	Cluster string          // the cluster that the agent belongs to
-	Own     string          // the cluster that this agent belongs to
-	Former  bool            // this agent may have been a voter of that cluster
-	Voters  string          // the voters that the agent reports, that this one was started with, or that are missing
-	Doubt   roster.Doubt    // why these voters are not adopted
+	Code    string          // which condition; codes stay the same from version to version
+	Agent   string          // the name of the agent that the warning is about; empty: this agent
+	Peer    election.PeerID // the peer ID that the roster has under that name
+	Cluster string          // the cluster of that agent
+	Own     string          // the cluster of this agent
+	Former  bool            // this agent may have been a voter of Cluster
+	Voters  string          // the voters that the agent reports, or that this agent was started with, or that are missing
+	Doubt   roster.Doubt    // why this agent does not adopt those voters
 	Forming quorum.Problem  // why there is no roster yet
 	Barred  election.Barred
-	Given   election.Settings // as this agent was started, where the roster has other ones
-	Used    election.Settings // as the roster has it
-	Beat    time.Duration     // the heartbeat in use, if the configured one does not fit the lease; else 0
 }
 
-// Counters count what happened since the start; they only rise.
+// Counters count what has happened since the start. They only rise.
 type Counters struct {
 	Steps        uint64
-	Sent         map[string]uint64 // by message
-	Received     map[string]uint64 // by message
-	Dropped      map[string]uint64 // by the reason
+	Sent         map[string]uint64 // by kind of message
+	Received     map[string]uint64 // by kind of message
+	Dropped      map[string]uint64 // by reason
 	VotesGranted uint64
 	VotesRefused uint64
 	contest.Counts

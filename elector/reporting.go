@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/doyen-election/doyen/contest"
@@ -8,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// report is what this agent's voter has on record of that election; empty: of all.
+// report is what this agent's voter has on record about an election; with an empty name, about all.
 func (e *Elector) report(id uint64, of election.Name) election.Report {
 	r := election.Report{ID: id, Roster: e.roster, Stamp: e.now, Election: of}
 	if e.cfg.Quorum {
@@ -16,6 +17,9 @@ func (e *Elector) report(id uint64, of election.Name) election.Report {
 	}
 	if e.roster.Has(e.cfg.Self.Peer) && e.barred.Code == "" {
 		r.Voter = true
+		if of == election.RosterElection && e.voter.Writing(of) {
+			r.Roster = nil // its records lack a vote for a later driver, which is being written
+		}
 		if of != "" {
 			r.Records = e.voter.Record(e.now, of)
 			return r
@@ -52,6 +56,11 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	p.Reported = p.Reported || first
 	e.stamped(from, r.Stamp)
 	e.learnRoster(from, r.Roster)
+	if r.Voter && r.Roster != nil && r.Election == election.RosterElection && !slices.ContainsFunc(r.Records, func(g election.Record) bool {
+		return g.Election == election.RosterElection && g.Term > r.Roster.Version.Driver
+	}) {
+		p.Agrees = r.Roster.Version
+	}
 	if e.votes(from, r.Roster) {
 		for _, s := range r.Records {
 			if c := e.contest(s.Election); c != nil {
@@ -60,7 +69,8 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		}
 	}
 	if first {
-		e.touchAll() // this agent may be informed now
+		e.metAt = cmp.Or(e.metAt, e.now)
+		e.touchAll() // now enough voters may have reported
 		if e.leadsAny() {
 			e.beatTo(from, e.claims())
 		}
@@ -72,43 +82,37 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	e.answered(from, r)
 }
 
-// informWait is for how many heartbeats an agent without quorum waits to hear a leader.
+// informWait is how many heartbeats an agent without quorum waits for a leader's heartbeat.
 const informWait = 3
 
-// informed reports whether enough voters have reported to know that there is no leader.
-func (e *Elector) informed() bool {
+func (c *entry) Informed() (bool, election.Instant) {
+	e := c.e
 	told := func(id election.PeerID) bool {
 		return id == e.cfg.Self.Peer || e.peers.has(id) && e.peers.get(id).Reported && !e.older(id)
 	}
 	if e.cfg.Quorum {
-		return e.roster != nil && quorum.Confirmed(e.roster, told)
+		return e.roster != nil && quorum.Confirmed(e.roster, told), election.Never // a Report ends the wait
 	}
-	if e.now >= e.started.Add(informWait*e.cfg.Heartbeat) {
-		return true
-	}
-	for _, m := range e.view.Members {
-		if !told(m.Peer) {
-			return false
-		}
-	}
-	return len(e.view.Members) > 1
+	by := e.started.Add(informWait * e.cfg.Heartbeat)
+	all := len(e.view.Members) > 1 && !slices.ContainsFunc(e.view.Members, func(m election.Member) bool { return !told(m.Peer) })
+	return all || e.now >= by, by
 }
 
-// An agent whose data directory is an older copy has lost promises, and can't know that. So each
-// agent reports how many writes of its state are durable, and keeps in memory what the others
-// reported. If an agent comes back with fewer, its votes do not count here; it is notified, and
-// bars itself. It guarantees nothing: agents started since know nothing, and nobody misses writes
-// after the last report. Answers to heartbeats, and the leader's next heartbeats, carry new numbers
-// at no cost; for two leases, since a queue may drop a heartbeat.
+// An agent whose data directory is an older copy has lost promises, and can't notice that. So each agent
+// reports how many writes of its state are durable, and all remember in memory what the others reported. If
+// an agent is back with fewer writes, its votes do not count here; it gets their number and bars itself.
+// This is not a guarantee: an agent that has started since remembers nothing, and nobody knows of writes
+// after the last report. Answers to heartbeats, and the leader's next heartbeats, carry new numbers at no
+// cost. They do so for two leases, because a queue may drop a heartbeat.
 
 type progress struct {
-	election.Progress                  // as last reported
-	since             election.Instant // when this number was first reported
-	writes            uint64           // the highest number of a process run that was not older
-	older             bool             // it began that process run with fewer writes
+	election.Progress                  // the last report
+	since             election.Instant // when its number of writes was first reported
+	writes            uint64           // the highest number reported by a process run that was not older
+	older             bool             // this process run has reported fewer writes than were known before
 }
 
-// noteProgress records how many writes peers report. Late messages do not count.
+// noteProgress records how many writes peers report. It drops late reports.
 func (e *Elector) noteProgress(list ...election.Progress) {
 	for _, n := range list {
 		p, m := e.peers.get(n.Peer), e.progress.get(n.Peer)
@@ -138,13 +142,13 @@ func (e *Elector) noteProgress(list ...election.Progress) {
 	}
 }
 
-// older reports whether the peer came back with an older state than it had reported.
+// older reports whether the peer is back with an older state than it had reported before.
 func (e *Elector) older(id election.PeerID) bool {
 	m := e.progress.get(id)
 	return m.older && e.peers.get(id) != nil && e.peers.get(id).lineage == m.Lineage
 }
 
-// news is the progress that is new to a peer: this agent's, and in a heartbeat the other voters' too.
+// news is the progress to send to a peer if it is new: this agent's, and in a heartbeat other voters' too.
 func (e *Elector) news(to *peer, beat bool) (list []election.Progress) {
 	for i, m := range e.progress.rows {
 		id := e.progress.keys[i]
@@ -155,7 +159,7 @@ func (e *Elector) news(to *peer, beat bool) (list []election.Progress) {
 	return list
 }
 
-// sendProgress reports this agent's progress, after a lease, where no leader has. It needs no wake-up.
+// sendProgress reports this agent's progress after a lease, if no leader passes it on. It needs no wake-up.
 func (e *Elector) sendProgress() {
 	self := e.cfg.Self
 	if n := e.ledger.Writes(); e.cfg.Quorum && n != e.progress.get(self.Peer).Writes {
@@ -177,7 +181,7 @@ func (e *Elector) sendProgress() {
 	}
 }
 
-// forgetProgress drops that of agents that neither vote nor are connected.
+// forgetProgress drops the progress of agents that are neither voters nor connected.
 func (e *Elector) forgetProgress() {
 	for _, id := range e.progress.keys {
 		if id != e.cfg.Self.Peer && e.peers.get(id) == nil && !e.roster.Has(id) {

@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/roster"
 )
 
-// rosterFacts answers the questions of the agent's roster.Change.
+// rosterFacts answers the questions of this agent's roster.Change (roster.Facts).
 type rosterFacts struct{ e *Elector }
 
 func (f rosterFacts) Now() election.Instant             { return f.e.now }
@@ -50,7 +50,7 @@ func (e *Elector) advanceChange() {
 
 func (e *Elector) carryChange(v roster.Verdict) {
 	for _, id := range v.Report {
-		if e.roster.Has(e.cfg.Self.Peer) { // observers are not believed
+		if e.roster.Has(e.cfg.Self.Peer) { // no agent believes an observer's roster
 			e.send(id, e.report(0, election.RosterElection))
 		}
 		e.send(id, election.Inquiry{Election: election.RosterElection})
@@ -81,8 +81,8 @@ func (e *Elector) rosterRefuse(from election.PeerID, m election.RosterRefuse) {
 	e.carryChange(e.change.Refused(rosterFacts{e}, from, m))
 }
 
-// followSettings continues with what the roster says, and else with what this agent was started
-// with.
+// followSettings applies the settings of the roster. Where the roster has none, it applies the
+// configuration with which this agent started.
 func (e *Elector) followSettings() {
 	var s election.Settings
 	if e.roster != nil {
@@ -101,7 +101,7 @@ func (e *Elector) followSettings() {
 	if algorithm == e.cfg.Algorithm {
 		return
 	}
-	e.cfg.Algorithm, e.rounds = algorithm, e.counters.Steps // no step starts two rounds of one election
+	e.cfg.Algorithm, e.rounds = algorithm, e.counters.Steps // above all former rounds, because a step starts no two rounds of one election
 	for _, c := range e.contests.rows {
 		c.Select(newSelection(e.cfg, c.Name(), e.cfg.FirstNumber()+e.rounds))
 	}

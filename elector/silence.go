@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -14,29 +15,21 @@ func (p *peer) heardHeartbeat(now election.Instant, t election.Timing) {
 	p.beats.Heard(now)
 }
 
-// silent reports whether a leader's heartbeats are overdue, or an answer has not come for a lease.
+// silent reports whether the peer's heartbeats are overdue, or it has not answered for a lease.
 func (e *Elector) silent(id election.PeerID) bool {
 	p := e.peers.get(id)
 	return p != nil && e.now >= p.silentFrom(e.cfg.Lease)
 }
 
-// silentFrom is when the peer becomes silent if nothing more comes.
+// silentFrom is when the peer becomes silent if nothing more arrives from it.
 func (p *peer) silentFrom(lease time.Duration) election.Instant {
 	return min(p.beats.Deadline(), p.unansweredSince.Add(lease))
 }
 
 func (p *peer) overdue(now election.Instant) bool { return now >= p.beats.Deadline() }
 
-// expectAnswer records that the peer was sent something that it must answer.
+// expectAnswer records that the peer was sent a message that it must answer.
 func (p *peer) expectAnswer(now election.Instant) { p.unansweredSince = min(p.unansweredSince, now) }
-
-// redialLeader asks for a new connection to a leader whose lease has expired and from which nothing
-// came for half a lease. A follower sends no heartbeats, so no missing answer shows that.
-func (e *Elector) redialLeader(id election.PeerID) {
-	if p := e.peers.get(id); p != nil && e.now > p.heardAt.Add(e.cfg.Lease/2) {
-		e.redial(id, p)
-	}
-}
 
 // redial asks for a new connection, at most once a lease.
 func (e *Elector) redial(id election.PeerID, p *peer) {
@@ -46,8 +39,8 @@ func (e *Elector) redial(id election.PeerID, p *peer) {
 	}
 }
 
-// heardFrom records that a message came. A peer that no longer leads sends no heartbeats, but
-// that is not silence.
+// heardFrom records that a message arrived. If the peer no longer leads, missing heartbeats are
+// not silence, so the detector is dropped.
 func (e *Elector) heardFrom(id election.PeerID, m election.Message) {
 	p := e.peers.get(id)
 	p.heardAt, p.unansweredSince = e.now, election.Never
@@ -59,25 +52,20 @@ func (e *Elector) heardFrom(id election.PeerID, m election.Message) {
 }
 
 func (e *Elector) follows(id election.PeerID) bool {
-	for _, c := range e.contests.rows {
-		if c.Leader().Holder.Peer == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.contests.rows, func(c *entry) bool { return c.Leader().Holder.Peer == id })
 }
 
-// maxProbes bounds how often the time between two Inquiries is doubled.
+// maxProbes bounds how many times the time between two Inquiries is doubled.
 const maxProbes = 3
 
-// probe sends an Inquiry to peers whose Report is missing, and to silent ones: otherwise a
-// former leader whose Release was lost would stay silent forever. A peer that does not answer
-// is asked less and less often. probe returns when it is due next.
+// probe sends an Inquiry to each peer whose Report is missing, and to each silent one: otherwise
+// a former leader whose Release was lost would stay silent forever. A peer that does not answer
+// is asked less and less often. probe returns when the next Inquiry is due.
 func (e *Elector) probe() election.Instant {
 	wake := election.Never
 	for i, p := range e.peers.rows {
 		if e.now < p.unwritableUntil {
-			wake = min(wake, p.unwritableUntil) // its vote may then be had again
+			wake = min(wake, p.unwritableUntil) // then it may be able to write again
 		}
 		if e.now >= p.probeDue(e.cfg.Lease) {
 			p.probeAt = e.now.Add(e.cfg.Heartbeat << p.probes)

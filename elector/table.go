@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// table is a map that is walked in the order of its keys, so that equal inputs
-// give equal outputs, without sorting at every walk.
+// table is a map whose rows are walked in the order of their keys, without sorting at each walk.
+// So equal inputs give equal outputs.
 //
 // Invariant: keys are sorted, and rows[i] and byKey[keys[i]] belong to keys[i].
 type table[K cmp.Ordered, V any] struct {

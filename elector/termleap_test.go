@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -161,6 +162,51 @@ func TestATermThatTheVotersCannotFollowIsGivenUp(t *testing.T) {
 	t.Fatalf("never leads; asked for %d", asked)
 }
 
+// TestANextLifeStaysWithTheTermsThatTheVotersKnow: what a life has gone back from does not come back with
+// its record, and no life asks for a term of a former one.
+func TestANextLifeStaysWithTheTermsThatTheVotersKnow(t *testing.T) {
+	s := refusedFar(t)
+	seen := map[election.Term]bool{}
+	var asked []election.Term
+	answer := func(s *solo, grants bool) (leads bool) {
+		mine := map[election.Term]bool{}
+		for range 30 {
+			s.pass(testTiming.Heartbeat / 2)
+			for _, r := range sentTo[election.VoteRequest](s.take(), "c") {
+				if seen[r.Term] && !mine[r.Term] {
+					t.Fatalf("asks for %d as a former life did, after %d", r.Term, asked)
+				}
+				seen[r.Term], mine[r.Term] = true, true
+				asked = append(asked, r.Term)
+				switch {
+				case r.Term > leap:
+					s.hear("c", tooFar(r, 0))
+				case grants:
+					s.hear("c", grant(r))
+				default:
+					s.hear("b", refusalOf(r, leap)) // which leads it up again, and farther than its own voter follows
+					s.hear("b", election.Report{Voter: true, Roster: s.disk.Roster, Records: farRecord(election.Holder{Peer: "d", Lineage: 1}, 2*leap)})
+					s.hear("c", election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder, Reason: election.RefusedPromised})
+				}
+			}
+			if s.leads(election.Default) {
+				return true
+			}
+		}
+		return false
+	}
+	for range 3 {
+		if answer(s, false) || asked[len(asked)-1] < leap && !slices.ContainsFunc(asked, func(t election.Term) bool { return t > leap }) {
+			t.Fatalf("asked for %d, want high and low terms, and none granted", asked)
+		}
+		s = s.dies(nil).meets()
+		s.campaign(election.Default)
+	}
+	if !answer(s, true) || asked[len(asked)-1] > 1000 {
+		t.Fatalf("a later life does not lead in a low term; asked for %d", asked)
+	}
+}
+
 // TestH1NoTermIsAskedForTwiceAfterGoingBack: going back to the terms that the voters
 // know leads past those it has asked for already, low ones and high ones.
 func TestH1NoTermIsAskedForTwiceAfterGoingBack(t *testing.T) {
@@ -251,4 +297,34 @@ func TestAVoterWhoseTermIsTooFarIsNamed(t *testing.T) {
 		}
 	}
 	t.Errorf("warnings %+v", s.e.Status(s.now).Warnings)
+}
+
+// TestAnElectionThatWasLedApartHasAWayBack: with the cluster key, and no right that forbids it, somebody
+// brings the voters of an idle election to terms that are farther apart than they follow. No candidate
+// can ask all for one term then. The floor of the next change of the voters brings them together again.
+func TestAnElectionThatWasLedApartHasAWayBack(t *testing.T) {
+	c := newCluster(t, election.Bully, "a", "b", "c", "d")
+	c.nodes["d"].observe, c.nodes["d"].prio = true, 0
+	roster := rosterOf("a", "b", "c")
+	for i, n := range c.names[:3] {
+		grant := election.Grant{Term: election.Term(i) * 2 * leap, Holder: election.Holder{Peer: "x", Lineage: 1}, Lease: testTiming.Lease, Released: true}
+		c.nodes[n].Disk.Roster, c.nodes[n].Disk.Grants = roster, map[election.Name]election.Grant{election.Default: grant}
+	}
+	c.nodes["d"].Disk.Roster = roster
+	for _, n := range c.names {
+		c.start(n)
+	}
+	c.run(20 * testTiming.Lease)
+	if got := c.leaders(); got != "" {
+		t.Fatalf("%s leads: the voters are not apart", got)
+	}
+	c.input("a", election.ChangeRoster{Add: nodesOf("d"), Request: 1})
+	c.run(5 * testTiming.Lease)
+	if got := c.replyTo("a", 1); got != "done" {
+		t.Fatalf("the change: %q", got)
+	}
+	c.run(3 * testTiming.Lease)
+	if got := c.leaders(); got == "" {
+		t.Fatalf("nobody leads; %s", voterNames(c.roster("a")))
+	}
 }

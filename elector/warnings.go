@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// warnings lists what an operator should end, sorted by code.
+// warnings lists the conditions that an operator should end, sorted by code.
 func (e *Elector) warnings(q QuorumStatus) (ws []Warning) {
 	switch {
 	case e.barred.Code != "":
@@ -61,20 +61,12 @@ func (e *Elector) warnOfVoters(ws []Warning, q QuorumStatus) []Warning {
 	if e.otherVoters() {
 		ws = append(ws, Warning{Code: "voters_differ", Voters: strings.Join(e.cfg.Voters, ",")})
 	}
-	given := e.given.Settings()
-	if used := e.roster.Settings; e.roster.Follows() && given != used {
-		w := Warning{Code: "settings_differ", Given: given, Used: used}
-		if e.cfg.Heartbeat != e.given.Heartbeat {
-			w.Beat = e.cfg.Heartbeat
-		}
-		ws = append(ws, w)
-	}
 	for _, id := range e.progress.keys {
 		if e.roster.Has(id) && e.older(id) {
 			ws = append(ws, Warning{Code: "voter_data_dir_older", Agent: e.nameOf(id)})
 		}
 	}
-	for _, m := range e.view.Members { // members whose data dirs, with their promises, were lost or exchanged
+	for _, m := range e.view.Members { // members whose data directories, with the promises in them, were lost or exchanged
 		if v, ok := e.roster.Named(m.Name); ok && v.Peer != m.Peer {
 			ws = append(ws, Warning{Code: "identity_changed", Agent: m.Name, Peer: v.Peer})
 		}
@@ -99,8 +91,8 @@ func (e *Elector) missing() string {
 	return strings.Join(election.Names(e.roster.Counted(), func(v election.Voter) bool { return !e.supports(v.Peer) }), ", ")
 }
 
-// otherVoters reports whether this agent was started with other voters than those of the
-// first roster. Later changes of the roster are not a mistake.
+// otherVoters reports whether this agent was started with other voters than the first roster
+// has. A difference that comes from later changes of the roster is not a mistake.
 func (e *Elector) otherVoters() bool {
 	if len(e.cfg.Voters) == 0 {
 		return false

@@ -54,7 +54,7 @@ func TestTheVirtualAddressIsOnTheLeaderAndNowhereElse(t *testing.T) {
 	hook := copyOf(t, "virtual-ip/virtual-ip")
 	tr := start(t, func(name string) string {
 		// A hook that outlasts the lease is late, which a busy machine may make it.
-		return fmt.Sprintf("on-change: VIP=10.77.0.100/24 DEV=v%s exec %s\n", name, hook)
+		return fmt.Sprintf("on-change: /usr/bin/env VIP=10.77.0.100/24 DEV=v%s %s\n", name, hook)
 	}, "ip", "netns", "exec", space)
 	onlyOn := func(m *member) func() bool {
 		return func() bool {
@@ -244,7 +244,7 @@ func TestTheUnitFollowsTheLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr := start(t, func(name string) string {
-		return fmt.Sprintf("elections:\n  default:\n    on-change: PATH=%s:$PATH OUT=%s/%s exec %s report.service\n", dir, dir, name, hook)
+		return fmt.Sprintf("elections:\n  default:\n    on-change: /usr/bin/env PATH=%s:/usr/bin:/bin OUT=%s/%s %s report.service\n", dir, dir, name, hook)
 	})
 	last := func(m *member) string {
 		text, _ := os.ReadFile(filepath.Join(dir, m.name))

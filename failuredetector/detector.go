@@ -8,32 +8,32 @@ import (
 )
 
 const (
-	// sigmas is how many deviations above the mean an interval is suspect. There phi, -log10 of the
-	// probability that a normally distributed value lies farther above, is 8 (Hayashibara 2004,
-	// section 4.2): a healthy agent is suspected once in 10^8 heartbeats.
+	// sigmas is how many standard deviations above the mean an interval becomes suspect. A
+	// normally distributed value lies farther above with probability 10^-8, which means phi = 8
+	// (Hayashibara 2004, section 4.2): a healthy agent is suspected once in 10^8 heartbeats.
 	sigmas = 5.612001
-	window = 200 // intervals that are remembered
-	// Deviations, as parts of a heartbeat.
-	minDeviation   = 0.1  // else a small delay after very regular arrivals would be suspect
-	priorDeviation = 0.25 // assumed before the first heartbeat, as Akka does
+	window = 200 // how many intervals are remembered
+	// Standard deviations, as parts of a heartbeat.
+	minDeviation   = 0.1  // a lower limit: after very regular arrivals, even a small delay would be suspect without it
+	priorDeviation = 0.25 // assumed before the first heartbeat, as in Akka
 )
 
-// Detector judges one agent.
+// Detector judges one agent by its heartbeats.
 //
-// Invariant: intervals holds 2 to window values, each from 0 to the lease.
+// Invariant: intervals has 2 to window values, each from 0 to the lease.
 type Detector struct {
-	heartbeat time.Duration // the interval at which the other agent sends
-	lease     time.Duration // the longest silence that is not suspect; at least two heartbeats
+	heartbeat time.Duration // the interval at which that agent sends
+	lease     time.Duration // a longer silence is always suspect; at least two heartbeats
 
 	watching  bool
 	heardAt   election.Instant
-	intervals []time.Duration // the newest; a ring of window once it is full
-	oldest    int             // index of the oldest interval, once the ring is full
+	intervals []time.Duration // the newest ones; a ring buffer when there are window of them
+	oldest    int             // the index of the oldest interval when intervals is a ring buffer
 	deadline  election.Instant
 }
 
-// New returns a detector that has heard nothing yet. Before anything is observed it assumes two
-// intervals around the heartbeat.
+// New returns a detector that has not heard a heartbeat yet. Until it has observed intervals, it
+// assumes two, one below and one above the heartbeat.
 func New(heartbeat, lease time.Duration) *Detector {
 	spread := time.Duration(float64(heartbeat) * priorDeviation)
 	return &Detector{heartbeat: heartbeat, lease: lease, deadline: election.Never,
@@ -47,15 +47,15 @@ func (d *Detector) Heard(now election.Instant) {
 	case now < d.heardAt:
 		return
 	default:
-		// The silence is bounded, so that a long one of a suspended host does not outweigh
-		// what is observed afterwards.
+		// A longer silence counts as a lease. Otherwise the long silence of a suspended host
+		// would outweigh all that is observed afterwards.
 		d.remember(min(now.Sub(d.heardAt), d.lease))
 	}
 	d.heardAt = now
 	d.deadline = now.Add(d.patience())
 }
 
-// Deadline is when suspicion begins if nothing more is heard. It is Never before the first
+// Deadline is when suspicion starts if no more heartbeats arrive. It is Never before the first
 // heartbeat, and for a nil detector.
 func (d *Detector) Deadline() election.Instant {
 	if d == nil {
@@ -67,7 +67,7 @@ func (d *Detector) Deadline() election.Instant {
 // patience is how long a silence may last without suspicion.
 func (d *Detector) patience() time.Duration {
 	mean, deviation := d.estimate()
-	// It is bounded before the conversion, which could overflow.
+	// The value is bounded before the conversion, which could overflow otherwise.
 	accrued := math.Min(math.Ceil(mean+sigmas*deviation), float64(d.lease))
 	return max(time.Duration(accrued), 2*d.heartbeat)
 }
@@ -81,7 +81,7 @@ func (d *Detector) remember(interval time.Duration) {
 	d.oldest = (d.oldest + 1) % window
 }
 
-// estimate computes mean and deviation from all intervals, so that no rounding errors add up.
+// estimate computes mean and deviation from all intervals each time, so that rounding errors do not add up.
 func (d *Detector) estimate() (mean, deviation float64) {
 	count, sum, squares := float64(len(d.intervals)), 0.0, 0.0
 	for _, i := range d.intervals {

@@ -16,40 +16,41 @@ const (
 	// one machine share the loopback interface.
 	maxFromSource   = 8
 	maxFromLoopback = 64
-	// badRest is how long the place of a stream stays taken after it brought something
-	// other than gossip of this cluster.
+	// badRest is how long a stream's place stays taken after the stream brought something other than
+	// gossip of this cluster.
 	badRest = time.Second
 	maxBad  = 4096
 
-	// maxUnread bounds the bytes in memory of all streams that have not shown the
-	// cluster key yet. The last unreadForMembers are for members.
+	// maxUnread bounds the bytes in memory of all streams that have not shown the cluster key yet. Of
+	// these bytes, unreadForMembers are reserved for streams of members.
 	maxUnread        = 8 << 20
 	unreadForMembers = 2 << 20
-	// A stream may bring streamBase bytes, and streamPerMember for each member.
+	// A stream may bring streamBase bytes, and streamPerMember more for each member of the cluster.
 	streamBase      = 64 << 10
 	streamPerMember = 2 << 10
-	// maxLong streams at a time may bring up to maxStream: an agent that knows nobody
-	// yet has to hear of maxMembers, which takes less than 1 MiB.
+	// maxLong bounds the streams that may bring more than that, up to maxStream, at a time. An agent that
+	// knows nobody yet has to learn of up to maxMembers agents, which takes less than 1 MiB.
 	maxStream      = 2 << 20
 	maxLong        = 3
 	longForMembers = 1
 )
 
 var (
-	errCrowded = errors.New("too many streams are being served")
-	errLong    = errors.New("it announces more bytes than an exchange in this cluster needs")
-	errFull    = errors.New("the cluster has as many members as an agent keeps")
-	errUnread  = errors.New("too many bytes wait to be read")
+	errCrowded  = errors.New("too many streams are being served")
+	errLong     = errors.New("it announces more bytes than an exchange in this cluster needs")
+	errFull     = errors.New("the cluster has as many members as an agent keeps")
+	errUnproven = errors.New("it has not answered, and many others have not either")
+	errUnread   = errors.New("too many bytes wait to be read")
 )
 
 // admission decides which streams are let in, and how much they may put into memory before they
-// have shown the cluster key. Memberlist by itself would take any number.
+// have shown the cluster key. Memberlist alone would let in any number.
 type admission struct {
-	members atomic.Int64 // that gossip knows of
+	members atomic.Int64 // how many members gossip knows
 	streams *door.Places[netip.Prefix]
-	bytes   *door.Places[struct{}] // of streams that have not shown the key
-	long    *door.Places[struct{}] // streams among these
-	bad     *door.Places[struct{}] // places in their badRest
+	bytes   *door.Places[struct{}] // in memory, of streams that have not shown the key
+	long    *door.Places[struct{}] // of those of them that are longer than usual
+	bad     *door.Places[struct{}] // places that stay taken for badRest
 	after   func(time.Duration, func())
 }
 
@@ -66,10 +67,10 @@ func newAdmission() *admission {
 // place is what one stream takes up.
 type place struct {
 	*admission
-	source  netip.Prefix // invalid: a stream that this agent opened
+	source  netip.Prefix // not valid if this agent opened the stream
 	member  bool
 	mu      sync.Mutex
-	unread  int // bytes
+	unread  int // bytes in memory that are not checked yet
 	lengthy bool
 }
 
@@ -86,10 +87,10 @@ func (a *admission) enter(from netip.Addr, known bool) (*place, error) {
 	return &place{admission: a, source: source, member: known}, nil
 }
 
-// opened returns a place for a stream that this agent opened. It counts only memory.
+// opened returns a place for a stream that this agent opened. Only its memory is counted.
 func (a *admission) opened() *place { return &place{admission: a, member: true} }
 
-// announce asks whether a message of so many bytes may come.
+// announce returns nil if a message of n bytes may come, else the reason why not.
 func (p *place) announce(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +102,7 @@ func (p *place) announce(n int) error {
 	return nil
 }
 
-// grow asks for memory, before it is used.
+// grow reserves memory for n bytes; it is called before they are read.
 func (p *place) grow(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +113,7 @@ func (p *place) grow(n int) error {
 	return nil
 }
 
-// trust ends the counting of bytes: the stream has shown the key.
+// trust stops counting the bytes of a stream that has shown the key.
 func (p *place) trust() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,8 +124,8 @@ func (p *place) trust() {
 	p.unread, p.lengthy = 0, false
 }
 
-// leave gives the place back. Bad is a stream that brought something other than gossip of this
-// cluster: its source has one place less for badRest.
+// leave gives the place back. If bad is set, the stream brought something other than gossip of this
+// cluster. Then its source has one place less for badRest.
 func (p *place) leave(bad bool) {
 	p.trust()
 	switch {

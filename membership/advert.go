@@ -19,12 +19,12 @@ import (
 const (
 	advertVersion = 1
 	advertHeader  = 1 + ed25519.SignatureSize
-	maxWord       = 32 // bytes of a version or an algorithm
+	maxWord       = 32 // how many bytes a version or an algorithm may have
 )
 
 // advert is what an agent gossips about itself. On the wire it is CBOR, after a version byte
 // and an ed25519 signature. Together they have at most 512 bytes. Agents up to 0.3.0 also gossip
-// their candidacies, and send them over streams only where they gossip them differently.
+// their candidacies, and send over streams only those that differ from the gossiped ones.
 type advert struct {
 	Key       []byte             `cbor:"1,keyasint"` // ed25519 public key
 	Boot      election.LineageID `cbor:"2,keyasint"`
@@ -40,7 +40,7 @@ type advert struct {
 	Page      *netip.AddrPort    `cbor:"13,keyasint,omitempty"` // in binary
 	Follows   bool               `cbor:"14,keyasint,omitempty"`
 
-	Candidacies []candidacy `cbor:"11,keyasint,omitempty"` // of agents up to 0.3.0
+	Candidacies []candidacy `cbor:"11,keyasint,omitempty"` // only agents up to 0.3.0 send it
 }
 
 type candidacy struct {
@@ -60,13 +60,13 @@ func newNotary(cluster string, peerIDOf func(ed25519.PublicKey) (election.PeerID
 	return &notary{cluster: cluster, peerIDOf: peerIDOf, format: codec.NewFormat(32, 64)}
 }
 
-// gossipName is unique to a lineage. So memberlist sees an agent with a new lineage as a new
-// node; otherwise it would refuse the new address for a while. A later life has the address of
-// the one before, and memberlist sees the same node, which has missed a probe or two. So it
-// stays in every view. To 0.2.0, which compares this name with the hello, it is the same agent.
+// gossipName is unique to a lineage. So memberlist sees an agent with a new lineage as a new node. Under
+// the old name it would refuse the agent's new address for a while. A later life has the same name and
+// address as the life before: memberlist sees one node that missed a probe or two, and it stays in every
+// view. 0.2.0 compares this name with the hello, and takes all lives of a lineage for one agent.
 func gossipName(m election.Member) string { return m.Name + "#" + m.Lineage.String() }
 
-// seal encodes and signs. The result fits memberlist's limit, or is an error.
+// seal encodes and signs an advertisement. If it is longer than memberlist's limit, seal returns an error.
 func (n *notary) seal(m Member, key ed25519.PrivateKey) ([]byte, error) {
 	if err := checkMember(m); err != nil {
 		return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
@@ -150,8 +150,8 @@ func (n *notary) member(a advert) (Member, error) {
 	}, nil
 }
 
-// signed is what the signature covers: a context, the cluster and the node, so
-// that an advertisement proves nothing anywhere else.
+// signed returns what is signed: the body with a context, the cluster and the node. So an
+// advertisement is not valid for another purpose, cluster or node.
 func (n *notary) signed(node string, body []byte) []byte {
 	b := []byte("doyen membership 1\x00")
 	b = binary.BigEndian.AppendUint16(b, uint16(len(n.cluster)))

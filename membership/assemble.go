@@ -13,7 +13,7 @@ import (
 
 const (
 	maxDeparted = 64
-	// departedFor is how long a lost member is shown and looked for.
+	// departedFor is how long this agent shows a lost member and tries to reach it.
 	departedFor = 24 * time.Hour
 )
 
@@ -23,14 +23,14 @@ type assembler struct {
 	self  Member // this agent
 	judge func(Member) error
 	owns  func(Member) bool // reports whether the member owns its name
-	// answers reports whether the node of that gossip name has answered since memberlist listed it
-	// as live; nil: all have.
+	// answers reports whether the node with that gossip name has answered since memberlist listed it as
+	// live. If the function is nil, all nodes count as having answered.
 	answers func(node string) bool
 
 	members  map[election.PeerID]Member // of the last view
 	departed map[election.PeerID]departure
 	gone     map[life]time.Time // the lives that this agent has seen end, and when
-	doubted  []Member           // of the last assembly, see doubt
+	doubted  []Member           // set aside by the last assembly, see doubt
 }
 
 // life is one lineage of one agent: later lives of a lineage look the same in gossip.
@@ -59,8 +59,8 @@ func newAssembler(self Member, judge func(Member) error, owns func(Member) bool)
 	}
 }
 
-// assemble returns the members and the departed, each sorted by peer ID, and
-// what is refused now.
+// assemble returns a view with the members and the departed, each sorted by peer ID, and what this agent
+// refuses now.
 func (a *assembler) assemble(now time.Time, seen []Member) (View, []Refusal) {
 	var live, gone []Member
 	for _, m := range seen {
@@ -93,10 +93,11 @@ func (a *assembler) assemble(now time.Time, seen []Member) (View, []Refusal) {
 	return v, refused
 }
 
-// doubt sets aside members that may be a recording. An attacker without the key can send
-// captured gossip again: for a while, memberlist lists an agent that has long left as live.
-// So a member whose process run had ended, or whose name another member has, enters a view
-// only once it has answered. Members of the last view stay.
+// doubt sets aside members that may be invented or a recording. Anyone with the key can announce agents
+// that do not exist. An attacker without the key can send captured gossip again: then memberlist lists an
+// agent that has long left as live for a while. So a new member enters a view only once it has answered.
+// It need not answer if it owns its name, its process run had not ended, and no other member has its
+// name. Members of the last view stay.
 func (a *assembler) doubt(live []Member) (kept, doubted []Member) {
 	if a.answers == nil {
 		return live, nil
@@ -113,7 +114,7 @@ func (a *assembler) doubt(live []Member) (kept, doubted []Member) {
 		old, was := a.members[m.Peer]
 		_, ended := a.gone[lifeOf(m)]
 		known := was && old.Lineage == m.Lineage || m.Peer == a.self.Peer && m.Lineage == a.self.Lineage
-		if !known && (ended || contested[m.Name]) && !a.answers(gossipName(m.Member)) {
+		if !known && (ended || contested[m.Name] || !a.owns(m)) && !a.answers(gossipName(m.Member)) {
 			doubted = append(doubted, m)
 			continue
 		}
@@ -125,8 +126,7 @@ func (a *assembler) doubt(live []Member) (kept, doubted []Member) {
 // maxGone bounds the ended lives that are remembered.
 const maxGone = 1024
 
-// bury remembers the lives that ended, for departedFor, and forgets a life that is in the
-// view again.
+// bury remembers lives that ended, for departedFor. It forgets a life that is in the view again.
 func (a *assembler) bury(now time.Time, members map[election.PeerID]Member, gone []Member) {
 	for _, m := range gone {
 		if _, ok := a.gone[lifeOf(m)]; !ok {
@@ -145,7 +145,7 @@ func (a *assembler) bury(now time.Time, members map[election.PeerID]Member, gone
 	})
 }
 
-// keep deletes the first entries in that order, until there are no more than most.
+// keep deletes the map's first entries in the given order, until no more than most are left.
 func keep[K comparable, V any](most int, of map[K]V, order func(a, b K) int) {
 	if len(of) > most {
 		for _, k := range slices.SortedFunc(maps.Keys(of), order)[:len(of)-most] {
@@ -154,9 +154,9 @@ func keep[K comparable, V any](most int, of map[K]V, order func(a, b K) int) {
 	}
 }
 
-// oneBoot keeps the newest lineage of each agent. An older one has ended, which memberlist has
-// not noticed yet. Of this agent it keeps the running one: a newer lineage is from an agent
-// with a copy of its identity.
+// oneBoot keeps the newest lineage of each agent. An older one has ended, but memberlist has not noticed
+// that yet. For this agent it keeps the running lineage: a newer one is from an agent with a copy of its
+// identity.
 func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
 	slices.SortFunc(live, func(x, y Member) int {
 		return cmp.Or(byPeer(x, y), cmp.Compare(y.JoinedAt, x.JoinedAt), cmp.Compare(y.Lineage, x.Lineage))
@@ -168,8 +168,8 @@ func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
 		case m.Peer == a.self.Peer && m.Lineage == a.self.Lineage:
 			kept = append(kept, m)
 		case m.Peer == a.self.Peer:
-			// At this agent's own address it is an earlier lineage. It looks newer if the wall
-			// clock was set back.
+			// A lineage at this agent's own address is an earlier one of this agent. It looks newer if
+			// the wall clock was set back since.
 			if m.JoinedAt > a.self.JoinedAt && m.Status == Alive && m.GossipAddr != a.self.GossipAddr {
 				refused = append(refused, Refusal{Cause: CauseIdentity, Name: m.Name, Addr: m.GossipAddr, Self: true, Err: fmt.Errorf(
 					"agent %q at %s started later with this agent's identity, and the others listen to it: is the data directory a copy?", m.Name, m.GossipAddr)})
@@ -195,9 +195,8 @@ func (a *assembler) accepted(live []Member) (kept []Member, refused []Refusal) {
 	return kept, refused
 }
 
-// oneName keeps, of several agents with one name, the one that owns the name, else the
-// senior. This agent always stays in its own view. If another agent precedes it, a refusal
-// with Self says so.
+// oneName keeps one of several agents with the same name: the one that owns the name, else the senior.
+// This agent always stays in its own view. If another agent precedes it, oneName adds a refusal with Self.
 func (a *assembler) oneName(live []Member) (kept []Member, refused []Refusal) {
 	senior := map[string]Member{}
 	for _, m := range live {
@@ -223,7 +222,7 @@ func (a *assembler) oneName(live []Member) (kept []Member, refused []Refusal) {
 	return kept, refused
 }
 
-// precedes reports whether m has the better claim to the name of both.
+// precedes reports whether m has more right than s to the name that both have.
 func (a *assembler) precedes(m, s Member) bool {
 	if mine, theirs := a.owns(m), a.owns(s); mine != theirs {
 		return mine
@@ -231,7 +230,7 @@ func (a *assembler) precedes(m, s Member) bool {
 	return cmp.Or(cmp.Compare(m.JoinedAt, s.JoinedAt), byPeer(m, s)) < 0
 }
 
-// depart moves members that are no longer live to the departed.
+// depart moves members that are not live any more to the departed.
 func (a *assembler) depart(now time.Time, members map[election.PeerID]Member, gone []Member, refused []Refusal) {
 	out := map[netip.AddrPort]bool{}
 	for _, r := range refused {
@@ -244,7 +243,8 @@ func (a *assembler) depart(now time.Time, members map[election.PeerID]Member, go
 	for _, m := range gone {
 		old, known := a.departed[m.Peer]
 		_, was := a.members[m.Peer]
-		fresh := was || !known && len(a.departed) < maxDeparted && !names[m.Name]
+		there := a.answers == nil || a.owns(m) || a.answers(gossipName(m.Member))
+		fresh := was || !known && len(a.departed) < maxDeparted && !names[m.Name] && there
 		if (fresh || known && old.member.JoinedAt < m.JoinedAt) && a.judge(m) == nil {
 			a.departed[m.Peer] = departure{member: m, at: now}
 		}
@@ -264,7 +264,7 @@ func (a *assembler) depart(now time.Time, members map[election.PeerID]Member, go
 	})
 }
 
-// lost returns the dead, which the joiner tries to reach, and since when.
+// lost returns the dead members, which the joiner tries to reach, and since when each is dead.
 func (a *assembler) lost() map[netip.AddrPort]time.Time {
 	lost := map[netip.AddrPort]time.Time{}
 	for _, d := range a.departed {

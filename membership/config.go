@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// maxMembers bounds how many live members are let in at once.
+	// maxMembers bounds how many live members memberlist lists.
 	maxMembers = 1024
 	maxSeeds   = 64
 )
@@ -28,17 +28,17 @@ const (
 // Config is what stays the same while an agent's membership runs.
 type Config struct {
 	Cluster   string             // at most 63 bytes; agents of another cluster are refused
-	Key       []byte             // cluster key in use, of KeySize bytes; nil: no encryption
-	OtherKeys [][]byte           // accepted as well, while the cluster's key is changed
+	Key       []byte             // the cluster key that encrypts, of KeySize bytes; nil: no encryption
+	OtherKeys [][]byte           // keys that this agent accepts too, while the cluster's key is changed
 	Signer    ed25519.PrivateKey // the agent's identity
 	Bind      netip.Addr
-	Port      int        // UDP and TCP; 0: any free one
-	Advertise netip.Addr // zero: Bind
-	// Self is this agent. GossipAddr, Status and RTT are ignored. A PeerAddr
-	// without an address takes the advertised one.
+	Port      int        // for UDP and TCP; 0: any free port
+	Advertise netip.Addr // the address for the other agents; zero: Bind
+	// Self is this agent. GossipAddr, Status and RTT are ignored. If PeerAddr
+	// has only a port, it gets the advertised address.
 	Self        Member
 	Join        []string // seeds as HOST or HOST:PORT; IPv6 as ADDR or [ADDR]:PORT
-	DefaultPort int      // of seeds without a port; 0: this agent's own
+	DefaultPort int      // for seeds without a port; 0: the port of this agent
 	Pace        Pace     // empty: PaceLAN
 	// PeerIDOf derives an agent's peer ID from its public key.
 	PeerIDOf func(ed25519.PublicKey) (election.PeerID, error)
@@ -46,25 +46,25 @@ type Config struct {
 	// for every member of every new view. It must be quick, and must depend on its argument
 	// alone. Nil accepts all.
 	Judge func(Member) error
-	// Rightful reports whether a member owns its name, as voters do: it keeps the name even
-	// if another live member had it first. It is called as Judge is. If it is nil, nobody
-	// owns a name.
+	// Rightful reports whether a member owns its name, as voters do. The owner keeps the name even if
+	// another live member had it first, and is shown before it has answered. Several goroutines call
+	// Rightful. If it is nil, nobody owns a name.
 	Rightful func(Member) bool
 	Logger   *slog.Logger // nil: nothing is logged
 
-	// wrap lets a test come between memberlist and the network.
+	// wrap lets a test put its own layer between memberlist and the network.
 	wrap func(memberlist.Transport) memberlist.Transport
-	// tune lets a test wait less.
+	// tune lets a test shorten waits.
 	tune func(*timing)
 }
 
-// Pace is how quickly silence is noticed. The network decides which one fits.
+// Pace is how quickly silence is noticed. It must fit the network's round trips.
 type Pace string
 
 const (
 	PaceLocal Pace = "local" // one host
-	PaceLAN   Pace = "lan"   // round trips of some milliseconds; a killed member is dead within two seconds
-	PaceWAN   Pace = "wan"   // round trips of some hundred milliseconds; dead within about ten seconds
+	PaceLAN   Pace = "lan"   // round trips of some milliseconds; a killed member is declared dead within two seconds
+	PaceWAN   Pace = "wan"   // round trips of some hundred milliseconds; a killed member is declared dead within about ten seconds
 )
 
 // timing is the timing of a Pace.
@@ -73,10 +73,10 @@ type timing struct {
 	suspicionMult, suspicionMaxMult  int
 	awareness                        int
 	gossip, pushPull                 time.Duration
-	forget                           time.Duration // after that time, memberlist forgets the dead
+	forget                           time.Duration // after that time, memberlist forgets a dead node
 	tcp                              time.Duration
-	dial                             time.Duration // of one attempt to join
-	retry, retryMost, lost, lostMost time.Duration // between attempts: see joiner
+	dial                             time.Duration // how long one attempt to join may take
+	retry, retryMost, lost, lostMost time.Duration // waits between attempts, see joiner
 }
 
 func (p Pace) timing() (timing, error) {
@@ -104,7 +104,7 @@ func (p Pace) timing() (timing, error) {
 	return t, nil
 }
 
-// validate returns what is missing or out of range, in the words of a user.
+// validate returns what is missing or out of range, in words that a user understands.
 func (c Config) validate() error {
 	if err := cmp.Or(c.validateSelf(), c.validateNetwork()); err != nil {
 		return fmt.Errorf("validate membership config: %w", err)
@@ -159,7 +159,7 @@ type seed struct {
 
 func (s seed) String() string { return net.JoinHostPort(s.host, strconv.Itoa(int(s.port))) }
 
-// parseSeed takes HOST, HOST:PORT, an IPv6 address bare or in brackets, or
+// parseSeed accepts HOST, HOST:PORT, an IPv6 address with or without brackets, and
 // [IPv6]:PORT.
 func parseSeed(s string, defaultPort uint16) (seed, error) {
 	bare := s
@@ -203,10 +203,7 @@ func (m *Membership) SetSeeds(join []string) error {
 }
 
 func (m *Membership) seeds(join []string) ([]seed, error) {
-	port := uint16(m.cfg.DefaultPort)
-	if port == 0 {
-		port = m.wire.advertise.Port()
-	}
+	port := cmp.Or(uint16(m.cfg.DefaultPort), m.wire.advertise.Port())
 	if len(join) > maxSeeds {
 		return nil, fmt.Errorf("%d addresses to join, at most %d are allowed", len(join), maxSeeds)
 	}
@@ -221,7 +218,7 @@ func (m *Membership) seeds(join []string) ([]seed, error) {
 	return seeds, nil
 }
 
-// plant replaces the seeds. Those that were there before keep their schedule.
+// plant replaces the seeds. A seed that was there before keeps its schedule.
 func (j *joiner) plant(seeds []seed, now time.Time) {
 	want := map[string]bool{}
 	for _, s := range seeds {
@@ -234,7 +231,7 @@ func (j *joiner) plant(seeds []seed, now time.Time) {
 	maps.DeleteFunc(j.targets, func(key string, t *target) bool { return t.lostAt.IsZero() && !want[key] })
 }
 
-// advertised is the address for the other agents.
+// advertised is this agent's address as the other agents get it.
 func (c Config) advertised() netip.Addr {
 	if c.Advertise.IsValid() {
 		return c.Advertise.Unmap()
@@ -242,13 +239,9 @@ func (c Config) advertised() netip.Addr {
 	return c.Bind.Unmap()
 }
 
-// hostAddrs returns the addresses of this host's interfaces; none when the system does not report
-// them.
+// hostAddrs returns the addresses of this host's interfaces, or none if the system does not report them.
 func hostAddrs() []netip.Addr {
-	found, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
+	found, _ := net.InterfaceAddrs()
 	var addrs []netip.Addr
 	for _, a := range found {
 		if p, err := netip.ParsePrefix(a.String()); err == nil {

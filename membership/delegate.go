@@ -3,6 +3,7 @@ package membership
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -12,52 +13,65 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// delegate has the functions that memberlist calls back. Memberlist then holds its own
-// lock, so they don't block or call memberlist: they copy, poke the loop and return.
+// delegate has the functions that memberlist calls back while it holds its own lock. So they never block
+// or call memberlist: they copy what they get, wake the loop and return.
 type delegate struct {
 	notary *notary
-	self   string // this agent's gossip name
+	self   string            // this agent's gossip name
+	owns   func(Member) bool // reports whether the member owns its name
 	meta   atomic.Pointer[[]byte]
 	live   atomic.Int64   // nodes memberlist counts as alive or suspect
-	poke   chan struct{}  // one slot: something changed
-	forged chan<- Refusal // bounded, lossy: a forgery is gossiped again
-	slow   *suspicion     // nil: a list that suspects nobody
+	poke   chan struct{}  // one slot; an element means that something changed
+	forged chan<- Refusal // bounded; a refusal may be lost, since a forgery is gossiped again and again
+	slow   *suspicion     // nil: this list suspects nobody
+
+	exchanges sync.Mutex // one exchange of lists at a time, with a node that has answered
 
 	mu       sync.Mutex
-	verified listed             // what was last verified
+	verified listed             // the advertisement that was verified last
 	nodes    map[string]*listed // what memberlist lists, by node
 	asking   map[string]bool    // the nodes that are being asked
+	claims   map[string]Member  // the nodes that have to answer before memberlist may list them
+	proven   map[string]bool    // nodes that have just answered, so memberlist may list them
 	kept     time.Duration      // for how long memberlist lists a dead node
 }
 
-// listed is a node as memberlist lists it. Memberlist has no call for that: Members mixes alive
-// with suspect, omits the dead, and returns pointers into what memberlist changes.
+// listed is a node as memberlist lists it. Memberlist has no call that returns this: its Members mixes
+// alive nodes with suspect ones, omits dead ones, and returns pointers to data that memberlist changes.
 type listed struct {
 	Member             // as it advertises itself, with GossipAddr and Status
 	node     string    // its gossip name
 	meta     []byte    // its advertisement
-	since    time.Time // when it got its status
-	live     time.Time // when it was last listed as live, after it was not
-	leaves   bool      // it has announced that it leaves
+	since    time.Time // when the node got its status
+	live     time.Time // when it last changed from another status to live
+	leaves   bool      // the node has announced that it leaves
 	rtt      time.Duration
-	answered time.Time // when it last answered
+	answered time.Time // when the node last answered; zero: never
+	asked    time.Time // when the node was last asked; zero: never
 }
 
 const (
-	// maxAsking bounds the questions under way, askTimes the questions to one node in a row.
-	maxAsking = 16
-	askTimes  = 5
-	// patientFor is how long a node that answers nothing must be listed as live until it
-	// counts as there: others must have heard it, or memberlist would list it as dead by then.
+	// maxAsking bounds the nodes that are asked at the same time. askTimes bounds the questions to one
+	// node in a row. A listed node is asked again only after askAgain.
+	maxAsking = 2 * maxUnproven
+	askTimes  = 2
+	askAgain  = 2 * time.Second
+	// maxUnproven bounds the listed nodes that have never answered: anyone who has the key can announce
+	// agents that do not exist, at any address. If there are that many, a new node must answer before it
+	// is listed.
+	maxUnproven = 64
+	// patientFor is how long a node that does not answer must be listed as live until it counts as there.
+	// After that time, it must have answered others: else memberlist would list it as dead.
 	patientFor = 2 * time.Minute
 )
 
 func newDelegate(n *notary, self string) *delegate {
-	return &delegate{notary: n, self: self, poke: make(chan struct{}, 1), nodes: map[string]*listed{}, asking: map[string]bool{}}
+	return &delegate{notary: n, self: self, poke: make(chan struct{}, 1), nodes: map[string]*listed{}, asking: map[string]bool{},
+		claims: map[string]Member{}, proven: map[string]bool{}, owns: func(Member) bool { return false }}
 }
 
-// open returns the node's advertisement. It verifies it, unless it is known: the same one
-// arrives again and again.
+// open verifies the node's advertisement and returns it. It skips the verification of the one that it
+// verified last, since the same advertisement arrives again and again.
 func (d *delegate) open(node string, meta []byte) (Member, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,7 +87,7 @@ func (d *delegate) open(node string, meta []byte) (Member, error) {
 	return m, err
 }
 
-// offer sends unless the channel is full.
+// offer sends v, unless the channel is full.
 func offer[T any](c chan<- T, v T) {
 	select {
 	case c <- v:
@@ -81,35 +95,60 @@ func offer[T any](c chan<- T, v T) {
 	}
 }
 
-// NotifyAlive keeps two kinds of nodes out of memberlist's list. A node that is not signed
-// could replace a member's advertisement, or fill the list. For a node with other versions,
-// memberlist would refuse whole exchanges.
+// NotifyAlive keeps two kinds of nodes out of memberlist's list. A node without a valid signature could
+// replace a member's advertisement, or fill the list. A node with other versions would make memberlist
+// refuse whole exchanges.
 func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	if d.slow != nil {
-		d.slow.adapt(time.Now(), d.live.Load()) // here, since memberlist calls this all the time
+		d.slow.adapt(time.Now(), d.live.Load()) // here because memberlist calls NotifyAlive all the time
 	}
 	if said := [...]byte{n.PMin, n.PMax, n.PCur, n.DMin, n.DMax, n.DCur}; string(said[:]) != versions {
 		return errVersions // the guard has reported it
 	}
-	if _, err := d.open(n.Name, n.Meta); err != nil {
+	m, err := d.open(n.Name, n.Meta)
+	if err != nil {
 		offer(d.forged, Refusal{Cause: CauseSignature, Name: displayName(n.Name), Addr: nodeAddr(n), Err: err})
 		return err
 	}
 	if n.Name != d.self && d.live.Load() >= maxMembers {
 		return errFull
 	}
+	if m.GossipAddr = nodeAddr(n); n.Name != d.self && !d.mayList(n.Name, m) {
+		offer(d.poke, struct{}{})
+		return errUnproven
+	}
 	return nil
+}
+
+// mayList reports whether memberlist may list a node. It may if the node is listed already, has answered,
+// or owns its name, or if fewer than maxUnproven listed nodes have not answered.
+func (d *delegate) mayList(node string, m Member) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if k := d.nodes[node]; k != nil && (k.Status == Alive || !k.answered.IsZero()) || d.owns(m) || d.proven[node] {
+		return true
+	}
+	unproven := 0
+	for other, k := range d.nodes {
+		if k.Status == Alive && k.answered.IsZero() && other != d.self && !d.owns(k.Member) {
+			unproven++
+		}
+	}
+	if unproven >= maxUnproven && len(d.claims) < maxMembers {
+		d.claims[node] = m
+	}
+	return unproven < maxUnproven
 }
 
 func (d *delegate) NotifyJoin(n *memberlist.Node)   { d.live.Add(1); d.saw(n, Alive) }
 func (d *delegate) NotifyLeave(n *memberlist.Node)  { d.live.Add(-1); d.saw(n, Dead) }
 func (d *delegate) NotifyUpdate(n *memberlist.Node) { d.saw(n, Alive) }
 
-// saw keeps how memberlist lists a node from now on.
+// saw records how memberlist lists a node from now on.
 func (d *delegate) saw(n *memberlist.Node, status Status) {
 	m, err := d.open(n.Name, n.Meta)
 	if err != nil {
-		return // memberlist lists nobody that did not pass
+		return // memberlist lists only nodes that passed NotifyAlive
 	}
 	now := time.Now()
 	d.mu.Lock()
@@ -121,7 +160,7 @@ func (d *delegate) saw(n *memberlist.Node, status Status) {
 	if status == Alive && k.Status != Alive {
 		k.live = now
 	}
-	k.leaves = k.leaves && k.Status == Alive // a dead node that is announced has come back
+	k.leaves = k.leaves && k.Status == Alive // a dead node that is announced again has come back
 	if status == Dead && k.leaves {
 		status = Left
 	}
@@ -131,8 +170,8 @@ func (d *delegate) saw(n *memberlist.Node, status Status) {
 	offer(d.poke, struct{}{})
 }
 
-// left takes an announcement of a node that leaves, before memberlist gets it. Memberlist does
-// not say whether a node left or died.
+// left records that a node announced that it leaves, before memberlist gets the message: memberlist does
+// not report whether a node left or died.
 func (d *delegate) left(node string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,8 +180,8 @@ func (d *delegate) left(node string) {
 	}
 }
 
-// seen returns all nodes that memberlist lists, dead ones included for a while. Of the dead, those
-// that have not answered since a key was removed have left.
+// seen returns all nodes that memberlist lists, and dead ones for a while. If a key was removed, a dead
+// node that has not answered since then counts as left.
 func (d *delegate) seen(now time.Time, removed *time.Time) []Member {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,8 +201,8 @@ func (d *delegate) seen(now time.Time, removed *time.Time) []Member {
 	return all
 }
 
-// answers reports whether the node has answered since it was listed as live, or has been live for
-// so long that it must be there.
+// answers reports whether the node has answered since it was listed as live, or has been live for so long
+// that it must exist.
 func (d *delegate) answers(node string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -171,25 +210,82 @@ func (d *delegate) answers(node string) bool {
 	return k != nil && (k.answered.After(k.live) || time.Since(k.live) >= patientFor)
 }
 
-// ask has ping ask a node by its gossip name, unless that is under way, or many others are being
-// asked. A node that answers has that name, and has the cluster key now.
-func (d *delegate) ask(node string, ping func() (time.Duration, error), running *sync.WaitGroup) {
+// ask starts a goroutine that asks a node by ping, unless that is under way or was done a moment ago, or
+// too many nodes are being asked. An answer proves that the node has that gossip name and a current
+// cluster key. If the node is not listed, exchange makes it known again, with all others that have
+// answered meanwhile.
+func (d *delegate) ask(node string, ping func() (time.Duration, error), exchange func() error, running *sync.WaitGroup) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.asking[node] || len(d.asking) >= maxAsking {
+	if k := d.nodes[node]; d.asking[node] || len(d.asking) >= maxAsking || k != nil && time.Since(k.asked) < askAgain {
 		return
 	}
 	d.asking[node] = true
 	running.Go(func() {
 		rtt, err := ping()
+		if err == nil && d.prove(node) {
+			d.exchanges.Lock()
+			if d.prove(node) { // the exchange before this one has not listed it
+				_ = exchange() // after an error, gossip announces the node again later
+			}
+			d.exchanges.Unlock()
+		}
 		d.mu.Lock()
 		delete(d.asking, node)
+		delete(d.proven, node)
+		delete(d.claims, node)
+		if k := d.nodes[node]; k != nil {
+			k.asked = time.Now()
+		}
 		d.mu.Unlock()
 		if err == nil {
 			d.heard(node, rtt)
-			offer(d.poke, struct{}{})
 		}
+		offer(d.poke, struct{}{})
 	})
+}
+
+// prove records that a node has answered, so that it may be listed. It reports whether it is still not
+// listed.
+func (d *delegate) prove(node string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.proven[node] = true
+	return d.nodes[node] == nil
+}
+
+// claimed returns the nodes that have to answer before they are listed.
+func (d *delegate) claimed() []Member {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Values(d.claims))
+}
+
+// reached records that the agent at that address has exchanged lists with this one. Where several
+// nodes claim the address, the exchange does not show which of them is there.
+func (d *delegate) reached(addr string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if there := d.at(addr); len(there) == 1 {
+		there[0].answered = time.Now()
+	}
+	offer(d.poke, struct{}{})
+}
+
+// alone reports whether no other live node than this one has that address.
+func (d *delegate) alone(node, addr string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !slices.ContainsFunc(d.at(addr), func(k *listed) bool { return k.node != node })
+}
+
+func (d *delegate) at(addr string) (there []*listed) {
+	for _, k := range d.nodes {
+		if k.Status == Alive && k.GossipAddr.String() == addr {
+			there = append(there, k)
+		}
+	}
+	return there
 }
 
 // NodeMeta returns this agent's advertisement. Memberlist would panic if it were longer than
@@ -214,7 +310,7 @@ func (d *delegate) heard(node string, rtt time.Duration) {
 	}
 }
 
-// answered returns the last round trip to the node, and when it was; zero: none is known.
+// answered returns the node's last round trip and when that was; both are zero if it has not answered.
 func (d *delegate) answered(node string) (rtt time.Duration, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -224,7 +320,7 @@ func (d *delegate) answered(node string) (rtt time.Duration, at time.Time) {
 	return 0, time.Time{}
 }
 
-// Nothing but membership travels by gossip.
+// Gossip carries only membership, so these callbacks do nothing.
 
 func (d *delegate) NotifyMsg([]byte)                {}
 func (d *delegate) GetBroadcasts(int, int) [][]byte { return nil }
@@ -241,8 +337,8 @@ func nodeAddr(n *memberlist.Node) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Unmap(), n.Port)
 }
 
-// displayName is the agent's name within a gossip name. It cuts the name off: a peer can
-// make one as long as it likes.
+// displayName returns the agent's name from a gossip name, cut to a bounded length: a peer can send one
+// of any length.
 func displayName(node string) string {
 	for i, r := range node {
 		if r == '#' || i >= 63 {

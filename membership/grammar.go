@@ -9,10 +9,10 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// A message of memberlist is a byte for its kind, and a map of field names to numbers,
-// booleans and strings in MessagePack. Memberlist's decoders trust what they receive: an
-// announced length, how deep things are nested, how much a compressed message grows. So
-// everything is read here first, and memberlist gets only what an agent of Doyen sends.
+// A message of memberlist is a byte for its kind, and a map in MessagePack from field names to numbers,
+// booleans and strings. Memberlist's decoders trust what they receive: announced lengths, the depth of
+// nesting, and how much a compressed message grows. So this code reads each message first, and memberlist
+// gets only what an agent of Doyen sends.
 const (
 	sayPing = iota
 	sayIndirectPing
@@ -20,10 +20,10 @@ const (
 	saySuspect
 	sayAlive
 	sayDead
-	sayState // an exchange of all that is known, in streams
+	sayState // an exchange of all known nodes, in streams
 	sayCompound
-	sayUser     // no agent sends one
-	sayCompress // no agent sends one
+	sayUser     // no agent sends this kind
+	sayCompress // no agent sends this kind
 	saySealed   // encrypted, in streams
 	sayNack
 	sayCRC
@@ -35,14 +35,14 @@ const (
 	// that are not yet forgotten.
 	maxNodes  = 4 * maxMembers
 	maxFields = 16
-	// A node's incarnation rises by one each time it refutes an accusation. The bound for
-	// accusations is far below that for answers, so that the answer can't overflow.
+	// A node's incarnation rises by one each time it refutes an accusation. The bound for an incarnation
+	// in an accusation is far below the bound in an answer, so that the answer can't overflow.
 	maxAccusation  = 1 << 30
 	maxIncarnation = 1 << 31
-	// versions are what every node of this release sends: the least, the most and the used
-	// version of memberlist's protocol, and zeros since no other protocol runs over it. They
-	// are not signed, and memberlist refuses a whole exchange if one live node's don't fit all
-	// others'. An update to a memberlist with other versions needs a release that takes both.
+	// versions are what every node of this release sends: the lowest, the highest and the used version of
+	// memberlist's protocol, and three zeros, since no other protocol runs over it. They are not signed,
+	// and memberlist refuses a whole exchange if the versions of one live node don't fit those of all
+	// others. An update to a memberlist with other versions first needs a release that accepts both.
 	versions = "\x01\x05\x02\x00\x00\x00"
 )
 
@@ -51,13 +51,12 @@ var (
 	errVersions = errors.New("a node uses other versions of the gossip protocol than this release")
 )
 
-// source gives the bytes of a message. The slice that next returns is valid until the next
-// call.
+// source gives the bytes of a message. The slice that next returns is valid only until the next call.
 type source interface {
 	next(n int) ([]byte, error)
 }
 
-// cursor is a source of bytes that are all there.
+// cursor is a source whose bytes are all in memory.
 type cursor []byte
 
 func (c *cursor) next(n int) ([]byte, error) {
@@ -69,8 +68,8 @@ func (c *cursor) next(n int) ([]byte, error) {
 	return b, nil
 }
 
-// checkPacket reports why memberlist should not get this packet. Its label and encryption
-// are already removed.
+// checkPacket returns an error if memberlist should not get this packet. Its label and encryption are
+// already removed.
 func checkPacket(b []byte, left func(node string)) error {
 	if len(b) >= 5 && b[0] == sayCRC {
 		if crc32.ChecksumIEEE(b[5:]) != binary.BigEndian.Uint32(b[1:5]) {
@@ -105,7 +104,7 @@ func checkPacket(b []byte, left func(node string)) error {
 	return nil
 }
 
-// checkPart looks at one message of a packet.
+// checkPart checks one message of a packet.
 func checkPart(b []byte, left func(node string)) error {
 	if len(b) == 0 {
 		return errShort
@@ -132,9 +131,8 @@ func checkPart(b []byte, left func(node string)) error {
 	return nil
 }
 
-// checkStream reads one message of a stream, and reports why memberlist should not get it.
-// Label and encryption are already removed. An answer is a message on a stream that this
-// agent opened.
+// checkStream reads one message of a stream, and returns an error if memberlist should not get it. Label
+// and encryption are already removed. answer is set if this agent opened the stream.
 func checkStream(s source, answer bool, left func(node string)) error {
 	kind, err := s.next(1)
 	if err != nil {
@@ -151,7 +149,7 @@ func checkStream(s source, answer bool, left func(node string)) error {
 	}
 }
 
-// checkState reads an exchange: a header, and as many nodes as it announces.
+// checkState reads an exchange: a header, and then as many nodes as the header announces.
 func checkState(s source, left func(node string)) error {
 	head, err := readFields(s)
 	if err != nil {
@@ -229,20 +227,20 @@ func readFields(s source) (fields, error) {
 // value is one value of MessagePack, or the head of a map.
 type value struct {
 	kind valueKind
-	n    uint64 // the number, or how many fields the map has
+	n    uint64 // the number, or the number of fields in a map
 	text string
 }
 
 type valueKind int
 
 const (
-	isNumber valueKind = iota // or a boolean, or nil
+	isNumber valueKind = iota // a number, a boolean or nil
 	isString
 	isBytes
 	isMap
 )
 
-// negative stands for every negative number: it is larger than every bound.
+// negative replaces every negative number: it is larger than every bound, so no check passes.
 const negative = 1 << 63
 
 func readValue(s source) (value, error) {
@@ -251,13 +249,13 @@ func readValue(s source) (value, error) {
 		return value{}, err
 	}
 	switch c := b[0]; {
-	case c < 0x80: // a small number
+	case c < 0x80: // a small number is its own first byte
 		return value{n: uint64(c)}, nil
 	case c < 0x90: // a small map
 		return value{kind: isMap, n: uint64(c & 0x0f)}, nil
 	case c >= 0xa0 && c < 0xc0: // a short string
 		return readText(s, isString, uint64(c&0x1f), nil)
-	case c == 0xc0, c == 0xc2, c == 0xc3: // nothing, false, true
+	case c == 0xc0, c == 0xc2, c == 0xc3: // nil, false, true
 		return value{}, nil
 	case c >= 0xc4 && c <= 0xc6:
 		n, err := unsigned(s, 1<<(c-0xc4))
@@ -283,7 +281,8 @@ func readValue(s source) (value, error) {
 	return value{}, fmt.Errorf("byte %#x starts no value that an agent sends", b[0])
 }
 
-// readText reads a string or bytes of that length, unless the length could not be read.
+// readText reads a string or bytes of the given length. It fails with err if the length could not be
+// read.
 func readText(s source, kind valueKind, length uint64, err error) (value, error) {
 	if err == nil && length > maxStream {
 		err = errShort

@@ -12,24 +12,24 @@ import (
 	"sync/atomic"
 )
 
-// guard comes before memberlist: it lets in only what was made with a cluster key and has
-// the form of what an agent sends (grammar.go). Memberlist by itself would buffer what
-// strangers announce, and encrypt answers to them; and whoever has the key could make it
-// panic. Without a cluster key only the form is checked.
+// guard checks what arrives before memberlist gets it. It passes only what was made with a cluster key
+// and has the form of what an agent sends (grammar.go). Memberlist alone would buffer as much as
+// strangers announce, and encrypt answers to them; and anyone with the key could make it panic. Without a
+// cluster key, only the form is checked.
 type guard struct {
 	label string
-	left  func(node string)             // takes nodes that announce, with the key, that they leave
+	left  func(node string)             // called for a node that announces, with the key, that it leaves
 	keys  atomic.Pointer[[]cipher.AEAD] // nil: no encryption
 }
 
 const (
-	labelled     = 244 // begins a label, in packets and streams
-	sealVersion  = 1   // of memberlist's encryption; version 0 would trust a byte from the sender
+	labelled     = 244 // the first byte of a label, in packets and streams
+	sealVersion  = 1   // of memberlist's encryption; with version 0, memberlist would trust a byte of the sender
 	sealOverhead = 1 + 12 + 16
 	minSealed    = sealOverhead + 1
 )
 
-// fault is why something was not let in.
+// fault is why the guard did not pass something.
 type fault struct {
 	kind faultKind
 	text string // the other cluster's name, or what is wrong with a message
@@ -40,36 +40,30 @@ func (f *fault) Error() string { return f.kind.String() + f.text }
 type faultKind int
 
 const (
-	faultNoise      faultKind = iota // no agent of any cluster makes it, or it is too long
-	faultCluster                     // another cluster's
+	faultNoise      faultKind = iota // no agent of any cluster makes this, or it is too long
+	faultCluster                     // made by an agent of another cluster
 	faultKey                         // made with another key
-	faultNoKey                       // made without a key, and this agent has one
-	faultNeedless                    // made with a key, and this agent has none
-	faultMessage                     // made with the key, and not what an agent sends
-	faultIncomplete                  // it ended too early, or there was no room for it
+	faultNoKey                       // made without a key, but this agent has one
+	faultNeedless                    // made with a key, but this agent has none
+	faultMessage                     // made with the key, but not what an agent sends
+	faultIncomplete                  // the message ended too early, or there was no room for it
 )
 
 // ofKey reports whether the two sides have different keys, or only one has a key.
 func (k faultKind) ofKey() bool { return k == faultKey || k == faultNoKey || k == faultNeedless }
 
-// String uses memberlist's own words for what is wrong with a key, which refuse sends, and which
-// the other side looks for, whichever version it has.
+// String uses memberlist's own words for what is wrong with a key. The function refuse sends them, and
+// the other side searches for them, whichever version it has.
 func (k faultKind) String() string {
-	switch k {
-	case faultCluster:
-		return "another cluster: "
-	case faultKey:
-		return "no installed keys could decrypt the message"
-	case faultNoKey:
-		return "encryption is configured but remote state is not encrypted"
-	case faultNeedless:
-		return "remote state is encrypted and encryption is not configured"
-	case faultMessage:
-		return "not a message of an agent: "
-	case faultIncomplete:
-		return "incomplete: "
-	}
-	return "not gossip"
+	return [...]string{
+		faultNoise:      "not gossip",
+		faultCluster:    "another cluster: ",
+		faultKey:        "no installed keys could decrypt the message",
+		faultNoKey:      "encryption is configured but remote state is not encrypted",
+		faultNeedless:   "remote state is encrypted and encryption is not configured",
+		faultMessage:    "not a message of an agent: ",
+		faultIncomplete: "incomplete: ",
+	}[k]
 }
 
 // setKeys replaces the keys that open messages.
@@ -90,8 +84,7 @@ func (g *guard) setKeys(keys [][]byte) error {
 	return nil
 }
 
-// open decrypts what follows a label, if one of the keys fits. The result is kept in
-// scratch.
+// open decrypts what follows a label, if one of the keys fits. It stores the result in scratch.
 func (g *guard) open(scratch, sealed, data []byte) ([]byte, bool) {
 	if len(sealed) < minSealed || sealed[0] != sealVersion {
 		return nil, false
@@ -104,8 +97,8 @@ func (g *guard) open(scratch, sealed, data []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// packet reports why memberlist should not get a datagram; nil if it should. Each goroutine
-// needs a scratch of its own.
+// packet returns why memberlist should not get a datagram, or nil if it should. Each goroutine needs its
+// own scratch.
 func (g *guard) packet(b, scratch []byte) *fault {
 	if len(b) < 2 || b[0] != labelled || b[1] == 0 || len(b) < 2+int(b[1]) {
 		return &fault{kind: faultNoise}
@@ -127,7 +120,7 @@ func (g *guard) packet(b, scratch []byte) *fault {
 	return nil
 }
 
-// inbound reads the one message of a stream that somebody else opened, and returns its
+// inbound reads the one message of a stream that another agent or a stranger opened, and returns its
 // bytes unchanged.
 func (g *guard) inbound(r io.Reader, p *place) ([]byte, *fault) {
 	in := newIntake(r, p)
@@ -148,7 +141,7 @@ func (g *guard) inbound(r io.Reader, p *place) ([]byte, *fault) {
 	return g.message(in, false)
 }
 
-// answer reads what came back on a stream that this agent opened.
+// answer reads the answer on a stream that this agent opened.
 func (g *guard) answer(r io.Reader, p *place) ([]byte, *fault) {
 	return g.message(newIntake(r, p), true)
 }
@@ -201,7 +194,7 @@ func (g *guard) sealed(in *intake, answer bool) ([]byte, *fault) {
 	return in.buffer[:start+5+int(length)], nil
 }
 
-// intake is a source that keeps all it has read of a stream, and counts it against the
+// intake is a source that keeps all bytes that it has read of a stream, and counts them against the
 // stream's place.
 type intake struct {
 	from   *bufio.Reader
@@ -213,8 +206,7 @@ func newIntake(r io.Reader, p *place) *intake {
 	return &intake{from: bufio.NewReaderSize(r, 4<<10), place: p}
 }
 
-// next reads n more bytes. It takes memory for bytes that have come, not for announced
-// ones.
+// next reads n more bytes. It allocates memory only for bytes that have arrived, not for announced ones.
 func (in *intake) next(n int) ([]byte, error) {
 	start := len(in.buffer)
 	if err := in.place.announce(start + n); err != nil {
@@ -237,7 +229,7 @@ func (in *intake) next(n int) ([]byte, error) {
 	return in.buffer[start:], nil
 }
 
-// peek returns the next byte and leaves it there.
+// peek returns the next byte without consuming it.
 func (in *intake) peek() (byte, error) {
 	b, err := in.from.Peek(1)
 	if err != nil {
@@ -246,7 +238,7 @@ func (in *intake) peek() (byte, error) {
 	return b[0], nil
 }
 
-// fault returns what an error of reading means: the message was wrong, or did not come.
+// fault turns a reading error into a fault: the message was wrong, or did not come.
 func (in *intake) fault(err error) *fault {
 	var f *fault
 	var timeout interface{ Timeout() bool }
@@ -261,11 +253,11 @@ func (in *intake) fault(err error) *fault {
 	return &fault{faultMessage, err.Error()}
 }
 
-// refusal reads why the other side did not take what this agent sent. The other side could
-// not decrypt that, so its answer is in plain text. See refuse.
+// refusal reads why the other side refused what this agent sent. The other side could not decrypt it, so
+// its answer is in plain text. See refuse.
 func (in *intake) refusal() *fault {
 	text, _ := in.from.Peek(min(in.from.Buffered(), 200))
-	// The other side's view is the reverse of this one's.
+	// What the other side reports is the reverse of how this side sees it.
 	for word, kind := range map[faultKind]faultKind{faultKey: faultKey, faultNoKey: faultNeedless, faultNeedless: faultNoKey} {
 		if strings.Contains(string(text), word.String()) {
 			return &fault{kind, " (reported by the other side)"}
@@ -274,9 +266,9 @@ func (in *intake) refusal() *fault {
 	return &fault{faultMessage, "an error in plain text"}
 }
 
-// refuse is the answer to a stream that was made with another key, or wrongly with or
-// without one. It is always the same few bytes in plain text, so that no stranger makes an
-// agent encrypt. It reveals nothing that silence would not.
+// refuse is the answer to a stream that was made with another key, without the key that it needs, or with
+// a key where none is used. It is always the same few bytes in plain text, so that no stranger can make
+// an agent encrypt. It reveals nothing that silence would not.
 func refuse(k faultKind) []byte {
 	const field = "Error"
 	text := k.String()

@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// eagerFor is how long seeds are tried without back-off after the start, or after
-	// members were lost: agents that start together meet at once.
+	// eagerFor is how long seeds are tried without back-off, after the start or after members were lost,
+	// so that agents that start together meet at once.
 	eagerFor = 2 * time.Second
-	// recently is how long a lost member is looked for without back-off.
+	// recently is how long a lost member is tried without back-off.
 	recently = 10 * time.Minute
-	// settledFor is how long a seed is left alone once it was joined, even if no member
-	// has its address: that may be an alias or a load balancer.
+	// settledFor is how long a seed is not tried again after it was joined, even if no member has its
+	// address: the address may be an alias or a load balancer.
 	settledFor = 30 * time.Second
 	resolveFor = 2 * time.Second
-	// maxExchanges bounds how many exchanges of the whole member list this agent has under
-	// way. Each costs both sides some milliseconds of a processor: if all agents start at
-	// once, and each joins all others without a bound, no exchange ends in time.
+	// maxExchanges bounds how many exchanges of the whole member list this agent has under way. Each
+	// costs both sides some milliseconds of a processor. If all agents start at once, and each joins all
+	// others without a bound, no exchange ends in time.
 	maxExchanges = 2
-	// exchangeRest is how many times as long as an exchange the rest after it lasts: on busy
-	// machines exchanges take long. exchangeRestMost bounds that rest.
+	// After an exchange, a rest follows that lasts exchangeRest times as long, since exchanges take long
+	// on busy machines. exchangeRestMost bounds that rest.
 	exchangeRest     = 8
 	exchangeRestMost = 5 * time.Second
 	// unreachedFor is how long a seed may be silent before it is reported.
 	unreachedFor = 3 * time.Second
 	maxResolved  = 16
-	// oddFor is how long a seed may close connections without an answer. After that it is
-	// not taken for a busy agent any more, but for something that is no agent.
+	// oddFor is how long a seed may close connections without an answer and count as a busy agent. After
+	// that it counts as something that is not an agent.
 	oddFor = 5 * time.Second
 )
 
-// joiner schedules the attempts to join seeds and lost members, without end: memberlist
-// by itself never tries again. The joiner belongs to the loop; each attempt runs in a
-// separate goroutine, at most one for each target.
+// joiner schedules the attempts to join seeds and lost members, without end: memberlist alone never tries
+// again. The joiner belongs to the loop. Each attempt runs in a separate goroutine, at most one for each
+// target.
 type joiner struct {
 	timing  timing
 	isSelf  func(netip.AddrPort) bool
@@ -53,27 +53,27 @@ type joiner struct {
 
 	targets    map[string]*target
 	eagerUntil time.Time
-	restUntil  time.Time // no exchange begins before that
+	restUntil  time.Time // no exchange starts before that instant
 }
 
 // target is a seed or a lost member.
 type target struct {
 	seed   seed
-	lostAt time.Time // zero: a seed
-	fails  int       // since it last answered
-	odd    int       // attempts in a row that ended as with something that is no agent
-	again  int       // exchanges in a row after which it was still not listed
+	lostAt time.Time // zero for a seed
+	fails  int       // failures since it last answered
+	odd    int       // attempts in a row that failed as if the target were not an agent
+	again  int       // exchanges in a row after which the target was still not listed
 	next   time.Time
 	began  time.Time
 	busy   bool
 	found  []netip.AddrPort // what the seed resolved to at the last try
-	failed error            // why the last try failed; nil if it was answered
+	failed error            // why the last try failed; nil if the target answered
 	dark   bool             // nothing accepted a connection at the last try
-	slow   int              // tries in a row that were accepted, and not answered in time
-	since  time.Time        // when it began to fail
+	slow   int              // tries in a row whose connection was accepted, but not answered in time
+	since  time.Time        // when its tries started to fail
 }
 
-// addrs are the target's addresses, as far as known from the last try.
+// addrs are the target's addresses, as the last try found them.
 func (t *target) addrs() []netip.Addr {
 	if a, err := netip.ParseAddr(t.seed.host); err == nil {
 		return []netip.Addr{a.Unmap()}
@@ -89,8 +89,8 @@ func (t *target) addrs() []netip.Addr {
 type attempt struct {
 	key   string
 	found []netip.AddrPort
-	tried map[netip.AddrPort]error // nil: joined
-	err   error                    // of resolving
+	tried map[netip.AddrPort]error // by address, why it was not joined; nil: joined
+	err   error                    // of the name's resolution
 }
 
 func newJoiner(t timing, seeds []seed, now time.Time, isSelf func(netip.AddrPort) bool, join func(string) error, running *sync.WaitGroup) *joiner {
@@ -118,7 +118,7 @@ func (j *joiner) seek(lost map[netip.AddrPort]time.Time, now time.Time) {
 	maps.DeleteFunc(j.targets, func(key string, t *target) bool { return !t.lostAt.IsZero() && !want[key] && !t.busy })
 }
 
-// hurry tries all seeds at once and often: members were lost.
+// hurry tries all seeds at once and often; it is called when members were lost.
 func (j *joiner) hurry(now time.Time) {
 	j.eagerUntil = now.Add(eagerFor)
 	for _, t := range j.targets {
@@ -128,8 +128,8 @@ func (j *joiner) hurry(now time.Time) {
 	}
 }
 
-// start begins what is due, and returns when to look again. Addresses that
-// memberlist lists need no attempt.
+// start begins the attempts that are due, and returns when to check again. Addresses that memberlist
+// lists need no attempt.
 func (j *joiner) start(ctx context.Context, now time.Time, listed map[netip.AddrPort]bool) time.Time {
 	again := now.Add(time.Second)
 	exchanges := 0
@@ -143,10 +143,10 @@ func (j *joiner) start(ctx context.Context, now time.Time, listed map[netip.Addr
 			continue
 		}
 		if !t.next.After(now) {
-			// A try costs next to nothing as long as nothing accepts a connection: these are not
+			// A try costs next to nothing while nothing accepts a connection. So such tries are not
 			// counted.
 			if !t.dark && exchanges >= maxExchanges {
-				continue // the end of an exchange has the loop look again
+				continue // when an exchange ends, the loop checks again
 			}
 			if !t.dark && now.Before(j.restUntil) {
 				again = earlier(again, j.restUntil)
@@ -168,7 +168,7 @@ func (j *joiner) start(ctx context.Context, now time.Time, listed map[netip.Addr
 	return again
 }
 
-// settled reports whether all that the target last resolved to is in the list.
+// settled reports whether all addresses that the target last resolved to are in the list.
 func (t *target) settled(listed map[netip.AddrPort]bool, isSelf func(netip.AddrPort) bool) bool {
 	for _, a := range t.found {
 		if !listed[a] && !isSelf(a) {
@@ -204,8 +204,8 @@ func (j *joiner) try(ctx context.Context, key string, s seed, listed map[netip.A
 	}
 }
 
-// finish takes an outcome, schedules the next try, and returns what seems to be no agent of this
-// cluster.
+// finish takes an attempt's outcome and schedules the next try. It returns a refusal if the target seems
+// not to be an agent of this cluster.
 func (j *joiner) finish(r attempt, now time.Time, cluster string) []Refusal {
 	t := j.targets[r.key]
 	if t == nil {
@@ -226,16 +226,16 @@ func (j *joiner) finish(r attempt, now time.Time, cluster string) []Refusal {
 	if t.odd++; len(odd) == 0 {
 		t.odd = 0
 	}
-	// An agent that is just stopping, or that all others join at the same time, closes connections
-	// too, but not for long.
+	// An agent that is just stopping, or that all others join at the same time, closes connections too,
+	// but only for a short time.
 	if t.odd < 3 || now.Sub(t.since) < oddFor {
 		return nil
 	}
 	return odd
 }
 
-// learn takes from an outcome why the target can't be joined, and how its next try is to be
-// scheduled. It returns whether everything that was tried was joined.
+// learn records from an outcome why the target can't be joined, and what its next schedule depends on. It
+// returns whether every address that was tried was joined.
 func (t *target) learn(r attempt, now time.Time) (all bool) {
 	err, slow, dark, joined := r.err, false, len(r.tried) > 0, false
 	for _, addr := range r.found {
@@ -263,7 +263,7 @@ func (t *target) learn(r attempt, now time.Time) (all bool) {
 	return all
 }
 
-// unreached returns the seeds that have not answered for a while.
+// unreached returns a refusal for each seed that has not answered for a while.
 func (j *joiner) unreached(now time.Time) []Refusal {
 	var out []Refusal
 	for _, key := range slices.Sorted(maps.Keys(j.targets)) {
@@ -288,11 +288,12 @@ func containsAny(s string, signs ...string) bool {
 	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(s, sign) })
 }
 
-// schedule sets the time of the next try. All: the last one joined all that it tried.
+// schedule sets the time of the next try. all is set if the last try joined every address it tried.
 func (j *joiner) schedule(t *target, all, tried bool, now time.Time) {
 	switch {
 	case t.slow > 0:
-		// The target or this agent is busy. The pause is random: not all try again at once.
+		// The target or this agent is busy. The pause is random, so that not all agents try again at
+		// once.
 		t.again = 0
 		pause := min(j.timing.lostMost, j.timing.lost<<min(t.slow-1, 8))
 		t.next = now.Add(pause/2 + rand.N(pause/2))
@@ -303,7 +304,7 @@ func (j *joiner) schedule(t *target, all, tried bool, now time.Time) {
 			t.again = 0
 			t.next = now.Add(j.timing.lost)
 		case !t.lostAt.IsZero() && t.again < 5:
-			// It answered. In the next exchange it will refute that it is dead.
+			// It answered. In the next exchange the target will refute that it is dead.
 			t.next = now.Add(j.timing.retry << t.again)
 			t.again++
 		case !t.lostAt.IsZero():
@@ -324,23 +325,13 @@ func (j *joiner) schedule(t *target, all, tried bool, now time.Time) {
 	default:
 		t.fails++
 		pause := min(j.timing.retryMost, j.timing.retry<<min(t.fails, 10))
-		t.next = now.Add(pause/2 + rand.N(pause/2)) // no herd at a seed that comes up
+		t.next = now.Add(pause/2 + rand.N(pause/2)) // random, so that not all agents come at once to a seed that starts
 	}
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // resolve looks up a host name. Nothing is cached, since addresses change.
 func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -361,8 +352,8 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addrs[:min(len(addrs), maxResolved)], nil
 }
 
-// oddity says what a failed join shows of an address, if it seems to be no agent of this cluster;
-// empty: nothing.
+// oddity describes what a failed join shows about an address, if that seems not to be an agent of this
+// cluster; else it returns an empty string.
 func oddity(err error, cluster string) string {
 	switch {
 	case err == nil:

@@ -12,19 +12,19 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// errNoKey refuses a change of keys where there are none.
+// errNoKey refuses a change of keys at an agent that has none.
 var errNoKey = errors.New("change cluster keys: this agent gossips without one")
 
-// keyring holds the keys; one goroutine at a time changes them. A change takes effect at once:
-// the next message is encrypted with the key in use then, and all keys are tried on what arrives.
-// Memberlist's own ring keeps keys that were removed, since it can't remove one safely while it
-// decrypts. What is made with them does not get past the guard.
+// keyring holds the keys. One goroutine at a time changes them, and a change takes effect at once: the
+// next message is encrypted with the new first key, and each message that arrives is tried with all keys.
+// Memberlist's own ring keeps removed keys, since it can't remove one safely while it decrypts. But the
+// guard does not pass a message made with a removed key.
 type keyring struct {
 	guard   *guard
 	mu      sync.Mutex
-	keys    [][]byte                  // the first is in use
+	keys    [][]byte                  // the first one encrypts
 	ring    *memberlist.Keyring       // nil: no encryption
-	removed atomic.Pointer[time.Time] // when a key was last removed, perhaps to shut somebody out; nil: never
+	removed atomic.Pointer[time.Time] // when a key was last removed, perhaps to exclude somebody; nil: never
 }
 
 // newKeyring makes a keyring that encrypts with the first key, and accepts the others too.
@@ -33,16 +33,16 @@ func newKeyring(g *guard, first []byte, others [][]byte) (*keyring, error) {
 		return &keyring{guard: g}, nil
 	}
 	ring, err := memberlist.NewKeyring(others, first)
-	if err != nil {
-		return nil, fmt.Errorf("use cluster key: %w", err)
+	if err == nil {
+		err = g.setKeys(ring.GetKeys())
 	}
-	if err := g.setKeys(ring.GetKeys()); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("use cluster key: %w", err)
 	}
 	return &keyring{guard: g, keys: ring.GetKeys(), ring: ring}, nil
 }
 
-// Keys returns the cluster keys, the one in use first; none without encryption.
+// Keys returns the cluster keys, the one that encrypts first. It returns none without encryption.
 func (m *Membership) Keys() [][]byte {
 	if m.keys.ring == nil {
 		return nil
@@ -56,9 +56,9 @@ func (m *Membership) Keys() [][]byte {
 	return keys
 }
 
-// SetKeys replaces the cluster keys: the first is used from now on, all are accepted.
-// Each has 32 bytes. An agent that started without a key can't get one: all its peers
-// would need the key at the same moment.
+// SetKeys replaces the cluster keys: the first encrypts from now on, and all are accepted. Each has 32
+// bytes. An agent that started without a key can't get one, since all its peers would need the key at the
+// same moment.
 func (m *Membership) SetKeys(keys [][]byte) error {
 	if m.keys.ring == nil {
 		return errNoKey

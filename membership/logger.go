@@ -12,14 +12,14 @@ import (
 
 const (
 	logQueue  = 256              // lines
-	logLine   = 300              // bytes kept of one
-	logEvery  = 30 * time.Second // at most one line of a kind
+	logLine   = 300              // how many bytes of a line are kept
+	logEvery  = 30 * time.Second // the least time between two lines of a kind
 	logKinds  = 128
 	logPrefix = "memberlist: "
 )
 
-// logTap receives memberlist's log. Memberlist logs under its lock, so a line is only
-// copied and handed off; when too many wait, it is dropped.
+// logTap receives memberlist's log. Memberlist logs under its lock, so a line is only copied and queued.
+// If the queue is full, the line is dropped.
 type logTap struct {
 	log   *slog.Logger
 	lines chan string
@@ -41,14 +41,14 @@ func (t *logTap) Write(p []byte) (int, error) {
 	}
 	line := string(p)
 	if len(line) > logLine {
-		// The sender's address is at the end: keep both ends.
+		// The sender's address is at the line's end, so both ends are kept.
 		line = line[:logLine/2] + " … " + line[len(line)-logLine/2:]
 	}
 	offer(t.lines, line)
 	return len(p), nil
 }
 
-// drain logs until the context ends.
+// drain logs the queued lines until the context ends.
 func (t *logTap) drain(ctx context.Context) {
 	for {
 		select {
@@ -66,19 +66,15 @@ func (t *logTap) take(line string, now time.Time) {
 	if expected(text) {
 		level = slog.LevelDebug
 	}
-	if !t.log.Enabled(context.Background(), level) {
-		return
+	if t.log.Enabled(context.Background(), level) && (level <= slog.LevelDebug || t.first(text, now)) {
+		t.log.Log(context.Background(), level, "gossip: "+text)
 	}
-	if level > slog.LevelDebug && !t.first(text, now) {
-		return
-	}
-	t.log.Log(context.Background(), level, "gossip: "+text)
 }
 
 var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
-// first reports whether no line of this kind was logged for a while. Lines that differ only
-// in numbers are of one kind.
+// first reports whether no line of this kind was logged for logEvery. Lines that differ only in numbers
+// are of one kind.
 func (t *logTap) first(text string, now time.Time) bool {
 	kind := digits.ReplaceAllString(text[:min(len(text), 120)], "0")
 	if last, ok := t.kinds[kind]; ok && now.Sub(last) < logEvery {
@@ -111,8 +107,8 @@ func parseLevel(line string) (slog.Level, string) {
 	}
 }
 
-// expected reports whether a line is not worth logging: some say that a restarted agent was
-// pinged by its former name, others repeat a refusal that is reported elsewhere.
+// expected reports whether a line is not worth logging: it shows that a restarted agent was pinged by its
+// former name, or repeats a refusal that is reported elsewhere.
 func expected(text string) bool {
 	starts := []string{"Got ping for unexpected node", "ignoring alive message", "Refuting", "Failed fallback TCP ping"}
 	return slices.ContainsFunc(starts, func(start string) bool { return strings.HasPrefix(text, start) })

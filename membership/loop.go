@@ -7,31 +7,35 @@ import (
 	"time"
 )
 
-// loop owns what membership knows: it reads memberlist's list when poked and at
-// intervals, makes views, and starts what the joiner asks for.
+// loop owns what membership knows. It reads memberlist's list when something changed and at intervals,
+// makes views, and starts what the joiner asks for.
 type loop struct {
 	m        *Membership
 	assemble *assembler
 	ledger   *ledger
 	joiner   *joiner
 
-	listed   map[netip.AddrPort]bool // addresses in the list last read; replaced, never changed
-	last     View                    // last published
+	listed   map[netip.AddrPort]bool // addresses in the list at the last reading; the map is replaced, never changed
+	last     View                    // the view that was published last
 	lastRTT  time.Time               // when round trips were last published
 	stale    bool                    // something changed since the last reading
-	readAt   time.Time               // no change causes a reading before then
+	readAt   time.Time               // until then, a change causes no reading
 	pollAt   time.Time               // when the list is read even without a change
-	searchAt time.Time               // when the joiner wants to look again
+	searchAt time.Time               // when the joiner has to check again
 }
 
 const (
-	// rttEvery is how often a view is published for nothing but new round trips.
+	// rttEvery is how often a view is published that has only new round trips.
 	rttEvery = 5 * time.Second
-	// readRest keeps readings of a list that changes below a fifth of the time.
+	// readRest is how many times as long as the last reading none follows: reading takes at most a
+	// fifth of the time.
 	readRest    = 4
 	readRestMin = 2 * time.Millisecond
-	// calmPolls is how many probe intervals pass between readings when nothing changes.
+	// calmPolls is how many probe intervals pass between two readings while nothing changes.
 	calmPolls = 5
+	// fewDoubted is up to how many doubted members are asked by TCP too. If there are more, they are
+	// inventions.
+	fewDoubted = 8
 )
 
 func newLoop(m *Membership, seeds []seed, now time.Time) *loop {
@@ -41,11 +45,8 @@ func newLoop(m *Membership, seeds []seed, now time.Time) *loop {
 		m:        m,
 		assemble: newAssembler(self, m.cfg.Judge, m.cfg.Rightful),
 		ledger:   newLedger(),
-		joiner: newJoiner(m.timing, seeds, now, m.wire.isSelf, func(addr string) error {
-			_, err := m.list.Join([]string{addr})
-			return err
-		}, &m.running),
-		stale: true, pollAt: now,
+		joiner:   newJoiner(m.timing, seeds, now, m.wire.isSelf, m.exchange, &m.running),
+		stale:    true, pollAt: now,
 	}
 	l.assemble.answers = m.del.answers
 	l.acquaint()
@@ -70,11 +71,11 @@ func (l *loop) run() {
 		case r := <-l.m.hints:
 			l.note(r, time.Now())
 		case <-l.m.update:
-			_ = l.m.list.UpdateNode(time.Millisecond) // the change is gossiped even if this wait is too short
+			_ = l.m.list.UpdateNode(time.Millisecond) // gossip sends the change even if this wait is too short
 		}
 		now := time.Now()
 		if l.m.leaving.Load() {
-			continue // memberlist no longer lists this agent: a view would not contain it
+			continue // memberlist does not list this agent any more: a view would not contain it
 		}
 		if l.stale && !now.Before(l.readAt) || !now.Before(l.pollAt) {
 			l.read(now)
@@ -97,7 +98,7 @@ func (l *loop) wake(now time.Time) time.Time {
 // read reads memberlist's list and publishes the view that results.
 func (l *loop) read(now time.Time) {
 	seen := l.m.del.seen(now, l.m.keys.removed.Load())
-	defer func() { // the longer a reading takes, the later comes the next one
+	defer func() { // the longer a reading takes, the later the next one comes
 		done := time.Now()
 		l.readAt = done.Add(max(readRestMin, readRest*done.Sub(now)))
 		l.pollAt = done.Add(calmPolls * l.m.timing.probeInterval)
@@ -110,8 +111,16 @@ func (l *loop) read(now time.Time) {
 		}
 	}
 	view, refused := l.assemble.assemble(now, seen)
-	for _, m := range l.assemble.doubted {
-		l.m.del.ask(gossipName(m.Member), func() (time.Duration, error) { return l.m.ping(m, askTimes) }, &l.m.running)
+	few := len(l.assemble.doubted) <= fewDoubted
+	for _, m := range append(l.assemble.doubted, l.m.del.claimed()...) {
+		exchange := func() error { return l.m.exchange(m.GossipAddr.String()) }
+		l.m.del.ask(gossipName(m.Member), func() (time.Duration, error) {
+			rtt, err := l.m.ping(m, askTimes)
+			if err != nil && few && l.m.del.alone(gossipName(m.Member), m.GossipAddr.String()) { // a firewall may pass TCP but not UDP
+				err = exchange()
+			}
+			return rtt, err
+		}, exchange, &l.m.running)
 	}
 	if len(view.Members) <= 1 {
 		refused = append(refused, l.joiner.unreached(now)...)
@@ -132,7 +141,7 @@ func (l *loop) read(now time.Time) {
 	l.publish(view, now)
 }
 
-// publish puts the view into its slot if it shows something new.
+// publish puts the view into its slot if it differs from the last one.
 func (l *loop) publish(v View, now time.Time) {
 	v.Refused = l.ledger.list()
 	known := map[string]time.Duration{}
@@ -155,7 +164,7 @@ func (l *loop) publish(v View, now time.Time) {
 	}
 	l.last = v
 	select {
-	case <-l.m.views: // nobody took the last one
+	case <-l.m.views: // nobody has taken the last view
 	default:
 	}
 	l.m.views <- v // this loop alone sends, so the slot is free
@@ -184,7 +193,7 @@ func (l *loop) acquaint() {
 	l.m.wire.known.Store(known)
 }
 
-// note takes a hint, which the next reading publishes in a view.
+// note records a hint. The next reading publishes it in a view.
 func (l *loop) note(r Refusal, now time.Time) {
 	known := l.m.wire.known.Load()
 	host := r.Addr.Addr()

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// pings is how many messages over UDP have to be lost before Ping says so.
+// pings is how many UDP messages Ping sends before it reports that none was answered.
 const pings = 3
 
 // Membership is this agent's part in the gossip of its cluster.
@@ -29,9 +30,9 @@ type Membership struct {
 	list   *memberlist.Memberlist
 	keys   *keyring
 
-	views  chan View // one slot, newest only
+	views  chan View // one slot, which has the newest view
 	hints  chan Refusal
-	update chan struct{} // one slot: the advertisement changed
+	update chan struct{} // one slot; an element means that the advertisement changed
 	reseed chan []seed
 
 	ctx     context.Context
@@ -39,21 +40,17 @@ type Membership struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	self    Member     // as last advertised
-	ending  sync.Mutex // of Leave and Close: memberlist panics if it is shut down while it leaves
+	self    Member     // this agent as last advertised
+	ending  sync.Mutex // held by Leave and Close: memberlist panics if it is shut down while it leaves
 	leaving atomic.Bool
 	closed  atomic.Bool
 }
 
-// New binds the gossip port, starts, and returns. Joining goes on in the background, without
-// end. An error names the part of the configuration that is wrong, or the address that is
-// in use.
+// New binds the gossip port, starts, and returns. Joining goes on in the background, without end. An
+// error names the wrong setting, or the address that is already in use.
 func New(cfg Config) (*Membership, error) {
 	t, err := cfg.Pace.timing()
-	if err != nil {
-		return nil, err
-	}
-	if err := cfg.validate(); err != nil {
+	if err = cmp.Or(err, cfg.validate()); err != nil {
 		return nil, err
 	}
 	if cfg.tune != nil {
@@ -82,28 +79,26 @@ func New(cfg Config) (*Membership, error) {
 
 // open binds, signs the first advertisement and starts memberlist.
 func (m *Membership) open() error {
-	logger := log.New(m.tap, "", 0)
 	m.del = newDelegate(m.notary, gossipName(m.cfg.Self.Member))
 	m.del.forged = m.hints
+	if m.cfg.Rightful != nil {
+		m.del.owns = m.cfg.Rightful
+	}
 	g := &guard{label: m.cfg.Cluster, left: m.del.left}
-	keys, err := newKeyring(g, m.cfg.Key, m.cfg.OtherKeys)
-	if err != nil {
+	var err error
+	if m.keys, err = newKeyring(g, m.cfg.Key, m.cfg.OtherKeys); err != nil {
 		return err
 	}
-	m.keys = keys
-	w, err := listen(m.cfg, g, m.timing, m.hints)
-	if err != nil {
+	if m.wire, err = listen(m.cfg, g, m.timing, m.hints); err != nil {
 		return err
 	}
-	m.wire = w
-	if err := m.start(logger); err != nil {
-		_ = w.Shutdown() // err says what is wrong
-		return err
+	if err = m.start(); err != nil {
+		_ = m.wire.Shutdown() // err has the cause
 	}
-	return nil
+	return err
 }
 
-func (m *Membership) start(logger *log.Logger) error {
+func (m *Membership) start() error {
 	m.self = m.cfg.Self
 	m.self.Version = m.self.Version[:min(len(m.self.Version), maxWord)]
 	if !m.self.PeerAddr.Addr().IsValid() || m.self.PeerAddr.Addr().IsUnspecified() {
@@ -114,7 +109,7 @@ func (m *Membership) start(logger *log.Logger) error {
 		return err
 	}
 	m.del.meta.Store(&meta)
-	cfg := m.listConfig(logger)
+	cfg := m.listConfig()
 	m.del.kept = cfg.GossipToTheDeadTime
 	m.del.slow = newSuspicion(cfg, time.Now())
 	if m.list, err = memberlist.Create(cfg); err != nil {
@@ -124,7 +119,7 @@ func (m *Membership) start(logger *log.Logger) error {
 	return nil
 }
 
-func (m *Membership) listConfig(logger *log.Logger) *memberlist.Config {
+func (m *Membership) listConfig() *memberlist.Config {
 	cfg := memberlist.DefaultLANConfig()
 	cfg.Name = m.del.self
 	cfg.Label = m.cfg.Cluster
@@ -134,7 +129,7 @@ func (m *Membership) listConfig(logger *log.Logger) *memberlist.Config {
 	if m.cfg.wrap != nil {
 		cfg.Transport = m.cfg.wrap(m.wire)
 	}
-	cfg.Logger = logger
+	cfg.Logger = log.New(m.tap, "", 0)
 	cfg.Delegate, cfg.Events, cfg.Alive, cfg.Ping = m.del, m.del, m.del, m.del
 	// Advertisements are small and mostly signatures: nothing to compress.
 	cfg.EnableCompression = false
@@ -150,15 +145,15 @@ func (m *Membership) listConfig(logger *log.Logger) *memberlist.Config {
 	return cfg
 }
 
-// Views returns a channel with the newest view. Each comes once, and replaces the one before
-// if that was not taken. The first holds this agent alone, the last is from before Leave.
-// The channel is never closed.
+// Views returns a channel with the newest view. Each view comes once; a newer one replaces a view that
+// was not taken. The first holds this agent alone, the last is from before Leave. The channel is never
+// closed.
 func (m *Membership) Views() <-chan View { return m.views }
 
-// Addr returns the gossip address that the others get.
+// Addr returns the gossip address that other agents get.
 func (m *Membership) Addr() netip.AddrPort { return m.wire.advertise }
 
-// Ping asks another agent for an answer over UDP, a few times, and returns why none came.
+// Ping asks another agent for an answer over UDP, a few times. If none comes, the error has the reason.
 func (m *Membership) Ping(to Member) error {
 	_, err := m.ping(to, pings)
 	if _, silent := errors.AsType[memberlist.NoPingResponseError](err); silent {
@@ -167,7 +162,7 @@ func (m *Membership) Ping(to Member) error {
 	return err
 }
 
-// ping asks up to so many times, and returns the round trip of the first answer.
+// ping asks up to that many times, and returns the round trip of the first answer.
 func (m *Membership) ping(to Member, times int) (rtt time.Duration, err error) {
 	for range times {
 		if rtt, err = m.list.Ping(gossipName(to.Member), net.UDPAddrFromAddrPort(to.GossipAddr)); err == nil {
@@ -177,9 +172,18 @@ func (m *Membership) ping(to Member, times int) (rtt time.Duration, err error) {
 	return rtt, err
 }
 
-// Update changes what this agent gossips about itself: draining, whether it follows the
-// roster's settings, and its status page. Other changes are ignored. Update returns at once;
-// gossip tells the others. After an error nothing was changed.
+// exchange exchanges whole member lists with the agent at that address.
+func (m *Membership) exchange(addr string) error {
+	_, err := m.list.Join([]string{addr})
+	if err == nil {
+		m.del.reached(addr)
+	}
+	return err
+}
+
+// Update changes what this agent gossips about itself: draining, whether it follows the roster's
+// settings, and its status page. Other changes are ignored. Update returns at once, and gossip spreads
+// the change. If it returns an error, nothing was changed.
 func (m *Membership) Update(change func(*Member)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -206,9 +210,8 @@ func (m *Membership) Update(change func(*Member)) error {
 // leaveFor bounds how long memberlist's Leave may take.
 const leaveFor = 2 * time.Second
 
-// Leave notifies the others that this agent leaves, and returns when the notice was sent or
-// the context's deadline has passed. No views follow, and only Close may be called then. Another
-// Leave does nothing.
+// Leave notifies the others that this agent leaves. It returns when the notice was sent or the context's
+// deadline has passed. No views follow, and only Close may be called then. A second Leave does nothing.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.ending.Lock()
 	defer m.ending.Unlock()
@@ -226,8 +229,8 @@ func (m *Membership) Leave(ctx context.Context) error {
 	return nil
 }
 
-// Close stops gossiping and frees the port. Without a Leave before, the others take this
-// agent for dead. Close waits for a Leave under way.
+// Close stops gossiping and frees the port. If Leave was not called before, the others count this agent
+// as dead. Close waits for a Leave under way.
 func (m *Membership) Close() error {
 	m.ending.Lock()
 	defer m.ending.Unlock()

@@ -78,3 +78,24 @@ func TestAHealedPartitionIsMerged(t *testing.T) {
 		t.Errorf("took %s", took)
 	}
 }
+
+// noDatagrams drops what an agent sends by UDP, as a firewall may.
+type noDatagrams struct{ memberlist.Transport }
+
+func (noDatagrams) WriteTo([]byte, string) (time.Time, error) { return time.Now(), nil }
+
+// Where only TCP gets through, agents are slower to notice a death, but they meet.
+func TestAgentsMeetWithoutUDP(t *testing.T) {
+	t.Parallel()
+	mute := func(n uint64, join ...string) *agent {
+		cfg := testConfig(n)
+		cfg.Join = join
+		cfg.wrap = func(t memberlist.Transport) memberlist.Transport { return noDatagrams{t} }
+		return start(t, cfg)
+	}
+	a := mute(1)
+	b := mute(2, addrsOf(a)...)
+	for _, x := range []*agent{a, b} {
+		x.sees("agent-1", "agent-2")
+	}
+}

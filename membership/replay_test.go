@@ -19,6 +19,12 @@ func listedAs(a *agent, node string) bool {
 	return slices.ContainsFunc(a.list.Members(), func(n *memberlist.Node) bool { return n.Name == node })
 }
 
+// refusesName reports whether the view refuses an agent of that name. Agents of other tests, with other
+// keys, may still look for one of theirs at a port that is this test's now: their refusals have no name.
+func refusesName(v View, name string) bool {
+	return slices.ContainsFunc(v.Refused, func(r Refusal) bool { return r.Name == name })
+}
+
 // replay sends a recording until memberlist takes it for news, and returns once it
 // has missed that agent again. In all that time no view may show it.
 func replay(t *testing.T, a *agent, node string, recording []byte, right func(View) bool) {
@@ -109,7 +115,7 @@ func TestAReplayedLifeChangesNothing(t *testing.T) {
 			return ok && m.Peer == live.self.Peer
 		})
 		replay(t, a, node, recording, func(v View) bool {
-			return len(v.Members) == 2 && find(t, v, "agent-2").Peer == live.self.Peer && len(v.Refused) == 0
+			return len(v.Members) == 2 && find(t, v, "agent-2").Peer == live.self.Peer && !refusesName(v, "agent-2")
 		})
 	})
 }
@@ -122,8 +128,8 @@ func TestOfTwoUnknownWithOneNameTheOneThatAnswersIsBelieved(t *testing.T) {
 		m.Name, m.Status, m.GossipAddr = "b", Alive, m.PeerAddr
 		return m
 	}
-	ghost, live := peer(2), peer(3) // the ghost is senior
-	a := newAssembler(testConfig(1).Self, nil, nil)
+	ghost, live := peer(2), peer(3) // the ghost was a voter
+	a := newAssembler(testConfig(1).Self, nil, func(m Member) bool { return m.Peer == ghost.Peer })
 	answered := map[string]bool{}
 	a.answers = func(node string) bool { return answered[node] }
 	seen := []Member{ghost, live}

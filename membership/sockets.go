@@ -12,32 +12,24 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// receiveBuffer is asked of the system, so that a join storm loses little.
+// receiveBuffer is the size that this agent requests from the system, so that little is lost when many
+// join.
 const receiveBuffer = 2 << 20
 
-// bind opens a UDP and a TCP socket on the same port number. If any port will do, and the one that
-// the system chose is free for TCP alone, it tries another one.
+// bind opens a UDP and a TCP socket on the same port number. If any port will do and the system's choice
+// is free for TCP but not for UDP, bind tries another port.
 func bind(addr netip.Addr, port int) (*net.UDPConn, *net.TCPListener, error) {
-	tries := 1
-	if port == 0 {
-		tries = 10
+	udp, tcp, err := bindOnce(addr, port)
+	for tries := 1; tries < 10 && port == 0 && errors.Is(err, syscall.EADDRINUSE); tries++ {
+		udp, tcp, err = bindOnce(addr, port)
 	}
-	for {
-		tries--
-		udp, tcp, err := bindOnce(addr, port)
-		if err == nil {
-			return udp, tcp, nil
-		}
-		inUse := errors.Is(err, syscall.EADDRINUSE)
-		if inUse && tries > 0 {
-			continue
-		}
-		at := netip.AddrPortFrom(addr, uint16(port))
-		if inUse {
-			return nil, nil, fmt.Errorf("bind gossip on %s: the port is in use: stop the other program, or choose another port", at)
-		}
-		return nil, nil, fmt.Errorf("bind gossip on %s: %w", at, err)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = errors.New("the port is in use: stop the other program, or choose another port")
 	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("bind gossip on %s: %w", netip.AddrPortFrom(addr, uint16(port)), err)
+	}
+	return udp, tcp, nil
 }
 
 func bindOnce(addr netip.Addr, port int) (*net.UDPConn, *net.TCPListener, error) {
@@ -56,9 +48,9 @@ func bindOnce(addr netip.Addr, port int) (*net.UDPConn, *net.TCPListener, error)
 
 func boundTo(l *net.TCPListener) uint16 { return uint16(l.Addr().(*net.TCPAddr).Port) }
 
-// receive gives memberlist each packet that passes the guard, in a buffer of its size, until the
-// sockets are closed. Memberlist's own transport would make 64 KiB of garbage for each packet: most of
-// what an idle agent would cost.
+// receive gives memberlist each packet that passes the guard, in a buffer of the packet's size, until the
+// sockets are closed. Memberlist's own transport makes 64 KiB of garbage for each packet, which would be
+// most of what an idle agent costs.
 func (w *wire) receive() {
 	buffer, scratch := make([]byte, 1<<16), make([]byte, 1<<16)
 	for {
@@ -67,7 +59,7 @@ func (w *wire) receive() {
 			return
 		}
 		if err != nil || n == 0 || !w.passes(buffer[:n], from, scratch) {
-			continue // an ICMP error of an earlier packet, an empty one, or noise
+			continue // an ICMP error caused by an earlier packet, an empty packet, or noise
 		}
 		packet := &memberlist.Packet{Buf: append([]byte(nil), buffer[:n]...),
 			From: net.UDPAddrFromAddrPort(netip.AddrPortFrom(from.Addr().Unmap(), from.Port())), Timestamp: time.Now()}
@@ -79,12 +71,12 @@ func (w *wire) receive() {
 	}
 }
 
-// obituary begins a datagram of a keeper of 0.3.0, which reports that its agent has ended.
+// obituary is the start of a datagram by which a keeper of 0.3.0 reports that its agent has ended.
 const obituary = "doyen obituary 1\n"
 
 func (w *wire) passes(b []byte, from netip.AddrPort, scratch []byte) bool {
 	if bytes.HasPrefix(b, []byte(obituary)) {
-		return false // no attack, and nothing that this version needs
+		return false // this is not an attack, and this version does not need it
 	}
 	f := w.guard.packet(b, scratch)
 	if f == nil {

@@ -8,26 +8,26 @@ import (
 )
 
 const (
-	// patientBy: an agent that is short of processor time waits patientBy times as long for a
-	// suspect, and needs patientBy times as many reports of others to wait less.
+	// patientBy: an agent that lacks processor time waits patientBy times as long for a suspect, and
+	// needs patientBy times as many reports from others before it waits less.
 	patientBy = 4
-	// patientAfter is how long the agent stays patient after the last sign of that shortage.
+	// patientAfter is how long the agent stays patient after the last sign that it lacked processor time.
 	patientAfter = 15 * time.Second
-	// crowd is a number of members. If an agent that has just started sees as many, it
-	// assumes that all start at once, and is patient even before it notices that it is late.
+	// crowd is a number of members. An agent that sees so many just after its start assumes that all
+	// start at once, and is patient even before it notices that it is late.
 	crowd = 16
 )
 
-// suspicion decides how long a member that does not answer has to show that it is alive.
-// Where a hundred agents start at once, all are late, and each calls others dead. After
-// every such verdict all agents exchange lists and connect again, which takes even more
-// time. So an agent waits longer if it finds itself late, or if memberlist's score of its
-// own health is bad: others miss it, and it misses others.
+// suspicion decides how much time a suspected member has to show that it is alive. Where a hundred agents
+// start at once, all are late, and each declares others dead. After every such verdict all agents
+// exchange lists and connect again, which takes even more time. So an agent waits longer if it notices
+// that it is late itself, or if memberlist's score of its own health is bad: others miss its answers, and
+// it misses theirs.
 type suspicion struct {
 	config *memberlist.Config // of the list that is running
-	calm   int                // the multiplier of an agent that is not patient
+	calm   int                // the multiplier while the agent is not patient
 	began  time.Time
-	list   atomic.Pointer[memberlist.Memberlist] // nil: not yet
+	list   atomic.Pointer[memberlist.Memberlist] // nil until the list exists
 	until  atomic.Pointer[time.Time]             // until when the agent is patient
 }
 
@@ -35,26 +35,24 @@ func newSuspicion(c *memberlist.Config, now time.Time) *suspicion {
 	return &suspicion{config: c, calm: c.SuspicionMult, began: now}
 }
 
-// woke takes when the agent should have run, and when it did.
+// woke records when the agent should have run, and when it did.
 func (s *suspicion) woke(due, now time.Time) {
 	if now.Sub(due) >= s.config.ProbeTimeout/2 {
 		s.bear(now)
 	}
 }
 
-// bear makes the agent patient.
+// bear makes the agent patient for patientAfter.
 func (s *suspicion) bear(now time.Time) {
 	until := now.Add(patientAfter)
 	s.until.Store(&until)
 }
 
-// adapt sets the multiplier for memberlist's next suspicion. It is called under memberlist's
-// lock, under which memberlist also reads the multiplier.
+// adapt sets the multiplier for memberlist's next suspicion. The caller holds the lock under which
+// memberlist reads the multiplier.
 func (s *suspicion) adapt(now time.Time, members int64) {
-	if list := s.list.Load(); list != nil && list.GetHealthScore() > 0 {
-		s.bear(now)
-	}
-	if members >= crowd && now.Sub(s.began) < patientAfter {
+	list := s.list.Load()
+	if list != nil && list.GetHealthScore() > 0 || members >= crowd && now.Sub(s.began) < patientAfter {
 		s.bear(now)
 	}
 	mult := s.calm
@@ -64,10 +62,10 @@ func (s *suspicion) adapt(now time.Time, members int64) {
 	s.config.SuspicionMult = mult
 }
 
-// unconfirmed is the least multiplier with which memberlist gossips a suspicion only once: it
-// expects no confirmations if it has too few members for them. With a smaller one, each further
-// agent that misses the member has all others notified again, which takes a hundred agents a
-// hundred milliseconds each time. Only a crowd needs it.
+// unconfirmed returns the least multiplier with which memberlist gossips a suspicion only once: with too
+// few members for it, memberlist expects no confirmations. With a smaller multiplier, each further agent
+// that misses the member makes all others be notified again, which takes a hundred agents a hundred
+// milliseconds each time. Only a crowd needs this.
 func unconfirmed(members int64) int {
 	if members < crowd {
 		return 0

@@ -17,7 +17,7 @@ type Settings struct {
 	Quorum    bool
 	Heartbeat time.Duration
 	Lease     time.Duration
-	Follows   bool // algorithm and lease are not in use: the member's roster names others
+	Follows   bool // the member takes algorithm and lease from its roster, not from these fields
 }
 
 // Status is how gossip sees a member.
@@ -26,38 +26,37 @@ type Status string
 const (
 	Alive Status = "alive"
 	Dead  Status = "dead" // it did not answer, and did not show in time that it is alive
-	// Left is a member that left, or that was shut out: it has not answered since a cluster
-	// key was removed, so nothing shows that it has the new one.
+	// Left is a member that left, or that was shut out: it has not answered since a cluster key was
+	// removed, so nothing shows that it has one of the present keys.
 	Left Status = "left"
 )
 
-// Member is an agent as gossip sees it. An agent gossips all of it about itself, under its
-// signature, except for GossipAddr, Status and RTT.
+// Member is an agent as gossip sees it. An agent gossips all fields about itself, under its signature,
+// except GossipAddr, Status and RTT.
 type Member struct {
 	election.Member
-	Version    string         // of the agent's program, at most 32 bytes
+	Version    string         // the version of the agent's program, at most 32 bytes
 	GossipAddr netip.AddrPort // as memberlist advertises it
-	PeerAddr   netip.AddrPort // where its transport listens
-	PageAddr   netip.AddrPort // where its status page is, if other hosts can reach it
+	PeerAddr   netip.AddrPort // where the agent's transport listens
+	PageAddr   netip.AddrPort // where the agent's status page is, if other hosts can reach it
 	Settings   Settings
 	Status     Status
-	RTT        time.Duration // of the last answered probe; 0 when there was none
+	RTT        time.Duration // of the last answered probe; 0: none was answered
 }
 
-// View is an immutable snapshot of the cluster as this agent sees it. Receivers
-// must not change what it points to.
+// View is an immutable snapshot of the cluster as this agent sees it. A receiver must not change
+// its slices, or anything else that it refers to.
 type View struct {
-	// Members are the live members, sorted by peer ID. Each peer has one
-	// entry, this agent included.
+	// Members are the live members, this agent included, sorted by peer ID. Each peer has one entry.
 	Members []Member
-	// Departed are the members that last died or left, sorted by peer ID: at most 64,
-	// each forgotten after a day. None of them is also in Members.
+	// Departed are the members that died or left most recently, sorted by peer ID. There are at most 64,
+	// and each is forgotten after a day. None of them is also in Members.
 	Departed []Member
 	// Refused are the refusals in force, sorted by host, name and cause.
 	Refused []Refusal
 }
 
-// Election returns the view as the elector takes it.
+// Election returns the view in the form that the elector uses.
 func (v View) Election() election.View {
 	members := make([]election.Member, len(v.Members))
 	for i, m := range v.Members {
@@ -66,15 +65,15 @@ func (v View) Election() election.View {
 	return election.View{Members: members}
 }
 
-// Cause is why something was refused, as a stable word.
+// Cause is why something was refused: a word that does not change in later versions.
 type Cause string
 
 const (
-	CauseClusterKey Cause = "cluster_key" // the other agent's key differs, or one has none
+	CauseClusterKey Cause = "cluster_key" // the two agents have different keys, or one of them has none
 	CauseCluster    Cause = "cluster"     // the other agent belongs to another cluster
 	CauseNoAgent    Cause = "no_agent"    // what answers at a seed is not an agent of this cluster
-	CauseSeed       Cause = "seed"        // an address to join does not answer, and nobody else was found
-	CauseMessage    Cause = "message"     // the other agent has the key, but sends what this release does not know
+	CauseSeed       Cause = "seed"        // an address to join does not answer, and no other agent was found
+	CauseMessage    Cause = "message"     // the other agent has the key, but sends a message that this release does not know
 	CauseNoise      Cause = "noise"       // datagrams that no agent of this cluster made, from anywhere
 	CauseSignature  Cause = "signature"   // a member's advertisement is damaged or forged
 	CauseJudge      Cause = "settings"    // Config.Judge refused the member
@@ -86,23 +85,23 @@ const (
 // refuse this one.
 type Refusal struct {
 	Cause Cause
-	Name  string         // of the agent; empty when it is not known
-	Addr  netip.AddrPort // gossip address; port 0 when only the host is known
-	Err   error          // what, why and what to do
-	Self  bool           // it is this agent that the others refuse
+	Name  string         // the agent's name; empty: unknown
+	Addr  netip.AddrPort // gossip address; port 0: only the host is known
+	Err   error          // what happened, why, and what to do
+	Self  bool           // the others refuse this agent
 }
 
 const (
-	maxRefusals = 256 // that the views show
+	maxRefusals = 256 // how many refusals a view shows
 	maxHints    = 64
-	// fewNoise is how many datagrams of unknown senders go unreported.
+	// fewNoise is how many datagrams of unknown senders are ignored before the agent reports them.
 	fewNoise = 10
-	// hintFor is how long a refusal that rests on hints is shown after the last hint.
+	// hintFor is how long a refusal that comes from hints is shown after the last hint.
 	hintFor = 2 * time.Minute
 )
 
-// refusalFor says whose message did not pass the guard, and what to do about it. Strangers that
-// talk to open ports are not reported.
+// refusalFor makes a refusal of a message that did not pass the guard: whose it was, and what to do. It
+// returns false for strangers that connect to open ports, which are not reported.
 func refusalFor(f *fault, at netip.AddrPort, cluster string) (Refusal, bool) {
 	const remedy = "give all agents the same cluster key"
 	host := at.Addr()
@@ -129,9 +128,9 @@ func refusalFor(f *fault, at netip.AddrPort, cluster string) (Refusal, bool) {
 
 // ledger keeps what is refused now. It belongs to the loop.
 type ledger struct {
-	found      []Refusal // by the newest view
+	found      []Refusal // what the newest view refuses
 	hints      map[hintKey]*hint
-	noise      int64 // datagrams of unknown senders, counted as long as they come
+	noise      int64 // datagrams of unknown senders, counted until none comes for hintFor
 	noiseUntil time.Time
 }
 
@@ -141,45 +140,45 @@ type hintKey struct {
 	host  netip.Addr
 }
 
-// hint is a refusal outside memberlist's list: a message that did not pass the guard, a failed
-// join, an advertisement that was not let in.
+// hint is a refusal that does not come from memberlist's list: a message that did not pass the guard, a
+// failed join, or an advertisement that was not accepted.
 type hint struct {
 	Refusal
 	until  time.Time
-	wanted bool // it is about an agent that this one tries to reach
+	wanted bool // this agent tries to reach the agent that the hint is about
 }
 
 func newLedger() *ledger { return &ledger{hints: map[hintKey]*hint{}} }
 
-// settle takes what the newest view refuses, and forgets the hints that have expired.
+// settle stores what the newest view refuses, and forgets the hints that have expired.
 func (l *ledger) settle(now time.Time, found []Refusal) {
 	l.found = found[:min(len(found), maxRefusals)]
 	maps.DeleteFunc(l.hints, func(_ hintKey, h *hint) bool { return now.After(h.until) })
 }
 
-// arrive forgets the hints about a host whose agent has become a member: it was repaired. If
-// another agent of that host is refused, its next message brings the hint back.
+// arrive forgets the hints about a host whose agent has become a member: its fault was repaired. If
+// another agent of that host is refused, its next message brings a hint back.
 func (l *ledger) arrive(host netip.Addr) {
 	maps.DeleteFunc(l.hints, func(k hintKey, _ *hint) bool { return k.host == host })
 }
 
-// note records a hint. Hints that differ only in the port are one: each message of a host with
-// another key or cluster may have a new port. A hint about an agent that is wanted takes the place
-// of a stranger's.
+// note records a hint. Hints that differ only in the port count as one: each message of a host with
+// another key or cluster may have a new port. If there is no room, a hint about an agent that this one
+// tries to reach replaces a hint about a stranger.
 func (l *ledger) note(now time.Time, r Refusal, wanted bool) {
 	k := hintKey{r.Cause, r.Name, r.Addr.Addr()}
 	h := l.hints[k]
 	if h == nil {
 		if len(l.hints) >= maxHints && (!wanted || !l.yield()) {
-			return // the hint will come again when there is room
+			return // the hint comes again later, when there may be room
 		}
-		h = &hint{Refusal: r} // this text stays: the same cause has several symptoms
+		h = &hint{Refusal: r} // the first text stays, although the same cause has several symptoms
 		l.hints[k] = h
 	}
 	h.until, h.wanted = now.Add(hintFor), h.wanted || wanted
 }
 
-// yield forgets the hint about a stranger that expires first, and reports whether there was one.
+// yield forgets one hint about a stranger, the one that expires first. It reports whether there was one.
 func (l *ledger) yield() bool {
 	var first *hint
 	var at hintKey
@@ -192,8 +191,8 @@ func (l *ledger) yield() bool {
 	return first != nil
 }
 
-// hear takes how many datagrams from unknown senders came since its last call. It names no
-// address: a sender can write any address on a datagram.
+// hear counts n more datagrams from unknown senders. The hint names no address, since a sender can write
+// any address on a datagram.
 func (l *ledger) hear(now time.Time, n int64) {
 	if n == 0 {
 		return
@@ -207,7 +206,7 @@ func (l *ledger) hear(now time.Time, n int64) {
 	}
 	many := int64(fewNoise)
 	for many*10 <= l.noise {
-		many *= 10 // the text changes seldom
+		many *= 10 // only powers of ten, so that the text seldom changes
 	}
 	l.hints[hintKey{cause: CauseNoise}] = &hint{until: l.noiseUntil, wanted: true, Refusal: Refusal{Cause: CauseNoise, Err: fmt.Errorf(
 		"the gossip port received at least %d datagrams that no agent of this cluster sent: they may come from anywhere; close the port to other hosts", many)}}
@@ -215,8 +214,7 @@ func (l *ledger) hear(now time.Time, n int64) {
 
 // list returns what is refused now, sorted.
 func (l *ledger) list() []Refusal {
-	var all []Refusal
-	all = append(all, l.found...)
+	all := append([]Refusal(nil), l.found...)
 	for _, h := range l.hints {
 		all = append(all, h.Refusal)
 	}

@@ -16,21 +16,20 @@ import (
 
 var errWireClosed = errors.New("membership is closed")
 
-// wire is memberlist's network, bounded and closable. It hands on what passes the guard. At
-// shutdown it ends all dials and streams: memberlist's goroutines would otherwise go on
-// waiting for them.
+// wire is memberlist's network. It is bounded, can be closed, and passes on only what the guard passes.
+// At shutdown it ends all dials and streams: else memberlist's goroutines would go on waiting for them.
 type wire struct {
 	udp       *net.UDPConn
-	tcp       *net.TCPListener // on the same port number
+	tcp       *net.TCPListener // has the same port number as udp
 	packets   chan *memberlist.Packet
 	guard     *guard
 	admission *admission
 	advertise netip.AddrPort
 	bind      netip.Addr
 	dialLimit time.Duration
-	readLimit time.Duration // of one message of a stream
+	readLimit time.Duration // how long one message of a stream may take
 	streams   chan net.Conn
-	faults    chan<- Refusal // bounded, lossy: who can't be understood, and why
+	faults    chan<- Refusal // which sender can't be understood, and why; bounded, and some may be lost
 	noise     atomic.Int64
 	known     atomic.Pointer[acquaintances]
 	ctx       context.Context // ends at shutdown
@@ -38,16 +37,15 @@ type wire struct {
 	pumped    sync.WaitGroup
 }
 
-// acquaintances are the addresses that this agent knows. The value is replaced, never
-// changed.
+// acquaintances are the addresses that this agent knows. The struct is replaced, never changed.
 type acquaintances struct {
-	members map[netip.Addr]bool // in memberlist's list
-	sought  map[netip.Addr]bool // of seeds and lost members that are not in the list
+	members map[netip.Addr]bool // the addresses in memberlist's list
+	sought  map[netip.Addr]bool // those of seeds and lost members that are not in the list
 }
 
-// worthNaming reports whether to report the address on a datagram that was not let in.
-// Anybody can write any address on a datagram. So an address counts only if this agent tries
-// to reach it, or if it is a member's and the datagram was made with the key.
+// worthNaming reports whether to name the sender's address when a datagram was not let in. Anybody can
+// write any address on a datagram. So an address is named only if this agent tries to reach it, or if it
+// is a member's and the datagram was made with the key.
 func (k *acquaintances) worthNaming(kind faultKind, host netip.Addr) bool {
 	return k.sought[host] || kind == faultMessage && k.members[host]
 }
@@ -79,15 +77,14 @@ func listen(cfg Config, g *guard, t timing, faults chan<- Refusal) (*wire, error
 // suspect reports a sender that can't be understood.
 func (w *wire) suspect(f *fault, at netip.AddrPort) {
 	if r, ok := refusalFor(f, at, w.guard.label); ok {
-		offer(w.faults, r) // the fault will come again
+		offer(w.faults, r) // if this is lost, the same fault comes again
 	}
 }
 
-// acceptPause keeps a failing accept (no file descriptors left) from spinning.
+// acceptPause keeps the loop from spinning while accept fails, for example for lack of file descriptors.
 const acceptPause = 50 * time.Millisecond
 
-// pump admits inbound streams while there are places, and closes the others: who opened
-// them will try again.
+// pump admits inbound streams while there are places, and closes the others: their agents will try again.
 func (w *wire) pump() {
 	for {
 		c, err := w.tcp.Accept()
@@ -115,15 +112,14 @@ func (w *wire) admit(c net.Conn) {
 	w.pumped.Go(func() { w.examine(w.track(c, p)) })
 }
 
-// examine reads an inbound stream's message and gives the stream to memberlist if
-// it passes the guard.
+// examine reads an inbound stream's message. If it passes the guard, memberlist gets the stream.
 func (w *wire) examine(s *stream) {
 	_ = s.Conn.SetDeadline(time.Now().Add(w.readLimit))
 	message, f := w.guard.inbound(s.Conn, s.place)
 	if f == nil {
 		s.place.trust()
 		s.head, s.whole = message, true
-		_ = s.Conn.SetDeadline(time.Time{}) // memberlist sets its own
+		_ = s.Conn.SetDeadline(time.Time{}) // memberlist sets its own deadline
 		w.hand(s)
 		return
 	}
@@ -153,7 +149,7 @@ func (w *wire) hand(s *stream) {
 	}
 }
 
-// track closes a connection no later than at shutdown.
+// track keeps a connection in the list of those that shutdown closes.
 func (w *wire) track(c net.Conn, p *place) *stream {
 	return &stream{Conn: c, wire: w, place: p, untrack: context.AfterFunc(w.ctx, func() { _ = c.Close() })}
 }
@@ -173,8 +169,8 @@ func (w *wire) DialTimeout(addr string, timeout time.Duration) (net.Conn, error)
 	return w.track(c, w.admission.opened()), nil
 }
 
-// dialer dials from the address that the others know this agent by, if it is bound to one:
-// they keep places for addresses that they know. The transport does the same.
+// dialer dials from the address by which the others know this agent, if it is bound to one: they reserve
+// places for known addresses. The transport does the same.
 func (w *wire) dialer(timeout time.Duration) net.Dialer {
 	d := net.Dialer{Timeout: min(timeout, w.dialLimit)}
 	if !w.bind.IsUnspecified() {
@@ -206,21 +202,21 @@ func (w *wire) Shutdown() error {
 	return err
 }
 
-// stream is a connection that the wire keeps track of. Memberlist reads from it only what
-// the guard has read and let in.
+// stream is a connection that the wire keeps track of. Memberlist reads from it only what the guard has
+// read and passed.
 type stream struct {
 	net.Conn
 	wire    *wire
 	place   *place
-	head    []byte      // passed the guard, and memberlist has not read it
-	whole   bool        // the guard is done with it
-	bad     atomic.Bool // what it brought was not gossip of this cluster
+	head    []byte      // bytes that passed the guard and that memberlist has not read yet
+	whole   bool        // the guard has read the whole message
+	bad     atomic.Bool // it brought something other than gossip of this cluster
 	untrack func() bool
 	once    sync.Once
 }
 
-// Read gives what passed the guard. If memberlist opened the stream, Read waits for the
-// whole answer, until the deadline that memberlist has set.
+// Read returns what passed the guard. On a stream that memberlist opened, Read waits for the whole
+// answer, until the deadline that memberlist has set.
 func (s *stream) Read(p []byte) (int, error) {
 	if !s.whole {
 		message, f := s.wire.guard.answer(s.Conn, s.place)
@@ -234,15 +230,14 @@ func (s *stream) Read(p []byte) (int, error) {
 		s.head, s.whole = message, true
 	}
 	if len(s.head) == 0 {
-		return 0, io.EOF // there is one message each way
+		return 0, io.EOF // each side sends only one message
 	}
 	n := copy(p, s.head)
 	s.head = s.head[n:]
 	return n, nil
 }
 
-// Write closes the stream if it fails: memberlist forgets to when it could not write the
-// label.
+// Write closes the stream if it fails: memberlist does not when it could not write the label.
 func (s *stream) Write(p []byte) (int, error) {
 	n, err := s.Conn.Write(p)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -69,16 +70,53 @@ func TestTheManifestsAreKubernetes(t *testing.T) {
 		if !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name }) {
 			t.Errorf("volume %s is not mounted", v.Name)
 		}
-		if v.Name == "run" && (v.EmptyDir == nil || v.EmptyDir.Medium != corev1.StorageMediumMemory) {
+		if v.Name == "record" && (v.EmptyDir == nil || v.EmptyDir.Medium != corev1.StorageMediumMemory) {
 			t.Error("the record needs memory")
 		}
 	}
+	apart(t, pod)
 
 	hosts := documentsOf(t, containers+"kubernetes-hosts.yaml")["DaemonSet"].(*appsv1.DaemonSet)
 	if !maps.Equal(hosts.Spec.Selector.MatchLabels, hosts.Spec.Template.Labels) || !hosts.Spec.Template.Spec.HostNetwork {
 		t.Error("not on the hosts' network, or not its own pods")
 	}
 	check(t, hosts.Spec.Template.Spec, map[string]string{"spec.nodeName": "node-1", "status.hostIP": "127.0.0.1"})
+	for _, v := range hosts.Spec.Template.Spec.Volumes {
+		if v.HostPath != nil && !strings.Contains(v.HostPath.Path, "/doyen") {
+			t.Errorf("the agent has %s of the host", v.HostPath.Path)
+		}
+	}
+}
+
+// apart checks what keeps the program of a pod from being an administrator: another user than the
+// agent's, in its group; of its volumes only the socket's, and there only the folder that others can't
+// write to.
+func apart(t *testing.T, pod corev1.PodSpec) {
+	t.Helper()
+	folders, agent, program := pod.InitContainers[0], pod.Containers[0], pod.Containers[1]
+	for _, c := range []corev1.Container{folders, agent, program} {
+		s := c.SecurityContext
+		if s == nil || s.RunAsUser == nil || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+			t.Fatalf("%s: %+v", c.Name, s)
+		}
+	}
+	own, other := *agent.SecurityContext.RunAsUser, *program.SecurityContext.RunAsUser
+	if own != nonroot || *folders.SecurityContext.RunAsUser != own || other == own || other == 0 || *pod.SecurityContext.FSGroup != nonroot {
+		t.Errorf("the agent's user is %d, the program's %d, and their group %d", own, other, *pod.SecurityContext.FSGroup)
+	}
+	for _, m := range program.VolumeMounts {
+		if m.Name != "run" || m.SubPath == "" {
+			t.Errorf("the program mounts %+v", m)
+		}
+	}
+	for _, m := range agent.VolumeMounts {
+		made := m.Name != "key"
+		if made != slices.ContainsFunc(folders.VolumeMounts, func(f corev1.VolumeMount) bool {
+			return f.Name == m.Name && strings.Contains(folders.Command[2], strings.TrimPrefix(f.MountPath, "/pod/")+"/"+m.SubPath)
+		}) {
+			t.Errorf("the agent mounts %+v, and the first container runs %q", m, folders.Command)
+		}
+	}
 }
 
 // check has the agent check the environment of the pod's first container, with what Kubernetes
@@ -111,7 +149,7 @@ func accepted(t *testing.T, environment map[string]string) map[string]string {
 		run(t, program, "keygen", "--out", dir+"/key")
 	}
 	environment["DOYEN_DATA_DIR"] = dir + "/data"
-	cmd := exec.Command(program, "agent", "--check-config")
+	cmd := exec.Command(program, "agent", "--check-config", "--all")
 	cmd.Env = []string{}
 	for name, value := range environment {
 		cmd.Env = append(cmd.Env, name+"="+value)
@@ -147,7 +185,8 @@ func program(t *testing.T) string {
 	return filepath.Join(dir, "doyen")
 }
 
-func TestTheComposeFileIsCompose(t *testing.T) {
+func composed(t *testing.T) *types.Project {
+	t.Helper()
 	options, err := cli.NewProjectOptions([]string{containers + "compose.yaml"}, cli.WithResolvedPaths(true))
 	if err != nil {
 		t.Fatal(err)
@@ -156,9 +195,16 @@ func TestTheComposeFileIsCompose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agents := 0
+	return project
+}
+
+func TestTheComposeFileIsCompose(t *testing.T) {
+	project, agents := composed(t), 0
 	for name, s := range project.Services {
-		if s.Command != nil {
+		if s.Entrypoint != nil {
+			if s.User != "10001:10001" || !slices.Equal(s.GroupAdd, []string{"65532"}) {
+				t.Errorf("%s runs as %s, with %v", name, s.User, s.GroupAdd)
+			}
 			continue // a program
 		}
 		agents++

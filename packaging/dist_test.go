@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ func runAll(m *testing.M) (int, error) {
 	}
 	defer os.RemoveAll(dir)
 	made.dir = filepath.Join(dir, "dist")
-	if err := dist(made.dir, []string{"linux/" + runtime.GOARCH}); err != nil {
+	if err := dist(made.dir, []string{"linux/" + runtime.GOARCH}, "", ""); err != nil {
 		return 0, err
 	}
 	archive, err := filepath.Glob(filepath.Join(made.dir, "doyen-*-linux-*.tar.gz"))
@@ -93,6 +94,77 @@ func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
 	cmd.Dir = made.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// `make deb` makes the file that `make dist` makes.
+func TestOneKindOfFileIsTheSame(t *testing.T) {
+	out := t.TempDir()
+	for _, kind := range []string{"deb", "rpm", "image"} {
+		if err := dist(out, []string{"linux/" + runtime.GOARCH}, kind, ""); err != nil {
+			t.Fatal(err)
+		}
+		if said := run(t, "make", "-C", "..", "--dry-run", kind, "ARCH=arm64"); !strings.Contains(said, "go run . -kind "+kind+" -only linux/arm64\n") {
+			t.Errorf("make %s runs %s", kind, said)
+		}
+	}
+	run(t, "diff", "-r", "--exclude=*.tar.gz", "--exclude=SHA256SUMS", made.dir, out)
+	if err := dist(out, []string{"linux/" + runtime.GOARCH}, "dep", ""); err == nil {
+		t.Error("there is a kind dep")
+	}
+}
+
+// What git does not know is built into the program too.
+func TestAFileThatGitDoesNotKnowChangesTheCommit(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "source")
+	run(t, "cp", "-a", "..", source)
+	const repository = `cd "$0" && rm -rf .git dist && git init -q && git add -A && git -c user.name=a -c user.email=a@example.org commit -qm one`
+	run(t, "sh", "-c", repository, source)
+	t.Chdir(source + "/packaging")
+	commit := func() string {
+		r, err := newRelease(t.TempDir(), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(r.work)
+		return r.commit
+	}
+	if c := commit(); len(c) != 12 {
+		t.Errorf("the commit of a clean source is %s", c)
+	}
+	if err := os.WriteFile(source+"/cmd/doyen/more.go", []byte("package main\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c := commit(); !strings.HasSuffix(c, "+") {
+		t.Errorf("with a file more it is %s", c)
+	}
+}
+
+// A release is signed, and checked as docs/operations.md says.
+func TestASignedReleaseIsChecked(t *testing.T) {
+	if _, err := exec.LookPath("ssh-keygen"); err != nil {
+		t.Skip("needs ssh-keygen (openssh-client), which CI installs")
+	}
+	r := &release{root: t.TempDir(), out: t.TempDir()}
+	key := filepath.Join(r.root, "key")
+	run(t, "cp", filepath.Join(made.dir, "SHA256SUMS"), r.out)
+	run(t, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", key)
+	if err := r.sign(key); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := regexp.MustCompile("`(ssh-keygen -Y verify [^`]*)`").FindSubmatch(page)
+	if check == nil {
+		t.Fatal("the page checks no signature")
+	}
+	script := `cd "$0" && SIGNER=us && echo "$SIGNER $(cat "$1.pub")" >signers && ` + strings.Replace(string(check[1]), "SIGNER", "$SIGNER", 1)
+	run(t, "sh", "-c", script, r.out, key)
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", `cd "$0" && echo >>SHA256SUMS && `+script, r.out, key).CombinedOutput()
+	if err == nil {
+		t.Errorf("other checksums are accepted: %s", out)
 	}
 }
 

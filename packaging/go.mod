@@ -2,6 +2,9 @@ module github.com/doyen-election/doyen/packaging
 
 go 1.26.0
 
+// What a release is built with, at least. The product itself asks for no newer Go than it needs.
+toolchain go1.26.8
+
 require (
 	github.com/compose-spec/compose-go/v2 v2.10.0
 	github.com/elastic/go-seccomp-bpf v1.6.0

@@ -20,7 +20,7 @@ import (
 const nonroot = 65532
 
 // image writes a container image for all the platforms, as a tar file with an OCI layout, which
-// `skopeo copy oci-archive:…`, `podman load` and `docker load` (from 25 on) read.
+// `skopeo copy oci-archive:…`, `podman load`, and a Docker that keeps images in containerd read.
 func (r *release) image(platforms []platform) error {
 	if len(platforms) == 0 {
 		return nil
@@ -32,16 +32,23 @@ func (r *release) image(platforms []platform) error {
 			return fmt.Errorf("%s: %w", p.arch, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{
-			Platform:    &v1.Platform{OS: p.system, Architecture: p.arch},
-			Annotations: map[string]string{"org.opencontainers.image.ref.name": r.version},
+			Platform: &v1.Platform{OS: p.system, Architecture: p.arch},
 		}})
 	}
+	// The layout has one entry, the index of all platforms: podman and skopeo refuse to choose among more.
 	folder := filepath.Join(r.work, "image")
-	if _, err := layout.Write(folder, index); err != nil {
+	to, err := layout.Write(folder, mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
+	if err == nil {
+		err = to.AppendIndex(index, layout.WithAnnotations(map[string]string{
+			"org.opencontainers.image.ref.name": r.version,
+			"io.containerd.image.name":          "docker.io/library/doyen:" + r.version, // containerd, Docker and podman name it so
+		}))
+	}
+	if err != nil {
 		return err
 	}
 	all := map[string]entry{}
-	err := filepath.WalkDir(folder, func(at string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(folder, func(at string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}

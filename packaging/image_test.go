@@ -39,6 +39,12 @@ func TestTheImageRunsAnAgent(t *testing.T) {
 	if err != nil || len(manifest.Manifests) != 1 {
 		t.Fatalf("%v %v", manifest, err)
 	}
+	if index, err = index.ImageIndex(manifest.Manifests[0].Digest); err != nil {
+		t.Fatal(err)
+	}
+	if manifest, err = index.IndexManifest(); err != nil || len(manifest.Manifests) != 1 {
+		t.Fatalf("%v %v", manifest, err)
+	}
 	if p := manifest.Manifests[0].Platform; p == nil || p.OS != "linux" || p.Architecture != runtime.GOARCH {
 		t.Errorf("its platform is %v", p)
 	}

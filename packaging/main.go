@@ -15,6 +15,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,8 +26,10 @@ func main() {
 	log.SetFlags(0)
 	out := flag.String("out", "../dist", "`FOLDER` for the files")
 	only := flag.String("only", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64", "the `PLATFORMS`")
+	kind := flag.String("kind", "", "make only this `KIND` of file (deb, rpm or image), beside what the folder has, without checksums")
+	sign := flag.String("sign", "", "sign the checksums with the key in this `FILE`, by ssh-keygen")
 	flag.Parse()
-	if err := dist(*out, strings.Split(*only, ",")); err != nil {
+	if err := dist(*out, strings.Split(*only, ","), *kind, *sign); err != nil {
 		log.Fatalf("packaging: %v", err)
 	}
 }
@@ -41,8 +45,12 @@ type release struct {
 	help    help
 }
 
-func dist(out string, platforms []string) error {
-	r, err := newRelease(out)
+// dist makes all kinds of files, or with a kind only those.
+func dist(out string, platforms []string, kind, sign string) error {
+	if kind != "" && !slices.Contains([]string{"deb", "rpm", "image"}, kind) {
+		return fmt.Errorf("%q is not a kind of file: deb, rpm and image are", kind)
+	}
+	r, err := newRelease(out, kind == "")
 	if err != nil {
 		return err
 	}
@@ -54,27 +62,42 @@ func dist(out string, platforms []string) error {
 			return fmt.Errorf("%q is not a platform, such as linux/amd64", name)
 		}
 		p := platform{release: r, system: system, arch: arch}
-		if err := p.archive(); err != nil {
-			return fmt.Errorf("archive for %s: %w", name, err)
+		if kind == "" {
+			if err := p.archive(); err != nil {
+				return fmt.Errorf("archive for %s: %w", name, err)
+			}
 		}
 		if system != "linux" {
 			continue
 		}
-		if err := p.packages(); err != nil {
-			return fmt.Errorf("packages for %s: %w", name, err)
+		for _, format := range []string{"deb", "rpm"} {
+			if kind != "" && kind != format {
+				continue
+			}
+			if err := p.pack(format); err != nil {
+				return fmt.Errorf("%s for %s: %w", format, name, err)
+			}
 		}
 		images = append(images, p)
 	}
-	if err := r.image(images); err != nil {
-		return fmt.Errorf("image: %w", err)
+	if kind == "" || kind == "image" {
+		if err := r.image(images); err != nil {
+			return fmt.Errorf("image: %w", err)
+		}
 	}
-	return r.checksums()
+	if kind != "" {
+		return nil
+	}
+	if err := r.checksums(); err != nil {
+		return err
+	}
+	return r.sign(sign)
 }
 
 // versioned is where the version is written.
 var versioned = regexp.MustCompile(`(?m)^var Version = "([^"]+)"`)
 
-func newRelease(out string) (*release, error) {
+func newRelease(out string, empty bool) (*release, error) {
 	root, err := filepath.Abs("..")
 	if err != nil {
 		return nil, err
@@ -105,15 +128,18 @@ func newRelease(out string) (*release, error) {
 		return nil, fmt.Errorf("git shows no commit: %q", described)
 	}
 	r.commit, r.made = commit[:12], time.Unix(unix, 0).UTC()
-	changed, err := r.run(nil, "git", "-C", root, "status", "--porcelain", "--untracked-files=no")
+	// A file that git does not know can be built into the program, or delivered, as well as a changed one.
+	changed, err := r.run(nil, "git", "-C", root, "status", "--porcelain")
 	if err != nil {
 		return nil, err
 	}
 	if changed != "" {
 		r.commit += "+"
 	}
-	if err := os.RemoveAll(r.out); err != nil {
-		return nil, err
+	if empty {
+		if err := os.RemoveAll(r.out); err != nil {
+			return nil, err
+		}
 	}
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return nil, err
@@ -146,7 +172,8 @@ func (r *release) build(system, arch string, pie bool) (string, error) {
 		mode = "pie"
 	}
 	to := filepath.Join(r.work, strings.Join([]string{"doyen", system, arch, mode}, "-"))
-	_, err := r.run([]string{"CGO_ENABLED=0", "GOOS=" + system, "GOARCH=" + arch, "GOFLAGS="},
+	// With the Go that has built this program: its go.mod names the oldest one that a release may have.
+	_, err := r.run([]string{"CGO_ENABLED=0", "GOOS=" + system, "GOARCH=" + arch, "GOFLAGS=", "GOTOOLCHAIN=" + runtime.Version() + "+auto"},
 		"go", "build", "-buildmode="+mode, "-trimpath", "-buildvcs=false", "-tags", "nethttpomithttp2,urfave_cli_no_docs",
 		"-ldflags", "-s -X github.com/doyen-election/doyen/agent.Version="+r.version+" -X main.commit="+r.commit,
 		"-o", to, "./cmd/doyen")
@@ -169,4 +196,17 @@ func (r *release) checksums() error {
 	}
 	fmt.Print(text)
 	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(text), 0o644)
+}
+
+// sign writes SHA256SUMS.sig with that key; empty: there is none.
+func (r *release) sign(key string) error {
+	if key == "" {
+		return nil
+	}
+	key, err := filepath.Abs(key)
+	if err != nil {
+		return err
+	}
+	_, err = r.run(nil, "ssh-keygen", "-Y", "sign", "-n", "file", "-f", key, filepath.Join(r.out, "SHA256SUMS"))
+	return err
 }

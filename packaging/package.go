@@ -133,30 +133,24 @@ func (r *release) tar(all map[string]entry, below string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// packages writes the deb and the rpm.
-func (p platform) packages() error {
-	for _, kind := range []string{"deb", "rpm"} {
-		packager, err := nfpm.Get(kind)
-		if err != nil {
-			return err
-		}
-		info, err := p.info(kind)
-		if err != nil {
-			return err
-		}
-		if err := nfpm.PrepareForPackager(info, kind); err != nil {
-			return err
-		}
-		var b bytes.Buffer
-		if err := packager.Package(info, &b); err != nil {
-			return err
-		}
-		name := packager.ConventionalFileName(info)
-		if err := os.WriteFile(filepath.Join(p.out, name), b.Bytes(), 0o644); err != nil {
-			return err
-		}
+// pack writes a package of that kind.
+func (p platform) pack(kind string) error {
+	packager, err := nfpm.Get(kind)
+	if err != nil {
+		return err
 	}
-	return nil
+	info, err := p.info(kind)
+	if err != nil {
+		return err
+	}
+	if err := nfpm.PrepareForPackager(info, kind); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := packager.Package(info, &b); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(p.out, packager.ConventionalFileName(info)), b.Bytes(), 0o644)
 }
 
 // info describes the package: everything in it, and what runs when it is installed.

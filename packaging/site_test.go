@@ -31,7 +31,7 @@ func debian(t *testing.T) string {
 
 var newDebian = sync.OnceValues(func() (string, error) {
 	root := filepath.Join(filepath.Dir(made.dir), "debian")
-	out, err := exec.Command("timeout", "5m", "mmdebstrap", "--variant=minbase", "--include=systemd-sysv,iproute2,man-db,iputils-arping", "bookworm", root).CombinedOutput()
+	out, err := exec.Command("timeout", "5m", "mmdebstrap", "--variant=minbase", "--include=systemd-sysv,iproute2,man-db,iputils-arping,polkitd", "bookworm", root).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, out)
 	}

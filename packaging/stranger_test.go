@@ -117,14 +117,16 @@ func steps(begun time.Time) []step {
 		{has: "doyen status", want: `exists: 3 of 3 voters`, again: true, after: same},
 		{has: "doyen allow payments --agents a,b", want: `payments +a,b +100`, after: onlyWhoMayLeads},
 		{has: "echo 'check: ", after: same},
-		{has: "rm /etc/healthy", want: `check failed: ls: cannot access '/etc/healthy'`, after: func(t *testing.T, s *site) {
+		{has: "rm /etc/healthy", want: `check failed: /bin/ls: cannot access '/etc/healthy'`, after: func(t *testing.T, s *site) {
 			was := former
 			if remember(t, s); former == was {
 				t.Errorf("%s leads, and its check fails", was.name)
 			}
 		}},
+		{has: "rm -f /etc/healthy"},
+		{has: "doyen status", want: `default +(leading|following) [^,\n]*\n(?s:.*)check_failed: this host leads only where no other host can \(keep-last\)`, again: true},
 		{has: "touch /etc/healthy"},
-		{has: "doyen status", want: `default +(leading|following) .* [abc],[abc],[abc]`, again: true, after: same},
+		{has: "doyen status", want: `default +(leading|following) .* [abc],[abc],[abc]`, again: true, after: remember},
 		{has: "apt install ./doyen_" + made.version + "-2", want: `restarted; version(?s:.*)quorum +exists`, before: release2, after: same},
 		{has: "echo 'priority: 120'", want: `(?m)^a .* 120 `, after: func(t *testing.T, s *site) {
 			s.hosts[0].await(t, "doyen leader", "^a\n$")

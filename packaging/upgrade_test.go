@@ -13,18 +13,26 @@ import (
 	"time"
 )
 
-// former returns the package of the release before.
-func former(t *testing.T) string {
+// keeperless is 0.3.0, whose keeper can't start doyen act.
+const keeperless = "0b1019fdbaabe7aa8941d4028864437e2643195a"
+
+// before returns the commit of the release before.
+func before(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../testbed/hosts/release.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	commit := regexp.MustCompile(`formerCommit = "(.*)"`).FindSubmatch(text)
+	return string(regexp.MustCompile(`formerCommit = "(.*)"`).FindSubmatch(text)[1])
+}
+
+// former returns the package of a release.
+func former(t *testing.T, commit string) string {
+	t.Helper()
 	source := t.TempDir()
 	run(t, "git", "clone", "--quiet", "--shared", "--no-checkout", "..", source)
-	if out, err := exec.Command("git", "-C", source, "checkout", "--quiet", string(commit[1])).CombinedOutput(); err != nil {
-		t.Skipf("the history here does not have the release before: %v\n%s", err, out)
+	if out, err := exec.Command("git", "-C", source, "checkout", "--quiet", commit).CombinedOutput(); err != nil {
+		t.Skipf("the history here does not have commit %s: %v\n%s", commit, err, out)
 	}
 	pack := exec.CommandContext(t.Context(), "go", "run", ".", "-out", source+"/dist", "-only", "linux/"+runtime.GOARCH)
 	pack.Dir = source + "/packaging"
@@ -38,13 +46,11 @@ func former(t *testing.T) string {
 	return found[0]
 }
 
-// Three hosts of the release before, with hooks and checks, install this package, one after the
-// other, as the keepers of that release can't start doyen act. No election is without a leader for
-// longer than a lease, and in each term the hook runs with leading on one host.
-func TestAnUpgradeFromTheReleaseBefore(t *testing.T) {
-	before := former(t)
+// hooked is three hosts with that package, hooks, checks and a program.
+func hooked(t *testing.T, pack string) *site {
+	t.Helper()
 	s := newSite(t)
-	s.agents(t, before, `on-change: /usr/local/libexec/doyen/hook
+	s.agents(t, pack, `on-change: /usr/local/libexec/doyen/hook
 check: {command: "ls /etc/healthy", every: 500ms}
 elections:
   payments: {on-change: /usr/local/libexec/doyen/hook, check: {command: "ls /etc/healthy", every: 500ms}}
@@ -57,6 +63,59 @@ END
 	for _, h := range s.hosts {
 		h.must(t, "systemd-run --quiet --unit=payments doyen run payments -- sleep infinity", "")
 	}
+	return s
+}
+
+const ledIn = `(?m)^default .* [abc],[abc],[abc]\n(?s:.*)^payments .* [abc],[abc],[abc]$`
+
+// Whoever leads leads on in the same term, and no hook runs again.
+func TestAnUpgradeFromTheReleaseBefore(t *testing.T) {
+	s := hooked(t, former(t, before(t)))
+	for _, h := range s.hosts {
+		h.await(t, "doyen status", ledIn)
+	}
+	names := []string{"default", "payments"}
+	led := map[string]string{}
+	lead := func(name string) string {
+		h, term := s.leaderOf(t, name)
+		h.await(t, "cat /var/lib/doyen/runs", fmt.Sprintf(`(?m)^%s leading %d$`, name, term))
+		return fmt.Sprintf("%s in term %d", h.name, term)
+	}
+	for _, name := range names {
+		led[name] = lead(name)
+	}
+	for _, h := range s.hosts {
+		out := h.must(t, "dpkg -i ./doyen_*.deb", "")
+		h.await(t, "doyen status", "version "+made.version)
+		t.Logf("on %s:\n%s%s", h.name, out, h.await(t, "doyen status", ledIn))
+	}
+	for _, name := range names {
+		if now := lead(name); now != led[name] {
+			t.Errorf("%s was led by %s, and now by %s", name, led[name], now)
+		}
+	}
+	for _, h := range s.hosts {
+		for line, n := range times(h.must(t, "cat /var/lib/doyen/runs", "")) {
+			if strings.Contains(line, " leading ") && n > 1 {
+				t.Errorf("on %s the hook ran %d times with %s", h.name, n, line)
+			}
+		}
+	}
+}
+
+func times(text string) map[string]int {
+	counted := map[string]int{}
+	for line := range strings.Lines(text) {
+		counted[line]++
+	}
+	return counted
+}
+
+// Three hosts of 0.3.0 install this package, one after the other, as the keepers of that release can't
+// start doyen act. No election is without a leader for longer than a lease, and in each term the hook
+// runs with leading on one host.
+func TestAnUpgradeFromAKeeperThatRunsNoHooks(t *testing.T) {
+	s := hooked(t, former(t, keeperless))
 	const low = "http: 127.0.0.1:80" // which only the release before lets an agent use
 	last := s.hosts[2]
 	last.must(t, "echo '"+low+`' >>/etc/doyen/agent.yaml
@@ -66,9 +125,8 @@ AmbientCapabilities=CAP_NET_BIND_SERVICE
 CapabilityBoundingSet=CAP_NET_BIND_SERVICE
 END
 systemctl daemon-reload; systemctl restart doyen`, "")
-	const all = `(?m)^default .* [abc],[abc],[abc]\n(?s:.*)^payments .* [abc],[abc],[abc]$`
 	for _, h := range s.hosts {
-		h.await(t, "doyen status", all)
+		h.await(t, "doyen status", ledIn)
 	}
 	begun := time.Now()
 	for _, h := range s.hosts {
@@ -82,7 +140,7 @@ systemctl daemon-reload; systemctl restart doyen`, "")
 			h.must(t, "sed -i '/^http/d' /etc/doyen/agent.yaml; systemctl restart doyen", "")
 		}
 		h.await(t, "doyen status", "version "+made.version)
-		t.Logf("after %.1f s, on %s:\n%s%s", time.Since(begun).Seconds(), h.name, out, h.await(t, "doyen status", all))
+		t.Logf("after %.1f s, on %s:\n%s%s", time.Since(begun).Seconds(), h.name, out, h.await(t, "doyen status", ledIn))
 		h.must(t, "! doyen status | grep act_missing", "")
 	}
 	led := map[string]string{}

@@ -6,38 +6,38 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Driver is one change of the voters, forward or back, in one ballot. A ballot is a term of
-// the roster election (R3, R4, R9 to R13).
+// Driver carries out one change of the roster, forward or back, within one ballot. The ballot is
+// the term in which this agent leads the roster election (R3, R4, R9 to R13).
 //
-// Invariant: each proposal of a ballot has another version. The stable roster of the new
-// voters is proposed once majorities of both halves have accepted the mark, and the earlier
-// promises of a majority of the former voters have ended. If the mark is inherited, those of
-// a majority of the new voters must have ended too. From then on there is no way back.
+// Invariant: all proposals of a ballot have different versions. The driver proposes the stable roster of
+// the new voters only after majorities of both halves have accepted the mark, and after the earlier
+// promises of a majority of the former voters have ended. If the mark is inherited, the promises of a
+// majority of the new voters must have ended too. After this proposal there is no way back.
 type Driver struct {
 	Ballot    election.Term
 	drift     float64
 	proposal  *election.Roster
-	joint     election.Roster // of the change; never changed
-	inherited bool            // an earlier ballot may have made the mark, and may have decided (R13)
+	joint     election.Roster // the joint roster of this change; never changed
+	inherited bool            // an earlier ballot may have set the mark, and may even have committed the new voters (R13)
 	back      bool
-	accepted  map[election.PeerID]election.Instant // voter → when the promises that it reported have ended on any clock
-	refused   map[election.PeerID]bool             // voters that have granted a higher ballot
-	reported  map[election.PeerID]election.Term    // the highest term that each voter reported last, believed or not
-	floor     election.Term                        // the highest term in the acceptances of the marked roster (R4 ii)
+	accepted  map[election.PeerID]election.Instant // voter → when the promises that it reported have ended, whichever clock measures them
+	refused   map[election.PeerID]bool             // these voters have granted a higher ballot
+	reported  map[election.PeerID]election.Term    // voter → the highest term in its last report, even if that is not believed
+	floor     election.Term                        // the highest term that acceptances of the marked roster have reported (R4 ii)
 	waited    bool                                 // the marked roster was accepted, and WaitsUntil has passed
-	waits     bool                                 // the lease changes, and the voters do not
+	waits     bool                                 // the change is of the lease and not of the voters: promises under the former lease must end first
 }
 
-// NewDriver starts a change of a stable roster, by an unmarked joint one (R9).
+// NewDriver starts a change of the voters of a stable roster: it proposes an unmarked joint roster (R9).
 func NewDriver(ballot election.Term, drift float64, stable *election.Roster, next []election.Voter) *Driver {
 	joint := *stable
 	joint.Next, joint.Committed = next, false
 	return newDriver(ballot, drift, joint)
 }
 
-// NewRevision starts a change that leaves the voters alone (R14): the changed roster is proposed
-// once, to a majority of the voters, with their floor. If the lease changes, the change ends
-// only when what a majority has promised for the former one has ended (R4).
+// NewRevision starts a change of settings or rights, with the same voters (R14). The changed
+// roster keeps its floor, is proposed once, and needs a majority of the voters. If the lease
+// changes, the promises of a majority under the former lease must have ended too (R4).
 func NewRevision(ballot election.Term, drift float64, stable, changed *election.Roster) *Driver {
 	revised := *stable
 	revised.Settings, revised.Rights = changed.Settings, changed.Rights
@@ -46,9 +46,9 @@ func NewRevision(ballot election.Term, drift float64, stable, changed *election.
 	return d
 }
 
-// InheritChange continues the change of the highest joint roster that was reported (R3). won
-// is the roster whose majority elected the driver. Unless won is unmarked, a mark may have
-// been agreed on (R11, R13).
+// InheritChange continues the change of the highest joint roster that voters reported (R3). won
+// is the roster under whose majority the driver was elected. If neither roster has the mark, no
+// mark has been agreed on yet. If one has it, or won is nil, a mark may have been (R11, R13).
 func InheritChange(ballot election.Term, drift float64, joint, won *election.Roster) *Driver {
 	d := newDriver(ballot, drift, *joint)
 	d.inherited = joint.Committed || won == nil || won.Committed
@@ -67,10 +67,10 @@ func (d *Driver) propose(r election.Roster, counter uint64) {
 	d.accepted = map[election.PeerID]election.Instant{}
 }
 
-// Proposal is the roster to propose now. Each is a new value.
+// Proposal is the roster to propose now. Each proposal is a separate value.
 func (d *Driver) Proposal() *election.Roster { return d.proposal }
 
-// Accept counts an acceptance. The promises that it reports run from its arrival (R4).
+// Accept counts an acceptance. The promises that it reports run on from its arrival (R4).
 func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.RosterAccept) {
 	if m.Driver != d.Ballot || m.Version != d.proposal.Version || !d.Asks(from) {
 		return
@@ -91,9 +91,9 @@ func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.R
 
 func (d *Driver) Asks(p election.PeerID) bool { return d != nil && d.joint.Has(p) }
 
-// TooFar reports whether the voter's term is so far above those of all others that bids can't
-// have raised it: a floor at that term could use up all terms. The voter's acceptance counts
-// only once another voter reports a term as high.
+// TooFar reports whether the voter's term is so far above the terms of all others that bids
+// can't have raised it. A floor at such a term could use up all terms. So the voter's acceptance
+// counts only after another voter has reported a term about as high.
 func (d *Driver) TooFar(voter election.PeerID) bool {
 	others := d.joint.Floor
 	for id, t := range d.reported {
@@ -104,7 +104,7 @@ func (d *Driver) TooFar(voter election.PeerID) bool {
 	return !d.reported[voter].Follows(others)
 }
 
-// Recount forgets the acceptances: after a suspend it is uncertain when the promises end.
+// Recount forgets the acceptances: after a suspend, nobody can tell when the reported promises end.
 func (d *Driver) Recount() { clear(d.accepted) }
 
 // Refuse records that a voter has granted a higher ballot (R1).
@@ -115,8 +115,8 @@ func (d *Driver) Refuse(from election.PeerID, m election.RosterRefuse) {
 	d.refused[from] = true
 }
 
-// Hopeless reports whether nothing of this ballot can be committed any more, because too many
-// voters have granted a higher one.
+// Hopeless reports whether this ballot can't commit anything any more, because too many voters
+// have granted a higher ballot.
 func (d *Driver) Hopeless() bool {
 	return !confirms(d.proposal.Voters, func(v election.PeerID) bool { return !d.refused[v] })
 }
@@ -128,28 +128,28 @@ func (d *Driver) HasAccepted(voter election.PeerID) bool {
 
 func (d *Driver) Agreed() bool { return Accepted(d.proposal, d.HasAccepted) }
 
-// Done reports whether the change has ended: a stable roster is committed.
+// Done reports whether the change has ended, with a committed stable roster.
 func (d *Driver) Done() bool { return !d.proposal.Joint() && d.Agreed() && (!d.waits || d.waited) }
 
 func (d *Driver) Marks() bool { return d.proposal.Committed }
 
 func (d *Driver) Back() bool { return d.back }
 
-// GoBack asks for the way back; false once the new voters are proposed (R12).
+// GoBack makes the change go back. It returns false if the new voters have been proposed already (R12).
 func (d *Driver) GoBack() bool {
 	d.back = d.back || d.proposal.Joint()
 	return d.back
 }
 
-// MayAlwaysGoBack reports whether this ballot, and only this one, can go back without the new
-// voters (R12). Then it must not be given up while they are missing.
+// MayAlwaysGoBack reports whether this ballot, unlike any later one, can go back without the new
+// voters (R12). If so, the driver must keep the ballot while the new voters are missing.
 func (d *Driver) MayAlwaysGoBack() bool {
 	return !d.inherited && (d.Marks() || d.back)
 }
 
-// WaitsUntil is when the earlier promises of a majority of the former voters end; Never until
-// a majority has accepted the mark. If the mark is inherited, the new voters may have decided
-// alone since, so their promises count too (R13).
+// WaitsUntil is when the earlier promises of a majority of the former voters have ended; Never
+// until a majority has accepted the mark. If the mark is inherited, the new voters may have
+// granted terms alone since then, so a majority of their promises must have ended too (R13).
 func (d *Driver) WaitsUntil() election.Instant {
 	until := d.promisesEnd(d.joint.Voters)
 	if d.inherited {
@@ -173,7 +173,7 @@ func (d *Driver) promisesEnd(half []election.Voter) election.Instant {
 	return ends[need-1]
 }
 
-// Advance makes the next proposal if one is due, and reports whether it did.
+// Advance makes the next proposal if one is due, and reports whether it has made one.
 func (d *Driver) Advance(now election.Instant) bool {
 	d.waited = d.waited || (d.Marks() || d.waits) && d.Agreed() && now >= d.WaitsUntil()
 	next := d.joint

@@ -9,50 +9,50 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Formation makes the first roster. The agent named first proposes one. Each named agent
-// writes it as pending and accepts. Once all have, the proposer commits, and the others adopt
-// the roster from its Report. An agent is bound by what is pending: two first rosters with
-// common voters could elect two leaders.
+// Formation makes the first roster. The agent named first proposes a roster. Each named agent
+// writes it to its disk as pending and accepts it. Once all have accepted, the proposer commits
+// it, and the others adopt it from the proposer's Report. A pending roster binds its agent: if
+// two first rosters had common voters, each could elect a leader.
 type Formation struct {
 	self      election.Voter
-	names     []string      // the first is the proposer; the same on every agent
+	names     []string      // of all voters, the proposer first; the same on every agent
 	every     time.Duration // between two proposals
 	ledger    *Ledger
 	voter     *Voter
-	pendingAt uint64 // generation of the pending genesis
+	pendingAt uint64 // the generation with which the pending genesis is durable
 	accepted  map[election.PeerID]bool
 	sentAt    election.Instant
 	sent      bool
-	waitsFor  []string // names that are missing, or have not answered
+	waitsFor  []string // the names of agents that are missing or have not answered
 	refusals  map[election.PeerID]Refused
-	stuck     Problem // why this agent can't join a formation that it heard of; zero: nothing hinders it
-	refused   Problem // the last proposal that this agent refused; zero: none
+	stuck     Problem // why this agent can't join a formation that it knows of; zero: nothing prevents it
+	refused   Problem // about the last proposal that this agent refused; zero: none
 	refusedAt election.Instant
 }
 
-// NewFormation returns the part of the agent self in a formation by the agents with these names.
+// NewFormation returns the formation as the agent self takes part in it. names are all its agents.
 func NewFormation(self election.Voter, names []string, every time.Duration, l *Ledger, v *Voter) *Formation {
 	return &Formation{self: self, names: names, every: every, ledger: l, voter: v, accepted: map[election.PeerID]bool{}, refusals: map[election.PeerID]Refused{}}
 }
 
 func (f *Formation) Done() bool { return f.voter.Roster() != nil }
 
-// Alone commits a roster of this agent alone, unless a pending genesis binds it.
+// Alone commits a roster with this agent as its only voter, unless a pending genesis binds the agent.
 func (f *Formation) Alone(now election.Instant, cluster string) {
 	if p := f.ledger.State().Pending; p != nil {
 		f.stuck = Problem{Why: PendingHere, Agents: []string{proposerOf(p)}}
 		return
 	}
 	f.voter.Adopt(now, &election.Roster{Cluster: cluster, Version: election.Version{Counter: 1},
-		Voters: []election.Voter{f.self}})
+		Voters: []election.Voter{f.self}}, false)
 }
 
 func (f *Formation) Proposer() bool {
 	return len(f.names) > 0 && f.names[0] == f.self.Name
 }
 
-// Advance does the proposer's part. find returns the reachable peer with a name, and cluster
-// draws a name for the new cluster.
+// Advance does what the proposer has to do. find returns the reachable peer with a name, and
+// cluster draws a random name for the new cluster.
 func (f *Formation) Advance(now election.Instant, find func(name string) (election.PeerID, bool), cluster func() string) {
 	if f.ledger.State().Roster != nil || !f.Proposer() {
 		return
@@ -75,7 +75,7 @@ func (f *Formation) Advance(now election.Instant, find func(name string) (electi
 		}
 	}
 	if len(f.waitsFor) == 0 {
-		f.voter.Adopt(now, &pending.Roster)
+		f.voter.Adopt(now, &pending.Roster, false)
 		return
 	}
 	if !f.sent || now >= f.sentAt.Add(f.every) {
@@ -132,7 +132,7 @@ func (f *Formation) Propose(now election.Instant, from election.PeerID, m electi
 		f.pendingAt = f.ledger.Change(func(s *election.State) { s.Pending = &g })
 	}
 	f.waitsFor, f.stuck, f.refused = nil, Problem{}, Problem{}
-	f.ledger.Cancel(func(e election.Envelope) bool { // a repeat needs one answer
+	f.ledger.Cancel(func(e election.Envelope) bool { // a repeated proposal needs only one answer
 		_, accepts := e.Message.(election.GenesisAccept)
 		return accepts && e.To == from
 	})
@@ -140,7 +140,7 @@ func (f *Formation) Propose(now election.Instant, from election.PeerID, m electi
 		Message: election.GenesisAccept{Cluster: g.Roster.Cluster, Attempt: g.Attempt}})
 }
 
-// clip shortens a list of names: a message can't hold 31 long ones.
+// clip shortens a list of names, because 31 long names do not fit into a message.
 func clip(names string) string {
 	const limit = election.MaxDetail / 2
 	if len(names) <= limit {
@@ -169,14 +169,14 @@ func (f *Formation) objection(from election.PeerID, g *election.Genesis) (reason
 	case reason != 0, held == nil, held.Same(g):
 		return reason, detail
 	case held.Proposer == g.Proposer && held.Attempt < g.Attempt:
-		return 0, "" // the proposer gave up its earlier attempt, which can't be committed any more
+		return 0, "" // the proposer has given up its earlier attempt, so that can't be committed any more
 	case held.Proposer != g.Proposer && proposerOf(held) == proposerOf(g):
 		return election.GenesisPendingFormer, proposerOf(held)
 	}
 	return election.GenesisPending, proposerOf(held)
 }
 
-// mismatch is what is wrong with the genesis, whatever is pending here; 0: nothing.
+// mismatch is what is wrong with the genesis itself, without regard to what is pending here; 0: nothing.
 func (f *Formation) mismatch(from election.PeerID, g *election.Genesis) (reason election.Objection, detail string) {
 	named := slices.Contains(g.Roster.Voters, f.self)
 	own := strings.Join(slices.Sorted(slices.Values(f.names)), ",")
@@ -211,24 +211,24 @@ func (f *Formation) Refuse(from election.PeerID, name string, m election.Genesis
 	}
 }
 
-// Learn adopts a roster that another agent reports. It refuses one of another cluster than the
-// pending genesis, unless this agent proposed that genesis: nobody else could commit it.
+// Learn adopts a roster that another agent reports. While a genesis of another cluster is pending, it
+// refuses the roster, unless this agent proposed that genesis: only the proposer could have committed it.
 func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	held := f.ledger.State()
 	genesis := r.Version == election.Version{Counter: 1}
 	switch {
 	case held.Roster != nil, held.Pending != nil && held.Pending.Roster.Cluster == r.Cluster:
-		f.voter.Adopt(now, r)
+		f.voter.Adopt(now, r, false)
 	case held.Pending != nil && held.Pending.Proposer != f.self.Peer:
 		f.stuck = Problem{Why: CommittedElsewhere}
 	case genesis && r.Has(f.self.Peer):
 		f.stuck = Problem{Why: RecordLost}
 	default:
-		f.voter.Adopt(now, r)
+		f.voter.Adopt(now, r, false)
 	}
 }
 
-// Problem returns why there is no roster; zero once there is one.
+// Problem returns why there is no roster yet; zero once there is one.
 func (f *Formation) Problem(now election.Instant) Problem {
 	const repeats = 10
 	switch {
@@ -254,16 +254,16 @@ func (f *Formation) Problem(now election.Instant) Problem {
 	return Problem{Why: AwaitsProposal, Agents: f.names[:1]}
 }
 
-// Problem is what keeps the first roster from being formed, in facts.
+// Problem is what prevents the first roster, as facts.
 type Problem struct {
 	Why     Trouble
-	Agents  []string // the agents that are awaited, or the one that proposed
-	Voters  string   // the voters that it proposed
+	Agents  []string // the agents that this agent waits for, or the agent that proposed
+	Voters  string   // the voters in that agent's proposal
 	Refused []Refused
 }
 
 type Refused struct {
-	Agent  string // its name
+	Agent  string // the agent's name
 	Reason election.Objection
 	Detail string
 }
@@ -271,13 +271,13 @@ type Refused struct {
 type Trouble uint8
 
 const (
-	PendingHere        Trouble = iota + 1 // a formation that another agent proposed is pending here
-	CommittedElsewhere                    // another formation than the one pending here is committed
-	RecordLost                            // a committed roster has this agent, which has no record of it
+	PendingHere        Trouble = iota + 1 // another agent's proposal is pending here
+	CommittedElsewhere                    // another first roster than the one pending here is committed
+	RecordLost                            // a committed roster has this agent as a voter, but this agent has no record of it
 	RefusedHere                           // this agent refused a proposal
 	RefusedThere                          // another agent refused this agent's proposal
-	AwaitsAgents                          // it can't reach some agents, or they have not accepted
-	AwaitsRoster                          // any member that has the roster can send it
-	AwaitsCommit                          // what is pending here is not committed yet
+	AwaitsAgents                          // this agent can't reach some agents, or they have not accepted
+	AwaitsRoster                          // this agent waits for any member that has the roster
+	AwaitsCommit                          // the proposal that is pending here is not committed yet
 	AwaitsProposal
 )

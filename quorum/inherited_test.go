@@ -37,7 +37,7 @@ func (p *player) answers(now election.Instant) []election.Envelope {
 // its vote.
 func (p *player) votes(now election.Instant, e election.Name, asker election.PeerID, term election.Term, r *election.Roster) election.VoteGrant {
 	p.t.Helper()
-	p.voter.Adopt(now, r)
+	p.voter.Adopt(now, r, false)
 	p.voter.Request(now, asker, election.VoteRequest{Election: e, Term: term, Holder: holderAt(asker), Lease: 2 * time.Second,
 		Send: 1, Rank: election.Rank{Peer: asker}, Roster: *r})
 	return answer[election.VoteGrant](p, now)
@@ -129,7 +129,7 @@ func TestR5TheFloorOfAVoterNeverFalls(t *testing.T) {
 			return answer[election.RosterAccept](p, at(1)).Highest
 		},
 		"told": func(p *player) election.Term {
-			p.voter.Adopt(at(0), mark)
+			p.voter.Adopt(at(0), mark, false)
 			p.answers(at(0))
 			return p.voter.Highest()
 		},

@@ -8,29 +8,29 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// HolderLease is how long after the send a holder may act. It holds even if the holder's clock
-// is slow and the voters' clocks are fast: l × (1−ρ)/(1+ρ), rounded down (H3).
+// HolderLease is how long a holder may act after its send left: l × (1−ρ)/(1+ρ), rounded down
+// (H3). That is short enough even if the holder's clock is slow and the voters' clocks are fast.
 func HolderLease(l time.Duration, drift float64) time.Duration {
 	return time.Duration(math.Floor(float64(l) * (1 - drift) / (1 + drift)))
 }
 
-// Outlast is how long to wait by one clock until l has passed on every other clock:
-// l × (1+ρ)/(1−ρ), rounded up (V5, R4).
+// Outlast is how long to wait, on this clock, until l has passed on every other clock: l ×
+// (1+ρ)/(1−ρ), rounded up (V5, R4).
 func Outlast(l time.Duration, drift float64) time.Duration {
 	return time.Duration(math.Ceil(float64(l) * (1 + drift) / (1 - drift)))
 }
 
 // Lease is the holder's side of one term.
 //
-// Invariant: every counted send was acknowledged at the roster's version.
+// Invariant: every send in sends was acknowledged at the roster's version.
 type Lease struct {
 	Term   election.Term
-	least  time.Duration // the shortest that the term was asked for with
-	length time.Duration // what voters at the roster's version promise
+	least  time.Duration // the shortest lease in any request for the term
+	length time.Duration // the lease that voters at the roster's version promise
 	drift  float64
 	roster *election.Roster
 	sends  map[election.PeerID]election.Instant // voter → when its newest acknowledged send left
-	earned election.Instant                     // the latest end so far, which stays valid (R6)
+	earned election.Instant                     // the latest end so far; a newer roster does not take it back (R6)
 	heard  election.Instant                     // see Heard
 	won    *election.Roster                     // see Won
 }
@@ -41,18 +41,18 @@ func NewLease(t election.Term, length time.Duration, drift float64, r *election.
 	return l
 }
 
-// ResumeLease returns the lease of a term that a former life led, and that runs until then.
-// No answer to a send of that life counts for it (K4a).
+// ResumeLease returns the lease of a term that a former life led, which runs until the given
+// instant. Answers to that life's sends do not count for it (K4a).
 func ResumeLease(t election.Term, length time.Duration, drift float64, r *election.Roster, until election.Instant) *Lease {
 	l := NewLease(t, length, drift, r)
-	l.earned, l.heard = until, until.Add(-HolderLease(max(length, l.length), drift)) // or later
+	l.earned, l.heard = until, until.Add(-HolderLease(max(length, l.length), drift)) // the true instant is not earlier
 	return l
 }
 
-// Length is how long the voters promise from each send.
+// Length is how long the voters promise, counted from each send.
 func (l *Lease) Length() time.Duration { return l.length }
 
-// Count records that the voter acknowledged, at version v, the send that left at sent.
+// Count records that the voter has acknowledged a send at version v. That send left at the instant sent.
 func (l *Lease) Count(voter election.PeerID, sent election.Instant, v election.Version) {
 	if l.roster == nil || v != l.roster.Version || !l.roster.Has(voter) {
 		return
@@ -62,7 +62,7 @@ func (l *Lease) Count(voter election.PeerID, sent election.Instant, v election.V
 	}
 	l.sends[voter] = sent
 	if sent <= l.heard && sent.Add(HolderLease(l.length, l.drift)) <= l.earned {
-		return // a majority has acknowledged sends that left then or later
+		return // a majority has already acknowledged sends that left no earlier
 	}
 	if since, ok := supportedSince(l.roster, l.sends); ok {
 		l.earned = max(l.earned, since.Add(HolderLease(l.length, l.drift)))
@@ -73,16 +73,16 @@ func (l *Lease) Count(voter election.PeerID, sent election.Instant, v election.V
 	}
 }
 
-// Won is the roster whose majority first promised the term; nil before.
+// Won is the roster whose majority first promised the term; nil if none has yet.
 func (l *Lease) Won() *election.Roster { return l.won }
 
-// End is until when the holder may act; 0 before a majority has promised.
+// End is until when the holder may act; 0 if no majority has promised yet.
 func (l *Lease) End() election.Instant { return l.earned }
 
-// Heard is when the sends left that a majority last acknowledged; 0 before.
+// Heard is the latest instant such that a majority has acknowledged sends from then or later; 0: none has.
 func (l *Lease) Heard() election.Instant { return l.heard }
 
-// Counted returns the voters that have promised at the roster's version, and since when.
+// Counted maps each voter that has promised at the roster's version to when its newest counted send left.
 func (l *Lease) Counted() map[election.PeerID]election.Instant { return l.sends }
 
 // SupportedBy reports whether the voter has promised at the roster's version.
@@ -91,9 +91,9 @@ func (l *Lease) SupportedBy(voter election.PeerID) bool {
 	return ok
 }
 
-// Reroster continues under a newer roster: from now on only answers at its version count, and
-// with its lease. Where it names none, a voter promises what its grant has on record, which is
-// no less than the shortest that this term was asked for with (R14).
+// Reroster continues the lease under a newer roster: from now on only answers at its version
+// count, with its lease. If the roster sets no lease, a voter promises the lease that its grant
+// has on record. That is not below the shortest lease in any request for this term (R14).
 func (l *Lease) Reroster(r *election.Roster) {
 	l.roster, l.length = r, l.least
 	if agreed := r.Lease(); agreed != 0 {
@@ -104,20 +104,20 @@ func (l *Lease) Reroster(r *election.Roster) {
 
 type Sends struct {
 	last election.SendID
-	log  []election.Instant // when the newest sends left; the last entry is for last
+	log  []election.Instant // when the newest sends left; the last entry belongs to the send ID last
 	keep time.Duration
 }
 
-// NewSends returns a log that keeps sends for that long, a lease is enough, and numbers them
-// from last + 1.
+// NewSends returns a log that keeps each send for the given time (a lease is enough). It numbers
+// them from last + 1.
 func NewSends(keep time.Duration, last election.SendID) *Sends {
 	return &Sends{keep: keep, last: last}
 }
 
-// Keep has the log keep sends for that long from now on.
+// Keep changes for how long the log keeps sends.
 func (s *Sends) Keep(d time.Duration) { s.keep = d }
 
-// Next numbers a send that leaves now (H2). Copies to several voters may share it.
+// Next returns the number of a send that leaves now (H2). Copies to several voters may share the number.
 func (s *Sends) Next(now election.Instant) election.SendID {
 	old := 0
 	for old < len(s.log) && s.log[old].Add(s.keep) < now {
@@ -138,8 +138,8 @@ func (s *Sends) At(id election.SendID) (election.Instant, bool) {
 
 func Majority(n int) int { return n/2 + 1 }
 
-// Confirmed reports whether the voters for which has is true are a majority for votes: one of
-// Voters, and once a joint roster is marked, one of Next as well (R10).
+// Confirmed reports whether the voters for which has is true are a majority for votes: a
+// majority of Voters, and once a joint roster is marked, also one of Next (R10).
 func Confirmed(r *election.Roster, has func(election.PeerID) bool) bool {
 	if r == nil || !confirms(r.Voters, has) {
 		return false
@@ -147,8 +147,8 @@ func Confirmed(r *election.Roster, has func(election.PeerID) bool) bool {
 	return !r.Committed || confirms(r.Next, has)
 }
 
-// Accepted reports whether the voters for which has is true commit the roster: majorities of
-// both halves of a joint one, marked or not (R9).
+// Accepted reports whether the acceptances of the voters for which has is true commit the
+// roster: majorities of both halves if it is joint, with or without the mark (R9).
 func Accepted(r *election.Roster, has func(election.PeerID) bool) bool {
 	return confirms(r.Voters, has) && (!r.Joint() || confirms(r.Next, has))
 }
@@ -163,8 +163,8 @@ func confirms(voters []election.Voter, has func(election.PeerID) bool) bool {
 	return n >= Majority(len(voters))
 }
 
-// supportedSince is the latest instant such that the counted sends of a majority left then or
-// later (H3, R10).
+// supportedSince is the latest instant such that a majority has counted sends that left at that
+// instant or later (H3, R10).
 func supportedSince(r *election.Roster, sends map[election.PeerID]election.Instant) (election.Instant, bool) {
 	since, ok := majoritySend(r.Voters, sends)
 	if !ok || !r.Committed {

@@ -7,22 +7,22 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Ledger holds the durable state in memory, orders its writes, and keeps messages until the
-// write that they rest on is durable.
+// Ledger holds the durable state in memory, orders its writes, and keeps each message until the
+// write that it depends on is durable.
 //
 // Invariant: durable, urgent and writing ≤ generation; during a write, durable ≤ writing.
 type Ledger struct {
 	state      election.State
 	generation uint64           // counts changes
-	urgent     uint64           // the newest change that must be written
+	urgent     uint64           // the newest change that may not wait for another write
 	durable    uint64           // the newest change on disk
-	writing    uint64           // the newest change in the write under way; 0: none
-	writes     uint64           // numbers the writes
-	written    uint64           // State.Writes of the newest write on disk
+	writing    uint64           // the newest change in the write that is in progress; 0: none is
+	writes     uint64           // the number of the newest write, in this process run
+	written    uint64           // State.Writes in the newest write that is on disk
 	tried      election.Instant // when the last write started
-	waits      election.Instant // when the first write since the last success started; Never: none did
+	waits      election.Instant // when the first write after the last success started; Never: none has
 	failing    bool
-	barred     bool // nothing is written any more
+	barred     bool // the ledger writes nothing any more
 	retryAt    election.Instant
 	retry      time.Duration
 	unsent     []unsent
@@ -33,8 +33,8 @@ type unsent struct {
 	election.Envelope
 }
 
-// NewLedger returns a ledger of a state that is on disk. It repeats a failed write after the
-// time retry.
+// NewLedger returns a ledger of a state that is on disk. retry is the delay before a failed
+// write is repeated.
 func NewLedger(s election.State, retry time.Duration) *Ledger {
 	s = s.Clone()
 	if s.Grants == nil {
@@ -46,7 +46,7 @@ func NewLedger(s election.State, retry time.Duration) *Ledger {
 	return &Ledger{state: s, retry: retry, waits: election.Never, written: s.Writes}
 }
 
-// Bar ends the writing for good. Messages that are still unsent never leave.
+// Bar ends all writing until the next start. Unsent messages never leave.
 func (l *Ledger) Bar() { l.barred, l.unsent = true, nil }
 
 func (l *Ledger) WhenDurable(generation uint64, e election.Envelope) {
@@ -61,7 +61,7 @@ func (l *Ledger) Cancel(matches func(election.Envelope) bool) {
 	l.unsent = slices.DeleteFunc(l.unsent, func(u unsent) bool { return matches(u.Envelope) })
 }
 
-// Take returns what may leave now, in the order in which it was given.
+// Take returns the messages that may leave now, in the order in which they were given.
 func (l *Ledger) Take() []election.Envelope {
 	var out []election.Envelope
 	l.unsent = slices.DeleteFunc(l.unsent, func(u unsent) bool {
@@ -74,10 +74,10 @@ func (l *Ledger) Take() []election.Envelope {
 	return out
 }
 
-// Flush makes all changes due to be written: a release on disk spares the next run a hold (V5).
+// Flush makes all changes due to be written. With a release on disk, the next run needs no hold (V5).
 func (l *Ledger) Flush() { l.urgent = l.generation }
 
-// State is the state in memory, which may not be durable yet. It is for reading only.
+// State is the state in memory, which may not be durable yet. Callers must not change it.
 func (l *Ledger) State() *election.State { return &l.state }
 
 // Change applies a change that must be written, and returns its generation.
@@ -86,15 +86,15 @@ func (l *Ledger) Change(change func(*election.State)) uint64 {
 	return l.urgent
 }
 
-// Note applies a change that may wait until something else must be written.
+// Note applies a change that need not be written until another change must be.
 func (l *Ledger) Note(change func(*election.State)) uint64 {
 	change(&l.state)
 	l.generation++
 	return l.generation
 }
 
-// NextWrite makes a write due, and returns the generation that is durable with the next one
-// that succeeds.
+// NextWrite makes a write due. It returns the generation that becomes durable with the next
+// successful write.
 func (l *Ledger) NextWrite() uint64 {
 	if l.Settled() {
 		l.Change(func(*election.State) {})
@@ -104,8 +104,8 @@ func (l *Ledger) NextWrite() uint64 {
 
 func (l *Ledger) Durable(generation uint64) bool { return generation <= l.durable }
 
-// Writes counts the writes on disk, also those of former process runs. A failed write counts
-// once a later one has succeeded.
+// Writes counts the writes on disk, also those of former process runs. A failed write is counted
+// after a later one has succeeded.
 func (l *Ledger) Writes() uint64 { return l.written }
 
 // Settled reports whether everything that must be written is durable.
@@ -113,12 +113,12 @@ func (l *Ledger) Settled() bool { return l.urgent <= l.durable }
 
 func (l *Ledger) Failing() bool { return l.failing }
 
-// WaitsSince is when the first write since the last success started; Never: none did.
+// WaitsSince is when the first write after the last success started; Never: none has.
 func (l *Ledger) WaitsSince() election.Instant { return l.waits }
 
 func (l *Ledger) TriedAt() election.Instant { return l.tried }
 
-// Next returns the write to start now; nil if none is due.
+// Next returns the write to start now; nil if none is due or possible.
 func (l *Ledger) Next(now election.Instant) *election.Persist {
 	if l.barred || l.Settled() || l.writing != 0 || (l.failing && now < l.retryAt) {
 		return nil
@@ -129,17 +129,17 @@ func (l *Ledger) Next(now election.Instant) *election.Persist {
 	return &election.Persist{Write: l.writes, State: l.state.Clone()}
 }
 
-// Persisted records that the write is on disk; false if it is not the one under way.
+// Persisted records that the write is on disk. It returns false if another write or none is in progress.
 func (l *Ledger) Persisted(write uint64) bool {
 	if l.writing == 0 || write != l.writes {
 		return false
 	}
 	l.durable, l.writing, l.failing, l.waits = l.writing, 0, false, election.Never
-	l.written = l.state.Writes // it rises only when the next write begins
+	l.written = l.state.Writes // the count in memory rises only when the next write starts
 	return true
 }
 
-// Failed records that the write may not be on disk. It is tried again.
+// Failed records that the write may not be on disk. The ledger will try again.
 func (l *Ledger) Failed(write uint64, now election.Instant) {
 	if l.writing == 0 || write != l.writes {
 		return

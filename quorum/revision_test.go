@@ -23,7 +23,7 @@ func (d *desk) renew(now election.Instant) []election.Nack {
 
 func (d *desk) adopt(now election.Instant, r *election.Roster) {
 	d.t.Helper()
-	d.voter.Adopt(now, r)
+	d.voter.Adopt(now, r, false)
 	if d.write(now); d.voter.Roster().Version != r.Version {
 		d.t.Fatalf("holds %v, want %v", d.voter.Roster().Version, r.Version)
 	}

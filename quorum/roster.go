@@ -10,21 +10,17 @@ func (v *Voter) Propose(now election.Instant, from election.PeerID, p election.R
 	}
 }
 
-// Adopt takes a newer roster that was reported (R2). Roster returns it once it is durable.
-func (v *Voter) Adopt(now election.Instant, r *election.Roster) { v.learn(now, r, false) }
-
-// AdoptKeeping adopts a roster, and keeps the former one for Restore.
-func (v *Voter) AdoptKeeping(now election.Instant, r *election.Roster) { v.learn(now, r, true) }
-
-func (v *Voter) learn(now election.Instant, r *election.Roster, keep bool) {
+// Adopt takes over a newer roster that was reported (R2). The roster counts, and Roster returns
+// it, when it is durable. With keep, the former roster is kept for Restore.
+func (v *Voter) Adopt(now election.Instant, r *election.Roster, keep bool) {
 	if !v.barred && v.newer(r) {
 		v.receive(now, received{message: election.Report{Roster: r}, at: now, keep: keep})
 	}
 }
 
-// Restore goes back to the roster that AdoptKeeping replaced. No ballot rests on the newer
-// one, since this voter has not accepted it from a driver. Restore returns the generation to
-// wait for; false while a vote is being written (V1), or if the voter is barred.
+// Restore goes back to the roster that Adopt replaced and kept. That is safe: no ballot depends on the
+// newer roster, since this voter has not accepted it from a driver. Restore returns the generation to wait
+// for. It returns false while a vote is being written (V1), or if the voter is barred.
 func (v *Voter) Restore() (generation uint64, ok bool) {
 	if v.barred || !v.idle() {
 		return 0, false
@@ -36,9 +32,9 @@ func (v *Voter) Restore() (generation uint64, ok bool) {
 	return v.adopting, true
 }
 
-// keepLease puts the present roster's lease on record of each grant before a roster with a
-// shorter one, or with none, takes its place: until then it stood on disk with the roster, and
-// promises for that long may still run (R14).
+// keepLease is called before next replaces the present roster. If next has a shorter lease, or
+// none, it raises each grant on record to the present roster's lease. Promises for that long may
+// still run (R14), and until now only the roster on disk showed how long they are.
 func keepLease(s *election.State, next *election.Roster) {
 	held := s.Roster.Lease()
 	if held <= next.Lease() {
@@ -65,8 +61,8 @@ func (v *Voter) adopt(r *election.Roster, keep bool) {
 	})
 }
 
-// keepingFloor is the newer roster, with the floor of the held one if that is higher: a joint
-// roster that is proposed again has the floor from before the change (R5).
+// keepingFloor is the newer roster, with the present roster's floor if that is higher. A joint
+// roster that is proposed again may have the lower floor from before the change (R5).
 func keepingFloor(held, newer *election.Roster) *election.Roster {
 	if held == nil || newer.Floor >= held.Floor {
 		return newer
@@ -76,7 +72,7 @@ func keepingFloor(held, newer *election.Roster) *election.Roster {
 	return &r
 }
 
-// newer reports whether r is a newer version of the roster held, if there is one.
+// newer reports whether this agent has no roster, or r is a newer version of it.
 func (v *Voter) newer(r *election.Roster) bool {
 	if r == nil {
 		return false
@@ -85,8 +81,8 @@ func (v *Voter) newer(r *election.Roster) bool {
 	return held == nil || held.Cluster == r.Cluster && held.Version.Before(r.Version)
 }
 
-// propose accepts the roster if the granted term of the roster election is at most the
-// driver's, and the roster's version is newer or the same. It raises the granted term (R1).
+// propose accepts the roster if its version is newer or the same, and the term granted in the
+// roster election is not above the driver's. It raises that term to the driver's (R1).
 func (v *Voter) propose(now election.Instant, from election.PeerID, p election.RosterPropose) {
 	held, pending := v.ledger.State().Roster, v.ledger.State().Pending
 	g := v.ledger.State().Grants[election.RosterElection]
@@ -94,7 +90,7 @@ func (v *Voter) propose(now election.Instant, from election.PeerID, p election.R
 	case held != nil && held.Cluster != p.Roster.Cluster:
 		return
 	case held == nil && pending != nil && pending.Roster.Cluster != p.Roster.Cluster:
-		return // a pending genesis binds
+		return // the pending genesis binds this agent
 	}
 	repeat := held != nil && held.Version == p.Roster.Version
 	if g.Term > p.Driver || !repeat && !v.newer(&p.Roster) || p.Roster.Version.Driver != p.Driver {

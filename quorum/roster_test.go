@@ -65,7 +65,7 @@ func TestR1AnOlderDriverOrVersionIsRefused(t *testing.T) {
 func TestR2ANewerRosterIsTakenOverOnceItIsOnDisk(t *testing.T) {
 	d := newDesk(t, state())
 	three := newer(roster3, election.Version{Counter: 3}, nil)
-	d.voter.Adopt(at(0), three)
+	d.voter.Adopt(at(0), three, false)
 	if d.voter.Roster() != roster3 {
 		t.Fatal("goes by the newer roster before it is written")
 	}
@@ -74,7 +74,7 @@ func TestR2ANewerRosterIsTakenOverOnceItIsOnDisk(t *testing.T) {
 		"an older one":      newer(roster3, election.Version{Counter: 2}, nil),
 		"another cluster's": newer(roster3, election.Version{Counter: 4}, func(r *election.Roster) { r.Cluster = "y" }),
 	} {
-		d.voter.Adopt(at(1), r)
+		d.voter.Adopt(at(1), r, false)
 		d.write(at(1))
 		if got := d.voter.Roster(); got.Version != three.Version || got.Cluster != "x" {
 			t.Errorf("%s was taken over: %+v", name, got)

@@ -60,7 +60,7 @@ func TestV3AWaitingRequestIsJudgedAgainUnderANewerRoster(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
 	d.ask(at(900), holderB, 2, 1, 1)
-	d.voter.Adopt(at(950), newer(roster3, election.Version{Counter: 2}, nil))
+	d.voter.Adopt(at(950), newer(roster3, election.Version{Counter: 2}, nil), false)
 	onlyRefusal(t, d.write(at(950)), election.RefusedVersion)
 }
 
@@ -171,7 +171,7 @@ func TestR1AcceptingRaisesTheTermSoThatAnOlderDriverComesTooLate(t *testing.T) {
 func TestR1ARepeatIsAckedUnderTheSameTest(t *testing.T) {
 	d := newDesk(t, state())
 	two := newer(roster3, election.Version{Driver: 2}, nil)
-	d.voter.Adopt(at(0), two) // from somebody else's message: acks nothing, raises nothing
+	d.voter.Adopt(at(0), two, false) // from somebody else's message: acks nothing, raises nothing
 	if out := d.write(at(0)); len(out) != 0 {
 		t.Fatalf("sent %+v for a roster that no driver proposed", out)
 	}
@@ -233,7 +233,7 @@ func TestR1NoVoteIsGivenWhileARosterIsWritten(t *testing.T) {
 
 func TestR2ARequesterThatIsBehindIsToldTheNewerRoster(t *testing.T) {
 	d := newDesk(t, state())
-	d.voter.Adopt(at(0), newer(roster3, election.Version{Driver: 4, Counter: 1}, nil))
+	d.voter.Adopt(at(0), newer(roster3, election.Version{Driver: 4, Counter: 1}, nil), false)
 	d.write(at(0))
 	d.voter.Request(at(1), "a", election.VoteRequest{Election: "e", Term: 1, Holder: holderA, Lease: testLease, Send: 1, Roster: *roster3})
 	out := d.write(at(1))

@@ -9,29 +9,29 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Voter keeps one agent's promises, in all elections.
+// Voter keeps the promises of one agent, in all elections.
 //
-// Invariant: while a grant of an election is being written, no other message about
-// that election is handled (V1).
+// Invariant: while a grant of an election is being written, the voter handles no other message
+// about that election (V1).
 type Voter struct {
-	cfg      election.Config // as the agent was started: its lease counts where the roster names none
+	cfg      election.Config // from the start of the agent; its lease counts if the roster sets none
 	ledger   *Ledger
-	roster   *election.Roster // the durable one; nil before genesis
+	roster   *election.Roster // the roster on disk; nil before genesis
 	promises map[election.Name]promise
-	writing  map[election.Name]uint64     // generation of the grant being written
-	adopting uint64                       // generation of the roster being written; 0: none
-	waiting  map[election.Name][]received // each list sorted by order
+	writing  map[election.Name]uint64     // election → the generation of the grant that is being written
+	adopting uint64                       // the generation of the roster that is being written; 0: none is
+	waiting  map[election.Name][]received // election → the messages that wait, sorted by order
 	granted  uint64
 	refused  uint64
-	barred   bool // it promises nothing any more
+	barred   bool // the voter promises nothing any more
 }
 
 // promise is the part of a grant that is not on disk: until when no other holder gets a grant.
-// Its holder may differ from the one on record, since a driver may have replaced that (R1).
+// The grant on record may name another holder, because a driver may have replaced it (R1).
 type promise struct {
 	holder election.Holder
 	until  election.Instant
-	hold   bool // from a former process run or before a suspend, and not renewed since (V5)
+	hold   bool // it is from a former process run or from before a suspend, and has not been renewed since (V5)
 }
 
 func NewVoter(cfg election.Config, l *Ledger, now election.Instant) *Voter {
@@ -40,7 +40,7 @@ func NewVoter(cfg election.Config, l *Ledger, now election.Instant) *Voter {
 		writing:  map[election.Name]uint64{},
 		waiting:  map[election.Name][]received{},
 	}
-	if cfg.Quorum { // else a roster on disk, of an earlier time, counts for nothing
+	if cfg.Quorum { // without quorum, a roster that is still on disk does not count
 		v.roster = l.State().Roster
 	}
 	until := v.outlastsAll(now)
@@ -52,12 +52,12 @@ func NewVoter(cfg election.Config, l *Ledger, now election.Instant) *Voter {
 	return v
 }
 
-// agreed is the longest lease that may be asked for now.
+// agreed is the longest lease that a request may ask for now.
 func (v *Voter) agreed() time.Duration { return cmp.Or(v.roster.Lease(), v.cfg.Lease) }
 
-// outlastsAll is when every lease granted until now, and not released, has ended on any clock
-// (V5). A renewal promises the roster's lease, which may be longer than what its grant has on
-// record (R14).
+// outlastsAll is when every lease that was granted until now, and not released, has ended on any
+// clock (V5). A renewal promises the roster's lease. That may be longer than the lease that the
+// grant has on record (R14).
 func (v *Voter) outlastsAll(now election.Instant) election.Instant {
 	longest := v.agreed()
 	for _, g := range v.ledger.State().Grants {
@@ -68,8 +68,8 @@ func (v *Voter) outlastsAll(now election.Instant) election.Instant {
 	return now.Add(Outlast(longest, v.cfg.Drift))
 }
 
-// Suspended turns all promises into holds, as after a start (V5): the clock may have counted the
-// suspend as too long. It drops waiting requests, since their receipts are uncertain too (V4).
+// Suspended turns all promises into holds, as after a start (V5): the clock may have counted the suspend as
+// too long. It drops waiting requests, because it is uncertain too when they were received (V4).
 func (v *Voter) Suspended(now election.Instant) {
 	until := v.outlastsAll(now)
 	for e, p := range v.promises {
@@ -78,7 +78,7 @@ func (v *Voter) Suspended(now election.Instant) {
 	v.dropRequests(func(received, election.VoteRequest) bool { return true })
 }
 
-// Bar ends voting for good. Promises that were sent still bind.
+// Bar ends voting until the next start. Promises that were already sent still bind.
 func (v *Voter) Bar(now election.Instant) {
 	v.barred = true
 	v.ledger.Bar()
@@ -100,7 +100,7 @@ func (v *Voter) Request(now election.Instant, from election.PeerID, m election.V
 	v.receive(now, received{from: from, election: m.Election, message: m, at: now})
 }
 
-// objection is why a request is refused at once, whatever is promised (V2, R5); 0: it is not.
+// objection is why a request is refused at once, without regard to promises (V2, R5); 0: nothing is wrong.
 func (v *Voter) objection(from election.PeerID, r election.VoteRequest) election.RefusalReason {
 	g := v.ledger.State().Grant(r.Election)
 	switch {
@@ -111,11 +111,11 @@ func (v *Voter) objection(from election.PeerID, r election.VoteRequest) election
 	case v.roster.Version != r.Roster.Version || v.roster.Cluster != r.Roster.Cluster:
 		return election.RefusedVersion
 	case r.Election == election.RosterElection && !v.roster.Has(from):
-		return election.RefusedNotVoter // only voters drive a change
+		return election.RefusedNotVoter // only voters may drive a change
 	case r.Term <= v.roster.Floor:
 		return election.RefusedFloor
 	case r.Lease > v.agreed():
-		return election.RefusedLease // others would have to wait longer than the agreed lease
+		return election.RefusedLease // other holders would have to wait longer than the agreed lease
 	case !v.roster.Allows(r.Election, r.Holder.Peer, r.Rank.Priority):
 		return election.RefusedRight
 	case !r.Term.Follows(max(g.Term, v.roster.Floor)):
@@ -142,8 +142,8 @@ func (v *Voter) judge(now election.Instant, r received, m election.VoteRequest) 
 	}
 }
 
-// raised is the record of a higher term, or a longer lease. If the holder stays, its lease is
-// never shortened: the holder may still act under the lower term (R8).
+// raised is a grant of a higher term or a longer lease. If the holder stays the same, its lease
+// never gets shorter: it may still act under the lower term (R8).
 func raised(g election.Grant, t election.Term, h election.Holder, lease time.Duration) election.Grant {
 	if g.Holder == h {
 		lease = max(lease, g.Lease)
@@ -178,9 +178,9 @@ func (v *Voter) refuse(now election.Instant, to election.PeerID, m election.Vote
 	v.ledger.Send(election.Envelope{To: to, Message: refusal})
 }
 
-// extended returns the promise with a lease from the receipt on, even if the request has waited
-// since: the holder's lease counts from the send, so a longer promise would only delay others. It
-// never shortens a promise (V4).
+// extended returns the promise with a lease that counts from the receipt, even if the request
+// has waited since then. The holder's lease counts from the send, so a longer promise would only
+// delay others. The result never ends before the old promise to the same holder (V4).
 func (p promise) extended(receipt election.Instant, h election.Holder, l time.Duration) promise {
 	if p.holder != h {
 		p = promise{holder: h}
@@ -197,7 +197,7 @@ func (v *Voter) remaining(now election.Instant, e election.Name) time.Duration {
 	return min(max(0, v.promises[e].until.Sub(now)), Outlast(election.MaxLease, v.cfg.Drift))
 }
 
-// longest is how long the longest promise still runs, holds included (R4).
+// longest is how long the longest promise of any election still runs, holds included (R4).
 func (v *Voter) longest(now election.Instant) time.Duration {
 	var longest time.Duration
 	for e := range v.promises {
@@ -206,7 +206,7 @@ func (v *Voter) longest(now election.Instant) time.Duration {
 	return longest
 }
 
-// Renew extends the promises of claims that match the record, and nacks the others (V6).
+// Renew extends the promises for claims that match the grants on record, and nacks the other claims (V6).
 func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Heartbeat) []election.Nack {
 	var nacks []election.Nack
 	holder := election.Holder{Peer: from, Lineage: h.Lineage}
@@ -227,7 +227,7 @@ func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Hea
 	return nacks
 }
 
-// Release ends the term on record, for good (V7).
+// Release ends the term on record: nobody gets it again (V7).
 func (v *Voter) Release(now election.Instant, from election.PeerID, m election.Release) {
 	v.receive(now, received{from: from, election: m.Election, message: m, at: now})
 	v.Tick(now)
@@ -244,15 +244,15 @@ func (v *Voter) release(m election.Release) {
 	}
 }
 
-// Roster returns the durable roster; nil before genesis.
+// Roster returns the roster on disk; nil before genesis.
 func (v *Voter) Roster() *election.Roster { return v.roster }
 
 func (v *Voter) Counted() (granted, refused uint64) { return v.granted, v.refused }
 
-// PromiseEnd is when the election's promise ends; 0: there is none.
+// PromiseEnd is when the election's promise ends; 0 if there is none.
 func (v *Voter) PromiseEnd(e election.Name) election.Instant { return v.promises[e].until }
 
-// HoldEnd is when the hold ends that keeps that holder from a grant; 0: there is none.
+// HoldEnd is when the hold ends because of which this holder gets no grant; 0 if there is none.
 func (v *Voter) HoldEnd(e election.Name, h election.Holder) election.Instant {
 	if p := v.promises[e]; p.hold && p.holder != h {
 		return p.until
@@ -268,9 +268,15 @@ func (v *Voter) Records(now election.Instant) []election.Record {
 	return records
 }
 
+// Writing reports whether a grant of that election is being written. Until then no Record shows it.
+func (v *Voter) Writing(e election.Name) bool {
+	_, writing := v.writing[e]
+	return writing
+}
+
 func (v *Voter) Record(now election.Instant, e election.Name) []election.Record {
 	g, onRecord := v.ledger.State().Grants[e]
-	if _, writing := v.writing[e]; writing || !onRecord {
+	if v.Writing(e) || !onRecord {
 		return nil
 	}
 	s := election.Record{Election: e, Term: g.Term, Holder: g.Holder}
@@ -280,7 +286,7 @@ func (v *Voter) Record(now election.Instant, e election.Name) []election.Record 
 	return []election.Record{s}
 }
 
-// Highest is the highest term known of any election (R1), also of forgotten ones.
+// Highest is the highest term that this voter knows in any election, forgotten ones included (R1).
 func (v *Voter) Highest() election.Term {
 	highest := v.ledger.State().Forgotten
 	if v.roster != nil {
@@ -292,9 +298,9 @@ func (v *Voter) Highest() election.Term {
 	return highest
 }
 
-// Forget drops up to n expired grants of unused elections, the lowest terms first, and returns
-// how many. In every election without a record, all terms up to the highest one dropped then
-// count as granted, so that no term is granted again (G2).
+// Forget drops up to n expired grants of unused elections, those with the lowest terms first,
+// and returns how many. From then on, in every election without a grant on record, all terms up
+// to the highest dropped one count as granted. So no term is granted twice (G2).
 func (v *Voter) Forget(now election.Instant, used func(election.Name) bool, n int) int {
 	grants := v.ledger.State().Grants
 	idle := slices.DeleteFunc(v.ledger.State().Elections(), func(e election.Name) bool {

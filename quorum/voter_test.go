@@ -252,7 +252,7 @@ func TestR5TheFloorBindsGrantsRegrantsAndRenewals(t *testing.T) {
 	d.grant(at(0), holderA, 3)
 	floored := *roster3
 	floored.Version.Counter, floored.Floor = 2, 3
-	d.voter.Adopt(at(1), &floored)
+	d.voter.Adopt(at(1), &floored, false)
 	d.write(at(1))
 	beat := renewal(holderA, 3)
 	beat.Version = floored.Version

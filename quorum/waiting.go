@@ -8,21 +8,21 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// maxWaiting bounds what waits for one election, and what waits about the roster.
+// maxWaiting bounds how many messages wait for one election, and how many wait about the roster.
 const maxWaiting = 32
 
 type received struct {
 	from     election.PeerID
-	election election.Name // the constant roster for a message about the roster
+	election election.Name // of a message about the roster: the constant roster
 	message  election.Message
-	at       election.Instant // its receipt
-	keep     bool             // of a reported roster: the former one is kept
+	at       election.Instant // when it was received
+	keep     bool             // only for a reported roster: the former one is kept for Restore
 }
 
-// roster is the key under which messages about the roster wait. It sorts before all elections.
+// roster is the key under which messages about the roster wait. It sorts before every election.
 const roster election.Name = ""
 
-// order sorts by what is tried first: releases, then requests by rank, best first (V3).
+// order sorts messages by which is tried first: releases, then requests by rank, the highest first (V3).
 func order(a, b received) int {
 	x, asks := a.message.(election.VoteRequest)
 	y, too := b.message.(election.VoteRequest)
@@ -45,8 +45,8 @@ func (v *Voter) receive(now election.Instant, r received) {
 	v.handle(now, r)
 }
 
-// blocked reports whether the message must wait for a write (V1) or, if it is a request
-// without an objection, for the end of a promise to another holder (V3).
+// blocked reports whether the message must wait. It waits for a write (V1). A request without an
+// objection also waits for the end of a promise to another holder (V3).
 func (v *Voter) blocked(now election.Instant, r received) bool {
 	switch m := r.message.(type) {
 	case election.VoteRequest:
@@ -57,7 +57,7 @@ func (v *Voter) blocked(now election.Instant, r received) bool {
 	return !v.idle()
 }
 
-// locked reports whether the election waits for a write, or for a message about the roster.
+// locked reports whether the election must wait for a write, or for a message about the roster.
 func (v *Voter) locked(e election.Name) bool {
 	_, writing := v.writing[e]
 	return writing || v.adopting != 0 || len(v.waiting[roster]) > 0
@@ -96,12 +96,12 @@ func (v *Voter) wait(now election.Instant, r received) {
 		return
 	}
 	i, _ := slices.BinarySearchFunc(v.waiting[e], r, func(other, r received) int {
-		return cmp.Or(order(other, r), -1) // behind its equals
+		return cmp.Or(order(other, r), -1) // r goes behind messages of the same order
 	})
 	v.waiting[e] = slices.Insert(v.waiting[e], i, r)
 }
 
-// Tick handles what is no longer blocked, and refuses requests that have waited too long.
+// Tick handles messages that are no longer blocked, and refuses requests that have waited too long.
 func (v *Voter) Tick(now election.Instant) {
 	for _, e := range slices.Sorted(maps.Keys(v.waiting)) {
 		v.retryOf(now, e)
@@ -121,7 +121,7 @@ func (v *Voter) retryOf(now election.Instant, e election.Name) {
 		switch {
 		case blocked:
 			v.refuse(now, r.from, m, election.RefusedPromised)
-		case asks && now > r.at.Add(v.cfg.VoteTimeout()): // a write took so long that the nominee has given up or asked again
+		case asks && now > r.at.Add(v.cfg.VoteTimeout()): // a write took so long that the nominee has given up or asked again since
 		default:
 			v.handle(now, r)
 		}
@@ -153,7 +153,7 @@ func (v *Voter) dropRequests(matches func(received, election.VoteRequest) bool) 
 	}
 }
 
-// Disconnected drops the requests of a peer. A promise to it stays (H7).
+// Disconnected drops the requests of a peer. A promise to the peer stays (H7).
 func (v *Voter) Disconnected(p election.PeerID) {
 	v.dropRequests(func(r received, _ election.VoteRequest) bool { return r.from == p })
 }
@@ -162,7 +162,7 @@ func (v *Voter) WakeAt() election.Instant {
 	wake := election.Never
 	for e, waiting := range v.waiting {
 		if v.locked(e) {
-			continue // the write's end wakes the agent
+			continue // the end of the write wakes the agent
 		}
 		for _, r := range waiting {
 			wake = min(wake, v.promises[e].until, r.at.Add(v.cfg.VoteTimeout()))

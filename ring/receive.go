@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Receive handles a Ring message of this election, and drops any other or invalid one.
+// Receive handles a valid Ring message of this election, and drops every other message.
 func (r *Ring) Receive(now election.Instant, f election.Field, from election.PeerID, m election.Message) election.Verdict {
 	var v election.Verdict
 	if from != r.self && from != "" {
@@ -32,7 +32,7 @@ func (r *Ring) Receive(now election.Instant, f election.Field, from election.Pee
 	return r.proceed(now, f, v)
 }
 
-// receiveToken passes a better token on, and replaces a worse one by its own, once a round.
+// receiveToken passes on a better token. It replaces a worse one by this agent's own, once in a round.
 func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.RingElection, v *election.Verdict) {
 	ring := members(f, r.self)
 	switch {
@@ -41,7 +41,7 @@ func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.R
 	case f.Leads != nil:
 		v.Send = append(v.Send, r.elected(m.Round.Origin, *f.Leads))
 	case !contains(ring, m.Best.Peer):
-		// The token's best is dead or left: the token would circulate forever.
+		// The best candidate of the token has died or left, so the token would circulate forever.
 		if f.Able && r.phase == idle {
 			r.begin(now, f, v)
 		}
@@ -59,8 +59,8 @@ func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.R
 	}
 }
 
-// receiveOwn nominates if the token of the current round came home. If this agent's rank has
-// changed meanwhile, the others compared its old rank, and a new round is needed.
+// receiveOwn makes this agent the nominee if the token of its current round is back. If its rank
+// has changed since then, the others compared its old rank, so it starts a new round.
 func (r *Ring) receiveOwn(now election.Instant, f election.Field, m election.RingElection, v *election.Verdict) {
 	if r.phase != entered || m.Round.Number != r.number || !f.Able || f.Leads != nil {
 		return
@@ -78,8 +78,8 @@ func (r *Ring) receiveAck(from election.PeerID, m election.RingAck) {
 	})
 }
 
-// receiveElected passes a new announcement on, until it is back at its origin. It may be late,
-// so it ends no round: the elector calls Stop once heartbeats show who leads.
+// receiveElected passes on a new announcement, until that is back at its origin. An announcement may be
+// late, so it does not end a round: the elector calls Stop when heartbeats show which agent leads.
 func (r *Ring) receiveElected(f election.Field, l election.Leadership, v *election.Verdict) {
 	if l.Leader.Peer == r.self || !r.noteAnnounced(l) {
 		return
@@ -89,7 +89,7 @@ func (r *Ring) receiveElected(f election.Field, l election.Leadership, v *electi
 	}
 }
 
-// noteAnnounced reports whether the announcement is newer than all before it.
+// noteAnnounced reports whether the announcement is newer than all earlier ones, and records it if so.
 func (r *Ring) noteAnnounced(l election.Leadership) bool {
 	if cmp.Or(
 		cmp.Compare(l.Term, r.announced.Term),
@@ -102,8 +102,8 @@ func (r *Ring) noteAnnounced(l election.Leadership) bool {
 	return true
 }
 
-// notePassage reports whether the token is newer than all earlier ones from that process run
-// of its origin. Tokens of different runs are not compared: the last to arrive counts.
+// notePassage reports whether the token is newer than all earlier ones of the same process run of its
+// origin. Tokens of different process runs are not compared: the one that arrives last counts.
 func (r *Ring) notePassage(m election.RingElection) bool {
 	p := passage{origin: m.Best.Peer, joined: m.Best.JoinedAt, number: m.Round.Number}
 	i := slices.IndexFunc(r.passages, func(q passage) bool { return q.origin == p.origin })

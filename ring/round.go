@@ -7,10 +7,10 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// begin starts a round with this agent's own token. If this agent is alone, the token is home
-// at once. If no round may start now (Field.Full), begin only stops.
+// begin starts a round with this agent's own token. If there is no other candidate, the token is
+// back at once. If no round may start now (Field.Closed), begin only stops.
 func (r *Ring) begin(now election.Instant, f election.Field, v *election.Verdict) {
-	if f.Full {
+	if f.Closed {
 		r.Stop()
 		return
 	}
@@ -25,15 +25,15 @@ func (r *Ring) begin(now election.Instant, f election.Field, v *election.Verdict
 	}}, v)
 }
 
-// giveUpAt is when a token sent now counts as lost: a hop timeout for each hop, from f.Patience
-// on, since no vote is granted before. Each next worse candidate gives up a hop timeout later,
-// so that not all start again.
+// giveUpAt is when a token sent now counts as lost: after a hop timeout for each hop, counted
+// from f.Patience, because no vote is granted earlier. A worse candidate gives up later, by a
+// hop timeout for each better one, so that not all start again at once.
 func (r *Ring) giveUpAt(now election.Instant, f election.Field, ring []election.PeerID) election.Instant {
 	hops := len(ring) + len(better(f))
 	return max(now, f.Patience).Add(time.Duration(hops) * r.timeout)
 }
 
-// yield ends this agent's round, and waits for the outcome of a better candidate's.
+// yield ends this agent's round, and waits for the outcome of a better candidate's round.
 func (r *Ring) yield(f election.Field, to election.Rank, until election.Instant) {
 	if r.phase == nominated {
 		return
@@ -55,8 +55,8 @@ func (r *Ring) nominate(v *election.Verdict) {
 	v.Nominee = true
 }
 
-// send sends a token to the candidate after h.to. If that is this agent, no other is left:
-// then its own token is home, and a token of another origin ends there.
+// send sends a token to the candidate after h.to. If that is this agent, no other candidate is
+// left. Then its own token is back, and a token of another origin ends here.
 func (r *Ring) send(now election.Instant, ring []election.PeerID, h hop, v *election.Verdict) {
 	origin := h.token.Round.Origin
 	r.dropHop(origin)
@@ -78,7 +78,7 @@ func (r *Ring) proceed(now election.Instant, f election.Field, v election.Verdic
 	ring := members(f, r.self)
 	r.forget(ring)
 	switch {
-	case f.Leads != nil, !f.Able && r.phase != nominated: // the elector ends a nominee's bid
+	case f.Leads != nil, !f.Able && r.phase != nominated: // the elector ends the bid of a nominee
 		r.Stop()
 	case r.phase != nominated:
 		r.watch(now, f, ring)
@@ -101,8 +101,8 @@ func (r *Ring) proceed(now election.Instant, f election.Field, v election.Verdic
 	return v
 }
 
-// watch notices if a candidate left that may have held the token this agent waits for. Then
-// the best remaining candidate starts again at once, each next one a hop timeout later.
+// watch notices if a candidate has left that may have had the token for which this agent waits.
+// Then the best remaining candidate starts again at once, and each next one a hop timeout later.
 func (r *Ring) watch(now election.Instant, f election.Field, ring []election.PeerID) {
 	before := len(r.holders)
 	r.holders = slices.DeleteFunc(r.holders, func(p election.PeerID) bool { return !contains(ring, p) })
@@ -123,7 +123,7 @@ func better(f election.Field) []election.PeerID {
 	return peers
 }
 
-// forget drops the tokens of origins that left the ring: they would never come home.
+// forget drops the tokens of origins that have left the ring, because they would never come back.
 func (r *Ring) forget(ring []election.PeerID) {
 	r.hops = slices.DeleteFunc(r.hops, func(h hop) bool { return !contains(ring, h.token.Round.Origin) })
 	r.passages = slices.DeleteFunc(r.passages, func(p passage) bool { return !contains(ring, p.origin) })

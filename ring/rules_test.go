@@ -291,7 +291,7 @@ func TestARoundEndsInsteadOfBeginningAgainWhereTheFieldIsFull(t *testing.T) {
 	f := middle()
 	lost := r.Start(0, f).WakeAt
 	r.Receive(0, f, "a", election.RingAck{Election: selectiontest.Election, Round: election.RoundID{Origin: "m", Number: 1}, Best: "m"})
-	f.Full = true
+	f.Closed = true
 	lost = max(lost, r.Tick(0, f).WakeAt)
 	if v := r.Tick(lost, f); r.Active() || len(v.Send) != 0 {
 		t.Errorf("begins again: sends %v", v.Send)

@@ -9,38 +9,40 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// A newer roster is adopted without a vote (R2), but only from a voter that this agent knows: a
-// copy of this cluster, changed elsewhere, could otherwise replace its voters.
+// This agent adopts a newer roster without a vote (R2), but only from a voter that it knows. Otherwise a
+// copy of this cluster that was changed elsewhere could replace this cluster's voters.
 
-// Peer is what this agent knows of the roster of a connected agent.
+// Peer is what this agent knows about a connected agent with regard to the roster.
 type Peer struct {
 	Level        uint64           // its feature level
-	Beat         time.Duration    // its configured heartbeat; 0: not known
-	Reported     bool             // its Report has arrived since it connected
-	Holds        election.Version // the version that it was last known to hold; zero: none
+	Beat         time.Duration    // its configured heartbeat interval; 0: not known
+	Reported     bool             // its Report has arrived since it last connected
+	Holds        election.Version // the version that it had when it was last heard of; zero: not known
+	Agrees       election.Version // the newest version that it has reported without having voted for a later driver
 	doubted      doubted
-	differsSince election.Instant // since when it, a voter or to be added, holds a roster with which it can't vote; 0: it does not
-	bringUpAt    election.Instant // when the present roster is sent to it again
+	differsSince election.Instant // if it is a voter or is to be added: since when its roster has kept it from voting; 0: its roster does not
+	bringUpAt    election.Instant // when this agent sends it the present roster again
 }
 
-// doubted is a peer's newest roster that this agent did not adopt.
+// doubted is the newest roster of a peer that this agent did not adopt.
 type doubted struct {
 	version election.Version
 	voters  string
 	why     Doubt
 }
 
-// Doubt is why a newer roster is not adopted.
+// Doubt is why this agent does not adopt a newer roster.
 type Doubt uint8
 
 const (
-	Refused     Doubt = iota + 1 // an operator has refused it
-	FromUnknown                  // no voter that this agent knows has reported it
-	DropsMany                    // it drops several voters, and a majority still holds the present roster
-	OtherDriver                  // the agent that proposes it is not a voter that this one knows
+	Refused     Doubt = iota + 1 // an operator went back from this version
+	FromUnknown                  // the peer that reported it is not a voter that this agent knows
+	DropsMany                    // it drops several voters, and a majority still has the present roster
+	OtherDriver                  // the agent that proposes it is not a voter that this agent knows
 )
 
-// Doubted returns the voters of this peer's newer roster, and why it is not adopted; 0: none is.
+// Doubted returns the voters of this peer's newer roster, and why this agent did not adopt that; 0: there
+// is none.
 func (p *Peer) Doubted(present *election.Roster) (voters string, why Doubt) {
 	if !present.Version.Before(p.doubted.version) {
 		return "", 0
@@ -55,7 +57,7 @@ func (s *step) doubt(from election.PeerID, r *election.Roster, why Doubt) {
 	}
 }
 
-// Learn adopts a newer roster of a peer, unless there is an objection.
+// Learn adopts the newer roster of a peer, unless there is an objection.
 func (c *Change) Learn(f Facts, from election.PeerID, r *election.Roster) Verdict {
 	s := new(step).begin(c, f)
 	if r == nil || !c.cfg.Quorum {
@@ -69,18 +71,15 @@ func (c *Change) Learn(f Facts, from election.PeerID, r *election.Roster) Verdic
 		c.formation.Learn(s.now, r)
 		return s.out
 	}
-	switch why := c.objection(s, from, held, r); {
-	case why != 0:
+	if why := c.objection(s, from, held, r); why != 0 {
 		s.doubt(from, r, why)
-	case lost(held, r) > 1:
-		c.voter.AdoptKeeping(s.now, r)
-	default:
-		c.formation.Learn(s.now, r)
+	} else {
+		c.voter.Adopt(s.now, r, lost(held, r) > 1)
 	}
 	return s.out
 }
 
-// objection is why a peer's newer roster is not adopted; 0: it is.
+// objection is why this agent does not adopt a peer's newer roster; 0: it does.
 func (c *Change) objection(s *step, from election.PeerID, held, r *election.Roster) Doubt {
 	switch {
 	case r.Version == c.ledger.State().Refused:
@@ -94,20 +93,14 @@ func (c *Change) objection(s *step, from election.PeerID, held, r *election.Rost
 	return 0
 }
 
-// lost counts the voters that would no longer decide. One change drops at most one voter:
-// if more are lost, this agent missed several changes, or they were made elsewhere.
+// lost counts the voters of held whose votes do not count under r. One change drops at most one
+// voter. So if more are lost, this agent missed several changes, or r is from a copy of the cluster.
 func lost(held, r *election.Roster) int {
-	n := 0
-	for _, v := range held.Counted() {
-		if !r.Has(v.Peer) {
-			n++
-		}
-	}
-	return n
+	return len(election.Names(held.Counted(), func(v election.Voter) bool { return !r.Has(v.Peer) }))
 }
 
-// stillHeld reports whether a majority of the former voters (of each half, if the held roster
-// is marked) is known to hold no newer roster: then no newer one can be committed.
+// stillHeld reports whether a majority of the former voters (of each half, if their roster is
+// marked) is known to have no newer roster. Then no newer roster can be committed.
 func (c *Change) stillHeld(s *step, held *election.Roster) bool {
 	return quorum.Confirmed(held, func(id election.PeerID) bool {
 		p := s.Peer(id)
@@ -115,7 +108,7 @@ func (c *Change) stillHeld(s *step, held *election.Roster) bool {
 	})
 }
 
-// askVoters asks the voters what they hold now, at most once a heartbeat.
+// askVoters asks the voters which roster they have now, at most once in a heartbeat.
 func (c *Change) askVoters(s *step, held *election.Roster) {
 	if s.now < c.askAt {
 		return
@@ -128,8 +121,8 @@ func (c *Change) askVoters(s *step, held *election.Roster) {
 	}
 }
 
-// Propose gives a proposal to this agent's voter. The driver must be a voter of the roster
-// held here: an agent that missed a change has to learn of that first.
+// Propose passes a proposal to this agent's voter. The driver must be a voter of the roster that
+// this agent has: an agent that missed a change must first get the roster of that change.
 func (c *Change) Propose(f Facts, from election.PeerID, m election.RosterPropose) Verdict {
 	s := new(step).begin(c, f)
 	state := c.ledger.State()
@@ -145,12 +138,12 @@ func (c *Change) Propose(f Facts, from election.PeerID, m election.RosterPropose
 	return s.out
 }
 
-// Votes count at one version of the roster only. A voter with an older version adopts the
-// present one as soon as it learns of it, unless its disk is full, or unless it believes
-// nobody since all voters that it knows were replaced. It can't vote, so it is not reachable.
+// Votes count only at one version of the roster. A voter with an older version can't vote, so it does not
+// count as reachable. It adopts the present roster as soon as it gets it. It does not if its disk is full,
+// or if all voters that it knows were replaced, so that it believes none of the present ones.
 
-// differs reports whether a voter, or an agent to be added, is known to hold a roster with
-// which it can't vote.
+// differs reports whether the peer is a voter, or is to be added, and is known to have a roster
+// with which it can't vote.
 func (c *Change) differs(s *step, id election.PeerID, p *Peer) bool {
 	switch {
 	case p.Holds == election.Version{}:
@@ -161,13 +154,13 @@ func (c *Change) differs(s *step, id election.PeerID, p *Peer) bool {
 	return c.joins(s, id) && p.Holds != s.roster.Version
 }
 
-// joins reports whether the peer is to be added by a change that has not started.
+// joins reports whether the peer is to be added by a change that has not started yet.
 func (c *Change) joins(s *step, id election.PeerID) bool {
 	w := c.want
 	return w != nil && s.roster.Version == w.former.Version && c.driver == nil && !s.roster.Has(id) && w.goal.Has(id)
 }
 
-// bringUp has the present roster sent to the peers that hold another one.
+// bringUp sends the present roster to the voters and future voters that have another one.
 func (c *Change) bringUp(s *step) {
 	for _, id := range s.Connected() {
 		p := s.Peer(id)
@@ -178,7 +171,7 @@ func (c *Change) bringUp(s *step) {
 		if p.differsSince == 0 {
 			p.differsSince, p.bringUpAt = s.now, s.now
 			if !c.joins(s, id) {
-				p.bringUpAt = s.now.Add(c.cfg.Heartbeat) // the present roster may be on its way
+				p.bringUpAt = s.now.Add(c.cfg.Heartbeat) // the present roster may already be on its way
 			}
 		}
 		if s.now >= p.bringUpAt {
@@ -192,12 +185,12 @@ func (c *Change) bringUp(s *step) {
 	}
 }
 
-// Behind reports whether the peer has not adopted the present roster for a lease.
+// Behind reports whether the peer has gone without the present roster for a lease.
 func (c *Change) Behind(now election.Instant, p *Peer) bool {
 	return p.differsSince != 0 && now >= p.differsSince.Add(c.cfg.Lease)
 }
 
-// joinersReady reports whether the agents to be added hold the present roster, or none.
+// joinersReady reports whether all agents to be added have the present roster, or have none.
 func (c *Change) joinersReady(s *step) bool {
 	return !slices.ContainsFunc(s.Connected(), func(id election.PeerID) bool {
 		p := s.Peer(id)
@@ -205,7 +198,7 @@ func (c *Change) joinersReady(s *step) bool {
 	})
 }
 
-// behindJoiner is the name of an agent to be added that does not adopt the present roster.
+// behindJoiner is the name of an agent to be added that has not adopted the present roster in time.
 func (c *Change) behindJoiner(s *step) string {
 	for _, id := range s.Connected() {
 		if c.joins(s, id) && c.Behind(s.now, s.Peer(id)) {

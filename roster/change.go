@@ -8,58 +8,59 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Facts is what a Change asks. The answers do not change while it takes a step.
+// Facts are what a Change asks about its agent and the others. The answers do not change during a step.
 type Facts interface {
 	Now() election.Instant
 	Connected() []election.PeerID   // sorted
 	Peer(election.PeerID) *Peer     // nil: it is not connected
-	Reachable(election.PeerID) bool // the agent's vote can be had
-	Older(election.PeerID) bool     // the agent came back with an older state than it had reported
+	Reachable(election.PeerID) bool // the agent can be asked for its vote
+	Older(election.PeerID) bool     // the agent is back with an older state than it had reported before
 	NameOf(election.PeerID) string
 	Lead() Lead
-	Obstacle() election.Obstacle // why this agent is not elected there; 0: nothing is known
+	Obstacle() election.Obstacle // why this agent can't be elected in the roster election; 0: no reason is known
 }
 
-// Lead is who leads the roster election. The rest is about this agent's own leadership.
+// Lead is who leads the roster election. Term, Until and WonBy are about this agent's own leadership.
 type Lead struct {
-	Leader election.PeerID // empty: none is known
+	Leader election.PeerID // empty: no leader is known
 	Term   election.Term   // 0: this agent does not lead
 	Until  election.Instant
-	WonBy  *election.Roster // whose majority first promised the term
+	WonBy  *election.Roster // the roster whose majority first promised the term
 }
 
-// Verdict is what a Change asks for after one step, to be carried out at once, in this order.
+// Verdict is what a Change asks its caller to do after one step: at once, in the order of the fields.
 type Verdict struct {
-	Report   []election.PeerID // send them what this agent holds of the roster, and ask what they hold
+	Report   []election.PeerID // send these agents this agent's roster, and ask for theirs
 	Send     []election.Envelope
 	Replies  []election.Reply
-	Withdraw bool             // end the candidacy in the roster election, and what it led
-	Stand    bool             // then be a candidate there
-	Aside    bool             // then be no candidate there, but lead on
-	Dropped  string           // why the message was dropped; empty: it was not
-	WakeAt   election.Instant // call Advance then
+	Withdraw bool             // end the candidacy and the leadership of this agent in the roster election
+	Stand    bool             // after that, be a candidate in the roster election
+	Aside    bool             // after that, be no candidate in the roster election, but go on leading it
+	Dropped  string           // why the message was dropped; empty: it was accepted
+	WakeAt   election.Instant // when Advance is to be called
 }
 
-// Change is this agent's part in a change of the roster. The agent is a candidate in the roster
-// election only while it has a change to drive: one asked for here, or one that was left (R3).
+// Change is this agent's part in a change of the roster. The agent is a candidate in the roster election only
+// while it has a change to drive: one that was asked for here, or one that its driver left unfinished (R3).
 type Change struct {
 	cfg       *election.Config
-	given     *election.Config // as this agent was started
+	given     *election.Config // the configuration with which this agent started
 	ledger    *quorum.Ledger
 	voter     *quorum.Voter
 	formation *quorum.Formation
 	want      *wanted
 	cancel    *wantedCancel
 	restore   *wantedRestore
-	driver    *quorum.Driver    // nil: this agent drives nothing
+	driver    *quorum.Driver    // nil: this agent drives no change
 	barred    *election.Refusal // nil: this agent is not barred
-	lost      *election.Refusal // why the driver went back by itself; nil: it did not
+	lost      *election.Refusal // why the driver went back without a command; nil: it did not
 	resendAt  election.Instant
-	inheritAt election.Instant // when this agent drives on what a former driver left behind
-	askAt     election.Instant // the voters are not asked for their rosters before then
+	inheritAt election.Instant // when this agent continues the change that a former driver left
+	askAt     election.Instant // until then this agent does not ask the voters for their rosters again
 	seenJoint election.Version
-	since     election.Instant // when the change under way began; Never: there is none
+	since     election.Instant // when the present change started; Never: there is none
 	agreed    election.Version // the newest stable roster known to be committed
+	agrees    election.Version // the newest one that this agent adopted without having voted for a later driver
 }
 
 func New(cfg, given *election.Config, l *quorum.Ledger, v *quorum.Voter, f *quorum.Formation) *Change {
@@ -89,8 +90,8 @@ func (s *step) reply(id election.RequestID, refusal *election.Refusal) {
 	s.out.Replies = append(s.out.Replies, election.Reply{Request: id, Refusal: refusal})
 }
 
-// wanted is a change asked for at this agent. It starts only from the roster that was held then:
-// from a later one it would undo what came between.
+// wanted is a change that was asked for at this agent. It starts only from the roster that this
+// agent had then: from a later one, it would undo the changes made in between.
 type wanted struct {
 	goal     *election.Roster
 	former   *election.Roster
@@ -98,7 +99,7 @@ type wanted struct {
 	deadline election.Instant
 }
 
-// Command accepts a change to drive. The reply follows once the change is done.
+// Command accepts a change to drive. Its reply follows when the change has ended.
 func (c *Change) Command(f Facts, in election.ChangeRoster) Verdict {
 	s := new(step).begin(c, f)
 	var refusal *election.Refusal
@@ -139,7 +140,7 @@ func (c *Change) begin(s *step, in election.ChangeRoster) *election.Refusal {
 	return nil
 }
 
-// nothingToChange is why this agent can't change the roster; nil: it can.
+// nothingToChange is why this agent can't change the roster; nil if it can.
 func (c *Change) nothingToChange(s *step) *election.Refusal {
 	switch {
 	case !c.cfg.Quorum:
@@ -179,8 +180,8 @@ func (c *Change) withVoters(s *step, in election.ChangeRoster) (*election.Roster
 	return &r, nil
 }
 
-// goneSinceAsked is why the wanted change can't start any more: a voter that is to be added can
-// no longer be reached, or an agent can't follow the revised roster. nil: it can.
+// goneSinceAsked is why the wanted change can't start any more; nil if it can. A voter that is to be added
+// may be out of reach by now, or an agent may be unable to follow the revised roster.
 func (c *Change) goneSinceAsked(s *step) *election.Refusal {
 	for _, v := range c.want.goal.Voters {
 		if !s.roster.Has(v.Peer) && !s.Reachable(v.Peer) {
@@ -193,5 +194,5 @@ func (c *Change) goneSinceAsked(s *step) *election.Refusal {
 	return nil
 }
 
-// Bar ends this agent's part for good. Advance refuses what was asked for.
+// Bar ends this agent's part until its next start. Advance then refuses what was asked for.
 func (c *Change) Bar(why *election.Refusal) { c.barred, c.driver = why, nil }

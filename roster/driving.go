@@ -37,32 +37,32 @@ func (c *Change) Advance(f Facts) Verdict {
 	return s.out
 }
 
-// lead begins to drive once this agent leads, and decides whether it drives on when it does not.
+// lead starts to drive when this agent leads. When it does not lead, lead decides whether it still drives.
 func (c *Change) lead(s *step) {
 	leads := s.lead.Term != 0
 	switch {
 	case leads && c.driver != nil && c.driver.Ballot == s.lead.Term:
 	case leads && c.awaitsOutcome() && c.keepsDriving(s) && (c.driver.Agreed() || !s.wonUnderPresent()):
-		// The outcome proposed under the former term is not committed yet, or waits for promises.
+		// The outcome proposed in the former term is not committed yet, or still waits for promises.
 	case leads:
 		c.beginDriving(s)
 	case c.keepsDriving(s):
-		s.out.Stand, s.out.Aside = false, true // a vote for a higher ballot would end this one
+		s.out.Stand, s.out.Aside = false, true // as a candidate it would ask for votes for a higher ballot, which would end this one
 	default:
 		c.driver = nil
 	}
 }
 
-// keepsDriving reports whether this agent drives on though it lost the roster election: a
-// driver is safe by its ballot, not by a lease (R1). Only this agent can go back from its mark
-// without the new voters (R12), and perhaps only it has the outcome that it proposed.
+// keepsDriving reports whether this agent drives on although it lost the roster election. That is safe
+// because of its ballot, whatever happens to its lease (R1). It may be needed: only this agent can go back
+// from its mark without the new voters (R12), and perhaps only it has the outcome that it proposed.
 func (c *Change) keepsDriving(s *step) bool {
 	d := c.driver
 	return d != nil && (d.MayAlwaysGoBack() || c.awaitsOutcome()) && !d.Hopeless() && s.roster.Version.Driver <= d.Ballot
 }
 
-// inherits reports whether this voter should drive on what a former driver left, after two
-// leases and a random time.
+// inherits reports whether this voter should continue the change that a former driver left. It
+// waits for two leases and a random time first.
 func (c *Change) inherits(s *step) bool {
 	if !s.roster.Joint() {
 		c.seenJoint = election.Version{}
@@ -84,8 +84,8 @@ func (c *Change) stopDriving(s *step) {
 	s.out.Withdraw, s.out.Stand = true, false
 }
 
-// beginDriving proposes the inherited joint roster under this agent's own term (R3), or the
-// wanted roster (R9).
+// beginDriving proposes the joint roster that was left, under this agent's own term (R3), or
+// else the wanted roster (R9).
 func (c *Change) beginDriving(s *step) {
 	c.lost = nil
 	switch {
@@ -103,14 +103,14 @@ func (c *Change) beginDriving(s *step) {
 		} else if s.wonUnderPresent() {
 			c.driver = quorum.NewRevision(s.lead.Term, c.cfg.Drift, s.roster, c.want.goal)
 		} else {
-			c.stopDriving(s) // and is elected again, by voters that hold the roster to be revised
+			c.stopDriving(s) // this agent must be elected again, by voters that have the roster to be revised
 			return
 		}
 	default:
 		if s.wonUnderPresent() {
 			c.agreed = s.roster.Version
 		}
-		c.stopDriving(s) // the change is done
+		c.stopDriving(s) // the change has ended
 		return
 	}
 	c.resendAt = s.now
@@ -119,8 +119,8 @@ func (c *Change) beginDriving(s *step) {
 	}
 }
 
-// wonUnderPresent reports whether a majority that held the present roster granted the term. If
-// that roster is stable, no ballot of an earlier one can be won any more.
+// wonUnderPresent reports whether a majority with the present roster granted the term. If that
+// roster is stable, no ballot under an earlier roster can win any more.
 func (s *step) wonUnderPresent() bool {
 	return s.lead.WonBy != nil && s.lead.WonBy.Version == s.roster.Version
 }
@@ -158,8 +158,8 @@ func (c *Change) drive(s *step) {
 	}
 }
 
-// giveUpLostVoters goes back when the new voters are lost and their votes are needed. It does
-// so before the leases that need them expire, and judges that by its own lease (R10, R12).
+// giveUpLostVoters goes back when the new voters are lost and their votes are needed. It does so before the
+// leases that need those votes expire; it takes its own lease as a measure for all (R10, R12).
 func (c *Change) giveUpLostVoters(s *step) {
 	if !c.driver.Marks() || c.driver.Back() || !c.driver.MayAlwaysGoBack() {
 		return
@@ -181,7 +181,7 @@ func (c *Change) giveUpLostVoters(s *step) {
 	}
 }
 
-// Asks reports whether this agent drives a change that needs the acceptance of that agent.
+// Asks reports whether this agent drives a change that needs the acceptance of the given agent.
 func (c *Change) Asks(id election.PeerID) bool { return c.driver.Asks(id) }
 
 func (c *Change) Accepted(f Facts, from election.PeerID, m election.RosterAccept) Verdict {
@@ -209,14 +209,14 @@ func (c *Change) Refused(f Facts, from election.PeerID, m election.RosterRefuse)
 	return c.Learn(f, from, m.Roster)
 }
 
-// Cancelled goes back, since another voter was asked to cancel the change that this agent drives.
+// Cancelled goes back from the change that this agent drives: another voter was asked to cancel it.
 func (c *Change) Cancelled(from election.PeerID, m election.RosterCancel) {
 	if d := c.driver; d != nil && c.voter.Roster().Has(from) && m.Version.Driver == d.Ballot {
 		d.GoBack()
 	}
 }
 
-// Suspended has the voters accept again: after a suspend it is uncertain when their promises end.
+// Suspended makes the voters accept again: after a suspend nobody can tell when their promises end.
 func (c *Change) Suspended(now election.Instant) {
 	if d := c.driver; d != nil {
 		d.Recount()

@@ -8,16 +8,23 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// A change of the voters is reported as done only once its outcome is committed. Before that,
-// perhaps only this agent has the outcome: if it is wiped, the others wait for its vote.
+// A change of the voters is reported as done only when its outcome is committed. Until then this agent may
+// be the only one that has the outcome: if its disk were wiped, the other agents would wait for its vote.
 
 // awaitsOutcome reports whether this agent has proposed the outcome of a change.
 func (c *Change) awaitsOutcome() bool {
 	return c.driver != nil && !c.driver.Proposal().Joint()
 }
 
-// committed reports whether the roster is known to be stable and committed, so that a former
-// voter may be wiped. If that is not known, it asks the voters.
+// Took records that a roster is now durable on this agent.
+func (c *Change) Took(r *election.Roster) {
+	if r != nil && c.ledger.State().Grant(election.RosterElection).Term <= r.Version.Driver {
+		c.agrees = r.Version
+	}
+}
+
+// committed reports whether the present roster is known to be stable and committed. Then a
+// former voter's disk may be wiped. If that is not known, committed asks the voters.
 func (c *Change) committed(s *step) bool {
 	if s.roster.Joint() || c.driver != nil {
 		return false
@@ -25,9 +32,11 @@ func (c *Change) committed(s *step) bool {
 	if c.agreed == s.roster.Version {
 		return true
 	}
+	// A voter counts only if it took this roster before it voted for a later driver. After that vote it may
+	// accept no earlier ballot: it has this roster then, but another one may be decided.
 	if quorum.Accepted(s.roster, func(id election.PeerID) bool {
 		p := s.Peer(id)
-		return id == c.cfg.Self.Peer || p != nil && p.Holds == s.roster.Version && !s.Older(id)
+		return id == c.cfg.Self.Peer && c.agrees == s.roster.Version || p != nil && p.Agrees == s.roster.Version && !s.Older(id)
 	}) {
 		c.agreed = s.roster.Version
 		return true
@@ -37,14 +46,14 @@ func (c *Change) committed(s *step) bool {
 	return false
 }
 
-// finishWanted replies once the outcome is committed, or at the deadline.
+// finishWanted replies when the outcome is committed, or at the deadline.
 func (c *Change) finishWanted(s *step) {
 	if c.want == nil {
 		return
 	}
 	ended := c.ended(s)
 	if ended && c.driver != nil {
-		c.stopDriving(s) // the change may be another agent's
+		c.stopDriving(s) // the change that has ended may be one that another agent drove
 	}
 	wanted, former := s.roster.SameContent(c.want.goal), s.roster.SameContent(c.want.former)
 	switch {
@@ -74,14 +83,14 @@ func (c *Change) finishWanted(s *step) {
 	}
 }
 
-// ended reports whether a change has ended since want was made, whichever agent drove it.
+// ended reports whether any agent's change has ended since the command for want came.
 func (c *Change) ended(s *step) bool {
 	drives := c.driver != nil && c.driver.Ballot == s.roster.Version.Driver
 	return !s.roster.Joint() && s.roster.Version != c.want.former.Version && !drives
 }
 
-// wantedCancel is a command to go back from a change. If another agent drives the change,
-// that agent is asked until the change has ended.
+// wantedCancel is a command to go back from a change. If another agent drives the change, this
+// agent asks it to go back until the change has ended.
 type wantedCancel struct {
 	former   []election.Voter
 	request  election.RequestID
@@ -89,7 +98,7 @@ type wantedCancel struct {
 	resendAt election.Instant
 }
 
-// cancelChange starts to undo a change. The reply follows once the former voters decide alone.
+// cancelChange starts to undo a change. The reply follows when the former voters decide alone again.
 func (c *Change) cancelChange(s *step, id election.RequestID) *election.Refusal {
 	if refusal := c.nothingToChange(s); refusal != nil {
 		return refusal
@@ -104,7 +113,7 @@ func (c *Change) cancelChange(s *step, id election.RequestID) *election.Refusal 
 		return &election.Refusal{Why: election.DeniedNoChange}
 	case idle && s.roster.Version != c.want.former.Version:
 		return &election.Refusal{Why: election.DeniedChangeEnded}
-	case idle: // asked for at this agent, and not started
+	case idle: // it was asked for at this agent, and has not started
 		s.reply(c.want.request, &election.Refusal{Why: election.DeniedCancelled})
 		c.want = nil
 		s.reply(id, nil)
@@ -134,7 +143,7 @@ func (c *Change) finishCancel(s *step) {
 	c.cancel = nil
 }
 
-// askToCancel asks all other voters to cancel, since any of them may be the driver.
+// askToCancel asks all other voters to cancel the change, since any of them may be its driver.
 func (c *Change) askToCancel(s *step) {
 	if c.cancel == nil || c.driver != nil || !s.roster.Joint() {
 		return
@@ -156,8 +165,8 @@ type wantedRestore struct {
 	deadline   election.Instant
 }
 
-// restoreFormer goes back to the roster that was held before one that dropped several voters was
-// adopted. The reply follows once the former roster is durable.
+// restoreFormer goes back to the roster that this agent had before it adopted one that drops
+// several voters. The reply follows when the former roster is durable.
 func (c *Change) restoreFormer(s *step, id election.RequestID) *election.Refusal {
 	state := c.ledger.State()
 	switch {
@@ -193,7 +202,7 @@ func (c *Change) finishRestore(s *step) {
 	c.restore = nil
 }
 
-// Status describes the change of the voters under way; nil: there is none.
+// Status describes the change of the voters that is in progress; nil if there is none.
 func (c *Change) Status(f Facts) *election.ChangeStatus {
 	r, d := c.voter.Roster(), c.driver
 	if r == nil || d == nil && !r.Joint() {
@@ -217,13 +226,13 @@ func (c *Change) Status(f Facts) *election.ChangeStatus {
 	return s
 }
 
-// Lasts reports whether a change has been under way for two leases.
+// Lasts reports whether a change has been in progress for two leases.
 func (c *Change) Lasts(now election.Instant) bool {
 	r := c.voter.Roster()
 	return r != nil && (r.Joint() || c.awaitsOutcome()) && now >= c.since.Add(2*c.cfg.Lease)
 }
 
-// TooFar names the voters whose terms are too high to be believed.
+// TooFar names the voters that report terms too high to be believed.
 func (c *Change) TooFar() []string {
 	if c.driver == nil {
 		return nil

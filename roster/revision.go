@@ -7,11 +7,12 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// A roster may carry settings and rights besides the voters. A change of these leaves the voters
-// alone (R14).
+// A roster may contain settings and rights besides its voters. A change of settings or rights
+// does not change the voters (R14).
 
-// Speaks reports whether the peer's version knows all that this agent's roster says. Under the
-// same version it would hold another content, so nothing is sent to it or heard of it.
+// Speaks reports whether the peer's version of Doyen can read all of this agent's roster. If not, the
+// peer's roster would differ under the same version number, so no message is sent to it or accepted from
+// it.
 func (c *Change) Speaks(p *Peer) bool {
 	if !c.cfg.Quorum {
 		return true
@@ -25,7 +26,7 @@ func (c *Change) Speaks(p *Peer) bool {
 
 func (c *Change) revised(s *step, in election.ChangeRoster) (*election.Roster, *election.Refusal) {
 	r := *s.roster
-	if in.Settings != (election.Settings{}) && !r.Follows() { // from now on it names all of them
+	if in.Settings != (election.Settings{}) && !r.Follows() { // from now on the roster sets all settings
 		r.Settings = c.cfg.Settings()
 	}
 	r.Settings.Algorithm = cmp.Or(in.Settings.Algorithm, r.Settings.Algorithm)
@@ -51,9 +52,9 @@ func (c *Change) revised(s *step, in election.ChangeRoster) (*election.Roster, *
 	return &r, c.misfit(s, &r)
 }
 
-// misfit is why the agents can't follow a revised roster; nil: they can. No agent may be connected
-// whose version does not know it. While nothing needs its level yet, all voters must be
-// connected, since their levels are not known otherwise.
+// misfit is why the agents can't follow a revised roster; nil if they can. Each connected agent
+// must have a version of Doyen that can read it. If the roster needs a higher level than the
+// present one, all voters must be connected, because the levels of other agents are not known.
 func (c *Change) misfit(s *step, r *election.Roster) *election.Refusal {
 	for _, v := range r.Voters {
 		if s.roster.Level() < r.Level() && v.Peer != c.cfg.Self.Peer && s.Peer(v.Peer) == nil {

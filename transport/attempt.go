@@ -25,8 +25,8 @@ const protocolID = "/doyen"
 // outcome is how an attempt at a session ended.
 type outcome struct {
 	attempt uint64
-	held    election.RunID // the run that this side's hello named as connected
-	wire    *wire          // nil if err is not
+	held    election.RunID // the run of the peer that this side's hello named as connected
+	wire    *wire          // nil if there is an error
 	theirs  helloFrame
 	err     error
 	// If there is an error, one of these may be set.
@@ -42,11 +42,12 @@ func (o outcome) refused() bool {
 
 func (o outcome) close() {
 	if o.wire != nil {
-		_ = o.wire.conn.Close() // it is not needed after all
+		_ = o.wire.conn.Close() // the connection is not needed
 	}
 }
 
-// tell hands the outcome of an attempt to the loop.
+// tell passes the outcome of an attempt to the loop. It first closes the connection if the attempt
+// failed.
 func (l *link) tell(o outcome) {
 	if o.refused() {
 		part(o.wire)
@@ -62,9 +63,9 @@ func (l *link) tell(o outcome) {
 	}
 }
 
-// call waits for its turn, dials the peer and greets it. Dark: nothing answered the last dial.
-// Then call first tries, without a turn, until the address accepts a connection: a peer that is
-// not there must not take the turn of others, and is to be found at once when it is back.
+// call waits for its turn, dials the peer and greets it. If dark is set, nothing answered the last dial.
+// Then call first dials without a turn until the address accepts a connection: an absent peer must not
+// take the turn of others, and must be found at once when it is back.
 func (l *link) call(ctx context.Context, addr netip.AddrPort, dark bool, timeouts int, o *outcome) {
 	if dark {
 		began := time.Now()
@@ -95,8 +96,8 @@ func (l *link) call(ctx context.Context, addr netip.AddrPort, dark bool, timeout
 	l.t.dialling.end(turn, o.tooSlow)
 }
 
-// unanswered reports whether a dial ended because nothing answered at all, or whether
-// this process was so late to check that it can't tell.
+// unanswered reports two things about a dial that failed: dark, if nothing answered at all; and late, if
+// this process checked so late that it can't tell.
 func (t *Transport) unanswered(err error, began time.Time) (dark, late bool) {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "dial" || !op.Timeout() {
@@ -114,14 +115,14 @@ func (t *Transport) reach(ctx context.Context, addr netip.AddrPort) error {
 	if err != nil {
 		return fmt.Errorf("dial %s: %w", addr, err)
 	}
-	_ = c.Close() // it was only a question
+	_ = c.Close() // a connection was all that was to be shown
 	return nil
 }
 
 // meet greets the peer on the stream.
 func (l *link) meet(ctx context.Context, w *wire, o *outcome) {
 	o.wire = w
-	// An attempt that is abandoned closes its connection at once.
+	// An abandoned attempt closes its connection at once.
 	release := context.AfterFunc(ctx, func() { _ = w.conn.Close() })
 	o.theirs, o.err = greet(o.wire, l.t.greeting().frame(o.held), func(h Hello) error { return l.t.accept(l.id, h) })
 	if !release() && !o.refused() {
@@ -142,7 +143,7 @@ func (t *Transport) open(ctx context.Context, p peer.ID, addr netip.AddrPort) (*
 		err = multistream.SelectProtoOrFail(protocolID, s)
 	}
 	if err != nil {
-		_ = c.Close() // of no use without a stream
+		_ = c.Close() // a connection without the stream is useless
 		return nil, fmt.Errorf("open stream: %w", err)
 	}
 	return newWire(c, s), nil
@@ -167,7 +168,7 @@ func (t *Transport) serve() {
 func (t *Transport) receive(c transport.CapableConn) {
 	l := t.link(idOf(c.RemotePeer()))
 	if l == nil || l.dials {
-		_ = c.Close() // the gater let it in before the list changed
+		_ = c.Close() // the gater accepted the connection before the list of peers changed
 		return
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, t.limits.greet)
@@ -190,8 +191,8 @@ func (t *Transport) receive(c transport.CapableConn) {
 	}
 }
 
-// report keeps why an attempt failed, and sends Refused if it is a refusal that was not
-// reported yet. It returns whether it is a refusal.
+// report stores why an attempt failed. If the error is a refusal that was not reported yet, report sends
+// Refused. It returns whether the error is a refusal.
 func (l *link) report(err error) bool {
 	var refused *refusal
 	var mismatch sec.ErrPeerIDMismatch
@@ -220,8 +221,8 @@ func (l *link) report(err error) bool {
 	return true
 }
 
-// probe asks whether a process still listens at the peer's address. The side that does not
-// dial needs it. The kernel of a host whose agent died refuses at once.
+// probe asks whether a process still listens at the peer's address. The side that does not dial needs to
+// know. If the agent has died, the kernel of its host refuses at once.
 func (l *link) probe() {
 	addr := l.where()
 	l.t.running.Go(func() {
@@ -234,8 +235,8 @@ func (l *link) probe() {
 	})
 }
 
-// wake makes the peer, which is the side that dials, find this later life at once: it refuses
-// wake's connection, and dials. Otherwise it would dial more and more rarely.
+// wake makes the peer, which is the side that dials, dial at once: it refuses wake's connection, and then
+// dials. Otherwise it would dial more and more rarely, and find this new life or new member late.
 func (l *link) wake() {
 	l.t.running.Go(func() {
 		ctx, cancel := context.WithTimeout(l.ctx, l.t.limits.greet)
@@ -251,22 +252,22 @@ func (l *link) wake() {
 		}
 		release := context.AfterFunc(ctx, func() { _ = c.Close() })
 		defer release()
-		_, _ = c.AcceptStream() // until the peer has closed the connection: to close it first would reset it
+		_, _ = c.AcceptStream() // wait until the peer has closed the connection: if this side closed first, it would reset it
 		_ = c.Close()
 	})
 }
 
-// knock returns an error only if no process listens at the address. No answer in time proves
-// nothing.
+// knock returns an error only if no process listens at the address. If no answer comes in time, it
+// returns nil, since that proves nothing.
 func (t *Transport) knock(ctx context.Context, addr netip.AddrPort) error {
 	c, err := t.host.dialer.DialContext(ctx, "tcp", addr.String())
 	if err == nil {
-		// The listener of a dying process may still be open; its kernel then resets connections
-		// that the process has not accepted. A living process sends a hello or nothing.
+		// The listener of a dying process may still be open. Its kernel then resets connections that the
+		// process has not accepted. A living process sends a hello, or nothing.
 		if deadline, ok := ctx.Deadline(); ok && c.SetReadDeadline(deadline) == nil {
 			_, err = c.Read(make([]byte, 1))
 		}
-		_ = c.Close() // it was only a question
+		_ = c.Close() // the connection only served as a question
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) {
 		return err
@@ -275,42 +276,44 @@ func (t *Transport) knock(ctx context.Context, addr netip.AddrPort) error {
 }
 
 const (
-	// redialMin and redialMax bound the time from the start of one dial to the start of the
-	// next, as long as dials fail.
+	// redialMin and redialMax bound the time from the start of one dial to the start of the next while
+	// dials fail.
 	redialMin = 50 * time.Millisecond
 	redialMax = 250 * time.Millisecond
-	// redialSlow bounds the random pause after an attempt that took too long, which lasts
-	// half of it or more. It doubles with each in a row, up to redialSlowest.
+	// redialSlow bounds the random pause after an attempt that took too long. The pause lasts at least
+	// half of its bound. The bound doubles with each such attempt in a row, up to redialSlowest.
 	redialSlow    = 250 * time.Millisecond
 	redialSlowest = 2 * time.Second
-	// redialOften is how many attempts in a row a peer may end by hanging up, before the
-	// pause between them becomes redialRefused.
-	redialOften = 8
-	// redialRefused is the pause after the peer was reached and one side refused.
+	// redialOften is how many attempts in a row a peer may end by hanging up before the pause becomes
+	// redialRefused. After that the pause doubles, up to redialStranger: perhaps no agent listens there.
+	// A peer that turned this agent away wakes it later (see wake).
+	redialOften    = 8
+	redialStranger = 16 * time.Second
+	// redialRefused is the pause after the peer was reached and one side refused the other.
 	redialRefused = time.Second
-	// promptly is the least time between two dials at once after the end of a session.
+	// promptly is the least time between two dials that follow the end of a session at once.
 	promptly = time.Second
 )
 
-// failed takes the outcome of an attempt that failed.
+// failed handles an attempt that failed.
 func (l *link) failed(o outcome) {
 	refused := l.report(o.err)
 	l.again(l.pause(o, refused))
 	if l.dials {
 		l.t.count.dialsFailed.Add(1)
 	}
-	// On the side that dials, a failed redial means that the session is lost, as a refusal
-	// does. The other side relies on its probe, since the dialler may try again. While a
-	// session exists, a failed attempt at another one does not end it.
+	// On the side that dials, a failed redial means that the session is lost; on both sides, a refusal
+	// means it too. Else the side that does not dial relies on its probe, since the dialler may try
+	// again. A failed attempt does not end another session that exists.
 	if l.current() == nil && (refused || l.dials) {
 		l.lose(l.cause)
 	}
 }
 
-// pause returns how long to wait after the attempt that failed. A peer that can't be
-// reached, or whose process is gone, is dialled often: a link that heals, or a process that
-// starts, is found at once. A peer that is there but too busy gets time. That time is
-// random, so that not all its peers come again together.
+// pause returns how long to wait after the attempt that failed. A peer that can't be reached, or whose
+// process is gone, is dialled often, so that it is found soon after its link heals or its process starts.
+// A peer that is there but too busy gets more time. That time is random, so that not all of its peers
+// come again together.
 func (l *link) pause(o outcome, refused bool) time.Duration {
 	if o.tooSlow {
 		pause := min(redialSlow<<min(l.timeouts, 8), redialSlowest)
@@ -321,15 +324,20 @@ func (l *link) pause(o outcome, refused bool) time.Duration {
 		l.turned++
 	}
 	if refused || l.turned > redialOften {
-		return redialRefused/2 + rand.N(redialRefused)
+		most := redialStranger
+		if l.met { // an agent listens there, perhaps behind a proxy that accepts while the agent is down
+			most = redialRefused
+		}
+		pause := min(redialRefused<<min(max(0, l.turned-redialOften-1), 8), most)
+		return pause/2 + rand.N(pause)
 	}
 	pause := max(0, l.interval-time.Since(l.began))
 	l.interval = min(l.interval*3/2, redialMax)
 	return pause
 }
 
-// rouse dials a peer that has reported itself: at once, but no more often than other peers. A
-// connection to its former life may still look open: when its end is read, redial dials at once.
+// rouse dials a peer that has reported itself, at once but no more often than other peers. A connection
+// to its former life may still look open: once the end of that connection is read, redial dials at once.
 func (l *link) rouse() {
 	if time.Since(l.roused) < redialMin {
 		return

@@ -22,7 +22,7 @@ const (
 
 // wire reads and writes frames on one stream. One goroutine may read while another writes.
 type wire struct {
-	conn   io.Closer // what the stream belongs to
+	conn   io.Closer // the connection that the stream belongs to
 	stream network.MuxedStream
 	r      *bufio.Reader
 	w      *bufio.Writer
@@ -54,9 +54,8 @@ func (w *wire) send(body []byte) error {
 	return w.flush()
 }
 
-// read returns the next frame, which is valid until the next call. A frame over the limit is
-// an error, and no memory is taken for it. read waits for a frame until the stream's
-// deadline.
+// read returns the next frame, which is valid until the next call. For a frame over the limit it returns
+// an error, and allocates no memory. read waits for a frame until the stream's deadline.
 func (w *wire) read(limit int) ([]byte, error) {
 	header, err := w.r.Peek(frameHeader)
 	if err != nil {
@@ -77,7 +76,7 @@ func (w *wire) read(limit int) ([]byte, error) {
 	return body, cut(err, true)
 }
 
-// readTimed is read, but the rest of a frame must come within bodyTimeout of its first byte.
+// readTimed is read with a limit: the rest of a frame must arrive within bodyTimeout of its first byte.
 // It replaces the stream's read deadline.
 func (w *wire) readTimed(limit int) ([]byte, error) {
 	if _, err := w.r.Peek(1); err != nil {
@@ -93,7 +92,7 @@ func (w *wire) readTimed(limit int) ([]byte, error) {
 	return body, w.stream.SetReadDeadline(time.Time{})
 }
 
-// cut distinguishes an end of the stream inside a frame from one between two frames.
+// cut returns another error if the stream ends inside a frame than if it ends between two.
 func cut(err error, inside bool) error {
 	if err == io.EOF && inside {
 		return io.ErrUnexpectedEOF

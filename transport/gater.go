@@ -21,23 +21,24 @@ import (
 )
 
 const (
-	// maxPendingPerIP bounds the inbound connections of one address that have not proven an
-	// identity yet (IPv6: of one /64, which one host can have whole). Each ends within
-	// limits.greet of its handshake's turn.
+	// maxPendingPerIP bounds the inbound connections from one address that have not proven an identity
+	// yet. For IPv6, an address here is a whole /64, which one host can have. Each such connection ends within
+	// limits.greet after its handshake gets its turn.
 	maxPendingPerIP = 64
 	// maxStrangers bounds how many unknown peers are remembered.
 	maxStrangers = 64
-	// strangerGrace is how long an unknown peer may connect before it is reported. While a
-	// cluster forms, one of two peers hears of the other first, and much earlier where many
-	// agents share a busy machine.
+	// strangerGrace is how long an unknown peer may connect before it is reported. While a cluster forms,
+	// one of two peers learns of the other first, and much earlier if many agents share a busy machine.
 	strangerGrace = 30 * time.Second
-	// strangerForget is how long an unknown peer is silent before it is reported anew.
+	// strangerLong: a peer that was unknown for longer now dials only rarely, and has to be woken.
+	strangerLong = 2 * time.Second
+	// strangerForget is how long an unknown peer must be silent before it is reported again.
 	strangerForget = time.Minute
 )
 
 var errStranger = errors.New("it is not a known member")
 
-// gater accepts the peers of the allow-list, once they have proven their identity.
+// gater accepts the peers on the allow-list, once they have proven their identity.
 type gater struct{ t *Transport }
 
 var _ connmgr.ConnectionGater = gater{}
@@ -75,7 +76,7 @@ func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.
 	return true
 }
 
-// strangers remembers which unknown peers connect, to report each once.
+// strangers remembers which unknown peers connect, so that each is reported once.
 type strangers struct {
 	mu    sync.Mutex
 	known map[election.PeerID]*stranger
@@ -106,16 +107,18 @@ func (s *strangers) knock(box *mailbox, p election.PeerID, from netip.AddrPort) 
 	}
 }
 
-// forget drops a peer that is known now: should it become unknown again, since
-// gossip errs, it is reported anew.
-func (s *strangers) forget(p election.PeerID) {
+// forget drops a peer that is known now. If gossip errs and the peer becomes unknown again, it is
+// reported again. forget returns whether the peer had tried to connect for longer than strangerLong.
+func (s *strangers) forget(p election.PeerID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	k := s.known[p]
 	delete(s.known, p)
+	return k != nil && time.Since(k.first) >= strangerLong
 }
 
-// doorman counts inbound connections until they have proven an identity. It is
-// the one part of libp2p's resource manager that is needed here.
+// doorman counts inbound connections that have not proven an identity yet. It is the only part of
+// libp2p's resource manager that is needed here.
 type doorman struct {
 	network.NullResourceManager
 	full   func()                // called for each connection that is turned away
@@ -133,7 +136,7 @@ func (d *doorman) OpenConnection(dir network.Direction, usefd bool, from ma.Mult
 	ip := addrPort(from).Addr()
 	known, source := d.known(ip), door.Network(ip)
 	if known {
-		source = netip.PrefixFrom(ip, ip.BitLen()) // members may share a network
+		source = netip.PrefixFrom(ip, ip.BitLen()) // members may share an IPv6 network, so each member's address counts alone
 	}
 	if d.places.Enter(source, 1, maxPendingPerIP, known) != nil {
 		d.full()
@@ -142,7 +145,7 @@ func (d *doorman) OpenConnection(dir network.Direction, usefd bool, from ma.Mult
 	return &visit{leave: sync.OnceFunc(func() { d.places.Leave(source, 1) })}, nil
 }
 
-// visit is one inbound connection that waits at the door.
+// visit is one inbound connection that has not proven an identity yet.
 type visit struct {
 	network.NullScope
 	leave  func()
@@ -167,7 +170,7 @@ func (v *visit) PeerScope() network.PeerScope {
 // Done implements network.ResourceScopeSpan: the connection has ended.
 func (v *visit) Done() { v.leave() }
 
-// addrPort returns the address and port, or zero if the address is not of IP and TCP.
+// addrPort returns the address and port, or zero if it is not an address of TCP over IP.
 func addrPort(m ma.Multiaddr) netip.AddrPort {
 	if m == nil {
 		return netip.AddrPort{}

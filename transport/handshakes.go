@@ -27,52 +27,51 @@ const (
 
 // handshakes bounds how many handshakes are under way at once, in one direction.
 //
-// A handshake takes each side about a millisecond of a processor. If hundreds of handshakes
-// share one processor, all exceed their time limit and fail: agents that start together
-// would never be connected. So only a few run at a time, and the others wait in a queue. How
-// many run depends on how long they take.
+// A handshake costs each side about a millisecond of a processor. If hundreds of handshakes share one
+// processor, all exceed their time limit and fail: agents that start together would never be connected.
+// So only a few run at a time, and the others wait in a queue. The faster they are, the more may run.
 type handshakes struct {
 	slow time.Duration                     // a handshake that takes longer shows that too many run
-	late func(due time.Time) time.Duration // how long ago due was; replaced in tests
+	late func(due time.Time) time.Duration // how much later than due it is now; replaced in tests
 
 	mu       sync.Mutex
 	limit    int // between handshakesFew and handshakesMany
 	underWay int
 	doubtful int // how many of those under way are doubtful
 	waiting  []*handshake
-	begun    int // inbound ones, ever
+	begun    int // how many inbound handshakes ever started
 	sources  map[netip.Addr]source
 	peak     int  // the most that were ever under way at once
-	resting  bool // no handshake of urgency later may begin
+	resting  bool // no handshake of urgency later may start now
 }
 
 // handshake is a handshake that waits or is under way.
 type handshake struct {
 	urgency func() urgency // may change while the handshake waits
-	// doubtful: the last handshake with this peer timed out. Doubtful ones are at most half of
-	// those under way, so that frozen peers don't keep the others waiting.
+	// doubtful: the last handshake with this peer timed out. At most half of those under way are doubtful
+	// ones, so that frozen peers don't keep the others waiting.
 	doubtful bool
-	from     netip.Addr    // where an inbound one comes from
-	at       place         // what was known of that address
-	paced    bool          // it has urgency later: a rest follows
-	may      chan struct{} // closed when it may begin
+	from     netip.Addr    // the source of an inbound handshake; else not valid
+	at       place         // what was known of that address when the handshake came
+	paced    bool          // it had urgency later when it started, so a rest follows
+	may      chan struct{} // closed when the handshake may start
 	began    time.Time
 }
 
 // source is an address that inbound handshakes come from.
 type source struct {
 	underWay int
-	turn     int  // number, among all inbound ones, of the last that began; 0: none yet
-	doubtful bool // the last one that ended timed out
+	turn     int  // the number of the last one that started, counted over all sources; 0: none yet
+	doubtful bool // the last one that ended had timed out
 }
 
-// shareOf limits the address of one member to a quarter of the handshakes under way: a silent
+// shareOf: the address of one member gets at most a quarter of the handshakes under way. So a silent
 // stranger who can use that address does not keep the others out.
 const shareOf = 4
 
-// share is how many of limit handshakes may come from the address. Several members that
-// share an address get the same part of the limit as they are of all members: with less,
-// members that start together would time out in the line.
+// share is how many of limit handshakes may come from the address. If several members share an address,
+// their part of the limit is their part of all members: with a smaller part, members that start together
+// would time out in the queue.
 func (p place) share(limit int) int {
 	most := max(1, limit/shareOf)
 	if p.peers > 1 {
@@ -81,30 +80,30 @@ func (p place) share(limit int) int {
 	return most
 }
 
-// urgency decides in which order handshakes begin.
+// urgency decides in which order handshakes start.
 type urgency int32
 
 const (
 	later  urgency = iota - 1 // after all others, with a rest after each
-	inTurn                    // one after the other
+	inTurn                    // between the two, in the order that next describes
 	first                     // before all others
 )
 
-// always is an urgency that does not change.
+// always returns u; as a method value it is an urgency that does not change.
 func (u urgency) always() urgency { return u }
 
 func newHandshakes(greet time.Duration) *handshakes {
 	return &handshakes{slow: greet / 2, limit: handshakesFirst, late: time.Since, sources: map[netip.Addr]source{}}
 }
 
-// begin waits until the handshake may begin, or ctx ends. After nil the caller
-// must call end.
+// begin waits until the handshake may start, or ctx ends. If it returns no error, the caller must call
+// end.
 func (h *handshakes) begin(ctx context.Context, u func() urgency, doubtful bool) (*handshake, error) {
 	return h.wait(ctx, &handshake{urgency: u, doubtful: doubtful, may: make(chan struct{})})
 }
 
-// answer is begin for an inbound handshake. Addresses get their turns one after another,
-// however many handshakes each has.
+// answer is begin for an inbound handshake. The addresses take turns, however many handshakes each has
+// waiting.
 func (h *handshakes) answer(ctx context.Context, from netip.Addr, at place) (*handshake, error) {
 	return h.wait(ctx, &handshake{urgency: urgencyOf(at.first, false).always, from: from, at: at, may: make(chan struct{})})
 }
@@ -125,7 +124,7 @@ func (h *handshakes) wait(ctx context.Context, one *handshake) (*handshake, erro
 		h.waiting = slices.Delete(h.waiting, at, at+1)
 	}
 	h.mu.Unlock()
-	if at < 0 { // it was allowed to begin just now
+	if at < 0 { // it got its turn at the moment when ctx ended
 		h.end(one, false)
 	}
 	return nil, context.Cause(ctx)
@@ -137,7 +136,7 @@ func (h *handshakes) end(one *handshake, timedOut bool) {
 	defer h.mu.Unlock()
 	took := time.Since(one.began)
 	switch {
-	case one.doubtful: // that it is slow is its peer's fault, and does not show that too many run
+	case one.doubtful: // it is slow because of its peer, not because too many run
 		h.doubtful--
 	case timedOut:
 		h.limit = max(handshakesFew, h.limit/2)
@@ -156,8 +155,8 @@ func (h *handshakes) end(one *handshake, timedOut bool) {
 	h.admit()
 }
 
-// leave records how a handshake from that address ended; the caller holds the lock. What is
-// kept of addresses is bounded; those that are not doubtful are forgotten first.
+// leave records how a handshake from that address ended. The caller holds the lock. The number of
+// remembered addresses is bounded: those that are not doubtful are forgotten first.
 func (h *handshakes) leave(from netip.Addr, timedOut bool) {
 	s := h.sources[from]
 	s.underWay--
@@ -201,8 +200,8 @@ func (h *handshakes) admit() {
 	}
 }
 
-// next returns the handshake that is to begin next, -1 if none may. It is one of the most
-// urgent; of these, one from the address whose turn was longest ago; of these, the oldest.
+// next returns the index of the handshake that is to start next, -1 if none may. It takes the most
+// urgent; among equals, one from the address whose last turn was longest ago; among these, the oldest.
 func (h *handshakes) next() int {
 	at, best, turn := -1, later, 0
 	for i, w := range h.waiting {
@@ -215,29 +214,26 @@ func (h *handshakes) next() int {
 }
 
 func (h *handshakes) mayBegin(w *handshake, u urgency) bool {
-	from := h.sources[w.from] // empty for a handshake that this agent began
-	switch {
-	case (w.doubtful || from.doubtful) && h.doubtful >= h.limit/2,
-		w.from.IsValid() && from.underWay >= w.at.share(h.limit),
-		u == later && h.resting:
-		return false
-	}
-	return true
+	from := h.sources[w.from] // empty for a handshake that this agent started
+	crowded := (w.doubtful || from.doubtful) && h.doubtful >= h.limit/2
+	hasShare := w.from.IsValid() && from.underWay >= w.at.share(h.limit)
+	return !crowded && !hasShare && !(u == later && h.resting)
 }
 
 const (
-	// restMin is the rest after a handshake of urgency later.
+	// restMin is the shortest rest after a handshake of urgency later.
 	restMin = 5 * time.Millisecond
-	// restFactor is how many times as long as a slow handshake the rest after it lasts. If
-	// this process is late by more than restLate, a second rest lasts as many times that.
+	// restFactor: after a slow handshake, the rest lasts restFactor times as long as it took. If this
+	// process wakes from the rest more than restLate too late, a second rest lasts restFactor times the
+	// delay.
 	restLate   = 5 * time.Millisecond
 	restFactor = 16
 	restMost   = 5 * time.Second
 )
 
-// rest has handshakes of urgency later wait after one of them, and longer if that one, or this
-// process, was slow. On a machine that is busy with the start of many agents, the connections
-// that are needed to agree come first. The caller holds the lock.
+// rest makes handshakes of urgency later wait after one of them has ended, and longer if that one, or
+// this process, was slow. On a machine that is busy because many agents start, the connections needed for
+// agreement come first. The caller holds the lock.
 func (h *handshakes) rest(took time.Duration) {
 	pause := restMin
 	if took > h.slow/4 {
@@ -260,7 +256,7 @@ func (h *handshakes) rested() {
 	h.admit()
 }
 
-// look starts what may begin now that the urgency of some handshakes may have changed.
+// look starts the handshakes that may start now; it is called after the urgency of some has changed.
 func (h *handshakes) look() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -275,7 +271,7 @@ type patient struct {
 	within time.Duration // how long a handshake may take
 }
 
-// SecureInbound waits for its turn if the connection comes from an address of a member. Others
+// SecureInbound waits for its turn if the connection comes from a member's address. Other connections
 // don't wait, since anybody could fill their queue: only the doorman limits them.
 func (p patient) SecureInbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
 	from := addrOf(c.RemoteAddr()).Addr()
@@ -298,7 +294,7 @@ func (p patient) secure(ctx context.Context, c net.Conn, id peer.ID) (sec.Secure
 	return p.SecureTransport.SecureInbound(ctx, c, id)
 }
 
-// timedOut reports whether the error is a time limit that passed.
+// timedOut reports whether the error means that a time limit has passed.
 func timedOut(err error) bool {
 	var n net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &n) && n.Timeout()

@@ -188,6 +188,9 @@ func TestOnlyAnAttemptThatTimesOutBacksOff(t *testing.T) {
 		if often := i < redialOften; often != (pause <= redialMax) {
 			t.Fatalf("after a peer hung up %d times it is dialled in %s", i+1, pause)
 		}
+		if least := min(redialRefused<<min(max(0, i-redialOften), 8), redialStranger) / 2; i >= redialOften && (pause < least || pause > 3*least) {
+			t.Fatalf("after a peer hung up %d times it is dialled in %s, want %s to %s", i+1, pause, least, 3*least)
+		}
 	}
 }
 

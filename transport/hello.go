@@ -16,14 +16,14 @@ import (
 const protocolVersion = 1
 
 const (
-	maxHello  = 4 << 10 // bytes of a hello or a verdict
-	maxReason = 1 << 10 // bytes of a refusal's text
+	maxHello  = 4 << 10 // how many bytes a hello or a verdict may have
+	maxReason = 1 << 10 // how many bytes a refusal's text may have
 	maxName   = 63
-	maxText   = 128 // bytes of a cluster, version or algorithm
+	maxText   = 128 // how many bytes a cluster, version or algorithm may have
 )
 
-// Level is the feature level of this version; that of 0.2.0 is 0. A field or message that was
-// added at some level is used only with peers of that level or a higher one.
+// Level is the feature level of this version; 0.2.0 has level 0. A field or message that came with some
+// level is used only with peers of that level or higher.
 const Level = election.Level
 
 // Hello is what an agent sends about itself before anything else.
@@ -31,18 +31,20 @@ type Hello struct {
 	Lineage   election.LineageID `cbor:"2,keyasint"`            // not 0
 	Run       election.RunID     `cbor:"11,keyasint,omitempty"` // 0: the first run of the lineage
 	Level     uint64             `cbor:"13,keyasint,omitempty"` // the feature level; New sets it to Level
-	Name      string             `cbor:"3,keyasint"`            // as election.ValidName has it
+	Name      string             `cbor:"3,keyasint"`            // a name that election.ValidName accepts
 	Cluster   string             `cbor:"4,keyasint"`
-	Version   string             `cbor:"5,keyasint"` // of the program
+	Version   string             `cbor:"5,keyasint"` // the version of the program
 	Algorithm string             `cbor:"6,keyasint"`
 	Quorum    bool               `cbor:"7,keyasint"`
 	Heartbeat time.Duration      `cbor:"8,keyasint"`
 	Lease     time.Duration      `cbor:"9,keyasint"`
-	// Follows came with level 2: algorithm and lease are not in use, the sender's roster names others.
+	// Follows came with level 2: the sender takes algorithm and lease from its roster, not from this
+	// hello.
 	Follows bool `cbor:"14,keyasint,omitempty"`
 }
 
-// Validate returns what is wrong with the hello, without a look at the receiver's own.
+// Validate returns what is wrong with the hello by itself, without comparing it with the receiver's
+// hello.
 func (h Hello) Validate() error {
 	switch {
 	case h.Lineage == 0:
@@ -57,12 +59,12 @@ func (h Hello) Validate() error {
 	return nil
 }
 
-// helloFrame is the first frame in each direction. 0.3.0 sends a hash as 12, which nothing needs any
-// more.
+// helloFrame is the first frame in each direction. 0.3.0 also sends a hash, with key 12, which nothing
+// needs any more.
 type helloFrame struct {
 	Protocol uint64 `cbor:"1,keyasint"`
-	// Held is the run of the receiver that the sender still counts as connected, 0 if none. If
-	// there is one, the new connection only replaces a broken one.
+	// Held is the receiver's run that the sender still counts as connected, 0 if there is none. If it is
+	// not 0, the new connection only replaces a broken one.
 	Held election.RunID `cbor:"10,keyasint,omitempty"`
 	Hello
 }
@@ -73,7 +75,7 @@ type verdictFrame struct {
 	Reason   string `cbor:"2,keyasint,omitempty"`
 }
 
-// frame leaves out the run of a lineage's first life, which 0.2.0 does not know either.
+// frame omits the run of a lineage's first life, as 0.2.0 does, which does not know that field.
 func (h Hello) frame(held election.RunID) helloFrame {
 	if !h.isLater() {
 		h.Run = 0
@@ -88,14 +90,14 @@ func (f helloFrame) hello() Hello {
 	return f.Hello
 }
 
-// greeting is the hello to send now.
+// greeting returns the hello that this agent sends now.
 func (t *Transport) greeting() Hello {
 	h := t.hello
 	h.Follows = t.follows != nil && t.follows()
 	return h
 }
 
-// isLater reports whether the sender is a later life of its lineage than the first.
+// isLater reports whether the sender is a later life of its lineage, not the first.
 func (h Hello) isLater() bool { return h.Run != 0 && uint64(h.Run) != uint64(h.Lineage) }
 
 // refusal is why two peers that reached each other are not connected.
@@ -114,9 +116,9 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.err }
 
-// greet exchanges hellos and verdicts and returns the peer's hello. The error is nil only
-// if both sides accepted, and a *refusal if one did not. Both sides send the same frames
-// in the same order. The caller closes the connection when that takes too long.
+// greet exchanges hellos and verdicts, and returns the peer's hello. The error is nil only if both sides
+// accepted, and a *refusal if one did not. Both sides send the same frames in the same order. If that
+// takes too long, the caller closes the connection.
 func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, error) {
 	if err := sendCBOR(w, ours); err != nil {
 		return helloFrame{}, fmt.Errorf("send hello: %w", err)
@@ -141,7 +143,7 @@ func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, erro
 		err = frames().Unmarshal(body, &said)
 	}
 	switch name := clip(theirs.Name, maxName); {
-	case verdict != nil: // this agent refuses, whatever the peer answers
+	case verdict != nil: // this agent refuses, whatever the peer's verdict is
 		return theirs, &refusal{name: name, err: verdict}
 	case err != nil:
 		return theirs, fmt.Errorf("receive verdict: %w", err)
@@ -178,18 +180,18 @@ func clip(s string, limit int) string {
 // partTimeout is how long an agent waits, after a refusal, for the other side to close its half.
 const partTimeout = 500 * time.Millisecond
 
-// part ends a stream after a refusal. Closing the connection at once would reset it, and the
-// verdict might be lost. So each side first closes its half, and waits until the other has
-// done the same.
+// part ends a stream after a refusal. If a side closed the connection at once, it would reset it, and the
+// verdict might be lost. So each side first closes only its half, and waits until the other has closed
+// its half too.
 func part(w *wire) {
 	if w.stream.SetDeadline(time.Now().Add(partTimeout)) == nil && w.stream.CloseWrite() == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(w.r, maxHello)) // only to wait for its end
+		_, _ = io.Copy(io.Discard, io.LimitReader(w.r, maxHello)) // what is read does not matter: this waits for the stream's end
 	}
-	_ = w.conn.Close() // nothing is left to lose
+	_ = w.conn.Close() // nothing can be lost any more
 }
 
-// frames is the format of the frames of a handshake. Unknown fields are ignored, so that agents of
-// different protocol versions can still read why they refuse each other.
+// frames is the format of the handshake's frames. Unknown fields are ignored, so that agents of different
+// protocol versions can still read why the other side refuses.
 func frames() codec.Format { return codec.NewFormat(16, 64) }
 
 func sendCBOR(w *wire, v any) error {

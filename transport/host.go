@@ -29,20 +29,20 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// limits bound how long it takes to connect. They grow with the heartbeat: operators choose
-// it to fit the round trip.
+// limits bound how long connecting may take. They grow with the heartbeat, which operators choose to fit
+// the round trip.
 type limits struct {
-	// connect bounds the TCP connect of a dial. The kernel sends a lost packet again only
-	// after a second, so a short limit and a new dial find a healed link sooner.
+	// connect bounds the TCP connect of a dial. The kernel repeats a lost packet only after a second. So
+	// a short limit and a new dial find a healed link sooner.
 	connect time.Duration
-	// greet bounds the handshakes of an inbound connection, and an attempt from
-	// the dial to the last verdict.
+	// greet bounds the handshakes of an inbound connection. It also bounds an attempt, from the dial to
+	// the last verdict.
 	greet time.Duration
 	// turn bounds how long an inbound connection waits for its handshake.
 	turn time.Duration
 }
 
-// greetMost is by how much an attempt may take longer after others timed out.
+// greetMost: after others timed out, an attempt may take up to greetMost times as long.
 const greetMost = 4
 
 func limitsFor(heartbeat time.Duration) limits {
@@ -50,14 +50,14 @@ func limitsFor(heartbeat time.Duration) limits {
 	return limits{connect: max(300*time.Millisecond, heartbeat), greet: greet, turn: (greetMost - 1) * greet}
 }
 
-// within is how long an attempt may take, after that many attempts in a row have timed out:
-// the peer may have been busy, and gets more time.
+// within is how long an attempt may take after that many attempts in a row timed out: the peer may have
+// been busy, so it gets more time.
 func (l limits) within(timeouts int) time.Duration {
 	return l.greet * time.Duration(min(1<<min(timeouts, 8), greetMost))
 }
 
-// host is libp2p's TCP transport with Noise and yamux. A mesh of known peers needs none of
-// libp2p's lists of peers, addresses and connections: the links have theirs.
+// host is libp2p's TCP transport with Noise and yamux. It needs none of libp2p's lists of peers,
+// addresses and connections: the links know these.
 type host struct {
 	*tcp.TcpTransport
 	self   peer.ID
@@ -70,13 +70,13 @@ type hostConfig struct {
 	gate   connmgr.ConnectionGater
 	door   network.ResourceManager
 	within limits
-	from   netip.Addr                                    // of dials; invalid: as the system chooses
+	from   netip.Addr                                    // source address of dials; not valid: the system chooses
 	wrap   func(sec.SecureTransport) sec.SecureTransport // around Noise; may be nil
 }
 
-// refuseOtherKeys has libp2p read only Ed25519 keys, which agents have. A handshake checks
-// the signature by any key that it can read, before it looks whose key that is: an outsider
-// could have it check large RSA signatures.
+// refuseOtherKeys makes libp2p read only Ed25519 keys, which all agents have. A handshake checks the
+// signature of any key that it can read before it checks whose key that is. So an outsider could make it
+// check large RSA signatures.
 var refuseOtherKeys = sync.OnceFunc(func() {
 	maps.DeleteFunc(crypto.PubKeyUnmarshallers, func(kind pb.KeyType, _ crypto.PubKeyUnmarshaller) bool {
 		return kind != pb.KeyType_Ed25519
@@ -103,8 +103,7 @@ func newHost(c hostConfig) (*host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create upgrader: %w", err)
 	}
-	// With reused ports, two agents of one host would collide. Only hole punching needs
-	// them.
+	// With reused ports, two agents on one host would collide. Only hole punching needs reused ports.
 	h.TcpTransport, err = tcp.NewTCPTransport(up, c.door, nil, tcp.DisableReuseport(), tcp.WithConnectionTimeout(c.within.connect),
 		tcp.WithDialerForAddr(func(ma.Multiaddr) (tcp.ContextDialer, error) { return h.dialer, nil }))
 	if err != nil {
@@ -113,8 +112,8 @@ func newHost(c hostConfig) (*host, error) {
 	return h, nil
 }
 
-// dialer dials from the address that the others know this agent by, if there is one: they
-// keep places for addresses that they know.
+// dialer dials from the address by which the others know this agent, if there is one: they reserve places
+// for known addresses.
 func (c hostConfig) dialer() *net.Dialer {
 	if !c.from.IsValid() || c.from.IsUnspecified() {
 		return &net.Dialer{}
@@ -122,12 +121,12 @@ func (c hostConfig) dialer() *net.Dialer {
 	return &net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.from, 0))}
 }
 
-// muxer is yamux for a connection with one stream. It sends no keepalives: the kernel does,
-// and wakes no process for them.
+// muxer is yamux for a connection with one stream. It sends no keepalives: the kernel sends them, without
+// waking a process.
 func muxer() *yamux.Transport {
-	config := *yamux.DefaultTransport.Config() // shared: copied before it is changed
+	config := *yamux.DefaultTransport.Config() // the default is shared, so it is copied before a change
 	config.EnableKeepAlive = false
-	config.MeasureRTTInterval = time.Hour // 0 is not allowed
+	config.MeasureRTTInterval = time.Hour // practically never: 0 is not allowed
 	config.ConnectionWriteTimeout = 5 * time.Second
 	config.MaxIncomingStreams = 4
 	config.AcceptBacklog = 4
@@ -135,7 +134,7 @@ func muxer() *yamux.Transport {
 	return (*yamux.Transport)(&config)
 }
 
-// dial connects to the peer at that address, and proves that it is this peer.
+// dial connects to that address, and checks that the peer there is p.
 func (h *host) dial(ctx context.Context, p peer.ID, addr netip.AddrPort) (transport.CapableConn, error) {
 	m, err := multiaddr(addr)
 	if err != nil {
@@ -167,11 +166,11 @@ func multiaddr(a netip.AddrPort) (ma.Multiaddr, error) {
 	return m, nil
 }
 
-// logTo makes libp2p log to the handler, warnings and errors only. libp2p has one handler
-// for the whole process, and each of its parts keeps the first one that it gets.
+// logTo makes libp2p log warnings and errors to the handler. libp2p has one handler for the whole
+// process, and each of its parts keeps the first handler that it gets.
 func logTo(h slog.Handler) { gologshim.SetDefaultHandler(warnings{h}) }
 
-// warnings drops what is less than a warning.
+// warnings drops records below the level of a warning.
 type warnings struct{ slog.Handler }
 
 func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {

@@ -13,56 +13,57 @@ import (
 )
 
 const (
-	// grace is how long a broken connection may take to be replaced before it
-	// counts as lost.
+	// grace is how long a broken connection may stay without a replacement before it counts as lost.
 	grace = 100 * time.Millisecond
-	// spareMax bounds how long a new connection is spared from suspicion.
+	// spareMax bounds how long Suspect spares a new connection.
 	spareMax = 2 * time.Second
 )
 
-// link is everything about one peer, for as long as the peer is on the allow-list. Its loop
-// is the one goroutine that decides. Attempts, probes, the reader and the writer do one
-// blocking thing each and report to the loop.
+// link is everything about one peer, for as long as the peer is on the allow-list. Only its loop, one
+// goroutine, decides. Attempts, probes, the reader and the writer each do one blocking thing and report
+// it to the loop.
 //
-// Invariant: held is the run for which the consumer was given Connected and not yet Lost, 0 if
-// there is none. While session is set, held is not 0.
+// Invariant: held is the run for which the consumer got Connected but not yet Lost; 0: there is none.
+// While session is set, held is not 0.
 type link struct {
 	t       *Transport
 	id      election.PeerID
 	pid     peer.ID
-	dials   bool         // this side dials and the other waits; else the reverse
-	urgency atomic.Int32 // of dials
+	dials   bool         // this side dials and the other waits; if false, the reverse
+	wakes   bool         // the peer may dial only rarely now, so this side wakes it
+	urgency atomic.Int32 // how urgent this side's dials are
 	ctx     context.Context
 	stop    context.CancelFunc
 
-	arrivals  chan *wire // streams the peer opened
+	arrivals  chan *wire // streams that the peer opened
 	outcomes  chan outcome
 	probes    chan error
 	suspected chan struct{} // of capacity 1
-	moved     chan struct{} // of capacity 1: addr changed
-	woken     chan struct{} // of capacity 1: the peer reported that it is there (see wake)
+	moved     chan struct{} // of capacity 1; it has an element after addr changed
+	woken     chan struct{} // of capacity 1; an element means that the peer reported itself (see wake)
 
 	mu      sync.Mutex
 	addr    netip.AddrPort
 	session *session
 	held    election.RunID
-	level   uint64 // the feature level of the run held
+	level   uint64 // the feature level of the held run's agent
 	removed bool
-	failure string // of the last attempt
-	told    string // the refusal last reported
+	failure string // why the last attempt failed
+	told    string // the refusal that was reported last
 
-	// Only the loop uses the rest.
-	attempt  uint64 // number of the last one started
+	// Only the loop uses the fields below.
+	met      bool   // the peer has greeted this side once
+	attempt  uint64 // the number of the attempt that started last
 	abandon  context.CancelFunc
-	busy     bool // that attempt has not ended
+	busy     bool // the last attempt has not ended
 	began    time.Time
-	prompt   time.Time     // when redial last dialled at once; zero: not lately
+	prompt   time.Time     // when redial last dialled at once; zero: not recently
 	roused   time.Time     // when this side last dialled because the peer had reported itself
-	interval time.Duration // from the last dial to the next
+	interval time.Duration // from the start of the last dial to the next
 	cause    error         // why the last session ended
 	dark     bool          // the last dial was not answered at all
 	timeouts int           // attempts in a row that took too long
-	turned   int           // attempts in a row that the peer, or its host, ended
+	turned   int           // attempts in a row that the peer, or its host, ended by hanging up
 	retry    *time.Timer
 	patience *time.Timer
 }
@@ -86,7 +87,7 @@ func newLink(t *Transport, id peer.ID, p Peer) *link {
 
 func (l *link) loop() {
 	defer l.end()
-	if !l.dials && l.t.hello.isLater() {
+	if !l.dials && l.wakes {
 		l.wake()
 	}
 	for {
@@ -123,7 +124,7 @@ func (l *link) loop() {
 	}
 }
 
-// end stops all that belongs to the link. The loss is already reported, by remove.
+// end stops everything of the link. The loss is already reported, by remove.
 func (l *link) end() {
 	l.retry.Stop()
 	l.patience.Stop()
@@ -147,7 +148,7 @@ func (l *link) connected() (*session, uint64) {
 	return l.session, l.level
 }
 
-// take returns the session and leaves none.
+// take removes the session from the link and returns it.
 func (l *link) take() *session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +157,7 @@ func (l *link) take() *session {
 	return s
 }
 
-// dial begins an attempt to connect, unless one is under way.
+// dial starts an attempt to connect, unless one is under way.
 func (l *link) dial() {
 	if l.busy || l.current() != nil {
 		return
@@ -166,8 +167,8 @@ func (l *link) dial() {
 	l.begin(l.claim(), func(ctx context.Context, o *outcome) { l.call(ctx, addr, dark, timeouts, o) })
 }
 
-// answer begins an attempt on a stream that the peer opened. The peer has given up its
-// earlier attempts, and so does this side.
+// answer starts an attempt on a stream that the peer opened. The peer has given up its earlier attempts,
+// so this side gives up its own.
 func (l *link) answer(w *wire) {
 	l.abandon()
 	l.begin(l.claim(), func(ctx context.Context, o *outcome) {
@@ -177,7 +178,7 @@ func (l *link) answer(w *wire) {
 	})
 }
 
-// begin runs an attempt in a goroutine; the attempt fills in the outcome.
+// begin runs an attempt in a goroutine. The attempt fills in the outcome.
 func (l *link) begin(held election.RunID, attempt func(context.Context, *outcome)) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	l.attempt++
@@ -198,9 +199,9 @@ func (l *link) where() netip.AddrPort {
 	return l.addr
 }
 
-// claim is the run of the peer that this side names as connected. A peer of 0.2.0 can't tell
-// the lives of a lineage apart, and may still count a former one as connected. So a later life
-// names none to it: then both sides report a new connection.
+// claim is the peer's run that this side's hello names as connected. A peer of 0.2.0 can't distinguish
+// the lives of a lineage, and may still count a former life of this agent as connected. So a later life
+// names no run to it: then both sides report a new connection.
 func (l *link) claim() election.RunID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,7 +211,7 @@ func (l *link) claim() election.RunID {
 	return l.held
 }
 
-// conclude takes the outcome of an attempt.
+// conclude handles the outcome of an attempt.
 func (l *link) conclude(o outcome) {
 	if o.attempt != l.attempt {
 		o.close()
@@ -228,8 +229,9 @@ func (l *link) conclude(o outcome) {
 	case o.err != nil:
 		l.failed(o)
 	case l.resumes(o) && o.held != l.claim():
-		// The peer won't report this connection, since both counted each other as connected. But
-		// here the loss has been reported meanwhile: only another hello can say so.
+		// The hellos made this connection a mere replacement, so the peer won't report it. But since then
+		// this side has reported the loss: only a new attempt, with a new hello, can show that to the
+		// peer.
 		o.close()
 		l.again(0)
 	default:
@@ -237,14 +239,15 @@ func (l *link) conclude(o outcome) {
 	}
 }
 
-// resumes reports whether the hellos show that each side still counts the other's run as
-// connected. Then neither side reports the new connection.
+// resumes reports whether the hellos show that each side still counts the other's run as connected. Then
+// the new connection is a replacement, and neither side reports it.
 func (l *link) resumes(o outcome) bool {
 	return o.held == o.theirs.hello().Run && o.theirs.Held == l.t.hello.Run
 }
 
 // adopt makes the connection of a successful attempt the session.
 func (l *link) adopt(o outcome) {
+	l.met = true
 	theirs, resumed := o.theirs.hello(), l.resumes(o)
 	s := newSession(o.wire)
 
@@ -281,7 +284,7 @@ func (l *link) start(s *session) {
 	l.t.running.Go(func() { s.read(func(m election.Message) { l.deliver(s, m) }, &l.t.count, written) })
 }
 
-// deliver puts a message into the inbox, unless its session is no longer the link's.
+// deliver puts a message into the inbox, unless the link has another session by now.
 func (l *link) deliver(s *session, m election.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -295,7 +298,8 @@ func (l *link) deliver(s *session, m election.Message) {
 	}
 }
 
-// broken handles the end of the session. Unless a new one follows soon, it counts as lost.
+// broken handles the end of the session. Unless a new session follows soon, the connection counts as
+// lost.
 func (l *link) broken(s *session) {
 	l.take()
 	l.cause = s.err
@@ -307,9 +311,8 @@ func (l *link) broken(s *session) {
 	l.redial()
 }
 
-// suspect closes the connection, if there is one, and reports its loss. It spares one so
-// young that the peer may not have sent anything over it yet: then the silence was that of
-// the connection before.
+// suspect closes the connection, if there is one, and reports its loss. It spares a connection so young
+// that the peer may not have sent anything over it yet: the silence was that of an earlier connection.
 func (l *link) suspect() {
 	if s := l.current(); s != nil {
 		if time.Since(s.began) < min(2*l.t.hello.Heartbeat, spareMax) {
@@ -322,30 +325,30 @@ func (l *link) suspect() {
 	l.lose(errSuspected)
 }
 
-// move dials a new address, and forgets what was learnt of the old one. A connection that
-// works is kept.
+// move dials the peer's new address, and forgets what it knew about the old one. A connection that works
+// is kept.
 func (l *link) move() {
 	if l.current() == nil && l.dials {
 		l.afresh()
 	}
 }
 
-// afresh dials at once, and forgets the outcome of earlier dials.
+// afresh dials at once, and forgets how earlier dials ended.
 func (l *link) afresh() {
 	l.abandon()
-	l.attempt++ // the outcome of the abandoned attempt is ignored
+	l.attempt++ // so that conclude ignores the abandoned attempt
 	l.busy, l.interval, l.dark, l.timeouts, l.turned = false, redialMin, false, 0, 0
 	l.again(0)
 }
 
-// again sets the time of the next dial; the side that waits has none.
+// again sets the time of the next dial. On the side that does not dial, it does nothing.
 func (l *link) again(in time.Duration) {
 	if l.dials {
 		l.retry.Reset(in)
 	}
 }
 
-// lose reports Lost if Connected was reported.
+// lose reports Lost if Connected was reported before.
 func (l *link) lose(err error) {
 	l.patience.Stop()
 	l.mu.Lock()
@@ -362,7 +365,7 @@ func (l *link) untell(err error) {
 	l.t.box.put(Lost{Peer: l.id, Err: err})
 }
 
-// remove ends the link. Nothing of it is reported once remove has returned.
+// remove ends the link. After its return, nothing is reported about the link.
 func (l *link) remove() {
 	l.mu.Lock()
 	l.untell(errRemoved)

@@ -12,30 +12,29 @@ import (
 type Event interface{ event() }
 
 type (
-	// Connected: messages to and from the peer may now arrive.
+	// Connected means that messages to and from the peer may now arrive.
 	Connected struct {
 		Peer  election.PeerID
 		Hello Hello
 	}
-	// Lost ends what Connected began.
+	// Lost ends the connection that Connected reported.
 	Lost struct {
 		Peer election.PeerID
 		Err  error // why; never nil
 	}
-	// Message is a message from a connected peer. Package codec has found its values
-	// valid.
+	// Message is a message from a connected peer. Package codec has checked its values.
 	Message struct {
 		Peer    election.PeerID
 		Message election.Message
 	}
-	// Refused: a peer could be reached, and is not connected because one side refused. The
+	// Refused means that a peer could be reached, but is not connected because one side refused. The
 	// event comes again only when the cause changes.
 	Refused struct {
 		Peer   election.PeerID
-		Name   string         // as in its hello; empty without one
-		Addr   netip.AddrPort // as far as known
-		ByPeer bool           // the peer refused this agent; else this agent refused the peer
-		Err    error          // the refuser's reason
+		Name   string         // from its hello; empty without a hello
+		Addr   netip.AddrPort // as far as it is known
+		ByPeer bool           // the peer refused this agent; if false, this agent refused the peer
+		Err    error          // the reason given by the side that refused
 	}
 )
 
@@ -44,26 +43,26 @@ func (Lost) event()      {}
 func (Message) event()   {}
 func (Refused) event()   {}
 
-// inboxRefusals bounds the refusals that wait.
+// inboxRefusals bounds the refusals that wait to be taken.
 const inboxRefusals = 64
 
-// mailbox holds the events that the consumer has not taken. Any goroutine may put; one
-// takes.
+// mailbox holds the events that the consumer has not taken. Any goroutine may put events; only one takes
+// them.
 //
-// Invariant: of each peer at most inbox.PerPeer messages, two urgent ones and two events
-// of Connected and Lost wait. So the number of peers bounds the mailbox.
+// Invariant: of each peer at most inbox.PerPeer messages, two urgent messages and two events of Connected
+// and Lost wait. So the number of peers bounds the mailbox.
 type mailbox struct {
 	mu       sync.Mutex
 	waiting  inbox.Inbox
 	refusals int
-	ready    chan struct{} // of capacity 1: something was put
+	ready    chan struct{} // of capacity 1; it has an element after a put
 }
 
 func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
 
-// put adds the event and returns whether it did. Connected and Lost are never refused. If
-// nobody has taken the Connected before a Lost, put removes that Connected and everything
-// that the peer sent since, and does not add the Lost.
+// put adds the event and returns whether it did. It never refuses Connected and Lost. If a Lost comes
+// before its Connected was taken, put removes that Connected and everything that the peer sent since, and
+// does not add the Lost.
 func (b *mailbox) put(e Event) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,8 +89,8 @@ func (b *mailbox) put(e Event) bool {
 	return true
 }
 
-// take returns the event to be handled next, in the order of package inbox. While more
-// waits, ready stays set.
+// take returns the event to be handled next, in the order of package inbox. If more events wait, it
+// signals ready again.
 func (b *mailbox) take() (Event, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,7 +111,7 @@ func (b *mailbox) take() (Event, bool) {
 	return e, true
 }
 
-// outdated counts the messages that a newer one made worthless before they were taken.
+// outdated returns how many messages a newer one made worthless before they were taken.
 func (b *mailbox) outdated() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

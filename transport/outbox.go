@@ -12,18 +12,18 @@ const (
 	queueBytes  = 4 << 20
 )
 
-// outbox holds the encoded messages that wait to be written to one peer. The newest heartbeat, and
-// the newest answer to a heartbeat, replace older ones and are taken before everything else, so that
-// a leader keeps its leases however much else there is to send.
+// outbox holds the encoded messages that wait to be written to one peer. The newest heartbeat, and the
+// newest answer to a heartbeat, replace older ones and are taken first, so that a leader keeps its leases
+// however much else there is to send.
 type outbox struct {
 	mu     sync.Mutex
 	urgent [2][]byte
 	queue  [][]byte
 	bytes  int           // in queue
-	ready  chan struct{} // of capacity 1: something was put
+	ready  chan struct{} // of capacity 1; it has an element after a put
 }
 
-// slotOf is the index of a message in urgent; -1 if it is not urgent.
+// slotOf returns the index in urgent of a message's kind, -1 if the kind is not urgent.
 func slotOf(m election.Message) int {
 	switch m.(type) {
 	case election.Heartbeat:
@@ -34,8 +34,8 @@ func slotOf(m election.Message) int {
 	return -1
 }
 
-// put adds a message, of which body is the encoded form. It reports whether there was room, and
-// whether the message replaced an older one.
+// put adds a message, whose encoded form is body. It reports whether there was room, and whether the
+// message replaced an older one.
 func (o *outbox) put(m election.Message, body []byte) (ok, replaced bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -53,7 +53,7 @@ func (o *outbox) put(m election.Message, body []byte) (ok, replaced bool) {
 	return true, replaced
 }
 
-// take returns and removes what is to be written next; nil: nothing waits.
+// take removes and returns what is to be written next, or nil if nothing waits.
 func (o *outbox) take() (body []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

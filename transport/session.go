@@ -12,7 +12,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/codec"
 )
 
-// writeTimeout is how long a peer may read nothing, once the buffers in between are full.
+// writeTimeout is how long a peer may read nothing once the buffers between the two are full.
 const writeTimeout = 2 * time.Second
 
 var (
@@ -26,16 +26,16 @@ var (
 	errClosing      = errors.New("transport closed")
 )
 
-// session is one connection to a peer on which both sides accepted each other.
+// session is one connection to a peer, after each side has accepted the other.
 type session struct {
 	wire  *wire
 	began time.Time
 	out   outbox
 	drain chan struct{} // closed: write what is queued, then close this half
-	gone  chan struct{} // closed: the connection is closed, or about to be
+	gone  chan struct{} // closed: the connection is closed, or will be very soon
 	done  chan struct{} // closed: both goroutines have ended
 	once  sync.Once
-	err   error // why it ended; set before gone is closed
+	err   error // why the session ended; set before gone is closed
 }
 
 func newSession(w *wire) *session {
@@ -45,7 +45,7 @@ func newSession(w *wire) *session {
 	}
 }
 
-// over returns a channel that is closed when the session has ended, nil if there is no
+// over returns a channel that is closed when the session has ended. It returns nil if there is no
 // session.
 func (s *session) over() <-chan struct{} {
 	if s == nil {
@@ -54,16 +54,16 @@ func (s *session) over() <-chan struct{} {
 	return s.done
 }
 
-// close ends the session. If it is called with several reasons, the first counts.
+// close ends the session. If it is called several times, the first reason counts.
 func (s *session) close(err error) {
 	s.once.Do(func() {
 		s.err = err
 		close(s.gone)
-		_ = s.wire.conn.Close() // an error changes nothing
+		_ = s.wire.conn.Close() // there is nothing to do about an error
 	})
 }
 
-// read delivers what arrives until the connection ends, then waits until write has ended.
+// read delivers the messages that arrive until the connection ends. Then it waits until write has ended.
 func (s *session) read(deliver func(election.Message), count *counters, written <-chan struct{}) {
 	defer close(s.done)
 	for {
@@ -83,7 +83,7 @@ func (s *session) read(deliver func(election.Message), count *counters, written 
 	<-written
 }
 
-// plain replaces an error of the layers below by one in a few words.
+// plain replaces an error of the layers below with a short one.
 func plain(err error) error {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -103,9 +103,8 @@ func dropFor(err error) int {
 	return dropInvalid
 }
 
-// write sends what is queued, all that waits at once, until the session ends or is drained. Then it
-// closes this side's half of the stream: once the peer has read all of it, the peer closes the
-// connection.
+// write sends the queued messages, each time all that wait, until the session ends or is drained. Then it
+// closes this side's half of the stream. Once the peer has read everything, it closes the connection.
 func (s *session) write(count *counters, written chan<- struct{}) {
 	defer close(written)
 	for draining := false; !draining; {
@@ -127,7 +126,7 @@ func (s *session) write(count *counters, written chan<- struct{}) {
 	}
 }
 
-// writeBatch sends all that waits.
+// writeBatch sends all messages that wait.
 func (s *session) writeBatch(count *counters) error {
 	if err := s.wire.stream.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
@@ -144,7 +143,7 @@ func (s *session) writeBatch(count *counters) error {
 	return s.wire.flush()
 }
 
-// finish writes what is queued and waits until the peer has read it, or ctx ends.
+// finish writes the queued messages and waits until the peer has read them, or ctx ends.
 func (s *session) finish(ctx context.Context) {
 	close(s.drain)
 	select {

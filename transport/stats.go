@@ -7,14 +7,14 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Stats counts what happened since the start; the counters only rise.
+// Stats counts what has happened since the start. The counters only rise.
 type Stats struct {
-	MessagesIn, MessagesOut uint64            // put into the inbox; written to a connection
-	BytesIn, BytesOut       uint64            // of frames of messages, before encryption
-	Dropped                 map[string]uint64 // messages, by why
-	Dials, DialsFailed      uint64            // attempts at a connection, hellos included
+	MessagesIn, MessagesOut uint64            // those put into the inbox, and those written to a connection
+	BytesIn, BytesOut       uint64            // of the messages' frames, before encryption
+	Dropped                 map[string]uint64 // messages, by the reason for dropping them
+	Dials, DialsFailed      uint64            // attempts to connect, which include the hellos
 	Resumed                 uint64            // connections replaced before they counted as lost
-	Refusals                map[string]uint64 // connections not accepted, by why
+	Refusals                map[string]uint64 // connections not accepted, by the reason
 	PendingInbound          int               // connections that have not proven an identity yet
 	Links                   []LinkStats       // sorted by peer ID
 }
@@ -29,13 +29,13 @@ type LinkStats struct {
 
 // Why a message is dropped.
 const (
-	dropUnknownPeer  = iota // Send to a peer not given to SetPeers
+	dropUnknownPeer  = iota // Send to a peer that was not given to SetPeers
 	dropNotConnected        // Send while there is no connection
-	dropEncode              // Send of a message that no correct agent sends
-	dropQueueFull           // Send faster than the peer takes it
+	dropEncode              // Send of a message that a correct agent never sends
+	dropQueueFull           // Send while the peer's queue is full
 	dropUnknownKind         // received a kind that only a newer version knows
-	dropInvalid             // received what is not a message of a correct agent
-	dropInboxFull           // received faster than the consumer takes it
+	dropInvalid             // received bytes that are not a message of a correct agent
+	dropInboxFull           // received while the inbox is full
 	dropOutdated            // a newer message made it worthless before it was sent or taken
 	dropLevel               // Send to a peer whose version does not know the message
 	drops
@@ -43,15 +43,15 @@ const (
 
 // Why a connection is not accepted.
 const (
-	refusePending     = iota // too many have not proven an identity yet
+	refusePending     = iota // too many connections have not proven an identity yet
 	refuseUnknownPeer        // the peer was not given to SetPeers
-	refuseDirection          // the peer dialled, but this agent is the one to dial
+	refuseDirection          // the peer dialled, but of the two this agent has to dial
 	refuseHello              // this agent did not accept the hello
 	refusedByPeer            // the peer did not accept this agent's hello
 	refusals
 )
 
-// counters are what Stats is made from.
+// counters are the running counts from which Stats is made.
 type counters struct {
 	messagesIn, messagesOut atomic.Uint64
 	bytesIn, bytesOut       atomic.Uint64
@@ -79,7 +79,7 @@ func (c *counters) stats() Stats {
 	return s
 }
 
-// dropNames are the keys of Stats.Dropped.
+// dropNames returns the keys of Stats.Dropped.
 func dropNames() [drops]string {
 	return [drops]string{
 		"unknown_peer", "not_connected", "encode", "queue_full", "unknown_kind", "invalid", "inbox_full", "outdated", "older_version",

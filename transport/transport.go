@@ -27,9 +27,9 @@ import (
 type Peer struct {
 	ID   election.PeerID
 	Addr netip.AddrPort // where its transport listens
-	// First peers are connected before the others: without the voters nobody can lead.
+	// First peers are connected before the others. The voters are First: without them nobody can lead.
 	First bool
-	// Later peers can wait: the others can agree without them and without this agent.
+	// Later peers can wait: the others can agree without a connection between them and this agent.
 	Later bool
 }
 
@@ -46,16 +46,17 @@ func urgencyOf(isFirst, isLater bool) urgency {
 // Config is what stays the same while a transport runs.
 type Config struct {
 	Key    ed25519.PrivateKey // the agent's identity
-	Listen netip.AddrPort     // port 0: any
-	Hello  Hello              // sent to every peer
-	// Accept judges a peer's hello. Both sides get the text of its error. Several goroutines
-	// call it, and it must not block. If it is nil, everybody is accepted.
+	Listen netip.AddrPort     // port 0: any free port
+	Hello  Hello              // what each hello contains, except Follows
+	// Accept judges a peer's hello. Both sides get the text of its error. Several goroutines call it, and
+	// it must not block. If it is nil, every hello is accepted.
 	Accept func(election.PeerID, Hello) error
-	// Follows is what each hello says of Follows. Several goroutines call it. nil: false.
+	// Follows returns the field Follows of the next hello. Several goroutines call it. If nil, the field
+	// is false.
 	Follows func() bool
 	Logger  *slog.Logger // nil: nothing is logged
 
-	tune func(*limits) // shortens them in a test; may be nil
+	tune func(*limits) // lets a test shorten the limits; may be nil
 }
 
 func (c Config) validate() error {
@@ -83,25 +84,25 @@ type Transport struct {
 	box      *mailbox
 	count    counters
 
-	grace      time.Duration // the constant grace; longer in tests on slow machines
+	grace      time.Duration // the value of the constant grace; longer in tests on slow machines
 	limits     limits
 	dialling   *handshakes
 	answering  *handshakes
 	known      atomic.Pointer[map[netip.Addr]place] // the peers' addresses
 	strangers  strangers
-	ctx        context.Context // ended: close everything
+	ctx        context.Context // when it ends, everything closes
 	cancel     context.CancelFunc
-	closing    chan struct{} // closed: finish what is queued
+	closing    chan struct{} // once closed, links send what is queued and end
 	running    sync.WaitGroup
-	refused    sync.Map               // kinds of messages that could not be sent
-	unsendable atomic.Pointer[string] // the newest such message, and why
+	refused    sync.Map               // kinds of messages that Send has refused
+	unsendable atomic.Pointer[string] // the newest message that Send refused, and why
 
 	mu     sync.RWMutex
 	closed bool
 	links  map[election.PeerID]*link
 }
 
-// New listens at the configured address and talks to nobody until SetPeers.
+// New listens at the configured address. It connects to nobody until SetPeers.
 func New(c Config) (*Transport, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("start transport: %w", err)
@@ -168,19 +169,19 @@ func (t *Transport) listen(c Config) error {
 	return nil
 }
 
-// Ready has an element when Next should be called until it has nothing more.
+// Ready gets an element when Next should be called, and called again until it returns false.
 func (t *Transport) Ready() <-chan struct{} { return t.box.ready }
 
-// Next returns an event that was not taken yet, in the order of package inbox; false if
+// Next returns the event that is to be handled next, in the order of package inbox. It returns false if
 // there is none. It never blocks.
 func (t *Transport) Next() (Event, bool) { return t.box.take() }
 
 // Addr returns the address the transport listens at, with the port it got.
 func (t *Transport) Addr() netip.AddrPort { return t.addr }
 
-// SetPeers replaces the peers that this agent may talk to. It is connected to each whenever
-// that is possible. A peer that is no longer among them is lost. If a peer's address has
-// changed, a connection that works is kept. This agent and invalid peer IDs are skipped.
+// SetPeers replaces the peers that this agent may talk to. It keeps a connection to each whenever that is
+// possible. A peer that is no longer among them is lost. If a peer's address has changed, a connection
+// that works is kept. Invalid peer IDs and this agent's own are skipped.
 func (t *Transport) SetPeers(peers []Peer) {
 	wanted := make(map[peer.ID]Peer, len(peers))
 	known := make(map[netip.Addr]place, len(peers))
@@ -215,15 +216,15 @@ func (t *Transport) SetPeers(peers []Peer) {
 			l.relocate(p)
 			continue
 		}
-		t.strangers.forget(p.ID)
 		l := newLink(t, id, p)
+		l.wakes = t.strangers.forget(p.ID) || t.hello.isLater()
 		t.links[l.id] = l
 		t.running.Go(l.loop)
 	}
 	t.dialling.look()
 }
 
-// relocate notes the peer's address and wakes the loop if it is a new one.
+// relocate stores the peer's address, and wakes the loop if the address is new.
 func (l *link) relocate(p Peer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,13 +236,13 @@ func (l *link) relocate(p Peer) {
 	signal(l.moved)
 }
 
-// place is what is known of an address.
+// place is what is known of an address that peers have.
 type place struct {
-	peers, of int  // how many peers have it, of how many in all
+	peers, of int  // how many peers have the address, and how many peers there are
 	first     bool // one of them is a First peer
 }
 
-// knows returns what is known of the address: nothing, if no peer has it.
+// knows returns what is known of the address: a zero place if no peer has it.
 func (t *Transport) knows(a netip.Addr) place { return (*t.known.Load())[a] }
 
 func (t *Transport) link(p election.PeerID) *link {
@@ -256,8 +257,8 @@ func (t *Transport) isClosing() bool {
 	return t.closed
 }
 
-// Send queues the message for the peer and never blocks. False means that it
-// was dropped, which Stats counts by why; true does not mean that it arrives.
+// Send queues the message for the peer and never blocks. It returns false if it dropped the message;
+// Stats counts the reasons. If it returns true, the message may still be lost.
 func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 	l := t.link(to)
 	if l == nil || t.isClosing() {
@@ -289,7 +290,7 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 	return ok
 }
 
-// levelOf is the feature level from which on a peer knows the message.
+// levelOf is the lowest feature level at which a peer knows the message.
 func levelOf(m election.Message) uint64 {
 	switch m.(type) {
 	case election.Call, election.CallAnswer:
@@ -298,7 +299,7 @@ func levelOf(m election.Message) uint64 {
 	return 0
 }
 
-// refuse records a message that can't be sent. Each kind is logged only once: its cause usually
+// refuse records a message that can't be sent. It logs each kind only once, since the same cause usually
 // comes again and again.
 func (t *Transport) refuse(to election.PeerID, m election.Message, err error) {
 	kind := election.Kind(m)
@@ -309,8 +310,8 @@ func (t *Transport) refuse(to election.PeerID, m election.Message, err error) {
 	}
 }
 
-// Unsendable describes the newest message that could not be sent because it had a value
-// that no correct agent sends. It is empty if there was none since the start.
+// Unsendable describes the newest message that was not sent because it had a value that a correct agent
+// never sends. It is empty if there was none since the start.
 func (t *Transport) Unsendable() string {
 	if text := t.unsendable.Load(); text != nil {
 		return *text
@@ -318,9 +319,9 @@ func (t *Transport) Unsendable() string {
 	return ""
 }
 
-// Suspect closes the connection of a peer that has been silent for too long, reports Lost,
-// and dials again. A connection younger than two of the configured heartbeats is spared, so
-// call it again if the silence lasts.
+// Suspect closes the connection to a peer that has been silent for too long, reports Lost, and dials
+// again. It spares a connection younger than two of the configured heartbeats. So call it again if the
+// silence lasts.
 func (t *Transport) Suspect(p election.PeerID) {
 	if l := t.link(p); l != nil {
 		signal(l.suspected)
@@ -343,9 +344,9 @@ func (t *Transport) Stats() Stats {
 	return s
 }
 
-// Close accepts no connections any more, sends what is queued, and waits until the peers
-// have read it or ctx ends. Then it closes every connection. Once it returns, nothing of the
-// transport runs any more. The error names what was cut short.
+// Close stops accepting connections, sends what is queued, and waits until the peers have read it or ctx
+// ends. Then it closes every connection. After it returns, nothing of the transport runs. The error names
+// what was cut short.
 func (t *Transport) Close(ctx context.Context) error {
 	t.mu.Lock()
 	if t.closed {

@@ -105,6 +105,23 @@ func TestAStrangerIsNotLetInUntilItIsKnown(t *testing.T) {
 	await[Connected](t, b)
 }
 
+// A peer that was turned away for long dials rarely: it is woken when it is a member.
+func TestAPeerThatWasTurnedAwayIsWoken(t *testing.T) {
+	t.Parallel()
+	ids := identities(t, 2)
+	a := start(t, Config{Key: ids[0].key, Hello: helloOf("a", 1)})
+	b := start(t, Config{Key: ids[1].key, Hello: helloOf("b", 2)})
+	a.SetPeers([]Peer{at(b)})
+	eventually(t, "a refusal", func() bool { return b.Stats().Refusals["unknown_peer"] > 0 })
+	b.strangers.mu.Lock()
+	b.strangers.known[a.self].first = time.Now().Add(-strangerLong)
+	b.strangers.mu.Unlock()
+	b.SetPeers([]Peer{at(a)})
+	eventually(t, "b's dial", func() bool { return a.Stats().Refusals["wrong_direction"] > 0 })
+	await[Connected](t, a)
+	await[Connected](t, b)
+}
+
 func TestARemovedPeerIsLostOnBothSides(t *testing.T) {
 	t.Parallel()
 	a, b := pair(t)

@@ -7,11 +7,11 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// The kernel notices a connection that leads nowhere: if data waits to be acknowledged, by
-// the silence, and if the connection is idle, by probes.
+// The kernel notices a connection that leads nowhere. If sent data is not acknowledged, it notices the
+// silence; if the connection is idle, it sends probes.
 const (
-	// silenceMin and silenceMax bound how long a peer's kernel may acknowledge nothing.
-	// Within these bounds it is a lease.
+	// silenceMin and silenceMax bound how long a peer's kernel may acknowledge nothing. Between these
+	// bounds, the limit is one lease.
 	silenceMin = time.Second
 	silenceMax = 10 * time.Second
 	probeIdle  = 5 * time.Second // a connection that has been idle this long is probed
@@ -19,9 +19,9 @@ const (
 	probeCount = 3
 )
 
-// silence is how long written data may stay unacknowledged. Without a limit, the kernel
-// repeats the data for minutes, ever more rarely: after a long cut, a connection that nobody
-// closed would stay silent for as long again as the cut lasted.
+// silence is how long sent data may stay unacknowledged. Without a limit, the kernel repeats the data for
+// minutes, more and more rarely. Then, after a long cut, a connection that nobody closed would stay
+// silent for as long again as the cut lasted.
 func silence(lease time.Duration) time.Duration {
 	return min(max(lease, silenceMin), silenceMax)
 }

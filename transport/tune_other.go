@@ -6,6 +6,5 @@ import "time"
 
 type rawConn interface{}
 
-// setUserTimeout does nothing: the kernel's probes, or Suspect, end a connection over a cut
-// link.
+// setUserTimeout does nothing. Here, the kernel's probes or Suspect end a connection over a cut link.
 func setUserTimeout(rawConn, time.Duration) error { return nil }

@@ -1,13 +1,13 @@
 // Package access decides which user may do what over the socket API.
 //
-// It guarantees that a right rests only on what the kernel reports: the user and the
-// groups of the connecting process. Root and the agent's own user have every right. All
-// others have the rights of the configuration. If it gives none, members of the agent's
-// group may campaign and hand over. Names of users and groups are looked up once, at the
-// start; an unknown name stops the start.
+// It guarantees that a right rests only on what the kernel reports: the user and the groups of the
+// connecting process. Root and the agent's own user have every right. All others have the rights
+// that the configuration gives. If it has no rules, members of the agent's group may campaign and
+// hand over. Names of users and groups are looked up once, at the start; an unknown name stops the
+// start.
 //
-// Everybody who may connect may read: the modes of the socket and of its directory bound
-// that. It does not restrict other agents: who has the cluster key may lead.
+// Everybody who may connect may read; the modes of the socket and of its directory decide who may
+// connect. This package does not restrict other agents: an agent that has the cluster key may lead.
 package access
 
 import (
@@ -24,14 +24,14 @@ import (
 // Right is a class of calls.
 type Right string
 
-// The rights, besides reading. The first two are given for each election.
+// The rights, besides reading, which needs none. Campaign and HandOver are given for each election.
 const (
 	Campaign Right = "campaign"  // be a candidate
 	HandOver Right = "hand-over" // resign, transfer
-	Admin    Right = "admin"     // drain, leave, voters, keys; and all of the above
+	Admin    Right = "admin"     // drain, leave, voters, keys; and all that the two others allow
 )
 
-// Rest is the key of the elections without their own rules.
+// Rest is the key of the rules for all elections that have no rules by name.
 const Rest = "*"
 
 // DefaultMaxCandidacies is how many candidacies the programs of one user may have by
@@ -41,36 +41,35 @@ const DefaultMaxCandidacies = 64
 // List holds users and groups by name or number, as an operator writes them.
 type List struct{ Users, Groups []string }
 
-// Rules are the rules of one election in a configuration. What is nil is as in the rules of
-// Rest.
+// Rules are the rules of one election in a configuration. A field that is nil is as in the
+// rules of Rest.
 type Rules struct {
 	Campaign, HandOver *List
 	MaxPriority        *int
 }
 
-// Config is the access part of a configuration. What is nil has its default.
+// Config is the access part of a configuration. A field that is nil has its default.
 type Config struct {
-	// Admin are those who may do everything, besides root and the agent's user.
+	// Admin are the users who may do everything, besides root and the agent's user.
 	Admin *List
-	// Elections are the rules by election, with Rest for all others. If there are any,
-	// only they give rights.
+	// Elections has the rules by election, and at Rest those for all others. If there are any,
+	// only they give these rights, and the agent's group has none by default.
 	Elections map[string]Rules
-	// MaxCandidacies bounds the candidacies of one user, 0: the default.
+	// MaxCandidacies bounds the candidacies of one user; 0: DefaultMaxCandidacies.
 	MaxCandidacies int
 }
 
 // Owner is the agent's own user and group.
 type Owner struct {
 	UID, GID uint32
-	// Groups returns the supplementary groups of a user. It is used if the kernel does
-	// not report the groups of the process; nil looks them up in the system's
-	// database.
+	// Groups returns the supplementary groups of a user. It is used where the kernel does not
+	// report the groups of the process; nil: the system's database is asked.
 	Groups func(uid uint32) ([]string, error)
 }
 
 // Error is a part of the configuration that can't be used.
 type Error struct {
-	Key     string // of the configuration, such as access.admin
+	Key     string // the key in the configuration, such as access.admin
 	Problem string
 	Hint    string
 }
@@ -91,7 +90,7 @@ type rules struct {
 type Policy struct {
 	owner          Owner
 	admin          ids
-	elections      map[string]rules // Rest is always there
+	elections      map[string]rules // always has Rest
 	maxCandidacies int
 	assumed        bool // no rules were configured: the agent's group has the default rights
 	// foreignUIDs and foreignGIDs mean that the kernel may report the overflow ID for
@@ -101,15 +100,12 @@ type Policy struct {
 
 // Resolve looks up the names of a configuration. Errors are of type *Error.
 func Resolve(c Config, owner Owner) (*Policy, error) {
-	p := &Policy{owner: owner, elections: map[string]rules{}, maxCandidacies: c.MaxCandidacies}
+	p := &Policy{owner: owner, elections: map[string]rules{}, maxCandidacies: cmp.Or(c.MaxCandidacies, DefaultMaxCandidacies)}
 	p.foreignUIDs, p.foreignGIDs = foreignIDs()
-	if p.maxCandidacies == 0 {
-		p.maxCandidacies = DefaultMaxCandidacies
-	}
 	if p.maxCandidacies < 0 {
 		return nil, &Error{"access.max-candidacies", fmt.Sprintf("%d is not a valid number of candidacies", c.MaxCandidacies), "use 1 or more"}
 	}
-	nobody := ids{[]uint32{}, []uint32{}} // in JSON, empty lists and not null
+	nobody := ids{[]uint32{}, []uint32{}} // so that JSON shows empty lists and not null
 	var err error
 	if p.admin, err = p.list("access.admin", c.Admin); err != nil {
 		return nil, err
@@ -134,7 +130,7 @@ func Resolve(c Config, owner Owner) (*Policy, error) {
 	return p, nil
 }
 
-// rules resolves the rules of one election; what they leave open is as in rest.
+// rules resolves the rules of one election. Where they leave something open, the rules of rest count.
 func (p *Policy) rules(name string, given Rules, rest rules) (rules, error) {
 	key := section(name)
 	if name != Rest && !election.ValidName(name) {
@@ -170,7 +166,7 @@ func (p *Policy) rules(name string, given Rules, rest rules) (rules, error) {
 	return r, nil
 }
 
-// section is the key of an election's rules.
+// section is the key of an election's rules in the configuration.
 func section(election string) string {
 	if election == Rest {
 		election = strconv.Quote(Rest)
@@ -178,7 +174,7 @@ func section(election string) string {
 	return "access.elections." + election
 }
 
-// list resolves the names of a list; nil has nobody.
+// list resolves the names of a list. A nil list has nobody.
 func (p *Policy) list(key string, l *List) (found ids, err error) {
 	if l == nil {
 		l = &List{}
@@ -207,8 +203,8 @@ func lookUp(key, kind string, names []string, lookup func(string) (string, error
 	return slices.Compact(found), nil
 }
 
-// Group looks up a group by its name or number. The key of the configuration is for errors, which
-// are of type *Error.
+// Group looks up a group by its name or number. Errors are of type *Error, and name the given
+// key of the configuration.
 func Group(key, name string) (uint32, error) {
 	_, foreign := foreignIDs()
 	found, err := lookUp(key, "group", []string{name}, gidOf, foreign)
@@ -228,11 +224,11 @@ func gidOf(name string) (string, error) {
 	return cmp.Or(g, &user.Group{}).Gid, err
 }
 
-// number returns a user's or a group's number. A name that is a number is not looked up: it
-// needs no entry in a database.
+// number returns a user's or a group's number. A name that is a number already is not looked
+// up, so it needs no entry in a database.
 func number(name string, lookup func(string) (string, error)) (uint32, error) {
 	n, err := strconv.ParseUint(name, 10, 32)
-	if err == nil && n < 1<<32-1 { // 1<<32-1 means "none" to the system
+	if err == nil && n < 1<<32-1 { // the system uses 1<<32-1 for "none"
 		return uint32(n), nil
 	}
 	found, err := lookup(name)

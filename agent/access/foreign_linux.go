@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// foreignIDs reports whether the kernel may report the overflow ID for users and for groups
-// of other user namespaces. It may unless this namespace has a number for every user or
+// foreignIDs reports whether the kernel may report the overflow ID in place of users and of
+// groups of other user namespaces. It may, unless this namespace has a number for every user or
 // group, as the first namespace has. If a map can't be read, the answer is true.
 func foreignIDs() (users, groups bool) {
 	return partial("/proc/self/uid_map"), partial("/proc/self/gid_map")

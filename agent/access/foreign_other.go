@@ -2,5 +2,5 @@
 
 package access
 
-// foreignIDs is for a system without user namespaces.
+// foreignIDs is always false: only Linux has user namespaces.
 func foreignIDs() (users, groups bool) { return false, false }

@@ -13,7 +13,7 @@ import (
 // namespace has no number for.
 const overflowID = 65534
 
-// Who is at the other end of a connection, as the kernel vouches.
+// Who is the process at the other end of a connection, as the kernel reports it.
 type Who struct {
 	UID, GID uint32
 	// Groups are the supplementary groups that the kernel reports. AllGroups means that
@@ -30,14 +30,14 @@ func (p *Policy) Own(uid uint32) bool {
 	return uid == 0 || uid == p.owner.UID
 }
 
-// Owns reports whether a program of the user is the caller's own, or the caller
-// is root or the agent's user.
+// Owns reports whether the caller w may act for a program of the user: the caller is that user,
+// or root, or the agent's user.
 func (p *Policy) Owns(w Who, uid uint32) bool {
 	return p.Own(w.UID) || w.UID == uid && !(p.foreignUIDs && uid == overflowID)
 }
 
-// May returns why the process does not have the right, nil if it has. The election only
-// matters for Campaign and HandOver.
+// May returns why the process does not have the right; nil: it has the right. The election
+// matters only for Campaign and HandOver.
 func (p *Policy) May(w Who, right Right, election string) error {
 	if p.may(w, right, election) {
 		return nil
@@ -57,8 +57,8 @@ func (p *Policy) May(w Who, right Right, election string) error {
 		UserName(w.UID), what, right, p.holders(right, election), key, also)
 }
 
-// replaced names the users who would lose the right if an operator made the setting that May
-// proposes without naming them too; empty: there are none.
+// replaced warns which users would lose the right, if an operator made the setting that May
+// proposes without naming them in it; empty: none would.
 func (p *Policy) replaced(right Right, election string) string {
 	if p.assumed {
 		return fmt.Sprintf("; with access.elections only what it gives applies, in every election, so give group %s there what it is to keep (%q is every other election)",
@@ -74,7 +74,7 @@ func (p *Policy) may(w Who, right Right, election string) bool {
 	return p.Own(w.UID) || p.in(w, p.admin) || p.in(w, p.of(election).who(right))
 }
 
-// who has the right; nobody has Admin by the rules of an election.
+// who returns the users and groups that have the right. The rules of an election give Admin to nobody.
 func (r rules) who(right Right) ids {
 	switch right {
 	case Campaign:
@@ -86,8 +86,7 @@ func (r rules) who(right Right) ids {
 }
 
 // MaxPriority returns the highest priority that the process may have in the election, and
-// whether there is such a bound. For root, the agent's user and those with Admin there is
-// none.
+// whether there is such a bound. Root, the agent's user and those with Admin have no bound.
 func (p *Policy) MaxPriority(w Who, election string) (highest int, bounded bool) {
 	if p.Own(w.UID) || p.in(w, p.admin) {
 		return 0, false
@@ -95,11 +94,11 @@ func (p *Policy) MaxPriority(w Who, election string) (highest int, bounded bool)
 	return p.of(election).MaxPriority, true
 }
 
-// MaxCandidacies is how many candidacies the programs of one user may have. It does not
-// bound root and the agent's user.
+// MaxCandidacies is how many candidacies the programs of one user may have. It is not a bound
+// for root and the agent's user.
 func (p *Policy) MaxCandidacies() int { return p.maxCandidacies }
 
-// PriorityKey names the setting that bounds a priority in the election.
+// PriorityKey is the key of the setting that bounds priorities in the election.
 func (p *Policy) PriorityKey(election string) string {
 	if _, own := p.elections[election]; !own {
 		election = Rest
@@ -114,7 +113,7 @@ func (p *Policy) of(election string) rules {
 	return p.elections[Rest]
 }
 
-// in reports whether the list has the user or a group of the process.
+// in reports whether the list has the user of the process, or one of its groups.
 func (p *Policy) in(w Who, list ids) bool {
 	if !(p.foreignUIDs && w.UID == overflowID) && slices.Contains(list.Users, w.UID) {
 		return true
@@ -140,20 +139,15 @@ func (p *Policy) in(w Who, list ids) bool {
 	})
 }
 
-// holders names who has the right.
+// holders returns, as text, which users and groups have the right.
 func (p *Policy) holders(right Right, election string) string {
 	names := []string{"root"}
 	if p.owner.UID != 0 {
 		names = append(names, "the agent's user "+UserName(p.owner.UID))
 	}
-	const most = 16 // the rest is in the configuration
+	const most = 16 // names; the configuration shows the rest
 	for _, l := range []ids{p.admin, p.of(election).who(right)} {
-		for _, u := range l.Users {
-			names = append(names, "user "+UserName(u))
-		}
-		for _, g := range l.Groups {
-			names = append(names, "members of group "+groupName(g))
-		}
+		names = append(names, l.names("user ", "members of group ")...)
 	}
 	if len(names) > most {
 		names = append(names[:most], "others")
@@ -189,8 +183,8 @@ func groupName(gid uint32) string {
 	return id
 }
 
-// String is the policy as a section of a configuration file that resolves to the
-// same policy: numbers, with their names in comments.
+// String returns the policy as a section of a configuration file, which resolves to the same
+// policy. It has numbers, with their names in comments.
 func (p *Policy) String() string {
 	var b strings.Builder
 	own := "root"
@@ -212,18 +206,21 @@ func (p *Policy) String() string {
 
 func (l ids) empty() bool { return len(l.Users)+len(l.Groups) == 0 }
 
-// String is the list in YAML's short form, with the names as a comment.
-func (l ids) String() string {
-	var names []string
+// names returns the names of the list's users and groups, each after its prefix: user or group.
+func (l ids) names(user, group string) (names []string) {
 	for _, u := range l.Users {
-		names = append(names, UserName(u))
+		names = append(names, user+UserName(u))
 	}
 	for _, g := range l.Groups {
-		names = append(names, groupName(g))
+		names = append(names, group+groupName(g))
 	}
+	return names
+}
+
+func (l ids) String() string {
 	s := "{users: " + numbers(l.Users) + ", groups: " + numbers(l.Groups) + "}"
-	if len(names) > 0 {
-		s += " # " + strings.Join(names, ", ")
+	if !l.empty() {
+		s += " # " + strings.Join(l.names("", ""), ", ")
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/doyen-election/doyen/api"
@@ -8,19 +9,21 @@ import (
 )
 
 const (
-	// ReasonNoCompanion is why a host is not a candidate where a hook or a check needs its companion.
+	// ReasonNoCompanion is why a host is not a candidate if a hook or a check lacks its companion.
 	ReasonNoCompanion election.Reason = "doyen act, which runs this host's hooks and checks, is not connected"
 	// reasonUnchecked is why a host is not a candidate before the first outcome of a check.
 	reasonUnchecked = "no check has succeeded yet"
 )
 
-// Needs is for what a host needs a companion, by the configuration.
+// Needs lists, by the configuration, the elections for which a host needs a companion.
 type Needs struct {
 	// Hooked reports whether a hook acts in an election; nil: none acts in any.
 	Hooked func(election.Name) bool
-	// Checked are the elections that have a check, api.EveryElection for that of the host.
+	// Checked are the elections that have a check; api.EveryElection: the host as a whole has one.
 	Checked []election.Name
-	// Named are the elections that have a hook or a check, api.EveryElection for those of all others.
+	// KeepLast are those of Checked where this host, while the check fails, may lead if no other host can.
+	KeepLast []election.Name
+	// Named are the elections that have a hook or a check; api.EveryElection: all that are not named have one.
 	Named []election.Name
 }
 
@@ -38,7 +41,7 @@ func (k *Companions) lacks(name election.Name) bool {
 	})
 }
 
-// check returns what the companions report of the check of an election, and whether one runs it.
+// check returns the outcome of an election's check, as a companion reports it; false: none runs the check.
 func (k *Companions) check(of election.Name) (api.Check, bool) {
 	for _, c := range k.connected {
 		if outcome, ok := c.companion.Checks[string(of)]; ok {
@@ -48,45 +51,53 @@ func (k *Companions) check(of election.Name) (api.Check, bool) {
 	return api.Check{}, false
 }
 
-// failing returns why a check keeps this host from leading; empty: none does.
-func (k *Companions) failing(name election.Name) string {
+// failing reports whether a check keeps this host from leading, and why; empty: the check has no outcome yet.
+func (k *Companions) failing(name election.Name) (why string, fails bool) {
 	for _, of := range []election.Name{api.EveryElection, name} {
 		if c, runs := k.check(of); runs && !c.Able {
-			return c.Reason
+			return c.Reason, true
 		}
 	}
-	return ""
+	return "", false
 }
 
-// Unable returns why this host may not be a candidate in an election; empty: it may.
+// Unable returns why this host may not be a candidate in an election; empty if it may.
 func (k *Companions) Unable(name election.Name) string {
-	if why := k.failing(name); why != "" {
-		return why
-	}
-	if k.lacks(name) {
+	why, fails := k.failing(name)
+	switch {
+	case why == "" && k.lacks(name):
 		return string(ReasonNoCompanion)
+	case why == "" && fails:
+		return reasonUnchecked
 	}
+	return why
+}
+
+// LastResort reports whether this host may lead an election where no other host can: checks fail,
+// but all of these have keep-last, and nothing else keeps the host from being a candidate.
+func (k *Companions) LastResort(name election.Name) bool {
+	fails := false
 	for _, of := range []election.Name{api.EveryElection, name} {
 		if c, runs := k.check(of); runs && !c.Able {
-			return reasonUnchecked
+			if fails = true; c.Reason == "" || !slices.Contains(k.cfg.Needs.KeepLast, of) {
+				return false
+			}
 		}
 	}
-	return ""
+	return fails && !k.lacks(name)
 }
 
 // Lacks reports whether a hook or a check of this host needs a companion that is not there.
 func (k *Companions) Lacks() bool { return slices.ContainsFunc(k.cfg.Needs.Named, k.lacks) }
 
-// Verdicts returns the checks that keep this host from being a candidate, and why, by election;
-// api.EveryElection stands for all of them.
+// Verdicts returns, by election, why a check keeps this host from being a candidate. The key
+// api.EveryElection means all elections.
 func (k *Companions) Verdicts() map[election.Name]string {
 	all := map[election.Name]string{}
 	for _, beside := range k.connected {
 		for of, c := range beside.companion.Checks {
 			if !c.Able {
-				if all[election.Name(of)] = c.Reason; c.Reason == "" {
-					all[election.Name(of)] = reasonUnchecked
-				}
+				all[election.Name(of)] = cmp.Or(c.Reason, reasonUnchecked)
 			}
 		}
 	}

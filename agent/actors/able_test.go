@@ -112,3 +112,48 @@ func TestAProgramReportsWhyItGivesUpTheLead(t *testing.T) {
 		t.Errorf("still given: %q", got)
 	}
 }
+
+// With keep-last a host whose check fails is a candidate where no other host can lead, and leads on.
+func TestAHostThatKeepsTheLastIsTheLastResort(t *testing.T) {
+	r := newRegistry(true)
+	r.cfg.Needs = Needs{KeepLast: []election.Name{api.EveryElection}}
+	act := accompany(t, r, checks(map[string]api.Check{"*": {Able: true}}))
+	r.Take()
+	fails := api.Check{Reason: "check failed: no network"}
+	report(t, r, act, checks(map[string]api.Check{"*": fails}))
+	last := election.Campaign{Election: election.Default, Priority: 100, LastResort: true}
+	wantInputs(t, r, last)
+	r.Lead(0, election.Default, 3, 1000, nil)
+	wantInputs(t, r)
+	report(t, r, act, checks(map[string]api.Check{"*": {Able: true}}))
+	wantInputs(t, r, election.Campaign{Election: election.Default, Priority: 100})
+	report(t, r, act, checks(map[string]api.Check{"*": fails}))
+	wantInputs(t, r, last)
+	if why := r.beside.Unable(election.Default); why != fails.Reason {
+		t.Errorf("people see %q", why)
+	}
+	// Another check that fails has no such setting.
+	report(t, r, act, checks(map[string]api.Check{"*": fails, "default": {Reason: "check failed: no disk"}}))
+	wantInputs(t, r, election.Withdraw{Election: election.Default, Stopped: 3})
+}
+
+// What is left of the last resort after its program has gone is the last resort too; before the first
+// outcome of a check there is none.
+func TestTheLastResortStaysThat(t *testing.T) {
+	r := newRegistry(false)
+	r.cfg.Needs = Needs{KeepLast: []election.Name{pay}}
+	act := accompany(t, r, checks(map[string]api.Check{"payments": {}}))
+	first, second := stand(t, r), stand(t, r)
+	wantInputs(t, r)
+	report(t, r, act, checks(map[string]api.Check{"payments": {Reason: "check failed: no database"}}))
+	last := election.Campaign{Election: pay, Priority: 100, LastResort: true}
+	wantInputs(t, r, last)
+	r.Lead(0, pay, 3, 1000, nil)
+	r.End(first.ID())
+	wantInputs(t, r, election.Withdraw{Election: pay})
+	withdrawn(r, 3, 900, election.ReasonWithdrawn)
+	r.Advance(1000)
+	wantInputs(t, r, last)
+	r.End(second.ID())
+	wantInputs(t, r, election.Withdraw{Election: pay})
+}

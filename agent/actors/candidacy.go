@@ -11,39 +11,39 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// maxWaiting bounds the lines that wait for one reader.
+// maxWaiting bounds the lines that wait until a program reads them.
 const maxWaiting = 64
 
-// maxWaitingBeside bounds those for a companion, which acts in many elections.
+// maxWaitingBeside is maxWaiting for a companion, which acts in many elections.
 const maxWaitingBeside = 4096
 
-// Candidacy is one program that is a candidate, or the host itself. Other goroutines may use
-// ID, Election, Ready and Take; the last two are for one of those goroutines.
+// Candidacy is one program that is a candidate, or the host itself. Other goroutines may call ID,
+// Election, Ready and Take; only one of them may call Ready and Take.
 type Candidacy struct {
 	id       string
 	election election.Name
 	priority int
-	order    uint64
+	order    uint64 // the older, the lower; the host's is the highest
 	request  Request
 	since    time.Time // wall clock, for people
 	host     bool
-	stated   bool // its priority is its own, and not the agent's
+	stated   bool // the program has stated its priority; else it has the agent's
 
-	companion *api.Companion // what it reports of itself; nil: it is a candidate
+	companion *api.Companion // what the companion reports of itself; nil: this is a candidate, not a companion
 
 	// Owned by the registry.
-	ended      bool          // its connection is closed, or the program was notified of the end
+	ended      bool          // its connection is closed, or the program was notified that the candidacy has ended
 	leaves     bool          // the candidacy ends with the next revoked line
 	hasStopped bool          // the program has sent the receipt for the term it leads
 	newest     election.Term // the newest term in which it was elected
 	before     bool          // it was elected in an earlier leadership too
-	wait       *wait         // the term that waits for the program to stop
+	wait       *wait         // the term whose release waits until the program has stopped
 	unanswered int           // terms whose deadline passed without a receipt
 
 	program  record.Program   // as recorded for the next life
-	absent   bool             // an earlier life elected the program, which has not resumed yet; it counts as ended
-	resumeBy election.Instant // of an absent program: until then it may act
-	earlier  []uint64         // inodes of its connections with earlier lives
+	absent   bool             // an earlier life elected the program, which has not resumed yet; an absent candidacy counts as ended
+	resumeBy election.Instant // until when an absent program may act
+	earlier  []uint64         // inodes of the connections that the program had with earlier lives
 
 	ready chan struct{}
 
@@ -76,8 +76,8 @@ func (k *Candidacy) describe() api.Campaign {
 	return d
 }
 
-// say adds a line for the program. The line replaces the one before it if that is a renewal
-// which the program has not read yet.
+// say adds a line for the program. If the last waiting line of the election reports a renewal, the
+// new line replaces it.
 func (k *Candidacy) say(e api.CampaignEvent) {
 	if e.Campaign = k.id; e.Election == "" {
 		e.Election = string(k.election)
@@ -99,7 +99,7 @@ func (k *Candidacy) say(e api.CampaignEvent) {
 	k.signal()
 }
 
-// lastOf returns which waiting line is the last of the election; -1: none is.
+// lastOf returns the index of the election's last waiting line; -1: it has none.
 func (k *Candidacy) lastOf(name string) int {
 	for i := len(k.waiting) - 1; i >= 0; i-- {
 		if k.waiting[i].Election == name {
@@ -109,7 +109,7 @@ func (k *Candidacy) lastOf(name string) int {
 	return -1
 }
 
-// end closes the lines: no more follow.
+// end marks the last line: no more lines follow.
 func (k *Candidacy) end() {
 	if k.host {
 		return
@@ -127,10 +127,10 @@ func (k *Candidacy) signal() {
 	}
 }
 
-// Ready has an element when there are lines to take.
+// Ready signals that there are lines to take.
 func (k *Candidacy) Ready() <-chan struct{} { return k.ready }
 
-// Take returns the lines that wait, and whether more can follow.
+// Take returns the waiting lines, and whether more can follow.
 func (k *Candidacy) Take() (lines []api.CampaignEvent, more bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

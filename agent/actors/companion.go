@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,34 +13,34 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// companionGrace is how long a host leads on without the companion that it needs: one that dies
-// is back within moments.
+// companionGrace is how long a host goes on leading without the companion that it needs. A
+// companion that dies is usually back within moments.
 const companionGrace = 5 * time.Second
 
-// Companions are what acts beside the leader of this host, and what the host needs of them.
+// Companions are the processes that act beside the leader on this host, and what the host needs of them.
 type Companions struct {
 	cfg        *Config
 	connected  []*Candidacy
-	unattended map[*race]struct{} // races with a deed whose companion has gone
+	unattended map[*race]struct{} // races with a deed whose companion is gone
 	lacking    bool               // this host leads without a companion that it needs
-	lackingAt  election.Instant   // when it hands over therefore; 0: not known yet
+	lackingAt  election.Instant   // when this host therefore hands over; 0: not known yet
 }
 
 // deed is what a companion may still do in one election.
 //
-// A companion's end proves that its processes have ended, and not that what a run of it has set up
-// is undone. So a deed outlives its companion: it ends by the receipt of a companion that acts in
-// the election, or once the last deadline has passed (H6). The deed goes by what the companion was
-// sent, whatever the configuration says meanwhile.
+// The end of a companion proves that its processes have ended. It does not prove that what they had
+// set up is undone. So a deed outlives its companion: it ends when a companion that acts in the
+// election gives the receipt, or once the last deadline has passed (H6). A change of the
+// configuration does not end it.
 //
 // Invariant: term is 0 unless a companion was sent a term and has not stopped since.
 type deed struct {
 	term    election.Term
-	until   election.Instant // the newest deadline that it was sent
-	by      *Candidacy       // the companion that can give the receipt; nil: none is here
+	until   election.Instant // the newest deadline that the companion was sent
+	by      *Candidacy       // the companion that can give the receipt; nil: none is connected
 	wait    *wait            // the term that waits for the receipt
-	program record.Program   // the companion that was sent the term, as recorded; it outlives the deed
-	spent   election.Term    // a higher term than this one was asked for, since this one can't be sent again
+	program record.Program   // the companion that was sent the term last, as recorded; kept when the deed has ended
+	spent   election.Term    // a term that the companion can't be sent; a higher one was asked for instead
 }
 
 // join adds a companion, or returns a *api.ErrorDetail.
@@ -79,16 +80,16 @@ func (r *Registry) Report(now election.Instant, id string, c api.Companion, auth
 	return nil
 }
 
-// accompany has a companion act where this host leads, and applies what it reports.
+// accompany has a companion act in the elections that this host leads, and applies its report.
 func (r *Registry) accompany(now election.Instant, k *Candidacy) {
 	for _, name := range slices.Sorted(maps.Keys(r.races)) {
 		r.attend(now, r.races[name], k)
 	}
-	k.companion.Holds = nil // they count once
+	k.companion.Holds = nil // a report's Holds count only once
 	r.review()
 }
 
-// occupied returns the refusal of a companion where another one acts.
+// occupied returns a refusal if another companion acts in one of the elections.
 func (b *Companions) occupied(but *Candidacy, names []string) *api.ErrorDetail {
 	for _, k := range b.connected {
 		for _, name := range names {
@@ -108,7 +109,7 @@ func where(name string) string {
 	return name
 }
 
-// companionOf returns the companion that acts in an election; nil: there is none.
+// of returns the companion that acts in an election; nil: there is none.
 func (b *Companions) of(name election.Name) *Candidacy {
 	for _, of := range []string{string(name), api.EveryElection} {
 		for _, k := range b.connected {
@@ -120,8 +121,8 @@ func (b *Companions) of(name election.Name) *Candidacy {
 	return nil
 }
 
-// attend has a companion act in an election that this host leads, or stop what it or one before it
-// has begun there.
+// attend has a companion act in an election that this host leads. Where this host does not lead,
+// the companion has to stop what it or an earlier companion has started.
 func (r *Registry) attend(now election.Instant, c *race, k *Candidacy) {
 	d := &c.deed
 	if d.by != nil {
@@ -143,7 +144,7 @@ func (r *Registry) attend(now election.Instant, c *race, k *Candidacy) {
 	case !acts || !leads:
 	case d.program.Told < c.term:
 		r.beside.begin(c, k)
-	case d.spent < c.term: // this term was sent to another process (K4d)
+	case d.spent < c.term: // the term was sent to another process, so it can't be sent to this one (K4d)
 		d.spent = c.term
 		r.inputs = append(r.inputs, election.Overtake{Election: c.name})
 	}
@@ -155,7 +156,7 @@ func (k *Candidacy) sameProcess(p record.Program) bool {
 	return p.Started != 0 && p.PID == q.PID && p.Started == q.Started && p.Space == q.Space
 }
 
-// begin has a companion act under the term that this host leads.
+// begin has a companion act under this host's term, which it was not sent before.
 func (b *Companions) begin(c *race, k *Candidacy) {
 	stopped := c.deed.program.Stopped
 	c.deed = deed{by: k, program: k.program}
@@ -164,8 +165,8 @@ func (b *Companions) begin(c *race, k *Candidacy) {
 	b.send(c, api.CampaignElected)
 }
 
-// sendCompanion sends the deadline of the term that this host leads, once the term is on record
-// (K1).
+// send sends the companion this host's present term and its deadline. The term is put on record
+// first (K1).
 func (b *Companions) send(c *race, kind string) {
 	d := &c.deed
 	if d.program.Told != c.term {
@@ -177,7 +178,7 @@ func (b *Companions) send(c *race, kind string) {
 		Authority: b.cfg.Authority, Change: c.change})
 }
 
-// lead has the companion act under a new term of this host, if there is one.
+// lead has the companion, if there is one, act under a new term of this host.
 func (b *Companions) lead(c *race) {
 	switch k := b.of(c.name); {
 	case c.why != "":
@@ -194,14 +195,14 @@ func (b *Companions) prolong(c *race, step time.Duration) {
 	}
 }
 
-// revokeCompanion sends the companion the end of the leadership that waits for it.
+// revokeCompanion notifies the companion that the leadership ends. The term waits for its receipt.
 func (c *race) revokeCompanion() {
 	line := c.deed.wait.revoked()
 	line.Change = c.deed.wait.change
 	c.deed.by.say(line)
 }
 
-// endDeed records that nothing of a companion acts in an election any more.
+// endDeed records that nothing that a companion has started acts in an election any more.
 func (r *Registry) endDeed(c *race, how *atomic.Uint64) {
 	d := &c.deed
 	w := d.wait
@@ -223,7 +224,7 @@ func (b *Companions) record(c *race) {
 	}
 }
 
-// leave drops a companion whose connection was closed. What it has begun has no end yet.
+// leave drops a companion whose connection was closed. What it has started may still act.
 func (r *Registry) leave(k *Candidacy) {
 	k.ended = true
 	k.end()
@@ -238,26 +239,23 @@ func (r *Registry) leave(k *Candidacy) {
 	r.review()
 }
 
-// companionStopped takes a companion's receipt: nothing that it has run acts in the election any
-// more, and what acted was undone. Unasked, it gives up the leadership; why is its reason.
+// companionStopped handles a companion's receipt: nothing that it has run acts in the election any more, and
+// what it had set up is undone. If nobody asked it to stop, it gives up the leadership, for the reason why.
 func (r *Registry) companionStopped(k *Candidacy, name election.Name, term election.Term, why election.Reason) {
 	c := r.races[name]
 	if c == nil || c.deed.by != k || c.deed.term == 0 || term != 0 && term < c.deed.term {
-		return // it is late, or it names a term before one that it was sent since
+		return // the receipt is late, or names an older term than the one that the companion was sent last
 	}
 	asked := c.deed.wait != nil
 	r.endDeed(c, &r.Counters.ByReceipt)
 	if !asked && c.term != 0 && c.why == "" {
 		c.given = why
-		if why == "" {
-			why = ReasonStopped
-		}
-		r.inputs = append(r.inputs, election.Resign{Election: name}) // others first: it would fail here again
-		r.dismiss(c, why)                                            // also where there are none
+		r.inputs = append(r.inputs, election.Resign{Election: name}) // others are tried first: the companion would fail here again
+		r.dismiss(c, cmp.Or(why, ReasonStopped))                     // this host steps down even if there are no others
 	}
 }
 
-// Change sends the companion that acts in an election what its watch would show.
+// Change sends the companion that acts in an election a change, as a watch would show it.
 func (b *Companions) Change(name election.Name, change api.Change) {
 	if k := b.of(name); k != nil {
 		k.say(api.CampaignEvent{Type: api.CampaignChanged, Election: string(name), Term: change.Term, Change: &change})
@@ -271,8 +269,8 @@ func (b *Companions) Reloaded() {
 	}
 }
 
-// advanceCompanions ends the deeds of companions that have gone once their last deadline has
-// passed, and hands over what was led for too long without the companion that it needs.
+// advanceCompanions ends the deeds whose companion is gone and whose last deadline has passed. It
+// hands over what this host has led for too long without a companion that it needs.
 func (r *Registry) advanceCompanions(now election.Instant) {
 	for c := range r.beside.unattended {
 		if now >= c.deed.until {
@@ -296,7 +294,7 @@ func (r *Registry) advanceCompanions(now election.Instant) {
 	}
 }
 
-// wakeCompanions is when advanceCompanions has something to do.
+// wake is when advanceCompanions has something to do next.
 func (b *Companions) wake() election.Instant {
 	wake := election.Never
 	for c := range b.unattended {
@@ -308,7 +306,7 @@ func (b *Companions) wake() election.Instant {
 	return wake
 }
 
-// closeCompanion ends a companion: it has to stop what it does under this agent's terms.
+// closeCompanion ends a companion, which has to stop all that it does under this agent's terms.
 func (r *Registry) closeCompanion(k *Candidacy, reason string) {
 	for _, name := range slices.Sorted(maps.Keys(r.races)) {
 		if c := r.races[name]; c.deed.by == k {
@@ -319,14 +317,14 @@ func (r *Registry) closeCompanion(k *Candidacy, reason string) {
 	k.end()
 }
 
-// review applies what the companions report, and whether they are there. What a failing check
-// forbids is handed over; a companion that is missing may be back in a moment.
+// review applies what the companions report, and whether they are connected. If a check fails, this
+// host hands over at once. If a companion is missing, the host waits: the companion may soon be back.
 func (r *Registry) review() {
 	lacking := false
 	for _, name := range slices.Sorted(maps.Keys(r.races)) {
 		c := r.races[name]
 		if c.term != 0 && c.why == "" {
-			if why := r.beside.failing(name); why != "" {
+			if why, _ := r.beside.failing(name); why != "" && !r.beside.LastResort(name) {
 				r.dismiss(c, election.Reason(why))
 			}
 			lacking = lacking || r.beside.lacks(name)
@@ -339,5 +337,5 @@ func (r *Registry) review() {
 	}
 }
 
-// Companions returns what acts beside the leader of this host.
+// Companions returns the processes that act beside the leader on this host.
 func (r *Registry) Companions() *Companions { return &r.beside }

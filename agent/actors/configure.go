@@ -2,6 +2,7 @@ package actors
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -16,8 +17,8 @@ type Settings struct {
 	Needs         Needs
 }
 
-// Configure replaces the settings. A leadership goes on, unless its candidacy was the host's and
-// the host is not a candidate any more, or has priority 0.
+// Configure replaces the settings. A leadership goes on, unless it is by the host's own candidacy
+// and the host is no longer a candidate or has priority 0.
 func (r *Registry) Configure(now election.Instant, s Settings) {
 	if s.Host && !r.cfg.Host {
 		r.standHost()
@@ -25,7 +26,7 @@ func (r *Registry) Configure(now election.Instant, s Settings) {
 	if !s.Host && r.cfg.Host {
 		r.withdrawHost()
 	}
-	clear(r.rivals) // their delays count again from now
+	clear(r.rivals) // the preempt delays start again
 	r.cfg.Priority, r.cfg.Host, r.cfg.Preempt, r.cfg.PreemptDelay, r.cfg.Needs = s.Priority, s.Host, s.Preempt, s.PreemptDelay, s.Needs
 	for _, name := range slices.Sorted(maps.Keys(r.races)) {
 		c := r.races[name]
@@ -43,7 +44,7 @@ func (r *Registry) Configure(now election.Instant, s Settings) {
 
 func (r *Registry) standHost() {
 	c := r.race(election.Default)
-	c.candidates = append(c.candidates, &Candidacy{election: election.Default, priority: r.cfg.Priority, host: true})
+	c.candidates = append(c.candidates, &Candidacy{election: election.Default, priority: r.cfg.Priority, host: true, order: math.MaxUint64})
 	slices.SortStableFunc(c.candidates, better)
 }
 
@@ -55,7 +56,7 @@ func (r *Registry) withdrawHost() {
 	}
 }
 
-// prioritize gives a candidacy that states no priority the agent's.
+// prioritize gives a candidacy the agent's priority, unless it states its own.
 func (r *Registry) prioritize(k *Candidacy) {
 	if !k.stated {
 		k.priority = r.cfg.Priority
@@ -66,7 +67,7 @@ func (r *Registry) prioritize(k *Candidacy) {
 	k.program.Priority = k.priority
 }
 
-// reprioritize gives the elector the priority of the candidacy that acts, if that has changed.
+// reprioritize gives the elector the priority of the candidacy that acts, if that priority has changed.
 func (r *Registry) reprioritize(c *race) {
 	k := c.acting
 	switch {
@@ -74,8 +75,7 @@ func (r *Registry) reprioritize(c *race) {
 	case k.priority <= 0:
 		r.dismiss(c, election.ReasonWithdrawn)
 	default:
-		c.asked, c.priority = true, k.priority
-		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
+		r.campaign(c, k.priority)
 		if !k.host {
 			r.record(k)
 		}

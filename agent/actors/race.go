@@ -9,28 +9,29 @@ import (
 
 // race is one election as the host takes part in it.
 //
-// Invariants: term is 0 exactly while the host does not lead. Then acting is nil, and until is 0.
-// While the host leads, its candidacy in the elector keeps the priority of the program that acts.
+// Invariants: term is 0 exactly while the host does not lead; acting is then nil, and until is 0.
+// While the host leads, the elector has the priority of the program that acts.
 type race struct {
 	name       election.Name
 	candidates []*Candidacy // the best first
 	asked      bool         // the elector has the host as a candidate
-	priority   int          // the one that the elector has for the host
+	priority   int          // the priority that the elector has for the host
+	last       bool         // the host is a candidate only where no other host can lead (Companions.LastResort)
 
 	term   election.Term
-	acting *Candidacy       // the candidacy that acts; it may have ended since
+	acting *Candidacy       // the candidacy that acts; it may have ended in the meantime
 	until  election.Instant // the newest deadline sent to the program
-	lease  election.Instant // until when the host leads, as far as is known
+	lease  election.Instant // until when the host leads, as far as this registry knows
 	deed   deed             // what a companion may still do
-	change *api.Change      // what watches show of the present term
-	why    election.Reason  // why this host steps down; empty: it does not
-	given  election.Reason  // the same, if the program has said it
-	idle   election.Term    // a term that the elector releases in the step in which it steps down, since nothing acts under it
+	change *api.Change      // the present term, as watches show it
+	why    election.Reason  // why this host steps down; empty: it does not step down
+	given  election.Reason  // why, if the program has reported a reason
+	idle   election.Term    // a term under which nothing acts, so that the elector releases it in the step in which the host steps down
 
-	due election.Instant // when a rival takes over, if the race is in Registry.rivals
+	due election.Instant // when a better candidate takes over, if the race is in Registry.rivals
 }
 
-// race returns the election's race. It makes one if there is none; tidy drops it.
+// race returns the race of an election, and makes it if there is none; tidy drops it.
 func (r *Registry) race(name election.Name) *race {
 	c := r.races[name]
 	if c == nil {
@@ -40,7 +41,7 @@ func (r *Registry) race(name election.Name) *race {
 	return c
 }
 
-// tidy drops a race without candidates in which nothing is led.
+// tidy drops a race if it has no candidates, the host does not lead it, and nothing acts in it.
 func (r *Registry) tidy(c *race) {
 	if len(c.candidates) == 0 && c.term == 0 && !c.asked && c.deed.term == 0 {
 		delete(r.races, c.name)
@@ -50,25 +51,33 @@ func (r *Registry) tidy(c *race) {
 // offerBest gives the elector the best candidacy. While the host leads, the elector keeps the
 // candidacy of the program that acts.
 func (r *Registry) offerBest(c *race) {
+	asks := !c.asked || c.last != r.beside.LastResort(c.name)
 	if c.term != 0 {
+		if asks && c.asked && c.why == "" {
+			r.campaign(c, c.priority)
+		}
 		return
 	}
 	switch best := r.best(c); {
-	case best != nil && (!c.asked || c.priority != best.priority):
-		c.asked, c.priority = true, best.priority
-		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
+	case best != nil && (asks || c.priority != best.priority):
+		r.campaign(c, best.priority)
 	case best == nil && c.asked:
 		c.asked, c.priority = false, 0
 		r.inputs = append(r.inputs, election.Withdraw{Election: c.name})
 	}
 }
 
-// dismiss has the elector step down, and stay a candidate with the best candidacy left. If nothing
-// acts any more, the elector releases the term in the same step, and no receipt follows.
+func (r *Registry) campaign(c *race, priority int) {
+	c.asked, c.priority, c.last = true, priority, r.beside.LastResort(c.name)
+	r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority, LastResort: c.last})
+}
+
+// dismiss has the elector step down. The host stays a candidate with the best candidacy that is left.
+// If nothing acts any more, the elector releases the term in the same step, and no receipt follows.
 func (r *Registry) dismiss(c *race, why election.Reason) {
 	c.why = why
-	c.asked, c.priority = false, 0
-	if best := r.best(c); best != nil {
+	c.asked, c.priority, c.last = false, 0, false
+	if best := r.best(c); best != nil && !r.beside.LastResort(c.name) {
 		c.priority = best.priority
 		c.asked = c.priority > 0
 	}
@@ -78,8 +87,8 @@ func (r *Registry) dismiss(c *race, why election.Reason) {
 	r.inputs = append(r.inputs, election.Withdraw{Election: c.name, Remaining: c.priority, Stopped: c.idle})
 }
 
-// Lead records that the host leads the election until that instant, unless the lease is
-// renewed. It notifies the best candidate, and the companion. change is what watches show.
+// Lead records that the host leads the election until that instant, unless the lease is renewed. It
+// notifies the best candidate and the companion. change is the start of the leadership, as watches show it.
 func (r *Registry) Lead(now election.Instant, name election.Name, term election.Term, until election.Instant, change *api.Change) {
 	c := r.race(name)
 	c.lease, c.change = until, change
@@ -117,8 +126,8 @@ func (r *Registry) Rise(name election.Name, term election.Term, until election.I
 	r.beside.lead(c)
 }
 
-// Prolong records that the host leads in that term until that instant. It notifies the program
-// if that is worth a line.
+// Prolong records that the host leads in that term until that instant. It notifies the program if
+// the lease has become longer by at least a step.
 func (r *Registry) Prolong(name election.Name, term election.Term, until election.Instant) {
 	c := r.races[name]
 	if c == nil || c.term != term {
@@ -151,7 +160,7 @@ func (r *Registry) renew(c *race, until election.Instant) {
 	r.sayUntil(c.acting, api.CampaignRenewed, c.term, until)
 }
 
-// tell puts on record that a program is about to hear of a term, before the program can (K1).
+// tell puts a term on record just before the program is notified of it (K1).
 func (r *Registry) tell(k *Candidacy, term election.Term) {
 	if k.program.Told != term {
 		k.program.Told = term
@@ -159,7 +168,7 @@ func (r *Registry) tell(k *Candidacy, term election.Term) {
 	}
 }
 
-// done puts on record that a program acts no more under any term that it was sent.
+// done puts on record that a program no longer acts under any term of which it was notified.
 func (r *Registry) done(k *Candidacy) {
 	k.program.Stopped = k.program.Told
 	r.record(k)
@@ -176,8 +185,8 @@ func (r *Registry) sayUntil(k *Candidacy, kind string, term election.Term, until
 	k.say(api.CampaignEvent{Type: kind, Term: uint64(term), ValidUntilBoottimeNS: int64(until), Authority: r.cfg.Authority})
 }
 
-// considerRival records whether a candidate waits that is better than the program that acts.
-// The preempt delay counts from the first such candidate.
+// considerRival records whether a candidate is waiting that is better than the program that acts.
+// The preempt delay starts with the first such candidate.
 func (r *Registry) considerRival(now election.Instant, c *race) {
 	if _, known := r.rivals[c]; known || !r.cfg.Preempt || !c.outranked() {
 		return
@@ -186,7 +195,7 @@ func (r *Registry) considerRival(now election.Instant, c *race) {
 	c.due = now.Add(r.cfg.PreemptDelay)
 }
 
-// outranked reports whether a candidate waits whose priority is strictly higher than that of
+// outranked reports whether a candidate is waiting whose priority is strictly higher than that of
 // the program that acts.
 func (c *race) outranked() bool {
 	return c.acting != nil && len(c.candidates) > 0 && c.candidates[0].priority > c.acting.priority

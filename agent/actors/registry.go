@@ -1,16 +1,16 @@
-// Package actors keeps which programs of this host are candidates, which of them acts, and
-// which reports are awaited before a term may be released.
+// Package actors knows which programs of this host are candidates, which of them acts, and which
+// receipts must come before a term may be released.
 //
 // It guarantees that in each election at most one program of the host is notified that it is
-// elected: the one with the highest priority, and of several the oldest. A program is notified
-// of the end of each term in which it was elected. The elector gets the receipt for a term
-// only once the program that acted has stopped, by its own report or by proof. What waits for
-// a slow reader is bounded: newer renewals replace older ones, and all other lines are kept;
-// when too many of them wait, the candidacy ends.
+// elected: the one with the highest priority, and among equals the oldest. A program is notified of
+// the end of each term in which it was elected. The elector gets the receipt for a term only once
+// the program that acted has stopped, by its own report or by proof. The lines that wait for a slow
+// reader are bounded: a newer renewal replaces an older one, and all other lines are kept. If too
+// many of them wait, the candidacy ends.
 //
-// It does not guarantee that a program stops when it is notified. Time comes in as an
-// argument, and nothing here waits. One goroutine owns a registry; other goroutines may use
-// only what the comment on Candidacy names.
+// It does not guarantee that a program stops when it is notified. The time is passed as an
+// argument, and no call waits. One goroutine owns a registry. Other goroutines may use only what
+// the comment on Candidacy names.
 package actors
 
 import (
@@ -29,43 +29,43 @@ const (
 	MaxCandidacies = 1000
 	// MaxPerElection bounds the candidacies of one election on one agent.
 	MaxPerElection = 64
-	// If this host leads more than many elections, programs are sent fewer renewals: writing a
-	// line takes longer than the renewal that it reports.
+	// If this host leads more elections than many, programs are sent fewer renewals: to write a
+	// line then takes longer than the renewal that the line reports.
 	many = 100
 )
 
-// ReasonStopped is why a term ends after its program has reported unasked that it stopped.
+// ReasonStopped is why a term ends after its program has reported, without being asked, that it stopped.
 const ReasonStopped election.Reason = "the program has stopped"
 
 // Config is a registry's settings.
 type Config struct {
-	// Priority is the priority of a candidacy which states none.
+	// Priority is the priority of a candidacy that states none.
 	Priority int
-	// Host makes the host itself a candidate in the default election. Among equals it is the lowest.
+	// Host makes the host itself a candidate in the default election, where it comes last among equal priorities.
 	Host bool
-	// Preempt has a program take over from another one of the host once its priority has been
-	// strictly higher for PreemptDelay.
+	// Preempt has a better program of this host replace the one that acts, once the better one's
+	// priority has been strictly higher for PreemptDelay.
 	Preempt      bool
 	PreemptDelay time.Duration
-	// Step is by how much a lease must be prolonged to be worth a line. StepOfMany replaces it
-	// while the host leads more than many elections.
+	// Step is how much longer a lease must become before the program is sent a line. StepOfMany
+	// replaces Step while the host leads more elections than the constant many.
 	Step, StepOfMany time.Duration
 	// Authority is part of each line that lets a program act.
 	Authority string
-	// MaxCandidacies is how many candidacies there may be, 0 for the constant; a part of them is
-	// for root and the agent's own user. MaxOfUser is how many of them any other user may have, 0
-	// for any number.
+	// MaxCandidacies is how many candidacies there may be; 0: as many as the constant. Some of them
+	// are reserved for root and the agent's own user. MaxOfUser is how many any other user may
+	// have; 0: any number.
 	MaxCandidacies, MaxOfUser int
-	// NewID draws the ID of a candidacy. Nobody can guess it, and it never comes twice.
+	// NewID draws the ID of a candidacy. Nobody can guess an ID, and no ID is drawn twice.
 	NewID func() string
-	// Past is what an earlier life of this agent left, sorted by election. The registry goes on
-	// from it.
+	// Past is what an earlier life of this agent left, sorted by election. The registry continues
+	// from there.
 	Past []Past
-	// Needs is for what this host needs a companion. What an earlier life led goes on without it
+	// Needs is for what this host needs a companion. What an earlier life led continues without one
 	// for a while.
 	Needs Needs
-	// Record puts on record which program acts in an election, and RecordCompanion which companion.
-	// They are called before it can hear of the term in Told. Nil: nothing is recorded.
+	// Record puts on record which program acts in an election, and RecordCompanion which companion does.
+	// They are called before the process is notified of the term in Told. Nil: nothing is recorded.
 	Record, RecordCompanion func(election.Name, record.Program)
 }
 
@@ -73,32 +73,32 @@ type Config struct {
 type Request struct {
 	Election election.Name
 	Priority *int // nil: the agent's priority
-	// MaxPriority is the highest priority that the candidacy can have; nil: any.
+	// MaxPriority is the highest priority that the candidacy may have; nil: there is no limit.
 	MaxPriority *int
 	Meta        string
 	UID         uint32
-	Own         bool // the user is root or the agent's own
+	Own         bool // the user is root or the agent's own user
 	PID         int32
-	Program     record.Program // recognises the program if it resumes; zero where the system does not tell
-	// Companion is what a companion reports of itself; nil: the program is a candidate. Its Elections
-	// are not empty.
+	Program     record.Program // identifies the program when it resumes; zero where the system can't identify it
+	// Companion is what a companion reports of itself, with at least one election; nil: the program
+	// is a candidate.
 	Companion *api.Companion
 }
 
 // Registry holds every candidacy of one host.
 //
-// Invariant: a candidacy is in byID while its connection is open, or while its receipt may end
-// a term early.
+// Invariant: a candidacy is in byID while its connection is open, or while its program's receipt
+// may still end a term early.
 type Registry struct {
 	cfg      Config
 	races    map[election.Name]*race
 	rivals   map[*race]struct{} // races in which a better candidate waits
 	byID     map[string]*Candidacy
 	waits    []*wait
-	absent   []*Candidacy // may resume; the next Advance drops those that have resumed or can't any more
-	count    int          // of candidacies that have not ended, without the host's own
-	led      int          // races whose term is not 0
-	order    uint64       // of the newest candidacy
+	absent   []*Candidacy // programs that may resume; the next Advance drops those that have resumed or no longer can
+	count    int          // candidacies that have not ended, the host's not included
+	led      int          // races that this host leads
+	order    uint64       // the order of the newest candidacy
 	inputs   []election.Input
 	closed   bool
 	Counters Counters
@@ -109,9 +109,7 @@ type Registry struct {
 
 // New returns a registry with the host's own candidacy, if there is one.
 func New(c Config) *Registry {
-	if c.MaxCandidacies == 0 {
-		c.MaxCandidacies = MaxCandidacies
-	}
+	c.MaxCandidacies = cmp.Or(c.MaxCandidacies, MaxCandidacies)
 	r := &Registry{cfg: c, races: map[election.Name]*race{}, rivals: map[*race]struct{}{}, byID: map[string]*Candidacy{}, shares: newShares(c.MaxOfUser)}
 	r.beside = Companions{cfg: &r.cfg, unattended: map[*race]struct{}{}}
 	if c.Host {
@@ -128,7 +126,7 @@ func New(c Config) *Registry {
 	return r
 }
 
-// Stand adds a candidacy, or a companion, or returns a *api.ErrorDetail.
+// Stand adds a candidacy or a companion. The error is a *api.ErrorDetail.
 func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
 	if r.closed {
 		return nil, &api.ErrorDetail{Code: api.CodeUnavailable, Message: "the agent stops"}
@@ -158,22 +156,13 @@ func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
 	return k, nil
 }
 
-// better orders candidacies of one election, the best first.
+// better sorts the candidacies of one election, the best first.
 func better(a, b *Candidacy) int {
-	if c := cmp.Compare(b.priority, a.priority); c != 0 {
-		return c
-	}
-	if a.host != b.host {
-		if a.host {
-			return 1
-		}
-		return -1
-	}
-	return cmp.Compare(a.order, b.order)
+	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.order, b.order))
 }
 
-// End ends a candidacy whose connection was closed. If its program acts, this host steps
-// down, and the term is released once the program is known to have stopped.
+// End ends a candidacy whose connection was closed. If its program acts, this host steps down. The
+// term is released once it is certain that the program has stopped.
 func (r *Registry) End(id string) {
 	k := r.byID[id]
 	if k == nil || k.ended {
@@ -195,7 +184,7 @@ func (r *Registry) End(id string) {
 	r.tidy(c)
 }
 
-// remove ends a candidacy, but not what it leads.
+// remove ends a candidacy, but not the leadership of its program.
 func (r *Registry) remove(k *Candidacy) {
 	k.ended = true
 	k.end()
@@ -206,14 +195,14 @@ func (r *Registry) remove(k *Candidacy) {
 	c.candidates = slices.DeleteFunc(c.candidates, func(o *Candidacy) bool { return o == k })
 }
 
-// forget drops a candidacy that has ended and whose program need not stop any more.
+// forget drops a candidacy that has ended and whose program does not have to stop any more.
 func (r *Registry) forget(k *Candidacy) {
 	if c := r.races[k.election]; k.ended && k.wait == nil && (c == nil || c.acting != k) {
 		delete(r.byID, k.id)
 	}
 }
 
-// Take returns the inputs for the elector, in the order in which they are to be given.
+// Take returns the inputs for the elector, in their order.
 func (r *Registry) Take() []election.Input {
 	inputs := r.inputs
 	r.inputs = nil
@@ -222,19 +211,17 @@ func (r *Registry) Take() []election.Input {
 
 // List describes every candidacy that has not ended or may resume, the oldest first.
 func (r *Registry) List() []api.Campaign {
-	var alive []*Candidacy
-	for _, k := range r.byID {
-		if !k.ended || k.absent {
-			alive = append(alive, k)
+	all := []api.Campaign{}
+	byAge := func(a, b *Candidacy) int { return cmp.Compare(a.order, b.order) }
+	for _, k := range slices.SortedFunc(maps.Values(r.byID), byAge) {
+		if k.ended && !k.absent {
+			continue
 		}
-	}
-	slices.SortFunc(alive, func(a, b *Candidacy) int { return cmp.Compare(a.order, b.order) })
-	all := make([]api.Campaign, len(alive))
-	for i, k := range alive {
-		all[i] = k.describe()
+		one := k.describe()
 		if c := r.races[k.election]; c != nil && c.acting == k {
-			all[i].Term = uint64(c.term)
+			one.Term = uint64(c.term)
 		}
+		all = append(all, one)
 	}
 	return all
 }
@@ -262,9 +249,9 @@ func (r *Registry) Close(reason string) {
 	}
 }
 
-// best returns the best candidacy, nil if there is none or the host may not be a candidate.
+// best returns the best candidacy; nil: there is none, or the host may not be a candidate.
 func (r *Registry) best(c *race) *Candidacy {
-	if len(c.candidates) == 0 || r.beside.Unable(c.name) != "" {
+	if len(c.candidates) == 0 || r.beside.Unable(c.name) != "" && !r.beside.LastResort(c.name) {
 		return nil
 	}
 	return c.candidates[0]

@@ -10,16 +10,16 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Past is what an earlier life of this agent left on record of one election. Term is 0 if the
-// elector does not lead on in it.
+// Past is what an earlier life of this agent left on record about one election. Term is 0 if the
+// elector does not go on leading it.
 type Past struct {
 	election.Authority
 	Program, Companion record.Program
 }
 
-// Before returns the rows of an earlier life that the registry goes on from, without the
-// roster's election, which no life goes on leading (K8). The term is 0 where the elector does
-// not lead on, since the leadership began under the other setting of --quorum.
+// Before returns what an earlier life left on record, for the registry to continue from. The
+// roster's election is not included, since no life goes on leading it (K8). If the earlier life had
+// the other setting of --quorum, the elector does not go on leading, and the term is 0.
 func Before(past *record.Past, quorum bool) []Past {
 	if past == nil {
 		return nil
@@ -37,25 +37,25 @@ func Before(past *record.Past, quorum bool) []Past {
 	return all
 }
 
-// Resumption is a program that an earlier life elected, and that takes its candidacy up again
-// on another connection.
+// Resumption is a request for a candidacy: a program that an earlier life elected resumes it over
+// another connection.
 type Resumption struct {
 	ID      string
-	Term    election.Term // the newest that the program was sent
+	Term    election.Term // the newest term that the program was sent
 	Meta    string
 	UID     uint32
-	Own     bool           // the user is root or the agent's own
+	Own     bool           // the user is root or the agent's own user
 	Program record.Program // as the kernel identifies it now
-	// Held returns those of the sockets that some process still holds.
+	// Held returns those of the sockets that a process still has open.
 	Held func(sockets []uint64) []uint64
-	// May returns why the program may not be a candidate in the election.
+	// May returns why the program may not be a candidate in the election; nil: it may.
 	May func(election.Name) error
-	// Ceiling returns the highest priority that the program may have there now, if that is bounded.
+	// Ceiling returns the highest priority that the program may now have there; nil: there is no limit.
 	Ceiling func(election.Name) *int
 }
 
-// restore takes over one election. If its leadership is ending, the elector announces that in
-// its first step. A leadership under which nobody can act any more is given back.
+// restore takes one election over from an earlier life. If its leadership is ending, the elector announces
+// the end in its first step. If nobody can act under the leadership any more, the host steps down.
 func (r *Registry) restore(p Past) {
 	told := p.Program.Campaign != "" && p.Program.Told > p.Program.Stopped
 	// Without a quorum a program stops acting when its connection breaks.
@@ -65,7 +65,7 @@ func (r *Registry) restore(p Past) {
 		r.record(&Candidacy{election: p.Election, program: p.Program})
 	}
 	if p.Term == 0 {
-		return // programs that did not act become candidates again by themselves
+		return // programs that did not act ask by themselves to be candidates again
 	}
 	c := r.race(p.Election)
 	c.deed.program = p.Companion
@@ -81,22 +81,22 @@ func (r *Registry) restore(p Past) {
 	}
 	switch {
 	case c.why != "" && len(c.candidates) == 0:
-	case c.why != "", acts: // else the elector gives the candidacy up (K4d)
+	case c.why != "", acts: // otherwise the elector gives the candidacy up (K4d)
 		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
 	case (p.Program.Campaign == "" || p.Program.Told < p.Term) && len(c.candidates) > 0 && c.candidates[0].priority > 0:
 		c.acting = c.candidates[0] // the host itself: no program was sent this term
 		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
-		r.reprioritize(c) // it may have another priority now
+		r.reprioritize(c) // the host may have another priority now
 	default:
 		r.dismiss(c, election.ReasonWithdrawn)
 	}
 }
 
-// expect makes the candidacy of a program that may act and may resume.
+// expect makes the candidacy of a program that may still act and may resume.
 func (r *Registry) expect(p Past) *Candidacy {
 	r.order++
 	k := newCandidacy(p.Program.Campaign, Request{Election: p.Election, UID: p.Program.UID, PID: p.Program.PID, Program: p.Program}, r.order)
-	k.priority, k.stated = p.Program.Priority, true // or it was the agent's: that is not on record
+	k.priority, k.stated = p.Program.Priority, true // the agent's priority if it stated none; the record does not show which
 	k.ended, k.over, k.absent, k.resumeBy = true, true, true, p.Until
 	k.before, k.newest = true, max(p.Program.Told, p.Term)
 	r.byID[k.id] = k
@@ -104,8 +104,8 @@ func (r *Registry) expect(p Past) *Candidacy {
 	return k
 }
 
-// Absent returns the programs that may act and have not resumed, and the instants until which
-// they may act.
+// Absent returns the programs that may still act and have not resumed, and until when each of them
+// may act.
 func (r *Registry) Absent() (programs []record.Program, until []election.Instant) {
 	for _, k := range r.absent {
 		if k.absent {
@@ -115,7 +115,7 @@ func (r *Registry) Absent() (programs []record.Program, until []election.Instant
 	return programs, until
 }
 
-// Resume gives an absent program its candidacy back, or returns a *api.ErrorDetail.
+// Resume gives an absent program its candidacy back. The error is a *api.ErrorDetail.
 func (r *Registry) Resume(now election.Instant, q Resumption) (*Candidacy, error) {
 	k := r.byID[q.ID]
 	if refused := r.refuse(now, k, q); refused != nil {
@@ -123,7 +123,7 @@ func (r *Registry) Resume(now election.Instant, q Resumption) (*Candidacy, error
 	}
 	k.absent, k.ended, k.over = false, false, false
 	k.request.Meta, k.request.Own = q.Meta, q.Own
-	if q.Ceiling != nil { // the next life may have other rules
+	if q.Ceiling != nil { // the rules may have changed since the earlier life
 		k.request.MaxPriority = q.Ceiling(k.election)
 		r.prioritize(k)
 	}
@@ -183,7 +183,7 @@ func (r *Registry) refuse(now election.Instant, k *Candidacy, q Resumption) *api
 	return nil
 }
 
-// addSockets records another connection, and the earlier ones that are still held.
+// addSockets records the program's new connection, and those of its earlier ones that are still open.
 func (k *Candidacy) addSockets(q Resumption) {
 	if _, provable := k.Sockets(); !provable {
 		return
@@ -192,26 +192,26 @@ func (k *Candidacy) addSockets(q Resumption) {
 	k.earlier = sockets
 	sockets = append(slices.Clone(sockets), q.Program.Sockets[0])
 	k.program.Sockets = [record.MaxSockets]uint64{}
-	// If one is not known, or there is one too many, nothing can prove that nobody acts.
+	// If a socket is not known or does not fit, the end of this program can't be proven.
 	k.program.More = copy(k.program.Sockets[:], sockets) < len(sockets) || q.Program.Sockets[0] == 0
 }
 
-// Sockets returns the connections that the program had with earlier lives of the agent and
-// that some process may hold, and whether the program's end can be proven. The goroutine that
-// resumed the candidacy may call it.
+// Sockets returns the program's connections with earlier lives of the agent that a process may
+// still have open, and whether the program's end can be proven. The goroutine that resumed the
+// candidacy may call it too.
 func (k *Candidacy) Sockets() (earlier []uint64, provable bool) {
 	return k.earlier, k.program.Sockets[0] != 0 && !k.program.More
 }
 
-// Dead records the proof that an absent program has ended. It says nothing of one that has resumed,
-// whose new connection another process may hold.
+// Dead records the proof that an absent program has ended. If the program has resumed, the proof is
+// ignored, since another process may have its new connection open.
 func (r *Registry) Dead(id string) {
 	if k := r.byID[id]; k != nil && k.absent {
 		r.giveUp(k, &r.Counters.ByProof)
 	}
 }
 
-// lapse gives up the programs that have not resumed by their last deadline.
+// lapse gives up the absent programs whose last deadline has passed.
 func (r *Registry) lapse(now election.Instant) {
 	r.absent = slices.DeleteFunc(r.absent, func(k *Candidacy) bool {
 		if k.absent && now >= k.resumeBy {
@@ -221,7 +221,7 @@ func (r *Registry) lapse(now election.Instant) {
 	})
 }
 
-// giveUp ends the leadership of an absent program that is known to act no longer.
+// giveUp ends the leadership of an absent program that certainly no longer acts.
 func (r *Registry) giveUp(k *Candidacy, how *atomic.Uint64) {
 	if k.wait != nil {
 		r.stopped(k, how)

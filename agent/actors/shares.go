@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// Of the candidacies, one in reserving is for root and the agent's own user alone.
+	// Every tenth candidacy (one in reserving) is reserved for root and the agent's own user.
 	reserving = 10
-	// A user may begin namesPerShare new elections at once for each candidacy that it may have:
-	// enough to start all of them twice. After that it may begin one more each namesEvery.
+	// A user may start, at once, namesPerShare new elections for each candidacy that it may have:
+	// enough to start each candidacy twice. After that it may start one more in each namesEvery.
 	namesPerShare = 2
 	namesEvery    = time.Second
 )
 
-// shares counts what each user has. Only the number of all candidacies bounds those of root
-// and of the agent's own user.
+// shares counts the candidacies of each user. Those of root and of the agent's own user are bounded
+// only by the number of all candidacies.
 type shares struct {
 	each  int                // how many candidacies one user may have; 0: any number
-	of    map[uint32]int     // how many each user has
-	fresh *door.Pace[uint32] // new elections
+	of    map[uint32]int     // how many candidacies each user has
+	fresh *door.Pace[uint32] // bounds how fast each user may start new elections
 }
 
 func newShares(each int) shares {
@@ -36,7 +36,7 @@ func (s *shares) end(uid uint32) {
 	}
 }
 
-// crowded returns the refusal of a candidacy that exceeds a limit; nil: it exceeds none.
+// crowded returns a refusal if a candidacy exceeds a limit; nil: it exceeds none.
 func (r *Registry) crowded(now election.Instant, q Request) *api.ErrorDetail {
 	busy := func(format string, args ...any) *api.ErrorDetail {
 		return &api.ErrorDetail{Code: api.CodeBusy, Message: fmt.Sprintf(format, args...)}

@@ -4,10 +4,10 @@ import "sync/atomic"
 
 // Counters may be read by any goroutine.
 type Counters struct {
-	Candidacies      atomic.Int64  // that have not ended
+	Candidacies      atomic.Int64  // candidacies that have not ended
 	Elected, Revoked atomic.Uint64 // lines sent to programs
-	Failed           atomic.Uint64 // hooks, each once for each leadership and reason
+	Failed           atomic.Uint64 // hooks that failed, counted once for each leadership and reason
 
-	// Terms released, by how it was known that a program or companion had stopped.
+	// Released terms, by how it became known that a program or companion had stopped.
 	ByReceipt, ByProof, ByDeadline atomic.Uint64
 }

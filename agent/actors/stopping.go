@@ -10,22 +10,22 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// wait is a term that this host steps down from. The term is released once the program and the
-// companion have stopped; the elector itself releases it when the deadline has passed.
+// wait is a term from which this host steps down. The term is released once the program and the
+// companion have stopped. When the deadline has passed, the elector releases it by itself.
 type wait struct {
 	election election.Name
 	term     election.Term
 	stopBy   election.Instant
 	why      election.Reason
-	change   *api.Change // what watches show of the end
+	change   *api.Change // the end of the term, as watches show it
 	beside   bool        // the companion has not stopped yet
-	by       *Candidacy  // the candidacy whose program has not stopped yet; nil: none acts, or it has
-	idle     bool        // the elector has released the term at once, and needs no receipt
+	by       *Candidacy  // the candidacy whose program has not stopped yet; nil: no program has to stop any more
+	idle     bool        // the elector has released the term already, and needs no receipt
 	over     bool        // the elector has the receipt
 }
 
-// Withdraw notifies what acts of the end of a leadership, and waits until the program and the
-// companion have stopped. change is what watches show.
+// Withdraw notifies the program and the companion of the end of a leadership, and waits until both
+// have stopped. change is that end, as watches show it.
 func (r *Registry) Withdraw(w election.Withdrawal, change *api.Change) {
 	wt := &wait{election: w.Election, term: w.Term, stopBy: w.StopBy, why: w.Reason, change: change}
 	r.waits = append(r.waits, wt)
@@ -45,13 +45,13 @@ func (r *Registry) Withdraw(w election.Withdrawal, change *api.Change) {
 	r.conclude(wt)
 }
 
-// revoked is the line that notifies of the end.
+// revoked returns the line that reports the end of the leadership.
 func (w *wait) revoked() api.CampaignEvent {
 	return api.CampaignEvent{Type: api.CampaignRevoked, Election: string(w.election), Term: uint64(w.term),
 		StopByBoottimeNS: int64(w.stopBy), Reason: string(w.why)}
 }
 
-// revoke notifies the program that acts of the end of the leadership.
+// revoke notifies the program of the end of the leadership under which it acts.
 func (r *Registry) revoke(c *race, wt *wait) {
 	k := c.acting
 	c.term, c.acting, c.until, c.lease, c.why, c.given, c.idle, c.change = 0, nil, 0, 0, "", "", 0, nil
@@ -60,7 +60,7 @@ func (r *Registry) revoke(c *race, wt *wait) {
 	if k != nil && !k.host {
 		r.Counters.Revoked.Add(1)
 		k.say(wt.revoked())
-		k.newest = max(k.newest, wt.term) // a term that rose and ended in one step is new to the program
+		k.newest = max(k.newest, wt.term) // the program does not know a term that rose and ended in one step
 		wt.by, k.wait = k, wt
 		if k.leaves {
 			r.remove(k)
@@ -73,7 +73,7 @@ func (r *Registry) revoke(c *race, wt *wait) {
 	r.tidy(c)
 }
 
-// conclude gives the elector the receipt once program and companion have stopped.
+// conclude gives the elector the receipt once the program and the companion have stopped.
 func (r *Registry) conclude(w *wait) {
 	if w.beside || w.by != nil || w.over {
 		return
@@ -105,8 +105,7 @@ func (r *Registry) expire(now election.Instant) {
 	})
 }
 
-// Awaits returns the deadline until which the candidacy's program has to stop; false: it need
-// not stop.
+// Awaits returns until when the candidacy's program has to stop; false: it does not have to.
 func (r *Registry) Awaits(id string) (election.Instant, bool) {
 	k := r.byID[id]
 	if k == nil || k.wait == nil {
@@ -115,14 +114,14 @@ func (r *Registry) Awaits(id string) (election.Instant, bool) {
 	return k.wait.stopBy, true
 }
 
-// Gone records the proof that the program of an ended candidacy has ended.
+// Gone records the proof that the process of a program, whose candidacy has ended, has ended too.
 func (r *Registry) Gone(id string) {
 	if k := r.byID[id]; k != nil && k.ended && k.wait != nil {
 		r.stopped(k, &r.Counters.ByProof)
 	}
 }
 
-// stopped records that the program has stopped acting under the term that waits for it to stop.
+// stopped records that the program has stopped acting under the term that waits for that.
 func (r *Registry) stopped(k *Candidacy, how *atomic.Uint64) {
 	w := k.wait
 	k.wait, w.by = nil, nil
@@ -133,14 +132,15 @@ func (r *Registry) stopped(k *Candidacy, how *atomic.Uint64) {
 	r.forget(k)
 }
 
-// Receipt records a program's report that it has stopped acting under a term; 0: the oldest
-// term without a receipt. A companion names the election. A program that reports this unasked ends its leadership and its
-// candidacy; why is its reason, if it gives one. authorized reports whether the caller may do this for a program of that user.
+// Receipt handles a program's report that it has stopped acting under a term; term 0 means the oldest term
+// without a receipt. A companion names the election. A program that reports this without being asked ends its
+// leadership and its candidacy, for the reason why, if it gives one. authorized reports whether the caller may do
+// this for a program of that user.
 //
-// A receipt without a term never ends a term that the program may not know of. It counts first
-// for a term whose deadline passed without a receipt. If it was not asked for, it may repeat a
-// receipt for an earlier leadership: the program is then notified of the end of its term, and
-// does not count as stopped yet.
+// A receipt without a term never ends a term that the program may not know of. It counts first for
+// a term whose deadline passed without a receipt. If nobody asked for it, it may repeat the receipt
+// for an earlier leadership: then the program is notified of the end of its present term, and does
+// not count as stopped yet.
 func (r *Registry) Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) error {
 	k := r.byID[id]
 	if k == nil {
@@ -159,7 +159,7 @@ func (r *Registry) Receipt(id string, name election.Name, term election.Term, wh
 			"this campaign was never elected in term %d; its newest term is %d", term, k.newest)}
 	}
 	c := r.races[k.election]
-	// An absent program has heard of no later term than the one on record.
+	// An absent program knows no later term than the one on record.
 	newest := k.absent && term == k.program.Told
 	switch {
 	case term == 0 && k.unanswered > 0:
@@ -176,10 +176,10 @@ func (r *Registry) Receipt(id string, name election.Name, term election.Term, wh
 		c.given = why
 		r.dismiss(c, cmp.Or(why, ReasonStopped))
 	}
-	return nil // else it is late, or nothing was led: no term waits for it
+	return nil // otherwise the receipt is late, or the program did not lead: no term waits for it
 }
 
-// Given returns why the program that leads gives up the lead, if it has said that.
+// Given returns why the program gives up its leadership; empty: it has not given a reason.
 func (r *Registry) Given(name election.Name) election.Reason {
 	if c := r.races[name]; c != nil {
 		return c.given

@@ -1,9 +1,9 @@
 // Package forward makes calls of the socket API at other agents, and has theirs answered.
 //
-// It guarantees that a call is answered, or fails by its caller's deadline; that an answer
-// counts only from the agent that was asked; and that other agents occupy a bounded number of
-// goroutines. It does not judge who may ask for what: that does package serve. A call whose
-// answer is lost may have been carried out.
+// It guarantees that a call is answered or fails by its caller's deadline; that an answer
+// counts only from the agent that was asked; that other agents occupy a bounded number of
+// goroutines; and that agents which do not vote leave the voters' places free. Package serve
+// decides which agent may ask for what. A call whose answer is lost may have been carried out.
 package forward
 
 import (
@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	perAgent = 4  // calls of one agent that are answered at a time
-	overall  = 16 // calls of all agents
-	// patience bounds how long an answer takes: the longest call changes the voters.
+	perVoter = 4  // calls of one voter that are answered at the same time
+	ofVoters = 14 // calls of all voters together
+	ofOthers = 2  // calls of all agents that do not vote, one of each: anyone with the cluster key can run one
+	// patience bounds how long an answer may take. The call that takes longest changes the voters.
 	patience = time.Minute
 )
 
-// ErrNotSent is a call that was not made.
+// ErrNotSent is the error of a call that was not sent, so it was not carried out.
 var ErrNotSent = errors.New("the call can't be sent: this agent is not connected to that one, or that one's version does not know the call")
 
 // Busy is the status that an agent answers with when it has too many calls.
@@ -34,7 +35,9 @@ const Busy = 503
 type Desk struct {
 	send  func(to election.PeerID, m election.Message) bool
 	serve func(ctx context.Context, from election.PeerID, c election.Call) election.CallAnswer
-	calls *door.Places[election.PeerID]
+	votes func(election.PeerID) bool
+
+	voters, others *door.Places[election.PeerID]
 
 	mu      sync.Mutex
 	last    uint64
@@ -43,18 +46,19 @@ type Desk struct {
 
 type waiter struct {
 	asked  election.PeerID
-	answer chan election.CallAnswer // has room for the answer
+	answer chan election.CallAnswer // has room for the answer, so that nobody waits to put it there
 }
 
-// New returns a desk. send queues a message, or reports that it
-// can't be sent. serve answers a call, in a separate goroutine.
+// New returns a desk. send queues a message, or reports that it can't be sent. serve answers a
+// call, in a separate goroutine. votes reports whether an agent is a voter.
 func New(send func(election.PeerID, election.Message) bool,
-	serve func(context.Context, election.PeerID, election.Call) election.CallAnswer,
+	serve func(context.Context, election.PeerID, election.Call) election.CallAnswer, votes func(election.PeerID) bool,
 ) *Desk {
-	return &Desk{send: send, serve: serve, calls: door.NewPlaces[election.PeerID](overall, 0), waiting: map[uint64]waiter{}}
+	return &Desk{send: send, serve: serve, votes: votes, waiting: map[uint64]waiter{},
+		voters: door.NewPlaces[election.PeerID](ofVoters, 0), others: door.NewPlaces[election.PeerID](ofOthers, 0)}
 }
 
-// Call makes a call at another agent and waits for the answer. The call's ID is chosen here.
+// Call makes a call at another agent and waits for the answer. It sets the call's ID itself.
 func (d *Desk) Call(ctx context.Context, to election.PeerID, c election.Call) (election.CallAnswer, error) {
 	w := waiter{asked: to, answer: make(chan election.CallAnswer, 1)}
 	d.mu.Lock()
@@ -83,12 +87,16 @@ func (d *Desk) Call(ctx context.Context, to election.PeerID, c election.Call) (e
 func (d *Desk) Received(from election.PeerID, m election.Message) bool {
 	switch m := m.(type) {
 	case election.Call:
-		if d.calls.Enter(from, 1, perAgent, false) != nil {
+		places, share := d.others, 1
+		if d.votes(from) {
+			places, share = d.voters, perVoter
+		}
+		if places.Enter(from, 1, share, false) != nil {
 			d.send(from, election.CallAnswer{ID: m.ID, Status: Busy})
 			return true
 		}
 		go func() {
-			defer d.calls.Leave(from, 1)
+			defer places.Leave(from, 1)
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			a := d.serve(ctx, from, m)
@@ -100,7 +108,7 @@ func (d *Desk) Received(from election.PeerID, m election.Message) bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if w, ok := d.waiting[m.ID]; ok && w.asked == from {
-			delete(d.waiting, m.ID) // so a second answer finds nobody
+			delete(d.waiting, m.ID) // so a second answer has no effect
 			w.answer <- m
 		}
 		return true

@@ -2,19 +2,22 @@ package forward_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/doyen-election/doyen/agent/forward"
 	"github.com/doyen-election/doyen/election"
 )
 
+func everyone(election.PeerID) bool { return true }
+
 // pair returns the desks of the agents a and b.
 func pair(t *testing.T, serve func(context.Context, election.PeerID, election.Call) election.CallAnswer) (a, b *forward.Desk) {
 	t.Helper()
 	a = forward.New(func(to election.PeerID, m election.Message) bool {
 		return to == "b" && b.Received("a", m)
-	}, nil)
-	b = forward.New(func(to election.PeerID, m election.Message) bool { return a.Received("b", m) }, serve)
+	}, nil, everyone)
+	b = forward.New(func(to election.PeerID, m election.Message) bool { return a.Received("b", m) }, serve, everyone)
 	return a, b
 }
 
@@ -35,7 +38,7 @@ func TestACallIsAnswered(t *testing.T) {
 
 func TestAnAnswerCountsOnceAndOnlyFromTheAgentThatWasAsked(t *testing.T) {
 	asked := make(chan election.Call, 1)
-	a := forward.New(func(_ election.PeerID, m election.Message) bool { asked <- m.(election.Call); return true }, nil)
+	a := forward.New(func(_ election.PeerID, m election.Message) bool { asked <- m.(election.Call); return true }, nil, everyone)
 	done := make(chan election.CallAnswer)
 	go func() {
 		got, _ := a.Call(t.Context(), "b", election.Call{})
@@ -56,6 +59,7 @@ func TestAnAnswerCountsOnceAndOnlyFromTheAgentThatWasAsked(t *testing.T) {
 	}
 }
 
+// Five observers that ask for what takes long once blocked every command that a voter forwards.
 func TestAFloodOfCallsIsBounded(t *testing.T) {
 	hold, begun := make(chan struct{}), make(chan struct{}, 100)
 	busy := 0
@@ -68,7 +72,7 @@ func TestAFloodOfCallsIsBounded(t *testing.T) {
 		begun <- struct{}{}
 		<-hold
 		return election.CallAnswer{Status: 200}
-	})
+	}, func(id election.PeerID) bool { return id == "a" || id == "c" })
 	for id := range uint64(100) {
 		b.Received("a", election.Call{ID: id})
 	}
@@ -78,8 +82,16 @@ func TestAFloodOfCallsIsBounded(t *testing.T) {
 	if busy != 96 {
 		t.Errorf("%d of 100 calls of one agent were refused, want 96", busy)
 	}
+	for id := range uint64(100) {
+		b.Received(election.PeerID(fmt.Sprint("observer-", id/10)), election.Call{ID: id})
+	}
+	<-begun
+	<-begun
+	if busy != 96+98 {
+		t.Errorf("%d calls were refused: observers have %d places, want 2", busy, 100-(busy-96))
+	}
 	b.Received("c", election.Call{})
-	<-begun // another agent is not kept out
+	<-begun // another voter is not kept out
 	close(hold)
 	if b.Received("a", election.Heartbeat{}) {
 		t.Error("it took a heartbeat for a call")

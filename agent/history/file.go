@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,35 +20,35 @@ import (
 )
 
 const (
-	// maxLine and maxFile bound what is read, in bytes.
+	// maxLine and maxFile bound how many bytes of a line, and of a file, are read.
 	maxLine = 16 << 10
 	maxFile = 64 << 20
-	// tryAgain is after how long a write is tried again that failed.
+	// tryAgain is how long after a failed write the next one is tried.
 	tryAgain = time.Minute
 )
 
-// file is where a log is kept: a line of JSON for each change, the oldest first. What is written
-// is not synced: a crash of the host may cost the newest changes, a crash of the agent does not.
+// file is where a log is kept: one line of JSON for each change, the oldest first. Writes are not
+// synced: a crash of the host may cost the newest changes, but a crash of the agent costs none.
 type file struct {
-	path    string // empty: the log is in memory only
+	path    string // empty: the log is kept in memory only
 	problem func(error)
 	wake    chan struct{} // has an element when there is something to write
 
 	mu    sync.Mutex // held while the file is written
-	lines int        // in the file
-	whole bool       // the file is to be written again as a whole: it may end within a line
+	lines int        // how many lines the file has
+	whole bool       // the next write replaces the whole file, since the file may end within a line
 }
 
-// Keep keeps the log in a file from now on, in which it finds the changes of earlier process runs.
-// Call it before the first Add. A file that can't be read is set aside, and the history starts
-// again; the error says so. Problems with writing are reported by problem, each once.
+// Keep reads the changes of earlier process runs from a file, and keeps the log there from now on.
+// Call it before the first Add. A file that can't be read is set aside, the history starts empty,
+// and an error reports that. problem is called when a write fails, once until a write succeeds.
 func (l *Log) Keep(path string, problem func(error)) error {
 	l.file.path, l.file.problem = path, problem
 	err := l.read()
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	l.kept, l.file.lines, l.file.whole = nil, 0, true
+	l.kept, l.acts, l.file.lines, l.file.whole = nil, 0, 0, true
 	clear(l.earlier)
 	aside := path + ".damaged"
 	if moved := os.Rename(path, aside); moved != nil {
@@ -74,7 +75,7 @@ func (l *Log) read() error {
 	for in := bufio.NewReaderSize(f, maxLine); ; l.file.lines++ {
 		line, err := in.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
-			l.file.whole = len(line) > 0 // a write was cut off
+			l.file.whole = len(line) > 0 // the file ends within a line, since a write was cut off
 			return nil
 		}
 		var t api.Transition
@@ -92,7 +93,7 @@ func (l *Log) read() error {
 	}
 }
 
-// recall keeps who led at the end of the earlier process runs, from a change of theirs.
+// recall updates l.earlier by a change of an earlier process run: who led at the end of those runs.
 func (l *Log) recall(t api.Transition) {
 	switch {
 	case !changes(t):
@@ -103,7 +104,7 @@ func (l *Log) recall(t api.Transition) {
 	}
 }
 
-// Run writes what is added, until ctx ends.
+// Run writes added changes to the file, until ctx ends.
 func (l *Log) Run(ctx context.Context) {
 	var again <-chan time.Time
 	failed := false
@@ -126,7 +127,7 @@ func (l *Log) Run(ctx context.Context) {
 	}
 }
 
-// Flush writes what was added.
+// Flush writes the changes that were added since the last write.
 func (l *Log) Flush() error {
 	f := &l.file
 	f.mu.Lock()
@@ -135,13 +136,12 @@ func (l *Log) Flush() error {
 		return nil
 	}
 	l.mu.Lock()
-	n := l.unsaved
-	f.whole = f.whole || n > len(l.kept) || f.lines+n > 2*MaxKept
+	fresh := l.unsaved
+	f.whole = f.whole || len(fresh) > MaxKept || f.lines+len(fresh) > 2*MaxKept
 	if f.whole {
-		n = len(l.kept)
+		fresh = slices.Clone(l.kept)
 	}
-	fresh := l.newest("", n)
-	l.unsaved = 0
+	l.unsaved = nil
 	l.mu.Unlock()
 	if len(fresh) == 0 && !f.whole {
 		return nil
@@ -162,7 +162,7 @@ func (l *Log) Flush() error {
 	return err
 }
 
-// write adds lines to the file, or replaces it by them.
+// write adds lines to the file, or replaces the file by them if it is to be written as a whole.
 func (f *file) write(lines []byte) error {
 	path, flags := f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK
 	if f.whole {

@@ -1,30 +1,42 @@
-// Package history keeps the newest changes of leadership that an agent saw, and for
+// Package history keeps the newest changes of leadership that an agent saw. It also keeps for
 // how long nobody was known to lead before each new leader.
 //
-// It guarantees that changes are listed in the order in which they were added, and that a
-// bounded number is kept, over all elections together: when it is full, the oldest goes. A
-// reader delays Add by no longer than a copy takes.
+// It guarantees that changes are listed in the order in which they were added, and that a bounded number is
+// kept, over all elections together. A full log drops the oldest, except the newest commands of
+// administrators, which have reserved places. The commands of other users are limited to a few in a time, and
+// equal commands are one entry. A reader delays Add by no longer than a copy takes.
 //
-// Kept in a file (Keep), it outlives the process, and a crash of the host but for its newest
-// changes: they are not synced, since that would compete with the votes for the disk. A file that
-// is damaged costs the history and nothing else. Agents may have seen different changes.
+// A history in a file (Keep) outlives the process. A crash of the host may cost its newest changes: they are
+// not synced, since that would compete with the votes for the disk. A damaged file costs the history and
+// nothing else. The histories of two agents may differ, since each agent adds what it saw.
 package history
 
 import (
-	"math"
+	"cmp"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/door"
 )
 
 const (
-	// MaxKept bounds the changes kept over all elections.
+	// MaxKept bounds the changes that are kept of all elections together.
 	MaxKept = 10_000
-	// MaxListed bounds the changes in one answer.
+	// MaxActs is how many of these places are reserved for commands of administrators.
+	MaxActs = 1000
+	// MaxListed bounds how many changes one answer lists.
 	MaxListed = 1024
-	// maxVacant bounds for how many elections it is kept since when nobody leads.
+	// maxVacant bounds the elections of which the log keeps since when nobody leads.
 	maxVacant = 2048
+	// A user who is not an administrator may add commandsEach commands a second, and commandsAtOnce at once.
+	commandsEach, commandsAtOnce = 1, 10
+	// Equal commands are one entry if among the newest equalAmong entries and within equalWithin.
+	equalAmong  = 100
+	equalWithin = time.Minute
 )
 
 // Log is where changes are added and listed, by any goroutine.
@@ -32,33 +44,35 @@ type Log struct {
 	file file
 
 	mu      sync.Mutex
-	unsaved int              // of the newest changes, how many the file does not have
-	kept    []api.Transition // the newest last
+	unsaved []api.Transition       // not in the file yet; after more than MaxKept, all of kept is written instead
+	kept    []api.Transition       // the newest last
+	acts    int                    // how many of the kept changes are commands of administrators
+	pace    *door.Pace[api.Caller] // bounds the commands, by user and host
 	vacant  map[string]vacancy
-	earlier map[string]leadership // by election, until this process run adds a change of it
+	earlier map[string]leadership // by election: the leader of the earlier process runs, until this run adds a change
 }
 
-// leadership is the last one that the earlier process runs knew of an election.
+// leadership is the last leadership of an election that the earlier process runs knew of.
 type leadership struct {
-	leader string // peer ID
+	leader string // its peer ID
 	term   uint64
 }
 
-// vacancy is since when nobody leads, in CLOCK_BOOTTIME nanoseconds.
+// vacancy is since when nobody leads, and when a leader was last heard, in CLOCK_BOOTTIME nanoseconds.
 type vacancy struct{ since, heard int64 }
 
-// New returns a log that holds nothing. The named elections count as led by
-// nobody since the instant, in nanoseconds of CLOCK_BOOTTIME.
+// New returns an empty log. It counts the named elections as led by nobody since the instant
+// now, in nanoseconds of CLOCK_BOOTTIME.
 func New(now int64, elections ...string) *Log {
-	l := &Log{vacant: map[string]vacancy{}, earlier: map[string]leadership{}, file: file{wake: make(chan struct{}, 1)}}
+	l := &Log{vacant: map[string]vacancy{}, earlier: map[string]leadership{}, pace: door.NewPace[api.Caller](commandsEach, commandsAtOnce), file: file{wake: make(chan struct{}, 1)}}
 	for _, e := range elections {
 		l.vacant[e] = vacancy{now, now}
 	}
 	return l
 }
 
-// Add adds the newest change, and fills in its gap: since the former leader was last heard,
-// and since nobody was known to lead.
+// Add adds the newest change. If it shows a new leader, Add fills in how long ago the former
+// leader was last heard, and for how long nobody was known to lead.
 func (l *Log) Add(t api.Transition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,22 +97,55 @@ func (l *Log) Add(t api.Transition) {
 	if changes(t) {
 		delete(l.earlier, t.Election)
 	}
+	l.save(t)
+}
+
+// Enter adds a command. It returns false if the log has no new entry: either the same user has just
+// given an equal command, whose entry counts it, or a user who is not an administrator gives too many.
+func (l *Log) Enter(t api.Transition) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := len(l.kept) - 1; i >= max(0, len(l.kept)-equalAmong); i-- {
+		if k := &l.kept[i]; equal(*k, t) {
+			k.Count = max(k.Count, 1) + 1
+			return false
+		}
+	}
+	if !t.Admin && !l.pace.Take(election.Instant(t.BoottimeNS), user(t), 1) {
+		return false
+	}
+	l.save(t)
+	return true
+}
+
+// user identifies the user that gives a command: all processes of a user count as one.
+func user(t api.Transition) api.Caller {
+	return api.Caller{UID: t.By.UID, User: t.By.User, Host: t.By.Host}
+}
+
+func equal(a, b api.Transition) bool {
+	return a.By != nil && user(a) == user(b) && a.Election == b.Election && a.Term == b.Term && a.Reason == b.Reason && b.Time.Sub(a.Time) < equalWithin
+}
+
+func (l *Log) save(t api.Transition) {
 	l.push(t)
-	l.unsaved++
+	if len(l.unsaved) <= MaxKept {
+		l.unsaved = append(l.unsaved, t)
+	}
 	select {
 	case l.file.wake <- struct{}{}:
-	default: // it will be written with what waits
+	default: // a write is due already, and will include this change
 	}
 }
 
-// changes reports whether an entry shows who leads, or that nobody does.
+// changes reports whether an entry shows who leads, or that nobody leads.
 func changes(t api.Transition) bool {
 	return t.Type != api.ChangeCommand && (t.Type != api.ChangeRestarted || t.Leader != nil)
 }
 
 // HeardAgain reports whether the earlier process runs ended with this leader in this term, and
-// this run has added no other change of the election. Then nobody was elected: this process only
-// did not know the leader yet. The election counts as led from now on.
+// this run has added no change of the election. Then nobody was newly elected: this run only
+// had not heard of its leader yet. From now on the election counts as led.
 func (l *Log) HeardAgain(election, leader string, term uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,23 +158,38 @@ func (l *Log) HeardAgain(election, leader string, term uint64) bool {
 	return true
 }
 
+// push adds an entry. A command is added when its outcome is known, and is placed before the
+// changes that it has caused until then.
 func (l *Log) push(t api.Transition) {
-	if l.kept = append(l.kept, t); len(l.kept) > MaxKept {
-		l.kept = l.kept[1:]
+	i := len(l.kept)
+	for t.Type == api.ChangeCommand && i > 0 && l.kept[i-1].BoottimeNS > t.BoottimeNS && l.kept[i-1].Time.After(t.Time) {
+		i--
 	}
+	l.kept = slices.Insert(l.kept, i, t)
+	if t.Admin {
+		l.acts++
+	}
+	if len(l.kept) <= MaxKept {
+		return
+	}
+	gone := 0
+	if l.acts <= MaxActs {
+		gone = slices.IndexFunc(l.kept, func(t api.Transition) bool { return !t.Admin })
+	}
+	if l.kept[gone].Admin {
+		l.acts--
+	}
+	copy(l.kept[1:], l.kept[:gone]) // cheap, since few entries are before it
+	l.kept = l.kept[1:]
 }
 
-// vacate starts to measure how long nobody leads. If there is no room, it forgets the election
-// that has been vacant longest: many elections never have a leader again.
+// vacate records since when nobody leads an election. If there is no room, it forgets the
+// election that has had no leader for longest: many elections never get one again.
 func (l *Log) vacate(name string, now vacancy) {
 	if len(l.vacant) >= maxVacant {
-		oldest, since := "", int64(math.MaxInt64)
-		for e, at := range l.vacant {
-			if at.since < since || at.since == since && e < oldest {
-				oldest, since = e, at.since
-			}
-		}
-		delete(l.vacant, oldest)
+		delete(l.vacant, slices.MinFunc(slices.Collect(maps.Keys(l.vacant)), func(a, b string) int {
+			return cmp.Or(cmp.Compare(l.vacant[a].since, l.vacant[b].since), cmp.Compare(a, b))
+		}))
 	}
 	l.vacant[name] = now
 }
@@ -137,10 +199,6 @@ func (l *Log) vacate(name string, now vacancy) {
 func (l *Log) List(election string, limit int) []api.Transition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.newest(election, limit)
-}
-
-func (l *Log) newest(election string, limit int) []api.Transition {
 	found := []api.Transition{}
 	for _, t := range slices.Backward(l.kept) {
 		if len(found) == limit {

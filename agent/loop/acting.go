@@ -10,16 +10,16 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// given is why a program has given up the lead of the election in which one ended last.
+// given is why the program gave up its lead, in the election in which a leadership ended last.
 type given struct {
 	election election.Name
 	why      election.Reason
 }
 
-// because is the reason that people see: the check's or the program's, if the candidacy was
-// withdrawn for it.
+// because returns the reason that people see. If the candidacy was withdrawn, it returns the reason
+// of the check or the program that caused this.
 func (g given) because(c *actors.Companions, name election.Name, why election.Reason) election.Reason {
-	withdrawn := why == election.ReasonWithdrawn
+	withdrawn := why == election.ReasonWithdrawn || why == election.ReasonPreempted && c.LastResort(name)
 	switch unable := c.Unable(name); {
 	case (withdrawn || why == election.ReasonResigned) && g.election == name && g.why != "":
 		return g.why
@@ -29,8 +29,7 @@ func (g given) because(c *actors.Companions, name election.Name, why election.Re
 	return why
 }
 
-// actingWarnings warn about checks that keep this host from being a candidate, hooks that failed,
-// and a companion that is missing.
+// actingWarnings returns the warnings about failing checks, failed hooks and a missing companion.
 func (l *Loop) actingWarnings() (all []api.Warning) {
 	where := func(name election.Name) string {
 		if name == api.EveryElection {
@@ -40,7 +39,11 @@ func (l *Loop) actingWarnings() (all []api.Warning) {
 	}
 	verdicts := l.Actors.Companions().Verdicts()
 	for _, name := range slices.Sorted(maps.Keys(verdicts)) {
-		all = append(all, api.Warning{Code: warnUnhealthy, Message: fmt.Sprintf("this host is not a candidate %s: %s", where(name), verdicts[name])})
+		is := "is not a candidate "
+		if l.Actors.Companions().LastResort(name) {
+			is = "leads only where no other host can (keep-last) "
+		}
+		all = append(all, api.Warning{Code: warnUnhealthy, Message: "this host " + is + where(name) + ": " + verdicts[name]})
 	}
 	failed := l.Actors.Companions().Failed()
 	for _, name := range slices.Sorted(maps.Keys(failed)) {

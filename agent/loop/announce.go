@@ -9,7 +9,7 @@ import (
 )
 
 // withdraw ends what this host does as a leader. The input Stopped follows once the program that
-// acts and the companion have stopped; at once if there is neither. If they take too long, the
+// acts and the companion have stopped, or at once if there is neither. If they take too long, the
 // elector releases the term at the deadline.
 func (l *Loop) withdraw(w election.Withdrawal) {
 	l.given = given{w.Election, l.Actors.Given(w.Election)}
@@ -19,11 +19,11 @@ func (l *Loop) withdraw(w election.Withdrawal) {
 	l.Actors.Withdraw(w, &change)
 }
 
-// reasonHeardAgain is the reason where an agent that was started again hears the leader that it
-// had followed, in the same term: nobody was elected.
+// reasonHeardAgain is the reason when an agent that was started again hears the leader that it had
+// followed before, in the same term. In this case there was no election.
 const reasonHeardAgain election.Reason = "heard again"
 
-// announce notifies the programs of this host who leads.
+// announce reports a change of leader to the programs of this host, the companion, the watches and the log.
 func (l *Loop) announce(now election.Instant, before *serve.Picture, a election.Announcement) {
 	a.Reason = l.given.because(l.Actors.Companions(), a.Election, a.Reason)
 	if a.Event == election.Following && l.History.HeardAgain(string(a.Election), string(a.Leader.Peer), uint64(a.Term)) {
@@ -68,8 +68,8 @@ func (l *Loop) announce(now election.Instant, before *serve.Picture, a election.
 	l.Hub.Publish(change)
 }
 
-// nobody is the change that a companion is sent after a start, or at the end of a leadership,
-// while no leader is known.
+// nobody returns the change that reports to a companion that no leader is known: after a start, or
+// at the end of a leadership.
 func (l *Loop) nobody(name election.Name, term election.Term, why string) api.Change {
 	return api.Change{Time: time.Now().UTC(), Type: api.ChangeNoLeader, Election: string(name),
 		Term: uint64(term), Reason: why, BoottimeNS: int64(l.Clock())}

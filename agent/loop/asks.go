@@ -12,10 +12,10 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// Picture returns what readers see now.
+// Picture returns what readers see at present.
 func (l *Loop) Picture() *serve.Picture { return l.picture.Load() }
 
-// call has the loop run f. The error is why f may not have run: the loop has ended, or ctx.
+// call has the loop run f. It returns an error if f may not have run, since the loop or ctx has ended.
 func (l *Loop) call(ctx context.Context, f func(now election.Instant)) error {
 	done := make(chan struct{})
 	select {
@@ -36,12 +36,12 @@ func (l *Loop) call(ctx context.Context, f func(now election.Instant)) error {
 	}
 }
 
-// pending are the commands that wait for the elector's reply.
+// pending are the commands that wait for the elector to reply.
 type pending map[election.RequestID]waiting
 
 type waiting struct {
-	reply  chan election.Reply // has room for the reply
-	gaveUp func() error        // why the caller waits no longer; nil: it waits
+	reply  chan election.Reply // has room for the reply, so that sending it never blocks
+	gaveUp func() error        // why the caller no longer waits; nil: the caller waits
 }
 
 func (all pending) answer(r election.Reply) {
@@ -80,7 +80,7 @@ func (l *Loop) Ask(ctx context.Context, build func(election.RequestID) election.
 // Ping returns once the loop has answered.
 func (l *Loop) Ping(ctx context.Context) error { return l.call(ctx, func(election.Instant) {}) }
 
-// drain notifies the other agents that this one is drained, or is not any more.
+// drain notifies the other agents that this one is drained, or no longer drained.
 func (l *Loop) drain(on bool) {
 	l.draining, l.drainedAt = on, time.Time{}
 	if on {

@@ -14,10 +14,10 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// whyAgentStops is the reason in the last line to programs that are candidates.
+// whyAgentStops is the reason in the last line that a candidate is sent.
 const whyAgentStops = "the agent stops"
 
-// Programs is what programs of this host ask of the loop, from any goroutine.
+// Programs are the calls that a program of this host makes to the loop, from any goroutine.
 type Programs struct{ loop *Loop }
 
 func (l *Loop) Programs() Programs { return Programs{l} }
@@ -65,8 +65,8 @@ func (p Programs) Resume(q actors.Resumption) (k *actors.Candidacy, err error) {
 	return k, err
 }
 
-// End ends a candidacy. If its program may still act, waits is true, and until is its deadline:
-// a later proof that the program has ended changes nothing.
+// End ends a candidacy. waits is true if its program may still act, and until is that program's
+// deadline. After the deadline a proof that the program has ended has no effect.
 func (p Programs) End(id string) (until election.Instant, waits bool) {
 	_ = p.do(func(election.Instant) error {
 		p.loop.Actors.End(id)
@@ -99,12 +99,12 @@ func (p Programs) Report(id string, c api.Companion, authorized func(uid uint32)
 	})
 }
 
-// whyConnected is the reason of the changes with which a companion begins.
+// whyConnected is the reason in the first changes that a companion is sent.
 const whyConnected = "doyen act has connected"
 
-// introduce sends companions who leads where this host does not; where it leads, they have been
-// sent that. It covers those that a companion names, and where it acts in every other one, all that
-// this agent knows.
+// introduce sends companions the present leader in each election that this host does not lead.
+// Where this host leads, they have been sent that already. names are a companion's elections;
+// api.EveryElection among them means all that this agent knows.
 func (p Programs) introduce(names []string, why string) {
 	picture, every := p.loop.picture.Load(), slices.Contains(names, api.EveryElection)
 	all := map[election.Name]bool{}
@@ -128,7 +128,7 @@ func (p Programs) introduce(names []string, why string) {
 	}
 }
 
-// Campaigns lists the programs that are candidates; none once the loop has ended.
+// Campaigns lists the programs that are candidates. It is empty once the loop has ended.
 func (p Programs) Campaigns() []api.Campaign {
 	all := []api.Campaign{}
 	_ = p.do(func(election.Instant) error { all = append(all, p.loop.Actors.List()...); return nil })
@@ -140,8 +140,8 @@ func (l *Loop) contest(name election.Name) (elector.ContestStatus, bool) {
 	return contestOf(l.picture.Load().Status, name)
 }
 
-// prolong notifies the programs whose leases were renewed since its last call. If an election
-// has not changed, both pictures share one pointer to it.
+// prolong notifies the programs whose leases were renewed since its last call. An election that has
+// not changed is the same pointer in both pictures, and is skipped.
 func (l *Loop) prolong() {
 	before := l.prolonged
 	l.prolonged = l.picture.Load().Status.Contests
@@ -159,7 +159,7 @@ func (l *Loop) holds(c *elector.ContestStatus) bool {
 	return c.State == elector.Leading && c.Leader == l.Self
 }
 
-// proveAbsent waits for the end of programs that an earlier life elected and that have not
+// proveAbsent waits for the end of the programs that an earlier life elected and that have not
 // resumed yet.
 func (l *Loop) proveAbsent() {
 	programs, until := l.Actors.Absent()
@@ -169,7 +169,7 @@ func (l *Loop) proveAbsent() {
 	go func() { // asking the kernel about a thousand programs would delay the first heartbeat
 		for i, p := range programs {
 			if p.Sockets[0] == 0 {
-				continue // no socket of it is on record, so its end would prove nothing
+				continue // none of its sockets is on record, so the end of its process would prove nothing
 			}
 			process, err := proof.Recorded(p)
 			if err != nil {
@@ -183,11 +183,9 @@ func (l *Loop) proveAbsent() {
 
 func (l *Loop) proveEnd(id string, process *proof.Process, until election.Instant) {
 	defer process.Close()
-	deadline := time.NewTimer(until.Sub(l.Clock()))
-	defer deadline.Stop()
 	select {
 	case <-process.Gone():
-	case <-deadline.C:
+	case <-time.After(until.Sub(l.Clock())):
 		return
 	case <-l.Done:
 		return
@@ -198,13 +196,13 @@ func (l *Loop) proveEnd(id string, process *proof.Process, until election.Instan
 	}
 }
 
-// Reconfigure gives the settings to what the loop owns, and has doyen act read its own.
-func (l *Loop) Reconfigure(s actors.Settings, expected []election.Name) error {
+// Reconfigure passes the settings to the parts that the loop owns, and has doyen act read its own again.
+func (l *Loop) Reconfigure(s actors.Settings, expected []election.Name, given election.Settings) error {
 	return l.call(context.Background(), func(at election.Instant) {
 		l.Actors.Configure(at, s)
 		l.Actors.Companions().Reloaded()
 		l.queue = append(l.queue, election.Configure{Preempt: s.Preempt, PreemptDelay: s.PreemptDelay})
-		l.Expected = expected
+		l.Expected, l.Given = expected, given
 		l.drainQueue()
 		l.publish(at)
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// enter adds a change to the history, with what this agent knew of it.
+// enter adds a change to the history, with what this agent knew at that moment.
 func (l *Loop) enter(now election.Instant, before *serve.Picture, a election.Announcement, c api.Change) {
 	l.History.Add(api.Transition{
 		Time: c.Time, Election: c.Election, Type: c.Type, Leader: c.Leader, Term: c.Term,
@@ -23,8 +23,8 @@ func (l *Loop) enter(now election.Instant, before *serve.Picture, a election.Ann
 	})
 }
 
-// lastHeard returns when the former leader was last heard, if it fell silent; 0: it said itself
-// that it ends, or there was none.
+// lastHeard returns when the former leader was last heard, if it fell silent; 0: there was none, or
+// it announced its end itself.
 func lastHeard(before *serve.Picture, a election.Announcement) election.Instant {
 	c, ok := contestOf(before.Status, a.Election)
 	if !ok || c.Leader == (election.Holder{}) || c.Leader == a.Leader {
@@ -36,8 +36,8 @@ func lastHeard(before *serve.Picture, a election.Announcement) election.Instant 
 	return c.HeardAt
 }
 
-// evidence describes what this agent knew at a change about the former leader, the present one
-// and the voters.
+// evidence describes what this agent knew, when the leader changed, about the former leader, the
+// present one and the voters.
 func (p *peers) evidence(self election.Holder, now election.Instant, before, after *elector.Status, a election.Announcement) string {
 	var facts []string
 	if c, ok := contestOf(before, a.Election); ok && c.Leader != (election.Holder{}) && c.Leader != a.Leader {
@@ -110,5 +110,5 @@ func (p *peers) gossiped(id election.PeerID) membership.Status {
 	return "unknown"
 }
 
-// short writes a duration for a person: to the millisecond.
+// short formats a duration for people, rounded to the millisecond.
 func short(d time.Duration) string { return max(d, 0).Round(time.Millisecond).String() }

@@ -11,35 +11,31 @@ import (
 // handOverSlack is how much longer than one lease a hand-over may take.
 const handOverSlack = 500 * time.Millisecond
 
-// Release waits until everything that this agent led is released, and others lead it.
+// Release waits until all that this agent led is released, and then a moment for others to lead it.
 func (l *Loop) Release() {
 	close(l.Shutdown)
 	lease := cmp.Or(l.picture.Load().Status.Roster.Lease(), l.Lease)
-	limit := time.NewTimer(lease + handOverSlack)
-	defer limit.Stop()
 	select {
 	case <-l.Released:
 		l.Logger.Info("handed over")
 		l.voteForSuccessor()
-	case <-limit.C:
+	case <-time.After(lease + handOverSlack):
 		l.Logger.Warn("stopped without a hand-over: the successor waits for the lease to end")
 	}
 }
 
-// voteForSuccessor waits until others lead what was handed over, but no longer than a nominee
-// waits for votes. Those others may need this agent's vote, and they close their connections
-// to it as soon as they learn that it leaves.
+// voteForSuccessor waits until others lead what was handed over, but no longer than a nominee waits
+// for votes. The others may need this agent's vote, and they close their connections to this agent
+// as soon as they learn that it leaves.
 func (l *Loop) voteForSuccessor() {
-	limit := time.NewTimer(2 * l.Heartbeat)
-	defer limit.Stop()
 	select {
 	case <-l.Followed:
-	case <-limit.C:
+	case <-time.After(2 * l.Heartbeat):
 	}
 }
 
-// reportReleased closes released once a stopping agent has released everything, and
-// followed once others lead it.
+// reportReleased closes Released once a stopping agent has released everything, and Followed once
+// others lead it.
 func (l *Loop) reportReleased() {
 	if !l.stopping || l.Core.HandingOver() {
 		return
@@ -50,7 +46,7 @@ func (l *Loop) reportReleased() {
 	}
 }
 
-// closeOnce closes a channel that no other goroutine closes.
+// closeOnce closes a channel if it is open. No other goroutine may close it.
 func closeOnce(c chan struct{}) {
 	select {
 	case <-c:
@@ -59,7 +55,7 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
-// ledWithHeirs returns the elections that this agent leads by quorum and others could lead.
+// ledWithHeirs returns the elections that this agent leads by quorum and that have other candidates.
 func (l *Loop) ledWithHeirs() (led []election.Name) {
 	status := l.picture.Load().Status
 	for _, c := range status.Contests {
@@ -71,7 +67,7 @@ func (l *Loop) ledWithHeirs() (led []election.Name) {
 	return led
 }
 
-// succeeded reports whether others lead all that was handed over.
+// succeeded reports whether other agents lead everything that was handed over.
 func (l *Loop) succeeded() bool {
 	now := l.Clock()
 	for _, c := range l.picture.Load().Status.Contests {

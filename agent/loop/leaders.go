@@ -20,8 +20,8 @@ type succession struct {
 
 const maxFollowed = 2 * election.MaxElections
 
-// follow counts a leader. If there are too many elections, most of which no longer exist, all
-// counts start again.
+// follow counts a leader. If it keeps too many elections, most of which no longer exist, it resets
+// all counts.
 func (l *leaders) follow(name, leader string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// reasonRestarted is the reason of the entries that begin the history of a later life.
+// reasonRestarted is the reason of the first entries in the history of a later life.
 const reasonRestarted = "agent restarted"
 
-// enterRestart begins the history, and the watches that resume, with what this life goes on
-// leading. Programs and operators see the restart nowhere else.
+// enterRestart puts what this life goes on leading at the start of the history, and sends it to the
+// watches that resume. Programs and operators see the restart nowhere else.
 func (l *Loop) enterRestart(now election.Instant) {
 	if l.Past == nil {
 		return
@@ -24,7 +24,7 @@ func (l *Loop) enterRestart(now election.Instant) {
 	at := time.Now().UTC()
 	contests := picture.Status.Contests
 	if !slices.ContainsFunc(contests, func(c *elector.ContestStatus) bool { return c.Election == election.Default }) {
-		contests = append(slices.Clone(contests), &elector.ContestStatus{Election: election.Default}) // not heard of yet
+		contests = append(slices.Clone(contests), &elector.ContestStatus{Election: election.Default}) // the default election is not known yet
 	}
 	for _, c := range contests {
 		leads := l.holds(c)
@@ -45,8 +45,8 @@ func (l *Loop) enterRestart(now election.Instant) {
 	}
 }
 
-// votersToReach returns where the other voters are, as far as that is known. Those that were on
-// record are included, since a voter that is away may be back before the next life.
+// votersToReach returns the addresses of the other voters, as far as they are known. The voters on
+// record (were) are included, since one that is absent now may be back before the next life.
 func (l *Loop) votersToReach(were []record.Voter) []record.Voter {
 	var voters []record.Voter
 	for _, m := range l.presence.members {

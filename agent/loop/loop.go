@@ -1,7 +1,7 @@
 // Package loop is the one goroutine that owns the elector. Run takes one input at a time: from the
-// timer, the transport, gossip, the writer, and the programs and operators of this
-// host. feed gives it to the elector, shows readers the outcome (publish), and
-// carries out the output in the order of its fields:
+// timer, the transport, gossip, the writer, and the programs and operators of this host. feed gives
+// the input to the elector, shows readers the outcome (publish), and carries out the output in the
+// order of its fields:
 //
 //	Record     Record.Write: before readers see anything of the outcome
 //	Withdraw   withdraw (announce.go) notifies the program that acts and the companion,
@@ -15,10 +15,9 @@
 //
 // # Guarantees
 //
-// Programs are notified of the end of a leadership before it is released. State is written
-// before anything is sent that rests on it. Messages leave before changes are announced.
-// Readers see an immutable picture, and no lease that has ended. Everything that is queued is
-// bounded.
+// Programs are notified of the end of a leadership before its term is released. State is durable
+// before any message is sent that depends on it. Messages are sent before changes are announced.
+// Readers see an immutable picture, and never a lease that has expired. All queues are bounded.
 //
 // The package does not guarantee that a program which ignores its deadline stops acting.
 package loop
@@ -44,32 +43,33 @@ import (
 )
 
 const (
-	maxPending = 256 // commands waiting for the elector's reply
-	maxBatch   = 32  // events of the network handled before readers see their outcome
+	maxPending = 256 // commands that may wait for the elector's reply
+	maxBatch   = 32  // network events handled before readers see the outcome
 )
 
-// Config is what the loop works with.
+// Config is what the loop needs to work.
 type Config struct {
 	Core     core
 	Network  network
 	Gossip   gossip
 	Writer   *Writer
-	Past     *record.Past     // nil: no earlier life
-	Drained  func() time.Time // since when the agent is drained, as kept over restarts; zero: it was not
+	Past     *record.Past     // what the earlier life left; nil: there was no earlier life
+	Drained  func() time.Time // since when the agent is drained, also across restarts; zero: it is not drained
 	Expected []election.Name  // elections that should always have a candidate, sorted
-	// Actors are the candidates of this host; owned by the goroutine of Run.
+	// Actors are the candidates of this host. Only the goroutine of Run uses them.
 	Actors    *actors.Registry
 	Hub       *watch.Hub
-	Pages     *pages.Keeper  // nil: none are kept
-	Record    *record.Record // nil: none is kept
-	NoRecord  string         // why no record is kept
+	Pages     *pages.Keeper  // keeps the lease pages; nil: there are none
+	Record    *record.Record // nil: no record is kept
+	NoRecord  string         // why no record is kept; empty: one is kept
 	Known     []record.Voter // voters on record that gossip has not shown yet
 	Clock     func() election.Instant
 	Suspended func() bool  // whether the host was suspended since the last call
-	Life      *keeper.Life // nil: there is no keeper that waits for ticks
+	Life      *keeper.Life // this life's side of the keeper's page; nil: no keeper judges whether this life hangs
 	Lease     time.Duration
 	Heartbeat time.Duration
-	Voters    []string // names in the first roster, as configured
+	Voters    []string          // names in the first roster, as configured
+	Given     election.Settings // the settings that the configuration names; zero: it names none
 	Self      election.Holder
 	Name      string
 	Observe   func(time.Duration)    // how long a step took
@@ -82,13 +82,13 @@ type Config struct {
 type Loop struct {
 	Config
 	calls    chan func()
-	Shutdown chan struct{} // closed: hand over everything
+	Shutdown chan struct{} // closed by Release: hand over everything
 	Released chan struct{} // closed by the loop: everything is released
 	Followed chan struct{} // closed by the loop: others lead what was handed over
 	Done     chan struct{} // closed by the loop: it has ended
 	picture  atomic.Pointer[serve.Picture]
 	History  *history.Log
-	Desk     *forward.Desk // of calls between agents; nil: none are made
+	Desk     *forward.Desk // makes the calls between agents; nil: none are made
 	Leaders  leaders
 
 	// Owned by the goroutine of run.
@@ -101,14 +101,14 @@ type Loop struct {
 	pending   pending
 	presence  presence
 	roster    *election.Roster
-	led       bool // this agent has led something
+	led       bool // this agent has led an election in this life
 	draining  bool
-	drainedAt time.Time // zero: not drained
+	drainedAt time.Time // since when this agent is drained; zero: it is not
 	stopping  bool
-	handed    []election.Name // elections led at the stop that have other candidates
+	handed    []election.Name // elections led when the stop was asked for, and that have other candidates
 	warnings  warnings
-	unshown   bool                     // steps were taken that no picture shows yet
-	prolonged []*elector.ContestStatus // those in the last picture from which programs were sent their leases
+	unshown   bool                     // steps were taken that the picture does not show yet
+	prolonged []*elector.ContestStatus // the elections of the picture by which programs were last sent their leases
 }
 
 func New(c Config) *Loop {
@@ -174,8 +174,8 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
-// drainQueue gives the elector the inputs that its last step has caused, such as the
-// receipt for a leadership under which nothing acted.
+// drainQueue gives the elector the inputs that its last step caused, such as the receipt for a
+// leadership under which nothing acted.
 func (l *Loop) drainQueue() {
 	for {
 		l.review()
@@ -189,9 +189,8 @@ func (l *Loop) drainQueue() {
 	l.reportReleased()
 }
 
-// take handles the events of the network, up to maxBatch. One picture shows readers the
-// outcome of all that only renew leases or count something: with a thousand elections a
-// picture costs more than a message.
+// take handles the waiting network events, at most maxBatch. Steps that only renew leases or count
+// something share one picture: with a thousand elections a picture costs more than a message.
 func (l *Loop) take() {
 	for range maxBatch {
 		e, ok := l.Network.Next()
@@ -207,16 +206,16 @@ func (l *Loop) take() {
 	}
 }
 
-// step gives the elector one input. If the host was suspended, the input Suspended comes
-// first: what came after a suspend must not count together with what came before.
+// step gives the elector one input. If the host was suspended, the input Suspended comes first:
+// events from before and after a suspend must not be counted together.
 func (l *Loop) step(in election.Input) {
 	now := l.resume()
 	l.doubt(now)
 	l.feed(now, in)
 }
 
-// resume reports a suspend to the elector, if there was one. It returns an instant that it
-// read before it checked, so the elector knows of every suspend before that instant.
+// resume reports a suspend to the elector, if there was one. It returns an instant that it read
+// before it checked: the elector knows of every suspend before that instant.
 func (l *Loop) resume() election.Instant {
 	for {
 		now := l.Clock()
@@ -229,9 +228,9 @@ func (l *Loop) resume() election.Instant {
 	}
 }
 
-// feed gives the elector one input and carries out the output. The record comes first, so that
-// the next life knows all that anybody could see. Readers see the outcome before any message
-// leaves, so a leadership that ends is gone from the picture before it is released.
+// feed gives the elector one input and carries out the output. It writes the record first, so that
+// the next life knows everything that anybody could see. Readers see the outcome before any message
+// is sent: a leadership that ends is gone from the picture before it is released.
 func (l *Loop) feed(now election.Instant, in election.Input) {
 	before := l.picture.Load()
 	out := l.Core.Step(now, in)
@@ -266,8 +265,8 @@ func (l *Loop) feed(now election.Instant, in election.Input) {
 	l.Observe(l.Clock().Sub(now))
 }
 
-// quietly reports whether readers may see the outcome of a step a few messages later: no
-// leadership starts or ends, and nobody waits for a reply.
+// quietly reports whether readers may see the outcome of a step a few messages later, because no
+// leadership starts or ends and nobody waits for a reply.
 func quietly(in election.Input, out election.Output) bool {
 	_, message := in.(election.Received)
 	return message && len(out.Withdraw) == 0 && len(out.Announce) == 0 && len(out.Replies) == 0
@@ -280,8 +279,8 @@ func (l *Loop) arm(now, wake election.Instant) {
 		l.timer.Stop()
 		return
 	}
-	// Go's timers stop while the host is suspended, and then ring late by the time that they had
-	// left. Heartbeats and leases bound that time.
+	// Go's timers stop during a suspend of the host. Then they ring late, by up to the time that
+	// they still had to wait. Heartbeats and leases bound that time.
 	l.timer.Reset(max(0, wake.Sub(now)))
 }
 
@@ -337,9 +336,9 @@ func (l *Loop) publish(now election.Instant) {
 	}
 }
 
-// What the loop needs of the other parts, so that a test can replace them.
+// These are the loop's needs of other parts, as interfaces that a test can implement.
 type (
-	// core decides. One goroutine owns it.
+	// core is the elector, which decides. Only one goroutine uses it.
 	core interface {
 		Step(election.Instant, election.Input) election.Output
 		Status(election.Instant) *elector.Status
@@ -359,7 +358,7 @@ type (
 		Views() <-chan membership.View
 		Update(func(*membership.Member)) error
 	}
-	// disk makes a state durable, and blocks while it does.
+	// disk makes a state durable. It blocks until that is done.
 	disk interface {
 		Write(election.State) error
 	}

@@ -15,28 +15,28 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// gossipBlockedAfter is after how long there is a warning about a member that gossip calls
-// dead although it answers over its stream.
+// gossipBlockedAfter is how long gossip must have called a member dead that answers over its
+// stream, before there is a warning.
 const gossipBlockedAfter = 5 * time.Second
 
-// present is a member that this agent takes for present.
+// present is a member that this agent treats as present.
 type present struct {
 	membership.Member
-	dead      bool // gossip calls it dead, though its stream works
+	dead      bool // gossip calls it dead, but its stream works
 	deadSince election.Instant
 }
 
 // presence knows which agents are present, by gossip and by streams. It belongs to the loop.
 //
-// Gossip has a separate port, which a firewall rule or a flood can close while every stream
-// works. So this agent asks a member that gossip calls dead for an answer over its stream. It
-// keeps the member for a lease after gossip's verdict or the member's last message. A member
-// that left is not kept: it reported that itself.
+// Gossip has a separate port, which a firewall rule or a flood can block while every stream works.
+// So this agent asks a member that gossip calls dead for an answer over its stream. The member
+// stays present for a lease after gossip called it dead, or after its last message. A member that
+// left is not kept, because it reported itself that it left.
 type presence struct {
 	lease   time.Duration
-	dead    map[election.PeerID]election.Instant // since when gossip calls the peer dead, as noticed here
-	members []present                            // as last given to transport and elector
-	dueAt   election.Instant                     // when to ask and check again; Never: no dead member is kept
+	dead    map[election.PeerID]election.Instant // when this agent noticed that gossip calls the peer dead
+	members []present                            // the members that transport and elector were given last
+	dueAt   election.Instant                     // when to ask and check again; Never: no member that gossip calls dead is kept
 }
 
 func newPresence(lease time.Duration) presence {
@@ -82,7 +82,7 @@ func (p *presence) update(now election.Instant, v *membership.View, heard map[el
 	return changed
 }
 
-// view is the present members in the elector's form.
+// view returns the present members in the form that the elector takes.
 func (p *presence) view() election.View {
 	members := make([]election.Member, len(p.members))
 	for i, m := range p.members {
@@ -91,7 +91,7 @@ func (p *presence) view() election.View {
 	return election.View{Members: members}
 }
 
-// warnings warns about members that gossip has wrongly called dead for long.
+// warnings returns a warning about each member that gossip has wrongly called dead for long.
 func (p *presence) warnings(now election.Instant) (all []api.Warning) {
 	for _, m := range p.members {
 		if m.dead && !m.Suspected && now.Sub(m.deadSince) >= gossipBlockedAfter {
@@ -103,13 +103,13 @@ func (p *presence) warnings(now election.Instant) (all []api.Warning) {
 	return all
 }
 
-// peers is what the loop knows of other agents, by gossip and by their connections.
+// peers is what the loop knows of other agents, from gossip and from their connections.
 type peers struct {
 	view      *membership.View
-	names     map[election.PeerID]string           // nil: to be made again
+	names     map[election.PeerID]string           // nil: must be made again
 	heard     map[election.PeerID]election.Instant // last message of each connected peer
-	lost      map[election.PeerID]election.Instant // when the connection closed, for peers that have none now
-	connected map[election.PeerID]bool             // replaced, never changed: pictures share it
+	lost      map[election.PeerID]election.Instant // when its connection closed, for each peer that has none now
+	connected map[election.PeerID]bool             // replaced, never changed, since pictures share it
 }
 
 const maxLost = 1024 // in peers.lost
@@ -137,14 +137,14 @@ func (l *Loop) viewed(v membership.View) {
 	}
 }
 
-// lists reports whether gossip knows the peer, as present or departed.
+// lists reports whether gossip knows the peer, as present or as departed.
 func lists(v membership.View, p election.PeerID) bool {
 	is := func(m membership.Member) bool { return m.Peer == p }
 	return slices.ContainsFunc(v.Members, is) || slices.ContainsFunc(v.Departed, is)
 }
 
-// review looks, when that is due, at the members that gossip calls dead and whose streams
-// work: it checks them again, and asks each for an answer.
+// review checks, when that is due, the members that gossip calls dead but whose streams work, and
+// asks each for an answer.
 func (l *Loop) review() {
 	now := l.Clock()
 	if now < l.presence.dueAt {
@@ -169,9 +169,9 @@ func (l *Loop) look() bool {
 	return changed
 }
 
-// reach has the transport connect to the present members, voters first. A connection between
-// two agents that neither vote nor lead can wait. A later life has to renew within the lease,
-// so it reaches voters that gossip has not shown yet at their recorded addresses.
+// reach has the transport connect to the present members, voters first. A connection between two
+// agents that neither vote nor lead can wait. A later life has to renew its lease in time, so it
+// connects to voters that gossip has not shown yet at their addresses on record.
 func (l *Loop) reach() {
 	peers := make([]transport.Peer, 0, len(l.presence.members))
 	votes := func(p election.PeerID, name string) bool {
@@ -196,7 +196,7 @@ func (l *Loop) reach() {
 	}
 }
 
-// connect records whether a peer is connected, in a new map: pictures share the old one.
+// connect records whether a peer is connected. It makes a new map, since pictures share the old one.
 func (p *peers) connect(id election.PeerID, up bool) {
 	next := make(map[election.PeerID]bool, len(p.connected)+1)
 	maps.Copy(next, p.connected)
@@ -208,8 +208,8 @@ func (p *peers) connect(id election.PeerID, up bool) {
 	p.connected = next
 }
 
-// namesOf returns the names of all voters and members. The name of a present member replaces
-// the one in the roster, or the one that the agent had when it left.
+// namesOf returns the names of all voters and members. A member's name, or the name with which it
+// left, replaces the name in the roster.
 func namesOf(self election.PeerID, name string, v *membership.View, r *election.Roster) map[election.PeerID]string {
 	names := map[election.PeerID]string{}
 	for _, voter := range r.All() {

@@ -24,29 +24,30 @@ const (
 	warnIdentity     = "same_identity"  // two agents have one identity
 	warnRefused      = "refused_member" // this agent does not accept another one as a member
 	warnNoise        = "gossip_noise"   // datagrams arrive that no agent of this cluster sent
-	warnJoin         = "join_failing"   // no address to join answers, and this agent is alone
+	warnJoin         = "join_failing"   // no address of --join answers, and this agent is alone
 	warnRefusedPeer  = "refused_peer"   // a direct connection is refused
 	warnRenamed      = "renamed"        // the roster knows this agent by another name
 	warnDisk         = "disk_failing"
-	warnFormation    = "formation"          // the elector's: there is no first roster yet
-	warnQuorum       = "quorum_lost"        // the elector's: nobody can lead
+	warnFormation    = "formation"          // of the elector: there is no first roster yet
+	warnQuorum       = "quorum_lost"        // of the elector: nobody can lead
 	warnHookFailed   = "hook_failed"        // a hook failed at the start of a leadership
 	warnActMissing   = "act_missing"        // a hook or check is configured, and doyen act is not connected
 	warnUnhealthy    = "check_failed"       // a check keeps this host from being a candidate
 	warnPages        = "lease_page"         // a lease page is missing
 	warnNoRecord     = "no_record"          // there is no record for the next life
-	warnShared       = "data_dir_shared"    // another process writes to the data directory
-	warnCandidates   = "no_candidates"      // an election that is expected has none
+	warnShared       = "data_dir_shared"    // another process writes to this agent's data directory
+	warnCandidates   = "no_candidates"      // an expected election has no candidates
 	warnDrained      = "drained"            // this agent has been drained for a day
 	warnGossip       = "gossip_blocked"     // gossip does not reach a member whose direct connection works
 	warnUnsendable   = "unsendable_message" // this agent made a message that it may not send
+	warnDiffer       = "settings_differ"    // this agent's configuration and the roster have different settings
 )
 
 // formationGrace is how long the first roster may take to form before a warning about it is
 // logged: many agents that start at once on a busy machine need some seconds.
 const formationGrace = 10 * time.Second
 
-// maxRefused bounds the refusals of direct connections that are kept.
+// maxRefused is how many refusals of direct connections are kept.
 const maxRefused = 64
 
 // warnings collects, from every part of the agent, what an operator should repair, and logs
@@ -62,12 +63,12 @@ type warnings struct {
 	renamed []api.Warning // one at most
 	refused map[election.PeerID]api.Warning
 
-	current []api.Warning         // sorted by urgency and code; replaced, never changed
-	begun   map[api.Warning]begun // by the warnings in force, without Since
-	dueAt   election.Instant      // update again then; Never if there is no need
+	current []api.Warning         // sorted by urgency and code; replaced by a new slice, never changed
+	begun   map[api.Warning]begun // the key is a warning in force, without Since
+	dueAt   election.Instant      // when update must compute the warnings again; Never: not needed
 }
 
-// begun is when a warning started, when it is to be logged, and whether it was logged.
+// begun is when a warning started, when it is due to be logged, and whether it was logged.
 type begun struct {
 	since  time.Time
 	at     election.Instant
@@ -92,8 +93,8 @@ func (w *warnings) viewed(v membership.View) {
 	}
 }
 
-// adopted compares this agent's name with the roster's, which keeps the names that voters had
-// when they were added.
+// adopted warns if this agent's name differs from its name in the roster. The roster keeps the
+// names that voters had when they were added.
 func (w *warnings) adopted(self election.PeerID, name string, r *election.Roster) {
 	w.renamed = nil
 	for _, v := range r.All() {
@@ -118,8 +119,8 @@ func refusalCode(r membership.Refusal) string {
 	return warnRefused
 }
 
-// sharedIdentity describes another running agent that has this agent's identity; empty: there
-// is none. Both would vote as one voter, so this agent must not vote.
+// sharedIdentity describes another running agent with this agent's identity; empty: there is none.
+// The two would vote as one voter, so this agent must not vote.
 func sharedIdentity(v membership.View) string {
 	for _, r := range v.Refused {
 		if r.Self && r.Cause == membership.CauseIdentity {
@@ -150,22 +151,29 @@ func refusalText(r membership.Refusal) string {
 	return fmt.Sprintf("this agent refuses %s: %v", who, r.Err)
 }
 
-// otherWarnings returns the elector's warnings, and those about lease pages, messages that
-// can't be sent, and gossip.
+// otherWarnings returns the elector's warnings, and those about the record, lease pages, messages
+// that can't be sent, different settings, candidates, hooks, checks and gossip.
 func (l *Loop) otherWarnings(now election.Instant, status *elector.Status) []api.Warning {
-	all := words.Warnings(status, l.Name)
-	if problem := cmp.Or(l.NoRecord, l.Record.Problem(now)); problem != "" {
-		all = append(all, api.Warning{Code: warnNoRecord, Message: problem})
-	}
-	if problem := l.Pages.Problem(); problem != "" {
-		all = append(all, api.Warning{Code: warnPages, Message: problem})
-	}
-	if problem := l.Network.Unsendable(); problem != "" {
-		all = append(all, api.Warning{Code: warnUnsendable, Message: problem})
-	}
+	all := words.Warnings(status, l.Name, l.liveNamed)
+	all = append(all, slices.DeleteFunc([]api.Warning{
+		{Code: warnNoRecord, Message: cmp.Or(l.NoRecord, l.Record.Problem(now))},
+		{Code: warnPages, Message: l.Pages.Problem()},
+		{Code: warnUnsendable, Message: l.Network.Unsendable()},
+		{Code: warnDiffer, Message: words.Differing(l.Given, status.Roster)},
+	}, func(w api.Warning) bool { return w.Message == "" })...)
 	all = append(all, l.candidacyWarnings(status)...)
 	all = append(all, l.actingWarnings()...)
 	return append(all, l.presence.warnings(now)...)
+}
+
+// liveNamed returns the ID and the address of the live agent that has the name.
+func (p *peers) liveNamed(name string) (id, addr string) {
+	for _, m := range p.view.Members {
+		if m.Name == name {
+			return string(m.Peer), m.GossipAddr.String()
+		}
+	}
+	return "ID", "its address"
 }
 
 // refuse records a direct connection that one side refused.
@@ -181,8 +189,8 @@ func (w *warnings) refuse(r transport.Refused) {
 	w.refused[r.Peer] = api.Warning{Code: warnRefusedPeer, Message: text}
 }
 
-// update returns all warnings in force, given those of the elector and the other parts, and the
-// problem with the disk. If nothing has changed, it only compares.
+// update returns all warnings in force. core are those of the elector and the other parts, and
+// problem is what is wrong with the disk. If nothing has changed, update only compares.
 func (w *warnings) update(now election.Instant, core []api.Warning, problem string) []api.Warning {
 	all := slices.Concat(core, w.members, w.renamed, slices.Collect(maps.Values(w.refused)))
 	for i := range all {
@@ -201,7 +209,7 @@ func (w *warnings) update(now election.Instant, core []api.Warning, problem stri
 	return w.current
 }
 
-// urgency puts the warning first without whose end nobody can lead.
+// urgency puts a warning first if nobody can lead until it ends.
 func urgency(w api.Warning) int {
 	if w.Code == warnQuorum {
 		return 0
@@ -209,7 +217,7 @@ func urgency(w api.Warning) int {
 	return 1
 }
 
-// replace logs the warnings that have become due or have ended, and keeps when each started.
+// replace logs the warnings that are now due or have ended, and remembers when each one started.
 func (w *warnings) replace(now election.Instant, core, all []api.Warning) {
 	next, kept := make([]api.Warning, len(all)), make(map[api.Warning]begun, len(all))
 	w.dueAt = election.Never
@@ -248,11 +256,11 @@ func (w *warnings) graceOf(core []api.Warning, a api.Warning) time.Duration {
 	return 0
 }
 
-// drainedLong is after how long there is a warning about a drain that was probably forgotten.
+// drainedLong is how long a drain may last before there is a warning: it was probably forgotten.
 const drainedLong = 24 * time.Hour
 
-// candidacyWarnings warns about a long drain, and about elections that should have candidates. Without a
-// quorum nobody can lead, which has a warning of its own.
+// candidacyWarnings returns warnings about a long drain and about expected elections without
+// candidates. Without a quorum it skips the latter: nobody can lead then, which has its own warning.
 func (l *Loop) candidacyWarnings(s *elector.Status) (all []api.Warning) {
 	if s.Draining && !l.drainedAt.IsZero() && time.Since(l.drainedAt) >= drainedLong {
 		all = append(all, api.Warning{Code: warnDrained, Message: fmt.Sprintf(

@@ -12,18 +12,18 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// writer makes states durable outside of the loop: a slow disk delays only messages that rest on
-// them. The elector has at most one write in progress, so neither channel fills up.
+// Writer makes states durable on its own goroutine, so that a slow disk delays only messages that
+// depend on them. The elector has at most one write in progress, so neither channel fills up.
 type Writer struct {
 	disk    disk
 	logger  *slog.Logger
 	observe func(time.Duration)
 
 	requests chan election.Persist
-	results  chan election.Input // Persisted or PersistFailed; Barred follows once
+	results  chan election.Input // Persisted or PersistFailed for each request; Barred once, after a failure
 	failure  atomic.Pointer[string]
-	taken    *store.TakenError // another process writes to the directory; this one never will again
-	barred   bool              // taken was reported to the elector
+	taken    *store.TakenError // another process writes to the directory, so this one never writes to it again; nil: none does
+	barred   bool              // the elector has been notified of taken
 }
 
 func NewWriter(d disk, observe func(time.Duration), logger *slog.Logger) *Writer {
@@ -69,7 +69,7 @@ func (w *Writer) write(p election.Persist) election.Input {
 	return election.Persisted{Write: p.Write}
 }
 
-// bar returns, once, the input that reports another process writing to the data directory.
+// bar returns, only once, the input that reports that another process writes to the data directory.
 func (w *Writer) bar() *election.Barred {
 	if w.taken == nil || w.barred {
 		return nil
@@ -78,7 +78,7 @@ func (w *Writer) bar() *election.Barred {
 	return &election.Barred{Code: warnShared, Detail: w.taken.Error()}
 }
 
-// problem returns why the last write failed, empty if it succeeded.
+// problem returns why the last write failed; empty if it succeeded.
 func (w *Writer) problem() string {
 	if text := w.failure.Load(); text != nil {
 		return *text
@@ -86,15 +86,15 @@ func (w *Writer) problem() string {
 	return ""
 }
 
-// lateness is what shows whether this agent is behind. The elector decides what that means.
+// lateness holds the times that show whether this agent is late. The elector decides what that means.
 type lateness struct {
-	due          election.Instant // when the loop should be woken; Never: it need not be
-	writingSince election.Instant // when the write under way was asked for; Never: there is none
+	due          election.Instant // when the loop should be woken; Never: it does not have to be
+	writingSince election.Instant // when the write in progress was requested; Never: there is none
 	toldAt       election.Instant // when the elector was last notified
 }
 
-// doubt notifies the elector by how much the timer, the loop or a write is behind, if that is more
-// than an eighth of the lease, and no more often than that.
+// doubt notifies the elector how late the timer, the loop or a write is, if that is more than an
+// eighth of the lease. It does so at most once in each eighth of a lease.
 func (l *Loop) doubt(now election.Instant) {
 	by, worth := max(now.Sub(l.due), now.Sub(l.writingSince)), cmp.Or(l.picture.Load().Status.Roster.Lease(), l.Lease)/8
 	if by <= worth || now.Sub(l.toldAt) < worth {

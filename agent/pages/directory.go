@@ -12,11 +12,11 @@ import (
 	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
-// lockFile can't be the name of an election.
+// lockFile is in the directory of the pages. No election can have this name.
 const lockFile = ".lock"
 
-// take makes the directory, for the agent's user and group, and locks it: if two agents had
-// their pages in one directory, programs would mistake one's pages for the other's.
+// take makes the directory, for the agent's user and group, and locks it. If two agents had their
+// pages in one directory, programs would mistake the pages of one agent for those of the other.
 func take(dir string) (*os.File, error) {
 	if err := os.Mkdir(dir, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("make the directory: %w", err)
@@ -32,15 +32,15 @@ func take(dir string) (*os.File, error) {
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != uint32(os.Geteuid()) {
 		return nil, errors.Join(fmt.Errorf("%s belongs to user %d: move it away, or choose another directory with --socket", dir, owner.Uid), f.Close())
 	}
-	if err := f.Chmod(0o750); err != nil { // whatever the umask is
+	if err := f.Chmod(0o750); err != nil { // Mkdir's mode depends on the umask
 		return nil, errors.Join(fmt.Errorf("protect the directory: %w", err), f.Close())
 	}
 	lock, err := hold(dir)
 	return lock, errors.Join(err, f.Close())
 }
 
-// hold locks the directory by a file that only the agent's user can open. If the lock were on
-// the directory itself, any user that may read it could lock the next agent out.
+// hold locks the directory by a lock file that only the agent's user can open. If the lock were
+// on the directory itself, any user that may read the directory could lock the next agent out.
 func hold(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -55,7 +55,7 @@ func hold(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// wipe ends every lease that a file in the directory may show, except in files that stay.
+// wipe ends every lease that a file in the directory may show, except in files for which stays returns true.
 func wipe(dir string, stays func(name string) bool) error {
 	found, err := os.ReadDir(dir)
 	if err != nil {

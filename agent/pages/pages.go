@@ -7,9 +7,9 @@
 // status shows, or nothing. A page that can't be kept is missing, is reported as a problem, and
 // harms nothing else.
 //
-// It does not guarantee that Publish never waits for a disk: to make a file on a disk, or to store
-// to it, may wait. So the socket's directory should be in memory, as /run is. Without a quorum
-// nobody holds a lease, and pages show none.
+// It does not guarantee that Publish never waits for a disk: to make a file on a disk, or to
+// store to it, may wait. So the socket's directory should be in memory, as /run is. In a
+// cluster without quorum nobody holds a lease, and the pages show none.
 package pages
 
 import (
@@ -28,33 +28,33 @@ import (
 const (
 	// retryAfter is the time until a page that could not be made is tried again.
 	retryAfter = 10 * time.Second
-	// mostMade bounds the pages that one Publish makes: it must not delay a heartbeat.
+	// mostMade bounds the pages that one Publish makes, so that it does not delay a heartbeat.
 	mostMade = 8
 )
 
-// Keeper keeps the pages, for one goroutine. A nil Keeper keeps no pages.
+// Keeper keeps the pages. Its methods are for one goroutine. A nil Keeper keeps no pages.
 type Keeper struct {
 	dir     string
 	boot    election.LineageID
 	lock    *os.File // of the directory; nil: no page can be kept
 	ready   chan struct{}
 	entries []entry // in the order of the status's contests: sorted by election
-	problem string  // what Open found
+	problem string  // what went wrong in Open; empty: nothing
 }
 
 // entry is one election's page.
 type entry struct {
 	election election.Name
 	page     *leasepage.Writer      // nil: there is no page, or not yet
-	written  *elector.ContestStatus // what the page shows; nil: not known
-	problem  error                  // why there is no page
+	written  *elector.ContestStatus // the status that the page shows; nil: not known
+	problem  error                  // why there is no page; nil: no error
 	retryAt  election.Instant
 }
 
 // Open takes the directory of the agent's pages and wipes what an earlier process run left
-// there. It adopts the pages of elections that this process run goes on leading: programs that
-// have mapped them see no end. It always returns a Keeper. If the Keeper keeps nothing,
-// Problem is the reason.
+// there. It adopts the pages of the elections in led, which this process run goes on leading:
+// programs that have mapped these pages see no end. It always returns a Keeper. If that Keeper
+// keeps no pages, Problem is the reason.
 func Open(dir string, boot election.LineageID, led map[election.Name]bool) *Keeper {
 	k := &Keeper{dir: dir, boot: boot, ready: make(chan struct{}, 1)}
 	lock, err := take(dir)
@@ -74,7 +74,7 @@ func Open(dir string, boot election.LineageID, led map[election.Name]bool) *Keep
 	return k
 }
 
-// Problem is why pages are missing; empty: none is missing.
+// Problem is why pages are missing; empty: no page is missing.
 func (k *Keeper) Problem() string {
 	if k == nil {
 		return ""
@@ -90,7 +90,7 @@ func (k *Keeper) Problem() string {
 	return ""
 }
 
-// Ready has an element when Publish should be called again, since it has more pages to make.
+// Ready has an element when Publish should be called again because it has more pages to make.
 func (k *Keeper) Ready() <-chan struct{} {
 	if k == nil {
 		return nil
@@ -98,8 +98,8 @@ func (k *Keeper) Ready() <-chan struct{} {
 	return k.ready
 }
 
-// Publish writes what the status has of each election, unless the page shows that already. It
-// makes the pages of new elections, and removes those of elections that are gone.
+// Publish writes to the page of each election what the status has of it, unless the page shows that
+// already. It makes the pages of new elections, and removes those of elections that are gone.
 func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
 	if k == nil || k.lock == nil {
 		return
@@ -150,19 +150,13 @@ func (e *entry) fail(now election.Instant, err error) {
 
 // matches reports whether the entries are exactly those of the status's elections.
 func (k *Keeper) matches(contests []*elector.ContestStatus) bool {
-	if len(k.entries) != len(contests) {
-		return false
-	}
-	for i := range contests {
-		if k.entries[i].written != contests[i] && k.entries[i].election != contests[i].Election {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(k.entries, contests, func(e entry, c *elector.ContestStatus) bool {
+		return e.written == c || e.election == c.Election
+	})
 }
 
-// arrange makes the entries match. It ends the leases on the pages of elections that are gone, and
-// removes those pages.
+// arrange makes the entries match the status's elections. It ends the leases on the pages of
+// elections that are gone, and removes these pages.
 func (k *Keeper) arrange(contests []*elector.ContestStatus) {
 	before := make(map[election.Name]entry, len(k.entries))
 	for _, e := range k.entries {
@@ -178,18 +172,13 @@ func (k *Keeper) arrange(contests []*elector.ContestStatus) {
 	}
 	for _, e := range before {
 		if e.page != nil {
-			_ = e.page.Close() // the page holds no lease; the next start removes what stays
+			_ = e.page.Close() // the page shows no lease any more; the next start removes a file that is left
 		}
 	}
 }
 
 func (k *Keeper) find(name election.Name) int {
-	for i := range k.entries {
-		if k.entries[i].election == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(k.entries, func(e entry) bool { return e.election == name })
 }
 
 // Close ends every lease that a page shows, and removes the pages. Publish must not be called

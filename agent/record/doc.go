@@ -1,25 +1,25 @@
-// Package record is memory that outlives a life (one process run) of the agent and dies with
-// the kernel: a log in a file on a tmpfs, beside the socket. By it the next life goes on as the
-// same holder (docs/guarantees.md, "Lives").
+// Package record is memory that outlives a life (one process run) of the agent, but not the kernel:
+// a log in a file on a tmpfs, beside the socket. With it the next life continues as the same holder
+// (docs/guarantees.md, "Lives").
 //
-// It guarantees that a step is on record as a whole or not at all: one write appends one item, and
-// an item that is not complete, because its life died in the write, is cut off. A record is refused
-// as a whole if it is damaged anywhere else, or if its header names another boot, time namespace,
+// It guarantees that a step is on record completely or not at all. One write appends one item. An
+// item is incomplete if its life died during the write, and is then cut off. A record is refused as
+// a whole if it is damaged in any other way, if its header names another boot, time namespace,
 // agent, format or file, or if it is from before a suspend of the host (K3, K7). Two processes never
-// have one record at once, because a life holds the kernel's lock on the file (K2). No life begins
-// with a destroyed record (K6). A write that fails is an error, after which there is no record. The
-// memory for the next writes is taken beforehand, so that this is rare.
+// have the same record at once, because a life holds the kernel's lock on the file (K2). No life
+// begins with a destroyed record (K6). A failed write is an error, after which there is no record.
+// Memory for later writes is allocated in advance, so that this is rare.
 //
 // It does not guarantee that there is a record. Without one, the next life begins a new lineage,
-// which waits for the leases of the former one. Its content is trusted because only the agent's
-// user and root may write it: a file that one of them cuts off between two items is believed. The
-// package does not check what its writers put there.
+// which waits for the leases of the former one to end. The content is trusted, because only the
+// agent's user and root may write it: if one of them cuts the file off between two items, the rest
+// is believed. The package does not check what its callers record.
 //
 // # Format 2
 //
-// The file begins with "doyenrec" and the format in 4 bytes; numbers are little endian. Items follow.
-// Each is its length, its CRC-32C, the CRC-32C of these 8 bytes (4 bytes each), and a CBOR map of
-// what has changed (log.go). The first one has all that is known. At 1 MiB the log is rewritten
-// into another file, which is complete and locked when it takes the name; then the old one is
-// emptied. Format 1, of 0.3.0, was a mapped file.
+// The file starts with "doyenrec" and the format, which has 4 bytes. Numbers are little endian.
+// Then come the items. Each has its length, its CRC-32C, the CRC-32C of these 8 bytes (4 bytes
+// each), and a CBOR map of what has changed (log.go). The first item has everything. At 1 MiB the
+// log is rewritten into another file, which is complete and locked before it gets the name. Then
+// the old file is emptied. Format 1, of 0.3.0, was a mapped file.
 package record

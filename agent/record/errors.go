@@ -21,7 +21,7 @@ var (
 	errMoved     = errors.New("the record has ended")
 )
 
-// accessError reports a file that other users than the agent's may change or read.
+// accessError reports a file that is of another user, or that other users may change or read.
 func accessError(mode fs.FileMode, uid uint32) error {
 	return fmt.Errorf("others than this agent's user may use it (mode %04o, user %d)", mode.Perm(), uid)
 }

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockWait is how long a life waits for the lock of the former one, which the kernel may still be
-// ending. The kernel does not report within a time limit that a lock is free, so it is asked again.
+// lockWait is how long a life waits for the lock if the kernel has not quite ended the former life yet.
+// The kernel does not report when a lock becomes free, so lockEvery is how often this life asks.
 const (
 	lockWait  = 500 * time.Millisecond
 	lockEvery = 5 * time.Millisecond
 )
 
-// openFile opens the record at the path. It never creates a file, and follows no link.
+// openFile opens the record at the path. It never creates a file, and follows no symbolic link.
 func openFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EISDIR) {
@@ -26,7 +26,7 @@ func openFile(path string) (*os.File, error) {
 	return f, err
 }
 
-// ours reports why a file can't be a record that only this user has written.
+// ours returns an error if another user may have written the file, or it can't be a record.
 func ours(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -44,9 +44,9 @@ func ours(f *os.File) error {
 	return nil
 }
 
-// lock locks the file for as long as it is open. The kernel gives the lock back when the
-// process has ended, however it ended. Nothing else proves that the former life has ended: a
-// silent one may still act (K2).
+// lock locks the file for as long as it is open. The kernel releases the lock when the process has
+// ended, in whatever way. Nothing else proves that the former life has ended: a life that is only
+// silent may still act (K2).
 func lock(f *os.File) error {
 	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err {
 	case nil:
@@ -58,7 +58,7 @@ func lock(f *os.File) error {
 	}
 }
 
-// has reports whether the path leads to the open file.
+// has reports whether the path still names the open file.
 func has(path string, f *os.File) bool {
 	there, err := os.Lstat(path)
 	if err != nil {
@@ -73,16 +73,16 @@ func statOf(info os.FileInfo) (*syscall.Stat_t, bool) {
 	return stat, ok
 }
 
-// draft creates a file for a new record beside the path, in place of one whose maker has died, and
-// locks it.
+// draft creates and locks a file for a new record, beside the path. It replaces such a file of a
+// process that died.
 func draft(path string) (_ *os.File, err error) {
 	name := path + ".new"
-	_ = os.Remove(name) // if that fails, it can't be created
+	_ = os.Remove(name) // if the removal fails, the file can't be created below
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err = f.Chmod(0o600); err == nil { // whatever the umask is
+	if err = f.Chmod(0o600); err == nil { // independent of the umask
 		err = lock(f)
 	}
 	if err != nil {

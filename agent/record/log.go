@@ -16,84 +16,77 @@ import (
 	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
-// Format is the version of what a file has. A life that knows another one begins a new lineage.
+// Format is the version of the file's content. A life that knows only another version begins a new lineage.
 const Format = 2
 
 const (
 	magic    = "doyenrec"
-	headSize = len(magic) + 4 // of the file: magic and format
-	entryLen = 12             // in front of each item: its length, its check, and the check of these two
-	maxSize  = 64 << 20       // of a file that is read
+	headSize = len(magic) + 4 // bytes at the start of the file: magic and format
+	entryLen = 12             // bytes before each item: its length, its checksum, and the checksum of these two
+	maxSize  = 64 << 20       // bytes that are read of a file
 )
 
-// item is what one step has changed. The first one of a file has all that the record said.
+// item is what one step has changed. The first item of a file holds the whole state.
 type item struct {
 	Header *header                  `cbor:"1,keyasint,omitempty"`
 	Life   *life                    `cbor:"2,keyasint,omitempty"`
 	Terms  *terms                   `cbor:"3,keyasint,omitempty"`
 	Voters *[]Voter                 `cbor:"4,keyasint,omitempty"`
-	Rows   []election.Authority     `cbor:"5,keyasint,omitempty"` // one without a highest term is removed
+	Rows   []election.Authority     `cbor:"5,keyasint,omitempty"` // a row without a highest term removes the election's row
 	Actors map[election.Name]Actors `cbor:"7,keyasint,omitempty"`
 }
 
-// header is what does not change in a lineage, and which file it is in.
+// header names the file, and what never changes in a lineage.
 type header struct {
 	Lineage  election.LineageID `cbor:"1,keyasint"`
 	JoinedAt int64              `cbor:"2,keyasint"`
 	Peer     election.PeerID    `cbor:"3,keyasint"`
 	Boot     leasepage.HostBoot `cbor:"4,keyasint"`
 	TimeNS   uint64             `cbor:"5,keyasint"` // inode of /proc/self/ns/time; 0: the kernel has no time namespaces
-	Device   uint64             `cbor:"6,keyasint"` // of the file, which is the lock too
+	Device   uint64             `cbor:"6,keyasint"` // of the record's file, which is also the lock
 	Inode    uint64             `cbor:"7,keyasint"`
+	Offsets  string             `cbor:"8,keyasint,omitempty"` // between the clocks of this time namespace and the host's; the inode is not enough, since the kernel uses it again
 }
 
 type life struct {
 	Number uint64        `cbor:"1,keyasint"`
-	Lease  time.Duration `cbor:"2,keyasint"` // the shortest that any life had
-	Ahead  int64         `cbor:"3,keyasint"` // how far the clock was ahead, see boottime.SuspendedSince
+	Lease  time.Duration `cbor:"2,keyasint"` // the shortest lease that any life of the lineage had
+	Ahead  int64         `cbor:"3,keyasint"` // what boottime.Ahead returned, see boottime.SuspendedSince
 }
 
-// terms are those of forgotten elections.
+// terms are the terms of forgotten elections.
 type terms struct {
 	Retired election.Term `cbor:"1,keyasint"`
 	Spent   election.Term `cbor:"2,keyasint"`
 }
 
-// Voter is where one voter can be reached.
+// Voter holds the addresses of one voter.
 type Voter struct {
 	Peer   election.PeerID `cbor:"1,keyasint"`
 	Gossip netip.AddrPort  `cbor:"2,keyasint"`
 	Stream netip.AddrPort  `cbor:"3,keyasint"`
 }
 
-// state is what all items of a log say together.
+// state is what all items of a log add up to.
 type state struct {
 	header header
 	life   life
 	terms  terms
 	voters []Voter
 	rows   map[election.Name]election.Authority
-	actors map[election.Name]Actors // of elections that have a row
+	actors map[election.Name]Actors // only of elections that have a row
 }
 
 func newState() state {
 	return state{rows: map[election.Name]election.Authority{}, actors: map[election.Name]Actors{}}
 }
 
-// apply changes the state by an item, and reports whether the item fits it.
+// apply applies an item to the state. It returns false if the item does not fit.
 func (s *state) apply(it *item) bool {
-	if it.Header != nil {
-		s.header = *it.Header
-	}
-	if it.Life != nil {
-		s.life = *it.Life
-	}
-	if it.Terms != nil {
-		s.terms = *it.Terms
-	}
-	if it.Voters != nil {
-		s.voters = *it.Voters
-	}
+	replace(&s.header, it.Header)
+	replace(&s.life, it.Life)
+	replace(&s.terms, it.Terms)
+	replace(&s.voters, it.Voters)
 	for _, a := range it.Rows {
 		if s.rows[a.Election] = a; a.Highest == 0 {
 			delete(s.rows, a.Election)
@@ -109,7 +102,13 @@ func (s *state) apply(it *item) bool {
 	return true
 }
 
-// whole is the item that says all. Its rows are sorted by election.
+func replace[T any](it, by *T) {
+	if by != nil {
+		*it = *by
+	}
+}
+
+// whole returns the item that holds the whole state, its rows sorted by election.
 func (s *state) whole() *item {
 	rows := slices.SortedFunc(maps.Values(s.rows), func(a, b election.Authority) int { return cmp.Compare(a.Election, b.Election) })
 	return &item{Header: &s.header, Life: &s.life, Terms: &s.terms, Voters: &s.voters, Rows: rows, Actors: s.actors}
@@ -128,7 +127,7 @@ func (s *state) lineage() election.Lineage {
 
 func sum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// seal puts length and checks in front of an item that begins after their room.
+// seal fills in the length and the checksums, for which an item has room at its start.
 func seal(entry []byte) {
 	body := entry[entryLen:]
 	binary.LittleEndian.PutUint32(entry, uint32(len(body)))
@@ -136,9 +135,9 @@ func seal(entry []byte) {
 	binary.LittleEndian.PutUint32(entry[8:], sum(entry[:8]))
 }
 
-// replay returns what a file says, and where its last whole item ends. What follows is what a life
-// was writing when it died: nobody has seen anything of that step. All other damage is an error,
-// since nobody knows what is missing (K7).
+// replay returns the state that a file holds, and where its last complete item ends. The rest is
+// what a life was writing when it died: nobody has seen anything of that step. Any other damage is
+// an error, since nobody knows what is missing (K7).
 func replay(file []byte) (s state, end int, err error) {
 	s = newState()
 	switch {
@@ -165,7 +164,7 @@ func replay(file []byte) (s state, end int, err error) {
 		}
 		end += entryLen + len(body)
 	}
-	if s.header.Lineage == 0 || s.life.Number == 0 { // the first item was whole when the file got its name
+	if s.header.Lineage == 0 || s.life.Number == 0 { // the first item was complete when the file got its name
 		return s, end, errDamaged
 	}
 	return s, end, nil

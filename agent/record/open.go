@@ -17,14 +17,14 @@ import (
 	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
-// Past is all that the former life left on record.
+// Past is everything that the former life left on record.
 type Past struct {
-	election.Past // Life is the former life's number: this life has the next one
+	election.Past // its Life is the former life's number; this life has the next one
 	Actors        map[election.Name]Actors
 	Voters        []Voter
 }
 
-// Of returns the part of the past from which the elector goes on; nil: there is no past.
+// Of returns the part of the past that the elector needs; nil: there is no past.
 func (p *Past) Of() *election.Past {
 	if p == nil {
 		return nil
@@ -32,22 +32,22 @@ func (p *Past) Of() *election.Past {
 	return &p.Past
 }
 
-// maxLives bounds the former lives of a lineage: a life's number is in the upper bits of its
-// sends and rounds.
+// maxLives bounds the lives of a lineage, because the upper bits of send IDs and rounds hold a
+// life's number.
 const maxLives = 1<<23 - 2
 
-// Open takes over the record at the path, or begins a new one. A missing directory is made if the
-// one above it suits. With a past, this life goes on in the past's lineage. Without one, a new
-// lineage begins; if there was something at the path, problem is why this life can't go on from it,
-// in one line. A nil Record means that none can be kept there; if problem is nil too, this kind of
-// system can't keep any.
+// Open takes over the record at the path, or begins a new one. It makes a missing directory if the
+// parent directory is suitable. If it returns a past, this life continues the past's lineage. If it
+// returns none, this life begins a new lineage, and problem is, in one line, why it can't continue
+// from what was at the path; nil: nothing was there. If r is nil, no record can be kept, and
+// problem is why; nil: this kind of system never keeps one.
 func Open(c Config) (r *Record, past *Past, problem error) {
 	if !supported {
 		return nil, nil, nil
 	}
 	dir := filepath.Dir(c.Path)
 	if makes(dir) {
-		_ = os.Mkdir(dir, 0o700) // if that fails, suits finds it missing
+		_ = os.Mkdir(dir, 0o700) // if that fails, suits finds the directory missing
 	}
 	err := suits(dir)
 	if err == nil {
@@ -63,10 +63,10 @@ func Open(c Config) (r *Record, past *Past, problem error) {
 }
 
 func missing(why error) error {
-	return fmt.Errorf("no record is kept, so a restart of this agent costs a lease: %w; give a directory in memory (tmpfs) that only this user may write with --record-dir", why)
+	return fmt.Errorf("no record is kept, so a restart of this agent costs a lease: %w; give a directory in memory (tmpfs) in which no other user can replace files with --record-dir", why)
 }
 
-// Check returns why Open could keep no record in the directory.
+// Check returns why Open could keep no record in the directory; nil: it could.
 func Check(dir string) error {
 	if !supported {
 		return nil
@@ -84,14 +84,14 @@ func Check(dir string) error {
 	return nil
 }
 
-// makes reports whether Open makes the directory: a boot removes what is in memory.
+// makes reports whether Open makes the directory, which is missing after a boot since it is in memory.
 func makes(dir string) bool {
 	_, err := os.Stat(dir)
 	return errors.Is(err, fs.ErrNotExist) && suits(filepath.Dir(dir)) == nil
 }
 
-// suits returns nil if the directory's files die with the kernel, and no other user can remove
-// or replace those of this one.
+// suits returns nil if the directory's files are lost when the kernel ends, and no other user can
+// remove or replace the files of this user.
 func suits(dir string) error {
 	if err := InMemory(dir); err != nil {
 		return err
@@ -121,7 +121,7 @@ func open(c Config) (*Record, *Past, error) {
 		_, _ = r.Destroy(), r.Close()
 	}
 	if errors.Is(refused, errLocked) {
-		return nil, nil, fmt.Errorf("%s: %w", c.Path, refused) // it seems to be another agent's: leave it alone
+		return nil, nil, fmt.Errorf("%s: %w", c.Path, refused) // the record seems to belong to another agent: leave it alone
 	}
 	r, err := create(c)
 	if errors.Is(refused, fs.ErrNotExist) {
@@ -133,8 +133,8 @@ func open(c Config) (*Record, *Past, error) {
 	return r, nil, refused
 }
 
-// End destroys whatever is at the path of a record, for a keeper that begins no life (K6). It returns
-// what was on record; nil: that is not known, and an error says why, unless there was none.
+// End destroys the record at the path, for a keeper that begins no life (K6). It returns the past that
+// was on record. Without a past, an error is why it could not be read; no error: there was no record.
 func End(c Config) (*Past, error) {
 	r, past, err := inherit(c, lockWait)
 	switch {
@@ -170,7 +170,7 @@ func takeOver(c Config, f *os.File) (*Record, *Past, error) {
 		return nil, nil, err
 	}
 	if !has(c.Path, f) {
-		return nil, nil, errMoved // the life that had the record has ended it, or given it another file
+		return nil, nil, errMoved // the life that had the record has destroyed it, or moved it to another file
 	}
 	if err := ours(f); err != nil {
 		return nil, nil, err
@@ -200,17 +200,17 @@ func takeOver(c Config, f *os.File) (*Record, *Past, error) {
 	return r, past, f.Truncate(r.end)
 }
 
-// begin counts this life, and has it go on with the shorter of the two leases. A term that was
-// asked for with a longer lease then ends too early for this agent, never too late.
+// begin counts this life, and records the shorter lease of the two lives. A term that was asked for
+// with a longer lease then ends too early for this agent, never too late.
 func (r *Record) begin(lease time.Duration) {
-	_ = allocate(r.file, r.limit) // what was given back with a torn end; without it a full tmpfs may end the record
+	_ = allocate(r.file, r.limit) // cutting off an incomplete end gave memory back: without it, a full tmpfs may end the record
 	r.change(func(s *state, it *item) {
-		// Ahead not as it is by now: a suspend since it was compared would go unseen.
+		// Ahead keeps its old value: with a new one, a suspend since the comparison would not be noticed.
 		it.Life = &life{s.life.Number + 1, min(s.life.Lease, lease), s.life.Ahead}
 	})
 }
 
-// create makes the record of a new lineage. The file that had this name is not a record any more.
+// create makes the record of a new lineage. A file that had this name before is no longer a record.
 func create(c Config) (*Record, error) {
 	r := &Record{path: c.Path, state: newState()}
 	r.state.header = header{Lineage: election.LineageID(c.Run), JoinedAt: c.Born, Peer: c.Peer}
@@ -218,8 +218,8 @@ func create(c Config) (*Record, error) {
 	return r, r.rewrite()
 }
 
-// headerOf returns the header that a record of that agent gets if it is written to the file on this
-// host, without the lineage.
+// headerOf returns the header, without the lineage, that a record of that agent has if it is
+// written to the file on this host now.
 func headerOf(f *os.File, peer election.PeerID) (header, error) {
 	boot, err := leasepage.ThisBoot()
 	if err != nil {
@@ -239,17 +239,20 @@ func headerOf(f *os.File, peer election.PeerID) (header, error) {
 	default:
 		stat, _ := statOf(info)
 		h.TimeNS = stat.Ino
+		if h.Offsets, err = offsets(); err != nil {
+			return header{}, fmt.Errorf("read the clocks of the time namespace: %w", err)
+		}
 	}
 	return h, nil
 }
 
-// judge compares the header of a former life's record with the one that it would get now. The error
-// is why the next life can't go on from that record (K3).
+// judge compares the header of a former life's record with the header that it would get now. The
+// error is why the next life can't continue from that record (K3).
 func (h header) judge(want header) error {
 	switch {
 	case h.Boot != want.Boot:
 		return errOtherBoot
-	case h.TimeNS != want.TimeNS:
+	case h.TimeNS != want.TimeNS, h.Offsets != want.Offsets:
 		return errOtherTime
 	case h.Peer != want.Peer:
 		return fmt.Errorf("it belongs to another agent (%s)", h.Peer)

@@ -18,16 +18,16 @@ import (
 	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
-// Config is where a record is, and whose it is.
+// Config is where a record is, and to which agent and life it belongs.
 type Config struct {
 	Path  string
 	Peer  election.PeerID
-	Run   election.RunID // of this life
-	Born  int64          // when it started, in Unix nanoseconds
-	Lease time.Duration  // with which this life is configured
+	Run   election.RunID // the run ID of this life
+	Born  int64          // when this life started, in Unix nanoseconds
+	Lease time.Duration  // the configured lease of this life
 }
 
-// Path returns where an agent keeps its record: in the directory; empty: beside its socket.
+// Path returns where an agent keeps its record: in directory, or beside its socket if directory is empty.
 func Path(directory, socket, agent string) string {
 	if directory == "" {
 		directory = filepath.Dir(socket)
@@ -35,69 +35,66 @@ func Path(directory, socket, agent string) string {
 	return filepath.Join(directory, agent+".record")
 }
 
-// Record is the record of the life that runs. Several goroutines may call its methods; those
-// of a nil Record do nothing.
+// Record is the record of the running life. Several goroutines may call its methods. On a nil
+// Record they do nothing.
 type Record struct {
 	path string
 
 	mu     sync.Mutex
 	file   *os.File // holds the lock; nil: closed
 	ended  bool
-	failed error // why it ended, if a write failed
-	end    int64 // of the file
-	limit  int64 // beyond it the log is rewritten
+	failed error // why the record ended; nil: no write has failed
+	end    int64 // length of the file
+	limit  int64 // length beyond which the log is rewritten
 	state  state
-	entry  []byte // room for the next one
+	entry  []byte // room for the next item
 
-	lookAt election.Instant // when Problem looks for the file again
-	gone   bool             // it was not there then
+	lookAt election.Instant // when Problem checks the file again
+	gone   bool             // the file was missing or replaced at that check
 }
 
 // Lineage returns the lineage of this life, with the life's number.
 func (r *Record) Lineage() election.Lineage {
+	return under(r, func() election.Lineage { return r.state.lineage() })
+}
+
+// under calls what while it holds the lock. For a nil Record it returns the zero value.
+func under[T any](r *Record, what func() T) (nothing T) {
 	if r == nil {
-		return election.Lineage{}
+		return nothing
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.state.lineage()
+	return what()
 }
 
-// Kept reports whether a next life could go on from it.
+// Kept reports whether a next life could continue from the record.
 func (r *Record) Kept() bool {
-	if r == nil {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.ended && has(r.path, r.file)
+	return under(r, func() bool { return !r.ended && has(r.path, r.file) })
 }
 
-// lookEvery is how often Problem looks whether the record's file is still there.
+// lookEvery is how often Problem checks that the record's file is still there.
 const lookEvery = time.Minute
 
-// Problem is why the next life could not go on from this record, in a line for people; empty: it
-// could, or no record was ever kept.
+// Problem is why the next life could not continue from this record, in one line for people. It is
+// empty if the next life could, or if no record was ever kept.
 func (r *Record) Problem(now election.Instant) string {
-	if r == nil {
+	return under(r, func() string {
+		if !r.ended && now >= r.lookAt {
+			r.lookAt, r.gone = now.Add(lookEvery), !has(r.path, r.file)
+		}
+		switch {
+		case r.failed != nil:
+			return "no record is kept any more, so a restart of this agent costs a lease: " + r.failed.Error()
+		case r.gone:
+			return "the file of the record was removed or replaced, so a restart of this agent costs a lease: keep others from its directory, and restart the agent, which makes a new one: doyen restart hands over first"
+		}
 		return ""
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.ended && now >= r.lookAt {
-		r.lookAt, r.gone = now.Add(lookEvery), !has(r.path, r.file)
-	}
-	switch {
-	case r.failed != nil:
-		return "no record is kept any more, so a restart of this agent costs a lease: " + r.failed.Error()
-	case r.gone:
-		return "the file of the record was removed or replaced, so a restart of this agent costs a lease: keep others from its directory, and restart the agent, which makes a new one: doyen restart hands over first"
-	}
-	return ""
+	})
 }
 
-// Write records what has changed. If a write fails, here and below, there is no record any more, and
-// the lineage has no next life.
+// Write records what has changed. If this or any other write fails, there is no record any more,
+// and the lineage has no next life.
 func (r *Record) Write(l *election.LifeRecord) {
 	if l == nil {
 		return
@@ -114,12 +111,12 @@ func (r *Record) Write(l *election.LifeRecord) {
 }
 
 // WriteProgram records which program acts, or is about to act, in an election that Write has
-// recorded. In any other election nothing may act.
+// recorded before. In other elections nothing may act.
 func (r *Record) WriteProgram(name election.Name, p Program) {
 	r.writeActors(name, func(a *Actors) { a.Program = p })
 }
 
-// WriteCompanion is WriteProgram for the companion.
+// WriteCompanion does the same for the companion.
 func (r *Record) WriteCompanion(name election.Name, p Program) {
 	r.writeActors(name, func(a *Actors) { a.Companion = p })
 }
@@ -134,13 +131,13 @@ func (r *Record) writeActors(name election.Name, edit func(*Actors)) {
 	})
 }
 
-// Suspended records that this life knows of every suspend of the host so far. The next life
-// goes on only if there was none since.
+// Suspended records that this life knows of all suspends of the host so far. The next life
+// continues only if there was no suspend after that.
 func (r *Record) Suspended() {
 	r.change(func(s *state, it *item) { it.Life = &life{s.life.Number, s.life.Lease, boottime.Ahead()} })
 }
 
-// SetVoters records where the voters can be reached.
+// SetVoters records the addresses of the voters.
 func (r *Record) SetVoters(all []Voter) {
 	r.change(func(s *state, it *item) {
 		if !slices.Equal(all, s.voters) {
@@ -149,18 +146,13 @@ func (r *Record) SetVoters(all []Voter) {
 	})
 }
 
-// Voters returns where the voters could be reached, as recorded last.
+// Voters returns the addresses of the voters that were recorded last.
 func (r *Record) Voters() []Voter {
-	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.state.voters)
+	return under(r, func() []Voter { return slices.Clone(r.state.voters) })
 }
 
-// change appends an item to the log, by one write. If that fails, the record may be out of date,
-// and no life may go on from it.
+// change appends an item to the log in one write. If that fails, the record may be out of date, so
+// no life may continue from it.
 func (r *Record) change(what func(*state, *item)) {
 	if r == nil {
 		return
@@ -216,21 +208,21 @@ func encode(to []byte, it *item) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// compactAt is how large a log may become before it is rewritten, unless what it says needs more.
+// compactAt is the length at which a log is rewritten; more, if its content alone is longer.
 const compactAt = 1 << 20
 
-// compact writes what the record says into a new file, and puts that in the place of the old one. If
-// that fails, or if the old one has lost its place, the log only becomes longer.
+// compact writes the state into a new file, which replaces the old one. If that fails, or if the
+// old file no longer has its name, the log only becomes longer.
 func (r *Record) compact() {
 	r.limit = r.end + compactAt
 	old := r.file
 	if !has(r.path, old) || r.rewrite() != nil {
 		return
 	}
-	_, _ = old.Truncate(0), old.Close() // nothing may go on from it, whatever name it has
+	_, _ = old.Truncate(0), old.Close() // no life may continue from the old file, whatever name it has
 }
 
-// rewrite gives the record a new file, which gets its name when it is complete.
+// rewrite moves the record to a new file, which gets its name when it is complete.
 func (r *Record) rewrite() (err error) {
 	f, err := draft(r.path)
 	if err != nil {
@@ -238,7 +230,7 @@ func (r *Record) rewrite() (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(f.Name()) // it may have got its name
+			_ = os.Remove(f.Name()) // the file may have got its name already
 			err = errors.Join(err, f.Close())
 		}
 	}()
@@ -270,23 +262,20 @@ func (r *Record) rewrite() (err error) {
 	return nil
 }
 
-// Destroy ends the lineage. When it returns, no life can begin with the record (K6).
+// Destroy ends the lineage. Once it returns, no life can begin with the record (K6).
 func (r *Record) Destroy() error {
-	if r == nil {
+	return under(r, func() error {
+		if r.ended {
+			return nil
+		}
+		if err := r.destroy(); err != nil {
+			return fmt.Errorf("remove record: %w", err)
+		}
 		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ended {
-		return nil
-	}
-	if err := r.destroy(); err != nil {
-		return fmt.Errorf("remove record: %w", err)
-	}
-	return nil
+	})
 }
 
-// destroy first removes the content, which is enough, and then the name.
+// destroy first removes the content, which is sufficient, and then the name.
 func (r *Record) destroy() error {
 	r.ended = true
 	err := r.file.Truncate(0)
@@ -296,17 +285,14 @@ func (r *Record) destroy() error {
 	return err
 }
 
-// Close gives the lock back. The record stays for the next life.
+// Close releases the lock. The record remains for the next life.
 func (r *Record) Close() error {
-	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ended = true; r.file == nil {
-		return nil
-	}
-	f := r.file
-	r.file = nil
-	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
+	return under(r, func() error {
+		if r.ended = true; r.file == nil {
+			return nil
+		}
+		f := r.file
+		r.file = nil
+		return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
+	})
 }

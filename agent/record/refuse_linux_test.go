@@ -352,3 +352,17 @@ func TestARecordFromBeforeASuspendIsRefused(t *testing.T) {
 		t.Fatalf("lineage %+v, past %v, %v", next.Lineage(), past, err)
 	}
 }
+
+// A suspend that a life has dealt with, as its elector did, is none to the next life (K3).
+func TestARecordFromAfterAHandledSuspendGoesOn(t *testing.T) {
+	c := config(inTmpfs(t), 7)
+	r, _ := begin(t, c)
+	filled(t, r)
+	r.change(func(s *state, it *item) { it.Life = &life{1, time.Second, s.life.Ahead - int64(time.Second)} }) // as before a suspend of that length
+	r.Suspended()
+	die(t, r)
+	c.Run = 8
+	if next, past := begin(t, c); past == nil || next.Lineage().ID != 7 || next.Lineage().Life != 2 {
+		t.Fatalf("lineage %+v, past %v", next.Lineage(), past)
+	}
+}

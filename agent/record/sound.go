@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// sound is why no life can go on from that past at that instant; nil: one can. What a correct
-// agent never puts on record was changed by somebody else.
+// sound is why no life can continue from that past at that instant; nil: one can. If the past holds
+// what a correct agent never records, somebody else has changed it.
 func sound(p *election.Past, now election.Instant) error {
 	switch {
 	case p.ID == 0 || p.Lease <= 0 || p.Lease > election.MaxLease:
@@ -28,7 +28,7 @@ func canBe(a election.Authority, now election.Instant) bool {
 	ends := a.Ending != election.Ending{}
 	soon := func(i election.Instant) bool { return i > 0 && i <= now.Add(election.MaxLease) }
 	switch {
-	case a.Election != election.RosterElection && !election.ValidName(string(a.Election)), a.Highest == 0, a.Highest > election.MaxTerm, a.Term > a.Highest,
+	case a.Election != election.RosterElection && !election.ValidName(string(a.Election)), a.Highest == 0, a.Highest > election.MaxTerm, a.Term > a.Highest, a.Low != 0 && a.Low >= a.Far, a.Far > a.Highest, a.Far != 0 && a.Low == 0,
 		a.Priority < 0, a.Priority > election.MaxPriority:
 		return false
 	case a.Term == 0:

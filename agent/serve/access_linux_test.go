@@ -31,10 +31,17 @@ func (s *stage) Campaigns() []api.Campaign {
 
 // The ID of a campaign is what its receipt is given for.
 func TestTheIDOfACampaignIsShownToItsUserAlone(t *testing.T) {
+	var server *serve.Server
 	a := stand(t, func(c *serve.Config) {
-		c.Campaigns = &stage{}
+		c.Campaigns, c.HTTPAPI = &stage{}, true
 		c.Access = policy(t, access.Config{}, access.Owner{UID: 4000, GID: 4001})
+		server = serve.New(*c)
 	})
+	t.Cleanup(func() { _ = server.Close(t.Context()) })
+	// Who comes over TCP is nobody, and not user 0.
+	if _, text := glance(t, server, "/v1/campaigns"); strings.Contains(text, "ROOTS") || strings.Contains(text, "THEIRS") || strings.Count(text, `"election":"payments"`) != 2 {
+		t.Errorf("over --http everybody sees %s", text)
+	}
 	for uid, want := range map[uint32]string{0: "ROOTS THEIRS", 4000: "ROOTS THEIRS", 4100: "THEIRS", 4200: ""} {
 		_, text := a.as(t, as{uid: uid, gid: 4300}).do(t, "GET", "/v1/campaigns", "")
 		for _, id := range []string{"ROOTS", "THEIRS"} {
@@ -110,5 +117,30 @@ func TestTheAgentsGroupCannotTakeTheClusterOver(t *testing.T) {
 	}
 	if status, text := a.as(t, as{uid: 4000, gid: 4100}).do(t, "POST", "/v1/keys", `{"add":"x"}`); status != 200 {
 		t.Errorf("the agent's user: %d %s", status, text)
+	}
+}
+
+// `act-user` is the right to be a companion, and the only one: a companion is never a candidate, so the
+// right to campaign neither gives it nor is needed for it.
+func TestOnlyActUserMayBeACompanionWithoutFurtherRights(t *testing.T) {
+	programs, acts := &stage{}, uint32(4100)
+	a := stand(t, func(c *serve.Config) {
+		c.Campaigns, c.ActUser = programs, &acts
+		c.Access = policy(t, access.Config{Elections: map[string]access.Rules{"payments": {Campaign: &access.List{Users: []string{"4200"}}}}},
+			access.Owner{UID: 4000, GID: 4001})
+	})
+	for uid, want := range map[uint32]int{0: 503, 4000: 503, 4100: 503, 4200: 403, 4300: 403} { // 503: the stage was asked
+		other := a.as(t, as{uid: uid, gid: 4300})
+		for _, name := range []string{"*", "default", "payments"} {
+			if status, text := other.do(t, "POST", "/v1/elections/"+name+"/campaign", `{"role":"companion"}`); status != want {
+				t.Errorf("user %d, %s: %d %s, want %d", uid, name, status, text, want)
+			}
+		}
+	}
+	if status, text := a.as(t, as{uid: acts, gid: 4300}).do(t, "POST", "/v1/elections/payments/campaign", `{}`); status != 403 {
+		t.Errorf("a candidacy of act-user: %d %s", status, text)
+	}
+	if len(programs.asked) != 9 {
+		t.Errorf("%d companions, want 9", len(programs.asked))
 	}
 }

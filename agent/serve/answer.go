@@ -15,13 +15,14 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/logger"
 )
 
 func refusal(code, message string) error { return &api.ErrorDetail{Code: code, Message: message} }
 
 func badRequest(message string) error { return refusal(api.CodeBadRequest, message) }
 
-// refuse answers with why a request is not carried out: the agent refuses it, or has not answered.
+// refuse answers with why a request was not carried out: the agent refuses it, or has not answered.
 func refuse(w http.ResponseWriter, err error) {
 	detail, ok := errors.AsType[*api.ErrorDetail](err)
 	if !ok {
@@ -51,11 +52,11 @@ func write(w http.ResponseWriter, status int, body any) {
 	if err != nil {
 		status, data = http.StatusInternalServerError, []byte(`{"error":{"code":"unavailable","message":"the answer can't be encoded"}}`)
 	}
-	send(w, status, "application/json", append(data, '\n'))
+	send(w, status, "application/json", append(logger.Showable(data), '\n'))
 }
 
 func send(w http.ResponseWriter, status int, contentType string, data []byte) {
-	// What was asked for may have taken longer than its answer may.
+	// Carrying out the request may have used up the time for its answer: that time starts here.
 	if d, ok := w.(interface{ SetWriteDeadline(time.Time) error }); ok {
 		_ = d.SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
@@ -67,9 +68,9 @@ func send(w http.ResponseWriter, status int, contentType string, data []byte) {
 	_, _ = w.Write(data) // the client may have gone
 }
 
-// receive reads the whole body of any request into memory. If the body is too long or does not
-// come, it answers and returns false. The deadline is for the whole body. It stays after a
-// failure: net/http reads the announced rest before it answers, and would read without end.
+// receive reads the whole body of any request into memory. If the body is too long or does not come, it
+// answers with an error and returns false. The deadline is for the whole body, and stays after a
+// failure: before it answers, net/http reads the announced rest, and would read without end.
 func receive(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength == 0 {
 		return true

@@ -29,18 +29,18 @@ const maxMeta = 256 // bytes
 type Campaigns interface {
 	// Stand starts a candidacy, which lasts until End.
 	Stand(actors.Request) (*actors.Candidacy, error)
-	// Resume gives its candidacy back to a program that an earlier process run of the agent elected.
+	// Resume restores the candidacy of a program that an earlier process run of the agent elected.
 	Resume(actors.Resumption) (*actors.Candidacy, error)
-	// End ends a candidacy. If its program may still act, waits is true, and until is its
-	// deadline: a later proof that the program has ended changes nothing.
+	// End ends a candidacy. waits reports whether its program may still act; until is then the
+	// program's deadline, after which a proof that the program has ended changes nothing.
 	End(id string) (until election.Instant, waits bool)
 	// Gone records the proof that the program of an ended candidacy has ended.
 	Gone(id string)
-	// Receipt is a program's report that it has stopped acting under the term; 0: under the
-	// oldest term without a receipt. why is its reason, if it was not asked to stop. authorized reports whether the caller may report this for
-	// that user's programs.
+	// Receipt takes a program's report that it has stopped acting under the term; term 0: the
+	// oldest term without a receipt. why is the program's reason, if it was not asked to stop.
+	// authorized reports whether the caller may report this for the programs of a user.
 	Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) error
-	// Report is what a companion reports of itself.
+	// Report takes what a companion reports about itself.
 	Report(id string, c api.Companion, authorized func(uid uint32) bool) error
 	// Campaigns describes the programs that are candidates.
 	Campaigns() []api.Campaign
@@ -49,35 +49,29 @@ type Campaigns interface {
 // candidacies are the connections of programs and companions.
 type candidacies struct {
 	*Config
-	ctx       context.Context // when it ends, they end
+	ctx       context.Context // when it ends, the connections end
 	streams   *streams
-	attention time.Duration        // how long a program may leave lines unread
-	otherTime func(pid int32) bool // whether a process has another CLOCK_BOOTTIME
-	unproven  sync.Once            // guards a line of the log
+	attention time.Duration        // how long a program may leave lines of its stream unread
+	otherTime func(pid int32) bool // whether the process has another CLOCK_BOOTTIME than the agent
+	unproven  sync.Once            // so that it is logged once that no end can be proven
 }
 
 // campaign accepts a program's candidacy, and makes the connection its stream.
 func (h *candidacies) campaign(c *call[api.CampaignRequest]) (any, error) {
-	name, err := name(c.Request)
-	companion := c.body.Role == api.RoleCompanion
-	if !companion || c.election != api.EveryElection {
-		if err = cmp.Or(err, h.may(c.Request, access.Campaign, string(name))); err != nil {
-			return nil, err
-		}
-	}
-	if companion {
+	if c.body.Role == api.RoleCompanion {
 		return h.join(c)
 	}
-	if err := implausible(c.body); err != nil {
+	name, err := name(c.Request)
+	if err = cmp.Or(err, h.may(c.Request, access.Campaign, string(name)), implausible(c.body)); err != nil {
 		return nil, err
 	}
-	p, _ := caller(c.Request) // authorized, so the caller is there, and so is the link
+	p := caller(c.Request) // known, since the caller is authorized
 	ceiling, err := h.ceiling(p, name, c.body.Priority)
 	if err != nil {
 		return nil, err
 	}
 	return nil, h.carry(c.w, c.Request, func(t *stream) (err error) {
-		if c.body.Proof == nil || *c.body.Proof { // before it is a candidate: it has just asked, so it lives
+		if c.body.Proof == nil || *c.body.Proof { // before it is a candidate: it has just asked, so its process still lives
 			h.attend(t)
 		}
 		t.k, err = h.Campaigns.Stand(actors.Request{
@@ -88,9 +82,9 @@ func (h *candidacies) campaign(c *call[api.CampaignRequest]) (any, error) {
 	})
 }
 
-// carry makes the connection a candidacy's; begin sets that candidacy.
+// carry makes the connection a candidacy's stream. begin starts that candidacy and adds it to the stream.
 func (h *candidacies) carry(w http.ResponseWriter, r *http.Request, begin func(*stream) error) error {
-	if p, _ := caller(r); h.otherTime(p.PID) {
+	if h.otherTime(caller(r).PID) {
 		return badRequest("this program is in another time namespace than the agent: " +
 			"it would compare deadlines with a different clock; run it in the host's time namespace, or run an agent in its own")
 	}
@@ -100,7 +94,7 @@ func (h *candidacies) carry(w http.ResponseWriter, r *http.Request, begin func(*
 		return errors.New("the agent stops")
 	}
 	defer h.streams.running.Done()
-	w.Header().Set("Connection", "close") // a refused program leaves its place to others
+	w.Header().Set("Connection", "close") // a refused program's connection closes, and its place is free for others
 	t := &stream{of: h, unix: conn, accepted: place.Accepted}
 	defer func() {
 		if t.process != nil {
@@ -113,23 +107,23 @@ func (h *candidacies) carry(w http.ResponseWriter, r *http.Request, begin func(*
 	return t.run(w)
 }
 
-// attend watches for the end of the process that connected. The other sockets must be closed
-// by then too, or that end proves nothing.
+// attend watches for the end of the process that connected. That end proves nothing unless the
+// other sockets are closed by then too.
 func (h *candidacies) attend(t *stream, sockets ...uint64) {
 	var err error
-	if t.process, err = proof.Of(t.unix, int64(t.accepted), sockets...); err != nil { // then its end proves nothing
+	if t.process, err = proof.Of(t.unix, int64(t.accepted), sockets...); err != nil { // then its end can't be proven
 		h.unproven.Do(func() {
 			h.Logger.Info("this host can't prove that a program has ended: its successor waits for its receipt, or for the end of the lease; not logged again", "err", err)
 		})
 	}
 }
 
-// resume gives its candidacy back to a program that an earlier process run elected.
+// resume restores the candidacy of a program that an earlier process run elected.
 func (h *candidacies) resume(c *call[api.ResumeRequest]) (any, error) {
 	if err := implausible(api.CampaignRequest{Meta: c.body.Meta}); err != nil {
 		return nil, err
 	}
-	p, _ := caller(c.Request)
+	p := caller(c.Request)
 	return nil, h.carry(c.w, c.Request, func(t *stream) (err error) {
 		t.k, err = h.Campaigns.Resume(actors.Resumption{
 			ID: c.PathValue("id"), Term: election.Term(c.body.Term), Meta: c.body.Meta, UID: p.UID, Own: h.own(p.UID),
@@ -169,9 +163,9 @@ func implausible(r api.CampaignRequest) error {
 	return nil
 }
 
-// ceiling returns the highest priority that the program may have; nil: any. The error is that it has
-// asked for more.
-func (h *candidacies) ceiling(p socket.Peer, name election.Name, asked *int) (*int, error) {
+// ceiling returns the highest priority that the program may have; nil: it may have any. The
+// error is that the program has asked for more.
+func (h *candidacies) ceiling(p *socket.Peer, name election.Name, asked *int) (*int, error) {
 	highest, bounded := h.Access.MaxPriority(p.Who, string(name))
 	if !bounded {
 		return nil, nil
@@ -184,13 +178,13 @@ func (h *candidacies) ceiling(p socket.Peer, name election.Name, asked *int) (*i
 	return &highest, nil
 }
 
-// campaigns lists the candidates of this host. Only callers that may give a campaign's receipt
-// see its ID.
+// campaigns lists the candidates of this host. It shows a campaign's ID only to callers that
+// may give the receipt of that campaign.
 func (h *candidacies) campaigns(r *http.Request) (any, error) {
-	p, _ := caller(r)
+	p := caller(r)
 	all := h.Campaigns.Campaigns()
 	for i := range all {
-		if h.Access == nil || !h.Access.Owns(p.Who, uint32(all[i].UID)) {
+		if p == nil || h.Access == nil || !h.Access.Owns(p.Who, uint32(all[i].UID)) {
 			all[i].Campaign = ""
 		}
 	}
@@ -202,17 +196,17 @@ func (h *candidacies) receipt(c *call[api.StoppedRequest]) (any, error) {
 		election.Reason(health.Line(c.body.Reason)), h.authorized(c.Request))
 }
 
-// authorized reports whether the caller may report for that user's programs.
+// authorized returns a function that reports whether the caller may report for a user's programs.
 func (h *candidacies) authorized(r *http.Request) func(uid uint32) bool {
-	p, _ := caller(r)
+	p := caller(r)
 	return func(uid uint32) bool { return p.UID == uid || h.Access.Own(p.UID) }
 }
 
-// maxOfCompanion bounds the elections, checks and failures of a companion, each.
+// maxOfCompanion bounds each list of a companion: its elections, its checks and its failures.
 const maxOfCompanion = election.MaxElections
 
-// join makes the connection the stream of what acts beside the leader of this host. What a
-// companion reports decides whether this host may lead, so only few users may be one.
+// join makes the connection the stream of a companion. A companion is not a candidate and needs no
+// right to campaign. But what it reports decides whether this host may lead, so few users may be one.
 func (h *candidacies) join(q *call[api.CampaignRequest]) (any, error) {
 	c := q.body.Companion
 	if c == nil {
@@ -221,7 +215,7 @@ func (h *candidacies) join(q *call[api.CampaignRequest]) (any, error) {
 	if err := cmp.Or(unacceptable(string(q.election), *c), implausible(q.body)); err != nil {
 		return nil, err
 	}
-	p, _ := caller(q.Request)
+	p := caller(q.Request)
 	if !h.Access.Own(p.UID) && (h.ActUser == nil || p.UID != *h.ActUser) {
 		return nil, refusal(api.CodeForbidden, fmt.Sprintf(
 			"user %s may not be a companion: only root, the agent's user and that of `act-user` in the agent's configuration may", access.UserName(p.UID)))

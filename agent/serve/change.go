@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -15,15 +16,16 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// outcomeSlack is how much longer than two leases the server waits for an outcome.
+// outcomeSlack is how much longer than two leases the server waits for the outcome of a command.
 const outcomeSlack = time.Second
 
-func (s *Server) resign(c *call[struct{}]) (any, error) {
-	if leader, elsewhere := s.leaderElsewhere(c.Request, c.election); elsewhere {
+func (s *Server) resign(c *call[api.ResignRequest]) (any, error) {
+	if leader, term, elsewhere := s.leaderElsewhere(c.Request, c.election); elsewhere {
+		c.body.Term = cmp.Or(c.body.Term, term)
 		return s.forward(c.Request, leader, c.body)
 	}
 	return s.handOver(c.Request, c.election, func(id election.RequestID) election.Input {
-		return election.Resign{Election: c.election, Request: id}
+		return election.Resign{Election: c.election, Term: election.Term(c.body.Term), Request: id}
 	}, "")
 }
 
@@ -35,22 +37,23 @@ func (s *Server) transfer(c *call[api.TransferRequest]) (any, error) {
 	if !ok {
 		return nil, unknownMember(c.body.To)
 	}
-	if leader, elsewhere := s.leaderElsewhere(c.Request, c.election); elsewhere {
+	if leader, term, elsewhere := s.leaderElsewhere(c.Request, c.election); elsewhere {
+		c.body.Term = cmp.Or(c.body.Term, term)
 		return s.forward(c.Request, leader, c.body)
 	}
 	if e := s.seen(c.election); e.IsLeader && target == s.Self.Peer {
 		return &api.Outcome{Done: true, Message: "it leads already; nothing was handed over", Leader: e.Leader, Term: e.Term}, nil
 	}
-	return s.transferTo(c.Request, c.election, target)
+	return s.transferTo(c.Request, c.election, target, election.Term(c.body.Term))
 }
 
-func (s *Server) transferTo(r *http.Request, name election.Name, target election.PeerID) (any, error) {
+func (s *Server) transferTo(r *http.Request, name election.Name, target election.PeerID, t election.Term) (any, error) {
 	return s.handOver(r, name, func(id election.RequestID) election.Input {
-		return election.Transfer{Election: name, To: target, Request: id}
+		return election.Transfer{Election: name, To: target, Term: t, Request: id}
 	}, target)
 }
 
-// seen is an election as this agent sees it at this moment.
+// seen returns an election as this agent sees it now.
 func (c *Config) seen(name election.Name) api.Election {
 	p := c.Picture()
 	contest, _ := p.contest(name)
@@ -66,8 +69,7 @@ func named(p *Picture, name string) (election.PeerID, bool) {
 	return "", false
 }
 
-// handOver gives the command to the agent, and waits until another leader, or a higher term,
-// is known.
+// handOver gives the command to the agent, and waits until it knows a leader in a higher term.
 func (s *Server) handOver(r *http.Request, name election.Name,
 	command func(election.RequestID) election.Input, target election.PeerID,
 ) (any, error) {
@@ -99,8 +101,8 @@ func (s *Server) ask(ctx context.Context, command func(election.RequestID) elect
 	return reply, err
 }
 
-// comesBack warns if this agent will soon lead again by its higher priority, although an
-// operator has made it hand over.
+// comesBack warns if this agent will soon take the lead back by its higher priority, although
+// an operator has made it hand over.
 func (s *Server) comesBack(name election.Name, leader election.PeerID) string {
 	p := s.Picture()
 	mine, stands := p.rank(name, s.Self.Peer)
@@ -133,14 +135,14 @@ func (s *Server) successor(ctx context.Context, name election.Name, above electi
 			if !open {
 				return api.Election{}, false
 			}
-			follower.Take() // the picture shows it
+			follower.Take() // not needed: the picture shows the change
 		case <-ctx.Done():
 			return api.Election{}, false
 		}
 	}
 }
 
-// drain answers once others lead what this agent led, or nobody can.
+// drain answers once other agents lead what this agent led, or once no agent can lead it.
 func (s *Server) drain(c *call[drainRequest]) (any, error) {
 	if c.body.On == nil {
 		return nil, badRequest(`"on" must be true or false`)
@@ -205,9 +207,9 @@ func (s *Server) deserted() string {
 	return strings.Join(names, ", ")
 }
 
-// keepDrain keeps a drain over restarts, or returns why the disk does not accept it. The drain is
-// written before the agent drains, and removed after the drain has ended: a crash in between leaves a
-// drained agent.
+// keepDrain saves for the next starts whether the agent is drained; the error is why the disk
+// does not accept that. A drain is written before the agent drains, and removed after the drain
+// has ended: after a crash in between, the agent starts drained.
 func (s *Server) keepDrain(on bool) error {
 	if err := s.KeepDrain(on); err != nil {
 		return refusal(api.CodeUnavailable, "the drain could not be saved, so a restart would undo it: "+err.Error())
@@ -215,7 +217,7 @@ func (s *Server) keepDrain(on bool) error {
 	return nil
 }
 
-// leading returns what this agent leads.
+// leading returns the elections that this agent leads.
 func (s *Server) leading() (led []*elector.ContestStatus) {
 	for _, c := range s.Picture().Status.Contests {
 		if h, ok := c.LeaderAt(s.Clock()); ok && h == s.Self {
@@ -225,7 +227,7 @@ func (s *Server) leading() (led []*elector.ContestStatus) {
 	return led
 }
 
-// await waits for the successors of everything led here, and reports the first one.
+// await waits until everything that was led here has a successor, and reports the first one.
 func (s *Server) await(ctx context.Context, led []*elector.ContestStatus) *api.Outcome {
 	outcome := &api.Outcome{Done: true}
 	for _, l := range led {
@@ -245,7 +247,7 @@ func (s *Server) await(ctx context.Context, led []*elector.ContestStatus) *api.O
 }
 
 // succeedable reports whether another agent could lead the election. Agents that have just
-// stepped down count too, although they are asked only if there is nobody else.
+// stepped down count too, although they are asked only if no other agent can lead.
 func (s *Server) succeedable(name election.Name) bool {
 	p := s.Picture()
 	c, _ := p.contest(name)
@@ -258,7 +260,7 @@ func (s *Server) succeedable(name election.Name) bool {
 	})
 }
 
-// leave answers once everything is handed over, and before the agent is gone.
+// leave answers once everything is handed over, and before the process ends.
 func (s *Server) leave(c *call[struct{}]) (any, error) {
 	ctx, cancel := s.outcomeTime(c.Request)
 	defer cancel()

@@ -2,7 +2,7 @@ package serve
 
 import (
 	"cmp"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -12,43 +12,46 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
 
-// entered has a change that somebody asks for in the log and in the history, before it is made:
-// `leave` and `restart` end this process. A body that is not valid JSON is left to order, which
-// refuses it.
-func (s *Server) entered(r *http.Request, body []byte) {
-	values := map[string]any{}
-	if len(body) == 0 || json.Unmarshal(body, &values) == nil {
-		s.enter(r, values)
+// entered adds a change that was asked for to the log and to the history, before `leave` and
+// `restart` end this process. err is the outcome. A refused change is not added, since nothing
+// was changed. A change without an answer is added, since it may have been made.
+func (s *Server) entered(t api.Transition, err error) {
+	if refused, ok := errors.AsType[*api.ErrorDetail](err); ok && refused.Code != api.CodeUnavailable && refused.Code != api.CodeNotConfirmed {
+		return
+	}
+	if by := t.By; by != nil && s.Enter(t) {
+		s.Logger.Info("asked for a change", "call", t.Reason[:strings.LastIndex(t.Reason, askedBy)], "uid", by.UID, "user", by.User, "pid", by.PID, "command", by.Command, "host", by.Host)
 	}
 }
 
-// asker is who asks for a change, here or at the agent that forwards the call; nil: not known.
+// asker is the process that asks for a change, here or at the agent that forwards the call; nil: not known.
 func (s *Server) asker(r *http.Request) *api.Caller {
 	if f, ok := r.Context().Value(forwardedKey{}).(forwarded); ok {
 		return callerOf(f.caller, s.Picture().name(f.from))
 	}
-	if k, ok := caller(r); ok {
+	if k := caller(r); k != nil {
 		return &api.Caller{UID: k.UID, User: access.UserName(k.UID), PID: k.PID, Command: processName(k.PID), Host: s.Name}
 	}
 	return nil
 }
 
-func (s *Server) enter(r *http.Request, values map[string]any) {
-	by, what := s.asker(r), commandText(r, values)
+// entry is the history's entry for a request: who asks for the change, and who leads at that moment.
+func (s *Server) entry(r *http.Request, right access.Right, values map[string]any) (t api.Transition) {
+	by, now := s.asker(r), s.Clock()
 	if by == nil {
-		return
+		return t
 	}
-	s.Logger.Info("asked for a change", "call", what, "uid", by.UID, "user", by.User, "pid", by.PID, "command", by.Command, "host", by.Host)
-	now := s.Clock()
 	who := fmt.Sprintf("uid %d, pid %d (%s)", by.UID, by.PID, cmp.Or(by.Command, "name unknown"))
-	t := api.Transition{Time: time.Now().UTC(), Election: r.PathValue("name"), Type: api.ChangeCommand, By: by, BoottimeNS: int64(now),
-		Reason: what + ", asked by " + by.User, Evidence: who + " on " + by.Host}
+	t = api.Transition{Time: time.Now().UTC(), Election: r.PathValue("name"), Type: api.ChangeCommand, By: by, BoottimeNS: int64(now),
+		Admin:  right == access.Admin || !isForwarded(r) && s.may(r, access.Admin, "") == nil,
+		Reason: commandText(r, values) + askedBy + by.User, Evidence: who + " on " + by.Host}
 	if isForwarded(r) {
 		t.Reason += " on " + by.Host
 		t.Evidence = "forwarded by the agent " + by.Host + ", which reports: user " + by.User
@@ -61,30 +64,40 @@ func (s *Server) enter(r *http.Request, values map[string]any) {
 		e := p.Election(c, now, 0)
 		t.Leader, t.Term = e.Leader, e.Term
 	}
-	s.Enter(t)
+	return t
 }
 
-// longestShown bounds a value of the call `keys` that is shown: a fingerprint is as long, a key
-// is longer.
+const askedBy = ", asked by "
+
+// longestShown is the length up to which values of the call `keys` are shown: a fingerprint is
+// not longer, a key is.
 const longestShown = 16
 
-// commandText names a call as an operator would: by the last word of its path, and the values in
-// its body. It shows no key.
+// commandText names a call as an operator would: by the last word of its path, and the values in its
+// body. It quotes each value that could be mistaken for other parts of the text. It shows no key.
 func commandText(r *http.Request, values map[string]any) string {
 	words := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	name := words[len(words)-1]
 	text := name
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		value := strings.Trim(strconv.Quote(fmt.Sprint(values[key])), `"`)
+		value := fmt.Sprint(values[key])
 		if name == "keys" && len(value) > longestShown {
 			value = "…"
 		}
-		text += " " + clip(key) + "=" + clip(value)
+		text += " " + quoted(clip(key)) + "=" + quoted(clip(value))
 	}
 	return clip(text)
 }
 
-// processName is how the kernel names a process; empty: it is gone, or not of this host.
+// quoted quotes a text, unless it is a single word.
+func quoted(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return strings.ContainsRune(` ,="`, r) || !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// processName is the kernel's name of a process; empty: the process has ended, or is not on this host.
 func processName(pid int32) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil || pid <= 0 {

@@ -30,10 +30,11 @@ func (b *book) Write(p []byte) (int, error) {
 
 func (b *book) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
-func (b *book) enter(t api.Transition) {
+func (b *book) enter(t api.Transition) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.entries = append(b.entries, t)
+	return true
 }
 
 func (b *book) taken() ([]api.Transition, string) {
@@ -68,9 +69,7 @@ func TestEachChangeIsEnteredWithWhoAskedForIt(t *testing.T) {
 	for _, c := range []struct{ path, body, call, election string }{
 		{"/v1/elections/default/transfer", `{"to":"b"}`, "transfer to=b,", "default"},
 		{"/v1/elections/default/resign", ``, "resign,", "default"},
-		{"/v1/elections/none/resign", ``, "resign,", "none"},
 		{"/v1/drain", `{"on":true}`, "drain on=true,", ""},
-		{"/v1/voters", `{"remove":"b"}`, "voters remove=b,", ""},
 		{"/v1/keys", `{"ADD":"` + key + `"}`, "keys ADD=…,", ""},
 		{"/v1/keys", `{"use":"00aabbccddeeff00"}`, "keys use=00aabbccddeeff00,", ""},
 		{"/v1/reload", ``, "reload,", ""},
@@ -96,10 +95,31 @@ func TestEachChangeIsEnteredWithWhoAskedForIt(t *testing.T) {
 	}
 	for _, c := range []struct{ method, path, body string }{
 		{http.MethodGet, "/v1/voters", ""}, {http.MethodGet, "/v1/keys", ""}, {http.MethodPost, "/v1/drain", `{"on":tr`},
+		// 92,376 of these in 8 s pushed root's drain out of the history.
+		{http.MethodPost, "/v1/elections/default/transfer", `{"to":"nobody"}`}, {http.MethodPost, "/v1/elections/none/resign", ""}, {http.MethodPost, "/v1/voters", `{"remove":"b"}`},
 	} {
 		_, _ = a.do(t, c.method, c.path, c.body)
 		if got, log := b.taken(); len(got) != 0 || strings.Contains(log, "asked for") {
 			t.Errorf("%s %s %s: entered %+v", c.method, c.path, c.body, got)
+		}
+	}
+}
+
+// Who asked is the last part of the text, and no body can write another one.
+func TestABodyForgesNobodysName(t *testing.T) {
+	t.Parallel()
+	b := &book{}
+	a := stand(t, func(c *serve.Config) { c.Enter, c.Logger = b.enter, b.logger() })
+	for body, want := range map[string]string{
+		`{"on=true, asked by root on b":1}`:   `reload "on=true, asked by root on b"=1, asked by `,
+		`{"on":"true, asked by root on b"}`:   `reload on="true, asked by root on b", asked by `,
+		`{"on":"a=b"}`:                        `reload on="a=b", asked by `,
+		`{"on":"\u202e\u009b"}`:               `reload on="\u202e\u009b", asked by `,
+		`{"on":"\", asked by root on b, \""}`: `reload on="\", asked by root on b, \"", asked by `,
+	} {
+		_, _ = a.do(t, http.MethodPost, "/v1/reload", body)
+		if got, _ := b.taken(); len(got) != 1 || !strings.HasPrefix(got[0].Reason, want) {
+			t.Errorf("%s: entered %+v", body, got)
 		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 
 type debugging struct{ *Config }
 
-// debug answers with one part of a bug report, for administrators. None has a key in it.
+// debug answers with one part of a bug report, for administrators. No part has a key in it.
 func (d debugging) debug(w http.ResponseWriter, r *http.Request) {
 	if err := d.may(r, access.Admin, ""); err != nil {
 		refuse(w, err)
@@ -59,10 +59,8 @@ func (d debugging) profile(r *http.Request, to *bytes.Buffer) error {
 		return refusal(api.CodeBusy, "another CPU profile is being collected: try again in half a minute")
 	}
 	defer pprof.StopCPUProfile()
-	end := time.NewTimer(limit)
-	defer end.Stop()
 	select {
-	case <-end.C:
+	case <-time.After(limit):
 	case <-r.Context().Done():
 	}
 	return nil

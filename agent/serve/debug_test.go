@@ -129,6 +129,11 @@ func TestAnAgentTriesThePortsOfTheOneThatAsks(t *testing.T) {
 	if got := ask("peer-z", "/v1/agents?dial=back"); got != nil {
 		t.Errorf("dialled for an agent that is not a member: %+v", got)
 	}
+	roster := a.picture.Load().Status.Roster
+	roster.Voters = roster.Voters[:1]
+	if got := ask("peer-b", "/v1/agents?dial=back"); got != nil {
+		t.Errorf("dialled for an agent that does not vote: %+v", got)
+	}
 	status, text := a.do(t, http.MethodGet, "/v1/agents?dial=back", "")
 	if status != 200 || len(o.asked) != 1 || o.asked[0].Path != "/v1/agents?dial=back" {
 		t.Errorf("%d, asked %+v", status, o.asked)

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// betweenDrills is how long after a drill no other one is run: the agents are to be at rest.
+	// betweenDrills is how long after a drill the next one is refused, so that the agents are at rest again.
 	betweenDrills = time.Minute
-	// drillChanges is how many changes an agent shows of its history. They fit one answer.
+	// drillChanges is how many changes of its history an agent shows. So many fit into one answer.
 	drillChanges = 64
-	drillCall    = "drill " // how commandText begins
-	// tryTime is how long a stop may try beforehand whether the agent could start again.
+	drillCall    = "drill " // the start of a drill's commandText
+	// tryTime is how long a drill may try, before it stops the agent, whether the agent could start again.
 	tryTime = 8 * time.Second
 )
 
-// drills answers about every agent, each asked for itself; to another agent, only about this one.
+// drills answers about every agent, each of which is asked. If another agent asks, it answers about this one.
 func (s *Server) drills(r *http.Request) (any, error) {
 	name, err := name(r)
 	if err == nil && !isForwarded(r) {
-		err = s.mayAsk(r, 1)
+		err = s.mayAsk(r, questionsTo(s.Picture()))
 	}
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *Server) drills(r *http.Request) (any, error) {
 			if its != nil {
 				v = *its
 			}
-			v.Name, v.ID = m.Name, string(m.Peer) // as the connection proves
+			v.Name, v.ID = m.Name, string(m.Peer) // the connection proves which agent it is; its answer could lie
 			return v
 		})...)
 		slices.SortFunc(all, func(a, b api.DrillView) int { return strings.Compare(a.Name, b.Name) })
@@ -61,7 +61,7 @@ func (s *Server) drillView(name election.Name) api.DrillView {
 	return v
 }
 
-// drill does to this agent, if it leads, what a drill is for, or has the leader do it.
+// drill transfers or stops the leader, as the request asks: here if this agent leads, else at the leader.
 func (s *Server) drill(c *call[api.DrillRequest]) (any, error) {
 	name, err := name(c.Request)
 	if err != nil {
@@ -78,12 +78,10 @@ func (s *Server) drill(c *call[api.DrillRequest]) (any, error) {
 	if err := s.may(c.Request, right, string(name)); err != nil {
 		return nil, err
 	}
-	enter := func() { s.enter(c.Request, map[string]any{"how": c.body.How, "term": c.body.Term}) }
-	if leader, elsewhere := s.leaderElsewhere(c.Request, name); elsewhere {
+	entry := s.entry(c.Request, right, map[string]any{"how": c.body.How, "term": c.body.Term})
+	if leader, _, elsewhere := s.leaderElsewhere(c.Request, name); elsewhere {
 		outcome, err := s.forward(c.Request, leader, c.body)
-		if err == nil {
-			enter()
-		}
+		s.entered(entry, err)
 		return outcome, err
 	}
 	if err := s.mayDrill(name, c.body); err != nil {
@@ -91,18 +89,19 @@ func (s *Server) drill(c *call[api.DrillRequest]) (any, error) {
 	}
 	if c.body.How == api.DrillTransfer {
 		target, _ := named(s.Picture(), c.body.To)
-		enter()
-		return s.transferTo(c.Request, name, target)
+		outcome, err := s.transferTo(c.Request, name, target, election.Term(c.body.Term))
+		s.entered(entry, err)
+		return outcome, err
 	}
 	if _, err := s.Restart(c.Context()); err != nil {
 		return nil, refusal(api.CodeUnavailable, "this agent could not start again: "+err.Error())
 	}
-	enter()
+	s.entered(entry, nil)
 	c.then = func() { time.AfterFunc(api.DrillDelay, func() { s.Restarts("this is a drill") }) }
 	return &api.Outcome{Done: true, Message: fmt.Sprintf("%s in %s", c.body.How, api.DrillDelay)}, nil
 }
 
-// mayDrill judges at the leader whether this very drill may be run.
+// mayDrill decides at the leader whether this drill may be run. The error is why not.
 func (s *Server) mayDrill(name election.Name, request api.DrillRequest) error {
 	e := s.seen(name)
 	target, known := named(s.Picture(), request.To)
@@ -125,7 +124,7 @@ func (s *Server) mayDrill(name election.Name, request api.DrillRequest) error {
 	return nil
 }
 
-// againstDrill is why no drill of an election should be run now, as far as this agent knows.
+// againstDrill is why no drill of an election should be run now, as far as this agent knows; nil: nothing.
 func (s *Server) againstDrill(name election.Name) error {
 	p, now := s.Picture(), s.Clock()
 	q := p.Status.Quorum

@@ -10,7 +10,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -27,8 +26,8 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// agentTime is how long one agent may take to answer about itself, and forwardSlack how much
-// longer an order may take that another agent carries out.
+// agentTime is how long an agent may take to answer about itself. forwardSlack is how much
+// longer an order may take if another agent carries it out.
 const (
 	agentTime    = 2 * time.Second
 	forwardSlack = time.Second
@@ -39,11 +38,11 @@ type Other interface {
 	Call(ctx context.Context, to election.PeerID, c election.Call) (election.CallAnswer, error)
 }
 
-// forwardedKey is the key under which a request has the agent that forwarded it.
+// forwardedKey is the key in a request's context for the agent that forwarded the request.
 type forwardedKey struct{}
 
-// forwarded is who a request comes from: an agent, known by its connection, and in that agent's
-// words the process that called there.
+// forwarded is where a forwarded request comes from: the agent, which its connection proves,
+// and the process that called there, as that agent describes it.
 type forwarded struct {
 	from   election.PeerID
 	caller string
@@ -60,8 +59,8 @@ func isForwarded(r *http.Request) bool {
 	return passed
 }
 
-// Forwarded carries out a call that another agent forwards. It knows that agent by its
-// connection; who called there is only for the log.
+// Forwarded carries out a call that another agent forwards. The connection proves which agent
+// that is. The process that called there is only for log and history.
 func (s *Server) Forwarded(ctx context.Context, from election.PeerID, c election.Call) election.CallAnswer {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,13 +79,14 @@ func (s *Server) Forwarded(ctx context.Context, from election.PeerID, c election
 	return election.CallAnswer{Status: uint64(out.status), Body: out.body.Bytes()}
 }
 
-// leaderElsewhere returns the leader of an election, if a call about it should be carried out
-// there.
-func (s *Server) leaderElsewhere(r *http.Request, name election.Name) (election.PeerID, bool) {
+// leaderElsewhere returns the leader of an election and its term, if a call about the election
+// should be carried out at that leader. An order that is passed on names the term: a leader
+// that was frozen may get the order late, when it leads under another term.
+func (s *Server) leaderElsewhere(r *http.Request, name election.Name) (election.PeerID, uint64, bool) {
 	p := s.Picture()
 	c, _ := p.contest(name)
 	leader, ok := c.LeaderAt(s.Clock())
-	return leader.Peer, ok && leader.Peer != s.Self.Peer && s.mayForward(r)
+	return leader.Peer, uint64(c.Term), ok && leader.Peer != s.Self.Peer && s.mayForward(r)
 }
 
 func (s *Server) mayForward(r *http.Request) bool {
@@ -144,20 +144,20 @@ func (o others) call(ctx context.Context, to election.PeerID, c election.Call, r
 	return errTooBusy
 }
 
-// unable are the refusals of an agent that can't change the roster, though another voter may.
+// unable are the refusals by which this agent can't change the roster, but another voter perhaps can.
 var unable = []election.Denial{election.DeniedBarred, election.DeniedNoMajority, election.DeniedNotConnected}
 
 // unchanged are the codes of refusals after which nothing was changed, and another voter may be
-// able to do it.
+// able to make the change.
 var unchanged = []string{api.CodeNotFound, api.CodeNoQuorum, api.CodeForbidden, api.CodeNotVoter}
 
-// reviseElsewhere is for a change of the roster that this agent refused. If another voter may be able
-// to make it, the voters are asked, one after another, until one does or refuses for good.
+// reviseElsewhere is for a change of the roster that this agent refused. If another voter may be
+// able to make the change, it asks one voter after another, until one makes it or refuses for good.
 func (s *Server) reviseElsewhere(r *http.Request, why *election.Refusal, request any) (any, error) {
 	own := words.Refusal(why)
 	first := own.Message
 	v, cancels := request.(api.VotersRequest)
-	cancels = cancels && v.Cancel && why.Why == election.DeniedNoChange // perhaps one that waits at another agent
+	cancels = cancels && v.Cancel && why.Why == election.DeniedNoChange // the change to cancel may wait at another agent
 	if !cancels && !slices.Contains(unable, why.Why) || v.Restore || !s.mayForward(r) {
 		return nil, own
 	}
@@ -186,17 +186,17 @@ func (s *Server) reviseElsewhere(r *http.Request, why *election.Refusal, request
 	return nil, own
 }
 
-// callerWords describes the caller for another agent's log and history; see callerOf.
+// callerWords describes the caller for the log and the history of another agent; see callerOf.
 func callerWords(r *http.Request) string {
-	p, ok := caller(r)
-	if !ok {
+	p := caller(r)
+	if p == nil {
 		return ""
 	}
 	return clip(fmt.Sprintf("user %s (uid %d, pid %d, %s", access.UserName(p.UID), p.UID, p.PID, processName(p.PID))) + ")"
 }
 
-// callerOf reads the words of callerWords. They are another agent's, and nothing is granted for
-// them: one of an older version does not send the numbers.
+// callerOf reads what callerWords wrote at another agent. Nothing is granted for that text,
+// since it proves nothing. An agent of an older version does not send the numbers.
 func callerOf(text, host string) *api.Caller {
 	by := &api.Caller{UID: math.MaxUint32, User: clip(cmp.Or(strings.TrimPrefix(text, "user "), "unknown")), Host: host}
 	var user string
@@ -211,16 +211,16 @@ func callerOf(text, host string) *api.Caller {
 	return by
 }
 
-// agents answers about every agent, each asked for itself; to another agent, only about this one.
+// agents answers about every agent, each of which is asked. If another agent asks, it answers about this one.
 func (s *Server) agents(r *http.Request) (any, error) {
 	own, back := s.others.reportOwn(r.Context()), r.URL.RawQuery == dialBack
 	if from, ok := passedBy(r); ok {
-		if back {
+		if back && s.fromVoter(r) == nil {
 			own.Dials = s.others.dials(r.Context(), from)
 		}
 		return api.Agents{Agents: []api.AgentReport{own}}, nil
 	}
-	if err := s.mayAsk(r, 1); err != nil {
+	if err := s.mayAsk(r, questionsTo(s.Picture())); err != nil {
 		return nil, err
 	}
 	var pinging sync.WaitGroup
@@ -237,7 +237,10 @@ func (s *Server) agents(r *http.Request) (any, error) {
 // others asks the other agents, and answers them about this one.
 type others struct{ *Config }
 
-// reportOwn describes this agent. Its lag is how long its loop takes to answer.
+// These bound the warnings that are taken from another agent, and their bytes: it may send anything.
+const maxReported, maxMessage, maxCode = 16, 1000, 40
+
+// reportOwn describes this agent. The lag in it is how long the agent's loop takes to answer.
 func (o others) reportOwn(ctx context.Context) api.AgentReport {
 	p := o.Picture()
 	own := api.AgentReport{Name: o.Name, ID: string(o.Self.Peer), Version: o.Version, Draining: p.Status.Draining,
@@ -248,7 +251,7 @@ func (o others) reportOwn(ctx context.Context) api.AgentReport {
 	began := o.Clock()
 	ctx, cancel := context.WithTimeout(ctx, agentTime)
 	defer cancel()
-	_ = o.Ping(ctx) // one that does not answer lags by the whole time
+	_ = o.Ping(ctx) // if the loop does not answer, the lag is the whole timeout
 	own.LagMS = roundUp(o.Clock().Sub(began))
 	return own
 }
@@ -262,32 +265,41 @@ func (o others) reportOthers(ctx context.Context, back bool) []api.AgentReport {
 		report := api.AgentReport{Version: m.Version, Draining: m.Draining, Warnings: []api.Warning{}, Keys: []api.Key{}}
 		if its != nil {
 			report = *its
+			report.Warnings = report.Warnings[:min(len(report.Warnings), maxReported)]
+			for i, w := range report.Warnings {
+				report.Warnings[i].Message = strings.ToValidUTF8(w.Message[:min(len(w.Message), maxMessage)], "")
+				report.Warnings[i].Code = strings.ToValidUTF8(w.Code[:min(len(w.Code), maxCode)], "")
+			}
 		}
-		report.Name, report.ID = m.Name, string(m.Peer) // as the connection proves
+		report.Name, report.ID = m.Name, string(m.Peer) // the connection proves which agent it is; its answer could lie
 		return report
 	})
 }
 
-// askOthers asks all other agents that are known about themselves, each by the same call. know takes
-// what one has answered; nil: an error, or nothing.
+// askOthers asks all other known agents about themselves, by the same call. know turns each
+// answer into a result; the answer is nil after an error, or if there was none.
 func askOthers[A any](ctx context.Context, o others, c election.Call, know func(membership.Member, *A) A) []A {
 	p := o.Picture()
-	members := slices.DeleteFunc(append(slices.Clone(p.View.Members), p.absent()...), func(m membership.Member) bool { return m.Peer == o.Self.Peer })
-	all := make([]A, len(members))
-	var asking sync.WaitGroup
-	for i, m := range members {
-		asking.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, agentTime+forwardSlack)
-			defer cancel()
-			var its struct{ Agents []A }
-			if o.Other == nil || o.call(ctx, m.Peer, c, nil, &its) != nil || len(its.Agents) != 1 {
-				all[i] = know(m, nil)
-				return
-			}
-			all[i] = know(m, &its.Agents[0])
-		})
+	members := slices.DeleteFunc(p.all(), func(m membership.Member) bool { return m.Peer == o.Self.Peer })
+	return together(members, func(m membership.Member) A {
+		ctx, cancel := context.WithTimeout(ctx, agentTime+forwardSlack)
+		defer cancel()
+		var its struct{ Agents []A }
+		if o.Other == nil || o.call(ctx, m.Peer, c, nil, &its) != nil || len(its.Agents) != 1 {
+			return know(m, nil)
+		}
+		return know(m, &its.Agents[0])
+	})
+}
+
+// together calls do for all elements of a list at once, and returns the results in the list's order.
+func together[A, B any](list []A, do func(A) B) []B {
+	all := make([]B, len(list))
+	var doing sync.WaitGroup
+	for i, a := range list {
+		doing.Go(func() { all[i] = do(a) })
 	}
-	asking.Wait()
+	doing.Wait()
 	return all
 }
 
@@ -301,56 +313,50 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(status int)      { r.status = status }
 func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
 
-// dialBack is the query of GET /v1/agents that has each other agent try the ports of this one.
+// dialBack is the query of GET /v1/agents by which each other agent tries the ports of this one.
 const (
 	dialBack    = "dial=back"
-	dialTimeout = time.Second // for all of them
+	dialTimeout = time.Second // for all ports together
 )
 
-// dials tries the ports of another agent, at the addresses that gossip has. So an agent that asks
-// for it learns whether its firewall lets others in, and can have nobody else dialled.
+// dials tries the ports of another agent, at the addresses that gossip has. So the agent that
+// asks learns whether its firewall lets others in. Only a voter may ask: other agents can
+// choose any address for themselves, and this agent would dial it.
 func (o others) dials(ctx context.Context, to election.PeerID) []api.Dial {
 	m, ok := o.Picture().member(to)
 	if !ok {
 		return nil
 	}
-	all := []api.Dial{{Port: api.DialGossipTCP}, {Port: api.DialPeerTCP}, {}}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	var dialling sync.WaitGroup
-	dialling.Go(func() { all[2] = o.ping(m) })
-	for i, addr := range []netip.AddrPort{m.GossipAddr, m.PeerAddr} {
-		dialling.Go(func() {
-			all[i].Addr = addr.String()
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr.String())
-			switch {
-			case err == nil:
-				_ = conn.Close()
-			case errors.Is(err, unix.ECONNREFUSED):
-				all[i].Error = "connection refused"
-			case ctx.Err() != nil:
-				all[i].Error = "no answer within " + dialTimeout.String()
-			default:
-				all[i].Error = socket.Cause(err)
-			}
-		})
+	ports := []api.Dial{
+		{Port: api.DialGossipTCP, Addr: m.GossipAddr.String()}, {Port: api.DialPeerTCP, Addr: m.PeerAddr.String()}, {Port: api.DialGossipUDP},
 	}
-	dialling.Wait()
-	return all
+	return together(ports, func(d api.Dial) api.Dial {
+		if d.Port == api.DialGossipUDP {
+			return o.ping(m)
+		}
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", d.Addr)
+		switch {
+		case err == nil:
+			_ = conn.Close()
+		case errors.Is(err, unix.ECONNREFUSED):
+			d.Error = "connection refused"
+		case ctx.Err() != nil:
+			d.Error = "no answer within " + dialTimeout.String()
+		default:
+			d.Error = socket.Cause(err)
+		}
+		return d
+	})
 }
 
-// pingAll tries the way to each other agent over UDP: the caller can dial TCP itself.
+// pingAll tries to reach each other agent over UDP. By TCP the caller can dial them itself.
 func (o others) pingAll() []api.Dial {
 	others := slices.DeleteFunc(slices.Clone(o.Picture().View.Members), func(m membership.Member) bool {
 		return m.Peer == o.Self.Peer || m.Status != membership.Alive
 	})
-	all := make([]api.Dial, len(others))
-	var pinging sync.WaitGroup
-	for i, m := range others {
-		pinging.Go(func() { all[i] = o.ping(m) })
-	}
-	pinging.Wait()
-	return all
+	return together(others, o.ping)
 }
 
 func (o others) ping(to membership.Member) api.Dial {
@@ -359,4 +365,35 @@ func (o others) ping(to membership.Member) api.Dial {
 		d.Error = socket.Cause(err)
 	}
 	return d
+}
+
+// reportsLast is how long reports are used. It is more than an agent may take to answer.
+const reportsLast = 10 * time.Second
+
+// reports has what the other agents last reported about themselves, for the status page. However many
+// people look at the page, the others are asked once in reportsLast, and no reader waits for them.
+type reports struct {
+	mu    sync.Mutex
+	known []api.AgentReport
+	asked election.Instant
+}
+
+// newest returns the reports; nil: none have come yet, or nobody has looked at the page for a while.
+func (r *reports) newest(ctx context.Context, o others) []api.AgentReport {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	age := o.Clock().Sub(r.asked)
+	if age >= 2*reportsLast {
+		r.known = nil
+	}
+	if age >= reportsLast || r.asked == 0 {
+		r.asked = o.Clock()
+		go func() {
+			all := o.reportOthers(ctx, false)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.known = all
+		}()
+	}
+	return r.known
 }

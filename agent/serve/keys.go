@@ -12,32 +12,32 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Keyring is the agent's cluster keys.
+// Keyring has the cluster keys of the agent.
 type Keyring interface {
 	Keys() []api.Key
 	// NewKey makes a key, as base64, with its fingerprint. It is not accepted yet.
 	NewKey() (text, print string)
-	// ChangeKeys carries out one change, or returns why it can't.
+	// ChangeKeys carries out one change of the keys, or returns why it can't.
 	ChangeKeys(api.KeysRequest) *api.ErrorDetail
 }
 
-// keyTime is how long one agent may take for one change of its keys, and turnTime how long after
-// one no other agent may change them, while there are several: two rotations at once could cut
-// agents off.
+// keyTime is how long one agent may take for one change of its keys. turnTime is how long after
+// a change no other agent may change the same keys, while there are several keys: two rotations
+// at once could cut agents off.
 const (
 	keyTime  = 4 * time.Second
 	turnTime = keyTime + time.Second
 )
 
-// turn is which agent changes this one's keys at the moment.
+// turn is which agent may change the keys of this one at the moment.
 type turn struct {
 	mu    sync.Mutex
 	by    election.PeerID
 	until election.Instant
 }
 
-// take reports whether an agent may change the keys now, and gives it the turn. An empty by, for
-// a person who changes only this agent, takes no turn.
+// take reports whether an agent may change the keys now, and if so gives it the turn. by is
+// empty for a person who changes only this agent, and takes no turn.
 func (t *turn) take(by election.PeerID, now election.Instant) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,9 +72,9 @@ func (k *keyChanges) changeKeys(c *call[api.KeysRequest]) (any, error) {
 	case q.Rotate && passed:
 		return nil, badRequest("another agent can't have this one rotate the keys: run the command here")
 	case q.Rotate && q.Add+q.Use+q.Remove != "":
-		return nil, badRequest(`"rotate" goes with "without" and "force" only`)
-	case !q.Rotate && len(q.Without) > 0:
-		return nil, badRequest(`"without" goes with "rotate":true only`)
+		return nil, badRequest(`"rotate" goes with "with", "without", "only" and "force" only`)
+	case !q.Rotate && len(q.With)+len(q.Without)+len(q.Only) > 0:
+		return nil, badRequest(`"with", "without" and "only" go with "rotate":true only`)
 	case q.Rotate:
 		return k.rotate(c.Request, q)
 	}
@@ -92,8 +92,8 @@ func (k *keyChanges) changeKeys(c *call[api.KeysRequest]) (any, error) {
 	return k.keys(c.Request)
 }
 
-// takeTurn reports whether an agent may change the keys now. With a single key there is no
-// rotation under way: it has not started here, or has ended.
+// takeTurn reports whether an agent may change the keys now. With a single key no rotation is
+// under way: it has not started here, or has ended. Then the turn is free.
 func (k *keyChanges) takeTurn(by election.PeerID) bool {
 	if len(k.Keyring.Keys()) == 1 {
 		k.turn.giveBack()
@@ -105,8 +105,8 @@ func keysBusy() error {
 	return refusal(api.CodeBusy, "another agent is changing the keys of this one, or did so a moment ago: try again in "+turnTime.String())
 }
 
-// lacking refuses to use a key that a member lacks, or may lack: it would be cut off. A key
-// that this agent uses already, or does not have, is left to the keyring.
+// lacking refuses to use a key that a member lacks, or may lack, since that member would be cut
+// off. It leaves to the keyring a key that this agent uses already, or does not have.
 func (k *keyChanges) lacking(ctx context.Context, print string) error {
 	isIt := func(k api.Key) bool { return k.Fingerprint == print }
 	if k.Other == nil || slices.IndexFunc(k.Keyring.Keys(), isIt) <= 0 {

@@ -16,27 +16,29 @@ import (
 	"github.com/doyen-election/doyen/internal/door"
 )
 
-// The bounds of a server, if the system allows it that many files.
+// The bounds of a server. If the system allows fewer files than allFiles, they are reduced (Bound).
 const (
-	maxConns     = 512  // on the TCP listener
-	maxOfAddress = 32   // of one address on the TCP listener
+	maxConns     = 64   // all connections to the TCP listener
+	maxOfAddress = 16   // connections from one address to the TCP listener
+	opensEach    = 100  // connects from one address to the TCP listener, a second
+	opensAtOnce  = 200  // connects from one address at once, after a rest
 	maxPlain     = 512  // on the socket, for plain calls
 	maxReads     = 512  // on the read-only socket
-	maxStreams   = 2048 // on the socket, for campaigns and watches: more than there can be
+	maxStreams   = 2048 // on the socket, for campaigns and watches: more than their own bounds allow
 	maxWatches   = 1024
 	maxChecks    = 64 // connections for agent checks
-	maxChecksOf  = 16 // of one address
-	// One user may have one in sharing of the socket's places.
+	maxChecksOf  = 16 // connections for agent checks from one address
+	// One user may have a part of the socket's places: one in so many.
 	sharing = 4
-	// One in reserving of the socket's places is for root and the agent's user alone.
+	// A part of the socket's places, one in so many, is for root and the agent's user alone.
 	reserving = 10
-	// allFiles is how many files all connections need, with those that hold the processes of
-	// campaigns.
+	// allFiles is how many files are needed for all connections, and for watching the processes
+	// of campaigns.
 	allFiles = maxConns + maxPlain + maxReads + maxStreams + actors.MaxCandidacies
 )
 
-// Bound returns how many of n connections there may be if only so many files may be open;
-// files 0: as many as needed.
+// Bound reduces n, a number of connections, if only so many files may be open; files 0: any
+// number may be open.
 func Bound(n, files int) int {
 	if files <= 0 || files >= allFiles {
 		return n
@@ -59,18 +61,12 @@ func (s *Server) socketPlaces(l net.Listener, most int) *socket.Places {
 func (s *Server) tcpPlaces(l net.Listener) *socket.Places {
 	total := Bound(maxConns, s.Files)
 	p := socket.NewPlaces(l, total, min(maxOfAddress, total/2), 0, socket.AddressOf)
-	p.Brief = true
+	p.Brief, p.Opened = true, door.NewPace[string](opensEach, opensAtOnce)
 	return p
 }
 
 // own reports whether the user is root or the agent's user.
 func (c *Config) own(uid uint32) bool { return c.Access != nil && c.Access.Own(uid) }
-
-// newWatches counts the open watches, by user.
-func newWatches(files int) *door.Places[uint32] {
-	total := Bound(maxWatches, files)
-	return door.NewPlaces[uint32](total, total/reserving)
-}
 
 // begin counts one more watch of the user, or returns why the user may have no more.
 func (h watching) begin(uid uint32, favoured bool) error {
@@ -87,16 +83,17 @@ func (h watching) begin(uid uint32, favoured bool) error {
 	return refusal(api.CodeBusy, "this agent has as many watches as it serves: end some of them")
 }
 
-// Each question to the voters, or to all agents, is work for all of them. So the number of questions is bounded,
-// for one user and for all users together. An agent and its voters have time for many more.
+// Each question to the voters, or to all agents, is work for each of them. So the number of questions
+// is bounded, for one user and for all users together. An agent and its voters have time for many more.
 const (
-	questionsOfUser, burstOfUser = 100, 2 * maxConfirmed // how many a second; how many at once
+	questionsOfUser, burstOfUser = 100, 2 * maxConfirmed // how many questions a second; how many at once
 	questionsOfAll, burstOfAll   = 400, 4 * maxConfirmed
-	// overTCP stands for all callers of the TCP listener: no user has this number.
+	agentsOfQuestion             = 8 // a question to all agents counts once for so many of them
+	// overTCP stands for all callers that the kernel does not name: no user has this number.
 	overTCP = math.MaxUint32
 )
 
-// questions counts the questions to the voters.
+// questions counts the questions to other agents: those of all users, and those of each.
 type questions struct {
 	all *door.Pace[struct{}]
 	of  *door.Pace[uint32]
@@ -110,11 +107,7 @@ func newQuestions() *questions {
 // limited only by what all users together may ask.
 func (q *questions) ask(now election.Instant, uid uint32, favoured bool, n int) error {
 	if !q.of.Take(now, uid, n) && !favoured {
-		who := "user " + access.UserName(uid)
-		if uid == overTCP {
-			who = "the callers of --http together"
-		}
-		return tooOften(fmt.Sprintf("more than %d questions a second for other agents from %s", questionsOfUser, who), (float64(n)-q.of.Left(now, uid))/questionsOfUser)
+		return tooOften(fmt.Sprintf("more than %d questions a second for other agents from %s", questionsOfUser, nameOf(uid)), (float64(n)-q.of.Left(now, uid))/questionsOfUser)
 	}
 	if !q.all.Take(now, struct{}{}, n) {
 		return tooOften(fmt.Sprintf("more than %d questions a second for other agents from all users of this one", questionsOfAll), (float64(n)-q.all.Left(now, struct{}{}))/questionsOfAll)
@@ -127,11 +120,11 @@ func tooOften(who string, seconds float64) error {
 	return refusal(api.CodeBusy, fmt.Sprintf("%s: ask again in %s, or what this agent answers by itself (without consistency=quorum)", who, wait))
 }
 
+// questionsTo is how many questions one question to all agents counts as.
+func questionsTo(p *Picture) int { return min(1+len(p.View.Members)/agentsOfQuestion, burstOfUser) }
+
 // mayAsk counts n questions of the caller, or returns why they are too many.
 func (s *Server) mayAsk(r *http.Request, n int) error {
-	p, named := caller(r)
-	if !named {
-		p.UID = overTCP
-	}
-	return s.questions.ask(s.Clock(), p.UID, named && s.own(p.UID), n)
+	uid := userOf(r)
+	return s.questions.ask(s.Clock(), uid, s.own(uid), n)
 }

@@ -12,7 +12,7 @@ import (
 
 type placeKey struct{}
 
-// withPlace records a new connection.
+// withPlace adds a new connection to the context of its requests.
 func (s *Server) withPlace(ctx context.Context, c net.Conn) context.Context {
 	if k, ok := c.(*socket.Conn); ok {
 		k.Accepted = s.Clock()
@@ -21,28 +21,37 @@ func (s *Server) withPlace(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// placeOf is the connection on which a request came; nil: another agent forwards it.
+// placeOf is the connection on which a request came; nil: none, since another agent forwards the request.
 func placeOf(r *http.Request) *socket.Conn {
 	k, _ := r.Context().Value(placeKey{}).(*socket.Conn)
 	return k
 }
 
-// caller is the process that sent a request; false if the kernel does not name it.
-func caller(r *http.Request) (socket.Peer, bool) {
+// caller is the process that sent a request; nil: the kernel does not name it. A zero Peer
+// instead of nil would pass for root.
+func caller(r *http.Request) *socket.Peer {
 	if k := placeOf(r); k != nil && k.Vouched {
-		return k.Peer, true
+		return &k.Peer
 	}
-	return socket.Peer{}, false
+	return nil
 }
 
-// may returns why the caller does not have the right. Some rights are granted for one election:
-// then the election must be the given one.
+// userOf is the user that a request counts for.
+func userOf(r *http.Request) uint32 {
+	if p := caller(r); p != nil {
+		return p.UID
+	}
+	return overTCP
+}
+
+// may returns why the caller does not have the right; nil: it has the right. Some rights are
+// given for one election: then it must be the given election.
 func (c *Config) may(r *http.Request, right access.Right, election string) error {
-	p, ok := caller(r)
+	p := caller(r)
 	switch {
 	case isForwarded(r):
 		return c.fromVoter(r)
-	case !ok || c.Access == nil:
+	case p == nil || c.Access == nil:
 		return refusal(api.CodeForbidden, "changes are accepted only from processes of this host, over the Unix socket")
 	case right == anybody:
 		return nil
@@ -53,7 +62,7 @@ func (c *Config) may(r *http.Request, right access.Right, election string) error
 	return nil
 }
 
-// fromVoter returns why a request that another agent forwards is not accepted.
+// fromVoter refuses a request that another agent forwards, unless that agent is a voter.
 func (c *Config) fromVoter(r *http.Request) error {
 	from, passed := passedBy(r)
 	if p := c.Picture(); passed && !p.Status.Roster.Has(from) {

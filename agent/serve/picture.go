@@ -12,13 +12,13 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// Picture is what readers see of the agent. It is replaced as a whole, and never changed. Each
-// answer computes what remains of a lease, so an old picture claims no leadership that has
-// ended since.
+// Picture is what readers see of the agent. It is never changed, but replaced as a whole by a
+// newer one. Each answer computes what remains of a lease. So even an old picture claims no
+// leadership that has ended since.
 type Picture struct {
 	Status    *elector.Status
 	View      *membership.View
-	Names     map[election.PeerID]string // of members and voters
+	Names     map[election.PeerID]string // the names of members and voters
 	Connected map[election.PeerID]bool
 	Warnings  []api.Warning
 	Unhealthy string          // why a check keeps this host from being a candidate in "default"
@@ -67,7 +67,7 @@ func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
 	return empty, expected || name == election.Default
 }
 
-// rank returns the rank of a peer that is a candidate in the election, able to lead or not.
+// rank returns the rank of a peer that is a candidate in the election, even of one that can't lead now.
 func (p *Picture) rank(name election.Name, id election.PeerID) (election.Rank, bool) {
 	c, _ := p.contest(name)
 	i := slices.IndexFunc(c.Ranks, func(r election.Rank) bool { return r.Peer == id })
@@ -77,8 +77,8 @@ func (p *Picture) rank(name election.Name, id election.PeerID) (election.Rank, b
 	return c.Ranks[i], true
 }
 
-// Election answers for one election at the given instant. It names no leader whose lease has ended
-// since the picture was taken.
+// Election returns the answer about one election at the given instant. It names no leader whose
+// lease has ended since the picture was taken.
 func (p *Picture) Election(c elector.ContestStatus, now election.Instant, index uint64) api.Election {
 	e := api.Election{Election: string(c.Election), State: string(c.State), Term: uint64(c.Term), Authority: api.AuthorityView,
 		Candidates: make([]string, len(c.Candidates)), Index: index}
@@ -98,20 +98,20 @@ func (p *Picture) Election(c elector.ContestStatus, now election.Instant, index 
 	e.Leader = p.Leader(holder.Peer)
 	e.IsLeader = holder == p.Status.Self && c.State == elector.Leading
 	e.LeaseRemainingMS = c.ValidUntil.Sub(now).Milliseconds()
-	e.ValidUntilBoottimeNS = int64(c.ValidUntil)
+	e.ValidUntilBoottimeNS, e.ValidForMS = int64(c.ValidUntil), e.LeaseRemainingMS
 	e.ViewAgeMS = max(0, now.Sub(c.HeardAt).Milliseconds())
 	return e
 }
 
-// inquired returns the answer once a majority has reported who holds the term. It names a
-// leader only if the picture names the same one, and only until the lease ends as known here:
-// a voter's promise outlasts the lease that it is for.
+// inquired adapts the answer e to what a majority has reported in s: the term and its holder. It
+// names a leader only if the picture names the same one, and only until the lease ends as
+// this agent knows it: a voter's promise lasts longer than the lease that it is for.
 func (p *Picture) inquired(e api.Election, s election.Record) api.Election {
 	e.Authority = api.AuthorityQuorum
 	if e.Leader != nil && e.Leader.ID == string(s.Holder.Peer) && e.Term == uint64(s.Term) {
 		return e
 	}
-	e.Leader, e.IsLeader, e.LeaseRemainingMS, e.ValidUntilBoottimeNS, e.ViewAgeMS = nil, false, 0, 0, 0
+	e.Leader, e.IsLeader, e.LeaseRemainingMS, e.ValidUntilBoottimeNS, e.ValidForMS, e.ViewAgeMS = nil, false, 0, 0, 0, 0
 	e.Term = max(e.Term, uint64(s.Term))
 	if e.State == api.StateLeading || e.State == api.StateFollowing {
 		e.State = api.StateElecting
@@ -130,7 +130,7 @@ func (p *Picture) contests() []*elector.ContestStatus {
 		i, known := slices.BinarySearchFunc(all, name, byElection)
 		if !known {
 			c, _ := p.contest(name)
-			all = slices.Insert(slices.Clip(all), i, &c) // what readers share stays as it is
+			all = slices.Insert(slices.Clip(all), i, &c) // clipped, so that the list which readers share is not changed
 		}
 	}
 	return all
@@ -140,7 +140,7 @@ func byElection(c *elector.ContestStatus, name election.Name) int {
 	return cmp.Compare(c.Election, name)
 }
 
-// Elections answers for every election, sorted by name.
+// Elections returns the answer about every election, sorted by name.
 func (p *Picture) Elections(now election.Instant, index func(string) uint64) []api.Election {
 	var all []api.Election
 	for _, c := range p.contests() {
@@ -149,13 +149,13 @@ func (p *Picture) Elections(now election.Instant, index func(string) uint64) []a
 	return all
 }
 
-// Quorum answers whether a majority can be reached.
+// Quorum returns the answer whether a majority can be reached.
 func (p *Picture) Quorum() api.Quorum {
 	q := p.Status.Quorum
 	state := api.QuorumLost
 	switch {
 	case !q.Enabled:
-		state = api.QuorumExists // none is needed
+		state = api.QuorumExists // without voters, none is needed
 	case q.Exists && q.Edge && q.Voters > 1:
 		state = api.QuorumEdge
 	case q.Exists:
@@ -164,7 +164,7 @@ func (p *Picture) Quorum() api.Quorum {
 	return api.Quorum{Enabled: q.Enabled, Voters: q.Voters, Needed: q.Needed, Reachable: q.Reachable, State: state}
 }
 
-// address writes an address; empty: it is not known.
+// address writes an address; the text is empty if the address is not known.
 func address(a netip.AddrPort) string {
 	if !a.IsValid() {
 		return ""
@@ -172,16 +172,24 @@ func address(a netip.AddrPort) string {
 	return a.String()
 }
 
-// roundUp returns a round trip in milliseconds, rounded up: 0 would mean one that was never
-// measured.
+// roundUp returns a round-trip time in milliseconds, rounded up, since 0 would mean that it was
+// never measured.
 func roundUp(d time.Duration) int64 {
 	return int64((max(d, 0) + time.Millisecond - 1) / time.Millisecond)
 }
 
-// Members answers with every member, by name, the departed ones included.
+// Departed are the departed members, without the former identities of agents that are back
+// under another identity. A departed voter is always among them: its vote is missing.
+func (p *Picture) Departed() []membership.Member {
+	return slices.DeleteFunc(slices.Clone(p.View.Departed), func(d membership.Member) bool {
+		return !p.Status.Roster.Has(d.Peer) && slices.ContainsFunc(p.View.Members, func(m membership.Member) bool { return m.Name == d.Name })
+	})
+}
+
+// Members returns the answer about every member, by name, the departed ones included.
 func (p *Picture) Members() []api.Member {
 	all := make([]api.Member, 0, len(p.View.Members)+len(p.View.Departed))
-	for _, m := range slices.Concat(p.View.Members, p.View.Departed) {
+	for _, m := range slices.Concat(p.View.Members, p.Departed()) {
 		entry := api.Member{
 			Name:       m.Name,
 			ID:         string(m.Peer),
@@ -197,7 +205,7 @@ func (p *Picture) Members() []api.Member {
 			Drained:    m.Draining,
 		}
 		if rank, ok := p.rank(election.Default, m.Peer); ok {
-			entry.Priority, entry.Candidate = rank.Priority, rank.Priority > 0 // 0 never leads
+			entry.Priority, entry.Candidate = rank.Priority, rank.Priority > 0 // a candidate with priority 0 never leads
 		}
 		if m.Peer == p.Status.Self.Peer {
 			entry.Reason = p.Unhealthy

@@ -53,8 +53,7 @@ func (h probes) livez(w http.ResponseWriter, r *http.Request) {
 	plain(w, http.StatusOK, "ok\n")
 }
 
-// readyz reports whether this agent knows a leader, or at least a quorum that can
-// elect one.
+// readyz reports whether this agent knows a leader, or at least a quorum that can elect one.
 func (h probes) readyz(w http.ResponseWriter, _ *http.Request) {
 	p := h.Picture()
 	c, _ := p.contest(election.Default)
@@ -73,11 +72,11 @@ var probePaths = []string{"/leader", "/livez", "/readyz"}
 // hostNames are names of this host, besides IP addresses and localhost.
 type hostNames []string
 
-// only answers only if the caller names this host as an operator would: by an IP address,
-// localhost or a configured name. A web page from elsewhere can have its own name resolve to
-// this address (DNS rebinding). In the browser of somebody who may reach this listener, the
-// page would then read the answer; but its name is not one of these. A probe gets its status
-// under any name, without a body: load balancers ask under the name of their service.
+// only answers a request if its Host header names this host as an operator would: by an IP
+// address, localhost or a configured name. Without this check, a web page from elsewhere could
+// have its own name resolve to this address (DNS rebinding), and read the answer in the browser
+// of somebody who may reach this listener. A probe gets its status under any name, but no body:
+// load balancers ask under the name of their service.
 func (h hostNames) only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -97,8 +96,8 @@ type silent struct{ http.ResponseWriter }
 
 func (silent) Write(p []byte) (int, error) { return len(p), nil }
 
-// has judges a Host header, with or without a port. Without the header the client speaks
-// plain HTTP/1.0, so it is not a browser.
+// has reports whether a Host header, with or without a port, names this host. A client without
+// the header speaks plain HTTP/1.0, so it is not a browser, and is accepted.
 func (h hostNames) has(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"sync"
 
 	"github.com/doyen-election/doyen/agent/history"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
 )
 
 func (s *Server) agent(*http.Request) (any, error) { return s.describe(s.Picture()), nil }
@@ -83,7 +83,7 @@ func consistency(r *http.Request) (quorum bool, err error) {
 const maxConfirmed = 32
 
 // allConfirmed asks a majority about each election before it answers. Only one call at a time
-// does so, which leaves room for questions about single elections.
+// may do so, which leaves room for questions about single elections.
 func (s *Server) allConfirmed(r *http.Request) (any, error) {
 	contests := s.Picture().contests()
 	if len(contests) > maxConfirmed {
@@ -103,17 +103,13 @@ func (s *Server) allConfirmed(r *http.Request) (any, error) {
 	case <-ctx.Done():
 		return nil, refusal(api.CodeBusy, "too many requests ask about all elections; ask again")
 	}
-	elections := make([]api.Election, len(contests))
-	var asked sync.WaitGroup
-	for i, c := range contests {
-		asked.Go(func() {
-			var err error
-			if elections[i], err = s.confirmed(ctx, c.Election); err != nil {
-				giveUp(about(c.Election, err))
-			}
-		})
-	}
-	asked.Wait()
+	elections := together(contests, func(c *elector.ContestStatus) api.Election {
+		e, err := s.confirmed(ctx, c.Election)
+		if err != nil {
+			giveUp(about(c.Election, err))
+		}
+		return e
+	})
 	return api.Elections{Elections: elections}, context.Cause(all)
 }
 
@@ -144,9 +140,9 @@ func (s *Server) confirmed(ctx context.Context, name election.Name) (api.Electio
 	return p.inquired(p.Election(c, s.Clock(), s.Hub.Index(string(name))), reply.Leader), nil
 }
 
-const defaultHistory = 100 // transitions that an answer has by default
+const defaultHistory = 100 // how many transitions an answer has by default
 
-// history answers also about an election that never had a candidate: its history is empty.
+// history also answers about an election that never had a candidate: with an empty history.
 func (s *Server) history(r *http.Request) (any, error) {
 	query := r.URL.Query()
 	of, limit := query.Get("election"), defaultHistory

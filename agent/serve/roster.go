@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/words"
@@ -14,8 +15,8 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// rosterLeases and rosterSlack are how long the server waits for a change of the roster. Old
-// leases have to end during the change, and the change outlives a lost driver.
+// The server waits rosterLeases leases and rosterSlack for a change of the roster: old leases have to
+// end during the change, and the change has to go on if its driver is lost.
 const (
 	rosterLeases = 12
 	rosterSlack  = 12 * time.Second
@@ -52,8 +53,8 @@ func (p *Picture) voters(now election.Instant) api.Voters {
 	return v
 }
 
-// changeVoters gives one change to the elector and waits until the new roster
-// is confirmed.
+// changeVoters gives one change of the voters to the elector, and waits until the new roster is
+// confirmed.
 func (s *Server) changeVoters(c *call[api.VotersRequest]) (any, error) {
 	if c.body.Restore && isForwarded(c.Request) {
 		return nil, refusal(api.CodeForbidden, "an agent goes back to its former voters only when it is asked itself: run the command on its host")
@@ -69,7 +70,7 @@ func (s *Server) changeVoters(c *call[api.VotersRequest]) (any, error) {
 }
 
 // revise gives a change of the roster to the elector, waits until it is done, and returns what
-// then is agreed on.
+// the voters have agreed on then.
 func revise[T any](s *Server, c *call[T], change election.ChangeRoster, agreed func(*http.Request) (any, error)) (any, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), s.rosterTime())
 	defer cancel()
@@ -86,20 +87,17 @@ func revise[T any](s *Server, c *call[T], change election.ChangeRoster, agreed f
 	return agreed(c.Request)
 }
 
-// change returns the change of a request, with its names resolved.
+// change returns the change that a request asks for, with the IDs of the agents that it names.
 func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api.ErrorDetail) {
 	var c election.ChangeRoster
-	name, asked := "", 0
-	for _, n := range []string{request.Add, request.Remove, request.Replace} {
-		if n != "" {
-			name, asked = n, asked+1
-		}
-	}
-	if request.Cancel != request.Restore && asked == 0 {
+	empty := func(name string) bool { return name == "" }
+	asked := slices.DeleteFunc([]string{request.Add, request.Remove, request.Replace}, empty)
+	name := strings.Join(asked, "") // asked has one name: no request may give two
+	if request.Cancel != request.Restore && len(asked) == 0 {
 		return election.ChangeRoster{Cancel: request.Cancel, Restore: request.Restore}, nil
 	}
-	if request.Cancel || request.Restore || asked != 1 || !election.ValidName(name) {
-		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: `name one agent, as {"add":"d"}, {"remove":"d"} or {"replace":"d"}; or {"cancel":true}, or {"restore":true}`}
+	if request.Cancel || request.Restore || len(asked) != 1 || !election.ValidName(name) || request.ID != "" && request.Remove != "" {
+		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: `name one agent, as {"add":"d"}, {"remove":"d"} or {"replace":"d"}; or {"cancel":true}, or {"restore":true}; "id" goes with "add" and "replace"`}
 	}
 	held, isVoter := p.Status.Roster.Named(name)
 	if request.Add != "" && isVoter {
@@ -115,32 +113,78 @@ func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api
 		c.Remove = []election.PeerID{held.Peer}
 	}
 	if request.Remove == "" {
-		peer, live := p.liveNamed(name, held.Peer)
-		if !live {
-			message := "no live agent is named " + name + ": start it first"
-			if request.Replace != "" {
-				message = "no live agent named " + name + " has a different identity from the voter: there is nothing to replace it with"
-			}
-			return c, &api.ErrorDetail{Code: api.CodeNotFound, Message: message}
+		peer, bad := p.live(name, request.ID, held.Peer)
+		if bad != nil && bad.Code == api.CodeNotFound && request.Replace != "" {
+			bad.Message += "; the voter " + name + " itself does not count"
+		}
+		if bad != nil {
+			return c, bad
 		}
 		c.Add = []election.Voter{{Name: name, Peer: peer}}
 	}
 	return c, nil
 }
 
-// liveNamed returns the live agent that has the name but not the given identity.
-func (p *Picture) liveNamed(name string, not election.PeerID) (election.PeerID, bool) {
-	for _, m := range p.View.Members {
-		if m.Name == name && m.Peer != not && m.Status == membership.Alive {
-			return m.Peer, true
-		}
+// live returns the identity of the live agent that has the name, but never the identity not.
+// If an ID is given, the agent must have that ID. Without an ID, no second agent may claim the name:
+// any agent that has the cluster key can join under any name.
+func (p *Picture) live(name, id string, not election.PeerID) (election.PeerID, *api.ErrorDetail) {
+	i := slices.IndexFunc(p.View.Members, func(m membership.Member) bool { return m.Name == name && m.Peer != not && m.Status == membership.Alive })
+	if i < 0 {
+		return "", &api.ErrorDetail{Code: api.CodeNotFound, Message: "no live agent is named " + name + ": start it first"}
 	}
-	return "", false
+	m := p.View.Members[i]
+	rival := slices.IndexFunc(p.View.Refused, func(r membership.Refusal) bool { return r.Cause == membership.CauseName && r.Name == name })
+	switch {
+	case id != "" && id != string(m.Peer):
+		return "", &api.ErrorDetail{Code: api.CodeNotFound, Message: fmt.Sprintf("the live agent is %s, and not %s", identified(m), clip(id))}
+	case id == "" && rival >= 0:
+		return "", claimed(name, identified(m), "one at "+address(p.View.Refused[rival].Addr))
+	}
+	return m.Peer, nil
+}
+
+// identified names agents with their IDs, which no other agent can take, and with their addresses.
+func identified(all ...membership.Member) string {
+	var texts []string
+	for _, m := range all {
+		texts = append(texts, m.Name+" ("+strings.TrimSuffix(string(m.Peer)+" at "+address(m.GossipAddr), " at ")+")")
+	}
+	return names(texts)
+}
+
+func claimed(name, one, other string) *api.ErrorDetail {
+	return &api.ErrorDetail{Code: api.CodeBadRequest, Message: fmt.Sprintf(
+		"two agents claim the name %s: %s, and %s: stop the one that is not yours, or give the ID of the one that is (--id, in \"id\", or in place of the name)", name, one, other)}
+}
+
+// identities are those of agents that are given by name or by ID. Where a voter and another
+// live agent share a name, only an ID makes clear which is meant.
+func (p *Picture) identities(given []string) (all []election.PeerID, bad *api.ErrorDetail) {
+	for _, name := range given {
+		id := election.PeerID(name)
+		if _, isID := p.Names[id]; !isID {
+			voter, votes := p.Status.Roster.Named(name)
+			switch id, bad = p.live(name, "", ""); {
+			case bad != nil && bad.Code == api.CodeNotFound && votes:
+				id = voter.Peer
+			case bad != nil && bad.Code == api.CodeNotFound:
+				return nil, &api.ErrorDetail{Code: api.CodeNotFound, Message: "no live agent and no voter is named " + clip(name) + ", and no agent has this ID"}
+			case bad != nil:
+				return nil, bad
+			case votes && voter.Peer != id:
+				return nil, claimed(name, string(id), "the voter "+string(voter.Peer))
+			}
+		}
+		all = append(all, id)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
 }
 
 func (s *Server) settings(*http.Request) (any, error) { return s.agreed(s.Picture()), nil }
 
-// lease is the one in use.
+// lease is the lease in use: the roster's, or the configured one if the roster has none.
 func (c *Config) lease() time.Duration { return cmp.Or(c.Picture().Status.Roster.Lease(), c.Lease) }
 
 func (c *Config) agreed(p *Picture) api.Settings {
@@ -153,7 +197,7 @@ func (c *Config) agreed(p *Picture) api.Settings {
 		out.Algorithm, out.LeaseMS = r.Settings.Algorithm, r.Settings.Lease.Milliseconds()
 	}
 	for _, right := range r.Rights {
-		names := []string{}
+		names, ids := []string{}, []string{}
 		for _, id := range right.Agents {
 			name := string(id)
 			if m, ok := p.member(id); ok {
@@ -161,10 +205,10 @@ func (c *Config) agreed(p *Picture) api.Settings {
 			} else if i := slices.IndexFunc(r.All(), func(v election.Voter) bool { return v.Peer == id }); i >= 0 {
 				name = r.All()[i].Name
 			}
-			names = append(names, name)
+			names, ids = append(names, name), append(ids, string(id))
 		}
 		slices.Sort(names)
-		out.Rights = append(out.Rights, api.Right{Election: string(right.Election), Agents: names, MaxPriority: right.MaxPriority})
+		out.Rights = append(out.Rights, api.Right{Election: string(right.Election), Agents: names, IDs: ids, MaxPriority: right.MaxPriority})
 	}
 	return out
 }
@@ -186,19 +230,10 @@ func (s *Server) allow(c *call[api.AllowRequest]) (any, error) {
 	if c.body.MaxPriority < 0 || c.body.MaxPriority > election.MaxPriority {
 		return nil, badRequest(fmt.Sprintf(`"max_priority" must be between 1 and %d`, election.MaxPriority))
 	}
-	right := election.Right{Election: c.election, MaxPriority: c.body.MaxPriority}
-	p := s.Picture()
-	for _, agent := range c.body.Agents {
-		id, known := named(p, agent)
-		if v, votes := p.Status.Roster.Named(agent); !known && votes {
-			id, known = v.Peer, true
-		}
-		if !known {
-			return nil, refusal(api.CodeNotFound, "no agent of the cluster is named "+clip(agent))
-		}
-		right.Agents = append(right.Agents, id)
+	agents, bad := s.Picture().identities(c.body.Agents)
+	if bad != nil {
+		return nil, bad
 	}
-	slices.Sort(right.Agents)
-	right.Agents = slices.Compact(right.Agents)
+	right := election.Right{Election: c.election, MaxPriority: c.body.MaxPriority, Agents: agents}
 	return revise(s, c, election.ChangeRoster{Right: right}, s.settings)
 }

@@ -17,7 +17,8 @@ func TestAChangeOfVotersNamesOneAgentThatThereIs(t *testing.T) {
 	p := &Picture{
 		Status: &elector.Status{Self: election.Holder{Peer: "pa"}, Roster: &election.Roster{
 			Voters: []election.Voter{{Name: "a", Peer: "pa"}, {Name: "b", Peer: "pb"}}}},
-		View: &membership.View{Members: []membership.Member{member("a", "pa"), member("b", "pb2"), member("d", "pd")}},
+		View: &membership.View{Members: []membership.Member{member("a", "pa"), member("b", "pb2"), member("d", "pd"), member("e", "pe")},
+			Refused: []membership.Refusal{{Cause: membership.CauseName, Name: "e"}}},
 	}
 	for name, c := range map[string]struct {
 		request     api.VotersRequest
@@ -37,6 +38,12 @@ func TestAChangeOfVotersNamesOneAgentThatThereIs(t *testing.T) {
 		"nothing":                         {api.VotersRequest{}, "", "", api.CodeBadRequest},
 		"two at once":                     {api.VotersRequest{Add: "d", Remove: "a"}, "", "", api.CodeBadRequest},
 		"no name":                         {api.VotersRequest{Add: "Not A Name"}, "", "", api.CodeBadRequest},
+		"the identity that was confirmed": {api.VotersRequest{Replace: "b", ID: "pb2"}, "pb2", "pb", ""},
+		"another identity":                {api.VotersRequest{Replace: "b", ID: "pb3"}, "", "", api.CodeNotFound},
+		"another identity to add":         {api.VotersRequest{Add: "d", ID: "pa"}, "", "", api.CodeNotFound},
+		"a name that two claim":           {api.VotersRequest{Add: "e"}, "", "", api.CodeBadRequest},
+		"one of the two":                  {api.VotersRequest{Add: "e", ID: "pe"}, "pe", "", ""},
+		"an identity to remove":           {api.VotersRequest{Remove: "a", ID: "pa"}, "", "", api.CodeBadRequest},
 	} {
 		got, bad := p.change(c.request)
 		switch {
@@ -64,6 +71,43 @@ func TestAChangeOfVotersNamesOneAgentThatThereIs(t *testing.T) {
 	}
 	if _, bad := p.change(api.VotersRequest{Replace: "b"}); bad != nil {
 		t.Errorf("with as many voters as there may be none is replaced: %+v", bad)
+	}
+}
+
+// A right is an identity's. Where a voter is down and another agent has its name, the name alone
+// gives the right to nobody.
+func TestANameThatTwoAgentsHaveGivesNoRight(t *testing.T) {
+	p := &Picture{
+		Status: &elector.Status{Roster: &election.Roster{Voters: []election.Voter{{Name: "a", Peer: "pa"}, {Name: "b", Peer: "pb"}, {Name: "c", Peer: "pc"}}}},
+		View: &membership.View{Members: []membership.Member{
+			{Member: election.Member{Name: "a", Peer: "pa"}, Status: membership.Alive}, {Member: election.Member{Name: "b", Peer: "stranger"}, Status: membership.Alive}}},
+		Names: map[election.PeerID]string{"pa": "a", "pb": "b", "pc": "c", "stranger": "b"},
+	}
+	for given, want := range map[string]election.PeerID{"a": "pa", "c": "pc", "pb": "pb", "stranger": "stranger", "b": "", "x": ""} {
+		got, bad := p.identities([]string{given})
+		if (bad == nil) != (want != "") || want != "" && got[0] != want {
+			t.Errorf("%s: %v, %v, want %q", given, got, bad, want)
+		}
+	}
+	if _, bad := p.identities([]string{"b"}); bad.Code != api.CodeBadRequest {
+		t.Errorf("refused with %+v", bad)
+	}
+}
+
+func TestAFormerIdentityOfALiveAgentIsNotListed(t *testing.T) {
+	m := func(name string, id election.PeerID) membership.Member {
+		return membership.Member{Member: election.Member{Name: name, Peer: id}, Status: membership.Dead}
+	}
+	p := &Picture{
+		Status: &elector.Status{Roster: &election.Roster{Voters: []election.Voter{{Name: "c", Peer: "pc"}}}},
+		View:   &membership.View{Members: []membership.Member{m("b", "pb2"), m("c", "pc2")}, Departed: []membership.Member{m("b", "pb"), m("c", "pc"), m("d", "pd")}},
+	}
+	ids := ""
+	for _, listed := range p.Members() {
+		ids += " " + listed.ID
+	}
+	if ids != " pb2 pc pc2 pd" {
+		t.Errorf("listed are%s, want all but the former identity of b, which does not vote", ids)
 	}
 }
 

@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -13,12 +15,18 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// rotation replaces the cluster keys of all agents by a new one. Each step is done on all agents
-// before the next: accept the new key, use it, drop the others. It makes a new key each time: one
-// of a rotation that stopped may be known to an agent that is now to have none.
+// rotation replaces the cluster keys of the voters, and of agents that somebody named, by a new
+// key. Its steps are: accept the new key, use it, drop the others. Each step is done at all
+// agents before the next. Every rotation makes a new key: the key of one that stopped half-way
+// may be known to an agent that must not have it now.
+//
+// Anyone who has an old key can join under any name, also while the rotation is under way. So
+// before the key is made, the agents that get it are decided by identity, and each is sent a
+// question: its connection proves that identity.
 type rotation struct {
 	*keyChanges
-	without []string // names of agents that get no key
+	request api.KeysRequest
+	also    []election.PeerID // named agents, which get the key: besides the voters, or alone
 	caller  string
 	key     string
 	print   string // the key's fingerprint
@@ -26,16 +34,16 @@ type rotation struct {
 	skipped []string // names of agents that were not reached
 
 	mu  sync.Mutex
-	old map[election.PeerID][]api.Key // what each agent had when it began to use the new key
+	old map[election.PeerID][]api.Key // the keys that each agent had when it started to use the new key
 }
 
-// keyStep is what came of a step: at which agents it is done, and at which not, with the reason.
+// keyStep is the result of a step: at which agents it is done, and at which it failed, with the reason.
 type keyStep struct {
 	done, failed []string // names; the failed ones with the reason
-	ok           []bool   // of each agent that was asked
+	ok           []bool   // whether the step is done, for each agent that was asked
 }
 
-// rotate carries out a rotation. It goes on when its caller goes away: half of one helps nobody.
+// rotate carries out a rotation. It goes on even if its caller has gone: half a rotation helps nobody.
 func (k *keyChanges) rotate(r *http.Request, request api.KeysRequest) (any, error) {
 	if !k.rotating.TryLock() {
 		return nil, refusal(api.CodeBusy, "this agent is rotating the keys already")
@@ -45,43 +53,39 @@ func (k *keyChanges) rotate(r *http.Request, request api.KeysRequest) (any, erro
 		return nil, keysBusy()
 	}
 	defer k.turn.giveBack()
-	n := &rotation{keyChanges: k, without: request.Without, caller: callerWords(r), old: map[election.PeerID][]api.Key{}}
-	err := n.prepare(request.Force)
-	for _, step := range []func() error{n.accept, n.use, n.drop} {
-		if err == nil {
-			err = step()
+	n := &rotation{keyChanges: k, request: request, caller: callerWords(r), old: map[election.PeerID][]api.Key{}}
+	for _, step := range []func() error{n.prepare, n.accept, n.use, n.drop} {
+		if err := step(); err != nil {
+			return nil, err
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	k.Logger.Info("cluster keys rotated", "in_use", n.print, "agents", 1+len(n.agents), "without", names(n.keyless()))
-	return api.Keys{Keys: k.Keyring.Keys(), Message: n.outcome()}, nil
+	outcome := n.outcome()
+	k.Logger.Info("cluster keys rotated", "in_use", n.print, "outcome", outcome)
+	return api.Keys{Keys: k.Keyring.Keys(), Message: outcome}, nil
 }
 
-// prepare finds the agents that are to have the key, or returns why the key can't be rotated.
-func (n *rotation) prepare(force bool) error {
+// prepare finds the agents that are to have the key, or returns why the keys can't be rotated.
+func (n *rotation) prepare() error {
 	p := n.Picture()
 	if len(n.Keyring.Keys()) == 0 {
 		return refusal(api.CodeBadRequest, "this agent runs without a cluster key: start all agents with --key-file")
 	}
-	for _, name := range n.without {
-		if name == n.Name {
-			return refusal(api.CodeBadRequest, "this agent makes the key: run the command on an agent that keeps it")
-		}
-		if !p.knows(name) {
-			return refusal(api.CodeNotFound, "no agent of the cluster is named "+clip(name)+": nothing was changed")
-		}
-	}
 	if p.leaving(n.Self.Peer) {
 		return refusal(api.CodeBusy, "a change of the voters removes this agent: run the command on another voter")
 	}
+	if err := n.choose(p); err != nil {
+		return err
+	}
 	members, absent := n.members(p)
-	if len(members) > 0 && !p.Status.Quorum.Enabled {
+	rest := slices.DeleteFunc(p.all(), func(m membership.Member) bool { return m.Peer == n.Self.Peer || n.excludes(p, m) })
+	if len(rest) > 0 && !p.Status.Quorum.Enabled {
 		return refusal(api.CodeNoQuorum, words.NoVoters+", and agents accept keys only from voters: use `doyen keys add`, `use` and `remove` on each host")
 	}
-	if len(members) > 0 && (n.Other == nil || !p.Status.Roster.Has(n.Self.Peer)) {
+	if len(rest) > 0 && (n.Other == nil || !p.Status.Roster.Has(n.Self.Peer)) {
 		return refusal(api.CodeNotVoter, "this agent is not a voter, and others accept keys only from voters: run the command on the host of a voter")
+	}
+	if err := n.undecided(p, rest); err != nil {
+		return err
 	}
 	found := n.each(members, func(ctx context.Context, m membership.Member) error {
 		return n.others.call(ctx, m.Peer, election.Call{Method: http.MethodGet, Path: "/v1/keys", Caller: n.caller}, nil, &api.Keys{})
@@ -98,9 +102,37 @@ func (n *rotation) prepare(force bool) error {
 		n.skipped = append(n.skipped, m.Name)
 		problems = append(problems, m.Name+" (not connected to gossip)")
 	}
-	if len(problems) > 0 && !force {
+	if len(problems) > 0 && !n.request.Force {
 		return refusal(api.CodeKeyMissing, "nothing was changed: agents that can't be reached would be cut off: "+names(problems)+
 			". Start or repair them, name them in --without (\"without\":[…]), or go on with --force (\"force\":true)")
+	}
+	return nil
+}
+
+// choose reads from the request which agents are to have the key, and which are not.
+func (n *rotation) choose(p *Picture) error {
+	for _, name := range n.request.Without {
+		if name == n.Name || name == string(n.Self.Peer) {
+			return refusal(api.CodeBadRequest, "this agent makes the key: run the command on an agent that keeps it")
+		}
+		if !p.knows(name) {
+			return refusal(api.CodeNotFound, "no agent of the cluster is named "+clip(name)+": nothing was changed")
+		}
+	}
+	also, bad := p.identities(slices.Concat(n.request.With, n.request.Only))
+	if n.also = also; bad != nil {
+		return bad
+	}
+	return nil
+}
+
+// undecided refuses to go on if there are agents that do not vote and that nobody has named:
+// each may be a stranger, or an agent that must not be cut off.
+func (n *rotation) undecided(p *Picture, rest []membership.Member) error {
+	open := slices.DeleteFunc(rest, func(m membership.Member) bool { return n.includes(p, m) })
+	if len(open) > 0 && len(n.request.Only) == 0 && !n.request.Force {
+		return refusal(api.CodeKeyMissing, "nothing was changed: these agents do not vote, and would be cut off: "+identified(open...)+
+			". Name those that are yours in --with (\"with\":[…]), and the others in --without (\"without\":[…]); or all that are to have the key in --only (\"only\":[…])")
 	}
 	return nil
 }
@@ -108,17 +140,21 @@ func (n *rotation) prepare(force bool) error {
 // members returns the other agents that are to have the key: those that gossip shows, and those
 // that belong to the cluster and are absent.
 func (n *rotation) members(p *Picture) (present, absent []membership.Member) {
-	without := func(m membership.Member) bool {
-		return m.Peer == n.Self.Peer || n.excluded(p, m)
-	}
-	return slices.DeleteFunc(slices.Clone(p.View.Members), without), slices.DeleteFunc(p.absent(), without)
+	others := func(m membership.Member) bool { return m.Peer == n.Self.Peer || !n.includes(p, m) }
+	return slices.DeleteFunc(slices.Clone(p.View.Members), others), slices.DeleteFunc(p.absent(), others)
 }
 
-func (n *rotation) excluded(p *Picture, m membership.Member) bool {
-	return slices.Contains(n.without, m.Name) || p.leaving(m.Peer)
+// includes reports whether an agent is to have the key.
+func (n *rotation) includes(p *Picture, m membership.Member) bool {
+	votes := len(n.request.Only) == 0 && p.Status.Roster.Has(m.Peer)
+	return (votes || slices.Contains(n.also, m.Peer)) && !n.excludes(p, m)
 }
 
-// accept has all agents accept the new key. If one does not, the key is taken back.
+func (n *rotation) excludes(p *Picture, m membership.Member) bool {
+	return slices.Contains(n.request.Without, m.Name) || slices.Contains(n.request.Without, string(m.Peer)) || p.leaving(m.Peer)
+}
+
+// accept has all agents accept the new key. If one of them does not, the key is taken back from all.
 func (n *rotation) accept() error {
 	n.key, n.print = n.Keyring.NewKey()
 	add := api.KeysRequest{Add: n.key}
@@ -126,7 +162,7 @@ func (n *rotation) accept() error {
 		return refusal(refused.Code, "nothing was changed: this agent does not accept a new key: "+refused.Message)
 	}
 	step := n.each(n.agents, func(ctx context.Context, m membership.Member) error {
-		if p := n.Picture(); n.excluded(p, m) {
+		if p := n.Picture(); !n.includes(p, m) {
 			return errors.New("a change of the voters began that removes it")
 		}
 		_, err := n.call(ctx, m, add)
@@ -138,7 +174,7 @@ func (n *rotation) accept() error {
 	back := n.each(n.all(), func(ctx context.Context, m membership.Member) error {
 		_, err := n.call(ctx, m, api.KeysRequest{Remove: n.print})
 		if refused, ok := errors.AsType[*api.ErrorDetail](err); ok && refused.Code == api.CodeNotFound {
-			return nil // it does not have the key
+			return nil // the agent does not have the key
 		}
 		return err
 	})
@@ -163,17 +199,13 @@ func (n *rotation) use() error {
 	if len(step.failed) == 0 {
 		return nil
 	}
-	by := "no agent"
-	if len(step.done) > 0 {
-		by = names(step.done)
-	}
 	return refusal(api.CodeNotConfirmed, "the rotation stopped half-way: "+names(step.failed)+". The new key "+n.print+
-		" is used by "+by+", and accepted by all of them; the old keys are accepted too, so nobody is cut off, and anyone who has an old key can still join. "+
+		" is used by "+cmp.Or(names(step.done), "no agent")+", and accepted by all of them; the old keys are accepted too, so nobody is cut off, and anyone who has an old key can still join. "+
 		"Correct that and run the command again: it goes on with another new key")
 }
 
 // drop has all agents drop the old keys, since all of them use the new one. A key that another
-// rotation gives to an agent meanwhile stays.
+// rotation has given to an agent meanwhile is not dropped.
 func (n *rotation) drop() error {
 	step := n.everywhere(func(ctx context.Context, m membership.Member) error {
 		for _, k := range n.old[m.Peer] {
@@ -193,12 +225,12 @@ func (n *rotation) drop() error {
 		". Nobody of those that have the new key is cut off, and anyone who has an old key can still join those agents. Correct that and run the command again, or `doyen keys remove` there")
 }
 
-// all are the agents that are to have the key, this one included.
+// all returns the agents that are to have the key, this one included.
 func (n *rotation) all() []membership.Member {
 	return append([]membership.Member{{Member: election.Member{Peer: n.Self.Peer, Name: n.Name}}}, n.agents...)
 }
 
-// everywhere carries out a step at all agents, unless one has joined that lacks the new key.
+// everywhere carries out a step at all agents, unless an agent has joined that lacks the new key.
 func (n *rotation) everywhere(at func(context.Context, membership.Member) error) keyStep {
 	if newcomers := n.check(); newcomers != nil {
 		return keyStep{failed: newcomers}
@@ -218,16 +250,11 @@ func (n *rotation) check() (newcomers []string) {
 	return newcomers
 }
 
-// each carries out a step at all those agents at once.
+// each carries out a step at all the given agents at once.
 func (n *rotation) each(agents []membership.Member, at func(context.Context, membership.Member) error) keyStep {
 	ctx, cancel := context.WithTimeout(n.ctx, keyTime)
 	defer cancel()
-	problems := make([]error, len(agents))
-	var working sync.WaitGroup
-	for i, m := range agents {
-		working.Go(func() { problems[i] = at(ctx, m) })
-	}
-	working.Wait()
+	problems := together(agents, func(m membership.Member) error { return at(ctx, m) })
 	step := keyStep{ok: make([]bool, len(agents))}
 	for i, m := range agents {
 		if step.ok[i] = problems[i] == nil; step.ok[i] {
@@ -236,11 +263,12 @@ func (n *rotation) each(agents []membership.Member, at func(context.Context, mem
 			step.failed = append(step.failed, m.Name+" ("+problems[i].Error()+")")
 		}
 	}
-	n.turn.take(n.Self.Peer, n.Clock()) // for longer
+	n.turn.take(n.Self.Peer, n.Clock()) // extends the turn, for the next step
 	return step
 }
 
-// call asks an agent, which may be this one, for a change of its keys, and returns what they then are. The key is in the body of the call alone, which travels over the authenticated and encrypted stream.
+// call asks an agent, which may be this one, for a change of its keys, and returns the keys that it has then.
+// A key is only in the body of the call, which travels over the authenticated and encrypted stream.
 func (n *rotation) call(ctx context.Context, m membership.Member, request api.KeysRequest) (keys api.Keys, err error) {
 	if m.Peer == n.Self.Peer {
 		if refused := n.Keyring.ChangeKeys(request); refused != nil {
@@ -252,27 +280,15 @@ func (n *rotation) call(ctx context.Context, m membership.Member, request api.Ke
 	return keys, err
 }
 
-// keyless are the names of agents that have no key.
-func (n *rotation) keyless() []string {
-	p := n.Picture()
-	list := append(slices.Clone(n.without), n.skipped...)
-	for _, v := range p.Status.Roster.All() {
-		if p.leaving(v.Peer) {
-			list = append(list, v.Name)
-		}
-	}
-	return list
-}
-
-// outcome says who has no key, if there is somebody.
+// outcome lists the agents that have the key, and those that do not.
 func (n *rotation) outcome() string {
-	list := n.keyless()
-	if len(list) == 0 {
-		return ""
-	}
-	text := names(list) + " got no key and can't join any more"
-	if len(n.skipped) > 0 {
-		text += "; copy the key file of an agent that has it to " + names(n.skipped) + ", if it is to come back"
+	has := n.all()
+	without := slices.DeleteFunc(n.Picture().all(), func(m membership.Member) bool {
+		return slices.ContainsFunc(has, func(o membership.Member) bool { return o.Peer == m.Peer })
+	})
+	text := identified(has...) + " have the new key"
+	if len(without) > 0 {
+		text += "; " + identified(without...) + " got no key and can't join any more: if one is to come back, copy the key file of an agent that has the key to its host"
 	}
 	return text
 }
@@ -284,31 +300,26 @@ func (p *Picture) leaving(id election.PeerID) bool {
 	return r != nil && r.Joint() && r.Has(id) && !slices.ContainsFunc(r.Next, is)
 }
 
-// knows reports whether an agent of that name belongs to the cluster, or did in the last day.
-func (p *Picture) knows(name string) bool {
-	_, votes := p.Status.Roster.Named(name)
-	is := func(m membership.Member) bool { return m.Name == name }
-	return votes || slices.ContainsFunc(p.View.Members, is) || slices.ContainsFunc(p.View.Departed, is)
+// knows reports whether an agent of that name or ID belongs to the cluster, or did in the last day.
+func (p *Picture) knows(given string) bool {
+	_, is := p.Names[election.PeerID(given)]
+	return is || slices.Contains(slices.Collect(maps.Values(p.Names)), given)
 }
 
-// absent are the agents that belong to the cluster though gossip does not show them: voters, and
-// those that died within a day.
+// all returns the agents that gossip shows, and those that belong to the cluster and are absent.
+func (p *Picture) all() []membership.Member {
+	return append(slices.Clone(p.View.Members), p.absent()...)
+}
+
+// absent returns the agents that belong to the cluster though gossip does not show them:
+// voters, and agents that died within the last day.
 func (p *Picture) absent() []membership.Member {
-	var list []membership.Member
-	add := func(m membership.Member) {
-		same := func(o membership.Member) bool { return o.Peer == m.Peer }
-		named := func(o membership.Member) bool { return o.Name == m.Name } // it has another identity now
-		if !slices.ContainsFunc(p.View.Members, named) && !slices.ContainsFunc(p.View.Members, same) && !slices.ContainsFunc(list, same) {
-			list = append(list, m)
-		}
-	}
-	for _, m := range p.View.Departed {
-		if m.Status == membership.Dead {
-			add(m)
-		}
-	}
+	list := slices.DeleteFunc(p.Departed(), func(m membership.Member) bool { return m.Status != membership.Dead })
 	for _, v := range p.Status.Roster.All() {
-		add(membership.Member{Member: election.Member{Peer: v.Peer, Name: v.Name}})
+		is := func(m membership.Member) bool { return m.Peer == v.Peer }
+		if !slices.ContainsFunc(p.View.Members, is) && !slices.ContainsFunc(list, is) {
+			list = append(list, membership.Member{Member: election.Member{Peer: v.Peer, Name: v.Name}})
+		}
 	}
 	return list
 }

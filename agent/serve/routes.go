@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/json"
 	"io"
 	"maps"
 	"net"
@@ -41,7 +42,7 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func get(h http.HandlerFunc) methods { return methods{http.MethodGet: h} }
 
-// asks answers a question that changes nothing.
+// asks handles a question that changes nothing: about returns the answer.
 func asks(about func(*http.Request) (any, error)) methods {
 	return get(func(w http.ResponseWriter, r *http.Request) {
 		body, err := about(r)
@@ -49,7 +50,7 @@ func asks(about func(*http.Request) (any, error)) methods {
 	})
 }
 
-// votersAsk is asks, but of other agents only voters may ask.
+// votersAsk is like asks. But of the other agents, only voters may ask.
 func (s *Server) votersAsk(about func(*http.Request) (any, error)) methods {
 	return asks(func(r *http.Request) (any, error) {
 		if err := s.fromVoter(r); err != nil {
@@ -59,22 +60,22 @@ func (s *Server) votersAsk(about func(*http.Request) (any, error)) methods {
 	})
 }
 
-// call is a request for a change: of the election that its path names, if there is one.
+// call is a request for a change. It is a change of the election that its path names, if there is one.
 type call[T any] struct {
 	*http.Request
 	w        http.ResponseWriter
 	election election.Name
 	body     T
-	then     func() // once the last answer on the connection is sent; nil: others may follow
+	then     func() // runs after the answer, and the connection is then closed; nil: the connection stays open
 }
 
-// anybody is the right of every user that the kernel vouches for. The handler itself checks whose it is
-// to change that, and the name of the election.
+// anybody is the right of every user that the kernel names. The handler itself checks whether
+// what is to be changed belongs to that user, and whether the election's name is valid.
 const anybody access.Right = ""
 
-// order handles a request for a change, in this order: the election of its path has a valid name, its
-// caller has the right to it, it is entered in the log and the history, and its body is decoded.
-// What do returns is the answer; nil: it has answered.
+// order handles a request for a change. The election of its path must have a valid name, and its caller
+// the right. Then its body is decoded, and do carries it out. Unless that was refused, the change is
+// entered in the log and the history. do returns the answer; nil: do has answered already.
 func order[T any](s *Server, right access.Right, do func(*call[T]) (any, error)) methods {
 	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		began := s.Clock()
@@ -90,15 +91,19 @@ func order[T any](s *Server, right access.Right, do func(*call[T]) (any, error))
 			refuse(w, err)
 			return
 		}
-		text, _ := io.ReadAll(r.Body)                     // in memory already, see receive
-		if right != anybody && right != access.Campaign { // programs come and go; `doyen campaigns` lists them
-			s.entered(r, text)
+		text, _ := io.ReadAll(r.Body) // the body is in memory already, see receive
+		var entry api.Transition
+		if right != anybody && right != access.Campaign { // not for programs, which come and go: `doyen campaigns` lists them
+			values := map[string]any{}
+			_ = json.Unmarshal(text, &values) // an error is reported by decode below
+			entry = s.entry(r, right, values)
 		}
 		if err := decode(text, &c.body); err != nil {
 			refuse(w, err)
 			return
 		}
 		body, err := do(c)
+		s.entered(entry, err)
 		if outcome, ok := body.(*api.Outcome); ok {
 			outcome.Waited = s.Clock().Sub(began).Milliseconds()
 		}
@@ -112,7 +117,7 @@ func order[T any](s *Server, right access.Right, do func(*call[T]) (any, error))
 	}}
 }
 
-// reply answers with the body, unless there is an error; nil: the handler has answered.
+// reply answers with the error, or else with the body. Without both, the handler has answered already.
 func reply(w http.ResponseWriter, body any, err error) {
 	switch {
 	case err != nil:
@@ -128,20 +133,20 @@ func (m methods) or(others methods) methods {
 }
 
 // openRoutes are open to everybody, on any listener.
-func (s *Server) openRoutes() *http.ServeMux {
+func (s *Server) openRoutes(metrics http.Handler) *http.ServeMux {
 	mux, probes := http.NewServeMux(), probes{&s.Config}
 	mux.Handle("/leader", methods{http.MethodGet: probes.leads, http.MethodHead: probes.leads, http.MethodOptions: probes.leads})
 	mux.Handle("/livez", get(probes.livez))
 	mux.Handle("/readyz", get(probes.readyz))
-	mux.Handle("/metrics", get(s.Metrics.ServeHTTP))
+	mux.Handle("/metrics", get(metrics.ServeHTTP))
 	mux.HandleFunc("/", nothingThere)
 	return mux
 }
 
 // pageRoutes are the routes of the TCP listener, where a person may look at a page.
 func (s *Server) pageRoutes() *http.ServeMux {
-	mux := s.openRoutes()
-	mux.Handle("/{$}", get(page.Handler(s.shown).ServeHTTP))
+	mux := s.openRoutes(s.kept(s.Metrics))
+	mux.Handle("/{$}", get(s.kept(page.Handler(s.shown)).ServeHTTP))
 	if s.HTTPAPI {
 		mux.Handle("/v1/", readOnly(s.socketRoutes(), false, "this listener only answers questions: use the agent's socket on its host"))
 	}
@@ -151,20 +156,27 @@ func (s *Server) pageRoutes() *http.ServeMux {
 // shown gathers what the status page shows, from one picture.
 func (s *Server) shown() page.Facts {
 	p := s.Picture()
-	return page.Facts{Agent: s.describe(p), Members: p.Members(), Now: time.Now(), Past: s.History("", page.Past),
-		Elections: p.Elections(s.Clock(), func(string) uint64 { return 0 })}
+	var missing []string
+	for _, v := range p.Status.Roster.All() {
+		if v.Peer != s.Self.Peer && !p.Connected[v.Peer] {
+			missing = append(missing, v.Name)
+		}
+	}
+	slices.Sort(missing)
+	return page.Facts{Agent: s.describe(p), Members: p.Members(), Missing: missing, Now: time.Now(), Past: s.History("", page.Past),
+		Elections: p.Elections(s.Clock(), func(string) uint64 { return 0 }), Others: s.reports.newest(s.ctx, s.others)}
 }
 
-// AgentCheck answers HAProxy's agent checks until the server is closed. Of too many connections that
-// are silent, the oldest are closed.
+// AgentCheck answers HAProxy's agent checks until the server is closed. If too many connections
+// are open, the oldest silent ones are closed.
 func (s *Server) AgentCheck(l net.Listener) {
 	page.Check(s.ctx, socket.NewPlaces(l, maxChecks, maxChecksOf, 0, socket.AddressOf), s.Logger, func(name election.Name) (leads, drained bool) {
 		return s.seen(name).IsLeader, s.Picture().Status.Draining
 	})
 }
 
-// readOnly answers what changes nothing; a watch, which does not end, only if that is wanted.
-// Instead says what to do about the rest.
+// readOnly passes on requests that change nothing. A watch, which does not end, is passed on
+// only if watches is true. Any other request is refused; instead is the advice in the refusal.
 func readOnly(next http.Handler, watches bool, instead string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method)
@@ -188,18 +200,24 @@ func plainPath(p string) bool {
 }
 
 func (s *Server) socketRoutes() *http.ServeMux {
-	mux, debugging := s.openRoutes(), debugging{&s.Config}
+	mux, debugging, costly := s.openRoutes(s.costs.costly(s.Metrics)), debugging{&s.Config}, s.costs.costly
 	mux.Handle("/v1/agent", asks(s.agent))
-	mux.Handle("/v1/members", asks(s.members))
-	mux.Handle("/v1/elections", asks(s.elections))
+	mux.Handle("/v1/members", costly(asks(s.members)))
+	mux.HandleFunc("/v1/elections", func(w http.ResponseWriter, r *http.Request) {
+		elections := http.Handler(asks(s.elections))
+		if quorum, _ := consistency(r); !quorum { // a quorum read waits for the voters, and is about few elections
+			elections = costly(elections)
+		}
+		elections.ServeHTTP(w, r)
+	})
 	mux.Handle("/v1/elections/{name}", asks(s.election))
 	mux.Handle("/v1/elections/{name}/watch", get(s.watching.watch))
 	mux.Handle("/v1/elections/{name}/campaign", order(s, anybody, s.candidacies.campaign))
-	mux.Handle("/v1/campaigns", asks(s.candidacies.campaigns))
+	mux.Handle("/v1/campaigns", costly(asks(s.candidacies.campaigns)))
 	mux.Handle("/v1/campaigns/{id}/resume", order(s, anybody, s.candidacies.resume))
 	mux.Handle("/v1/campaigns/{id}/stopped", order(s, anybody, s.candidacies.receipt))
 	mux.Handle("/v1/campaigns/{id}/companion", order(s, anybody, s.candidacies.report))
-	mux.Handle("/v1/history", asks(s.history))
+	mux.Handle("/v1/history", costly(asks(s.history)))
 	mux.Handle("/v1/leave", order(s, access.Admin, s.leave))
 	mux.Handle("/v1/restart", order(s, access.Admin, s.restart))
 	mux.Handle("/v1/reload", order(s, access.Admin, s.reload))
@@ -208,15 +226,15 @@ func (s *Server) socketRoutes() *http.ServeMux {
 	return s.sharedRoutes(mux)
 }
 
-// forwardRoutes are what other agents may ask for. Any holder of the cluster key can be an agent, but
-// operators chose the voters: only they may ask for more than what the first of these answers.
+// forwardRoutes are what other agents may ask for. Anyone who has the cluster key can run an agent, but
+// operators chose the voters: only voters may ask for more than the first of these routes answers.
 func (s *Server) forwardRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", nothingThere)
 	return s.sharedRoutes(mux)
 }
 
-// sharedRoutes adds what an agent can also have another one do.
+// sharedRoutes adds the calls that an agent carries out itself, or for another agent that forwards them.
 func (s *Server) sharedRoutes(mux *http.ServeMux) *http.ServeMux {
 	mux.Handle("/v1/agents", asks(s.agents))
 	mux.Handle("/v1/elections/{name}/resign", order(s, access.HandOver, s.resign))
@@ -226,6 +244,6 @@ func (s *Server) sharedRoutes(mux *http.ServeMux) *http.ServeMux {
 	mux.Handle("/v1/drain", order(s, access.Admin, s.drain))
 	mux.Handle("/v1/voters", s.votersAsk(s.voters).or(order(s, access.Admin, s.changeVoters)))
 	mux.Handle("/v1/settings", s.votersAsk(s.settings).or(order(s, access.Admin, s.changeSettings)))
-	mux.Handle("/v1/keys", s.votersAsk(s.keyChanges.keys).or(order(s, access.Admin, s.keyChanges.changeKeys))) // its keys show whether a change will be accepted
+	mux.Handle("/v1/keys", s.votersAsk(s.keyChanges.keys).or(order(s, access.Admin, s.keyChanges.changeKeys))) // a rotation reads them first, to see whether a change will be accepted
 	return mux
 }

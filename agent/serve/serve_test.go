@@ -120,7 +120,7 @@ func stand(t testing.TB, change ...func(*serve.Config)) *agent {
 		Name: "a", Version: "1", Cluster: "x", Algorithm: "bully", Self: self, Lease: 50 * time.Millisecond,
 		Picture: a.picture.Load, Clock: a.clock, Hub: a.hub, Metrics: http.NotFoundHandler(),
 		Logger: slog.New(slog.DiscardHandler), Commands: a,
-		Enter: func(api.Transition) {}, KeepDrain: func(bool) error { return nil }, Preemption: func() (bool, time.Duration) { return false, 0 },
+		Enter: func(api.Transition) bool { return true }, KeepDrain: func(bool) error { return nil }, Preemption: func() (bool, time.Duration) { return false, 0 },
 		History: func(string, int) []api.Transition { return nil }, Pings: func(membership.Member) error { return errors.New("not tried") },
 		Access: policy(t, access.Config{}, access.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}),
 	}
@@ -180,7 +180,7 @@ func TestAnElectionIsAnsweredWithHowItIsKnown(t *testing.T) {
 	a.now.Add(int64(200 * time.Millisecond))
 	e := a.election(t, "/v1/elections/default")
 	if !e.IsLeader || e.State != "leading" || e.Leader.Name != "a" || e.Term != 7 || e.Authority != "lease" ||
-		e.LeaseRemainingMS != 800 || e.ValidUntilBoottimeNS != int64(time.Hour+time.Second) || e.Index != 10 ||
+		e.LeaseRemainingMS != 800 || e.ValidForMS != 800 || e.ValidUntilBoottimeNS != int64(time.Hour+time.Second) || e.Index != 10 ||
 		strings.Join(e.Candidates, ",") != "a,b" {
 		t.Errorf("got %+v", e)
 	}

@@ -1,14 +1,14 @@
-// Package serve answers the socket API: version 1 on the Unix socket, and a
-// read-only part of it on an optional TCP listener.
+// Package serve answers the socket API: version 1 on the Unix socket, and a read-only part of it on an
+// optional TCP listener.
 //
-// It guarantees that no answer names a leader whose lease has ended, even while the rest of
-// the agent hangs: reads use an immutable picture, and compute what remains of the lease as
-// they answer. Changes need the right to them. Package access decides that by the process that
-// the kernel names as the socket's peer. Bodies, headers, connections and followers are
-// bounded, and a reader that does not read is cut off.
+// It guarantees that no answer names a leader whose lease has ended, even while the rest of the agent hangs:
+// reads use an immutable picture, and compute what remains of the lease as they answer. The status page, and
+// metrics over TCP, may be a second old. A change needs the right to it, which package access decides by the
+// process that the kernel names as the socket's peer. Bodies, headers, connections and followers are bounded,
+// and so are the time and the memory that costly answers take. A reader that does not read is cut off.
 //
-// It does not guarantee that the leader which an answer names still leads when the answer
-// arrives: for that the answer has a deadline. The TCP listener does not check its callers.
+// It does not guarantee that the leader which an answer names still leads when the answer arrives; for that,
+// the answer has a deadline. The TCP listener does not check its callers.
 package serve
 
 import (
@@ -27,14 +27,15 @@ import (
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/door"
 	"github.com/doyen-election/doyen/membership"
 )
 
 const (
 	headerTimeout = 5 * time.Second
-	idleTimeout   = 10 * time.Second // on the socket, between two calls
+	idleTimeout   = 10 * time.Second // how long a connection to the socket may rest between two calls
 	idleTCP       = 5 * time.Second
-	writeTimeout  = 10 * time.Second // of one answer, or one line of a watch
+	writeTimeout  = 10 * time.Second // how long an answer, or one line of a watch, may take to write
 	bodyTimeout   = 5 * time.Second
 	maxHeader     = 16 << 10
 	maxBody       = 64 << 10
@@ -49,8 +50,9 @@ type Commands interface {
 	Ping(context.Context) error
 	// Leave begins the agent's stop, and returns once everything is handed over.
 	Leave(context.Context) error
-	// Restart tries whether the agent could start again, and returns why not. Restarts then ends
-	// this process, and the next one goes on leading; else handsOver is why it can't.
+	// Restart tries whether the agent could start again; err is why not. If it could, Restarts then ends
+	// this process. The next process goes on leading, unless handsOver is not empty: then the agent first
+	// hands over all that it leads, and handsOver is why.
 	Restart(context.Context) (handsOver string, err error)
 	Restarts(handsOver string)
 	// Reload reads the configuration again.
@@ -67,7 +69,7 @@ type Config struct {
 	Self             election.Holder
 	Run              election.RunID
 	Life             uint64 // the number of this process run in its lineage
-	Keeper           bool   // a keeper would start the next one
+	Keeper           bool   // a keeper would start the next process run
 	Heartbeat, Lease time.Duration
 	Picture          func() *Picture
 	Clock            func() election.Instant
@@ -77,9 +79,9 @@ type Config struct {
 	// History returns the newest transitions of an election, no more than limit, the newest last.
 	// An empty election stands for all elections.
 	History func(election string, limit int) []api.Transition
-	// Enter adds a command to the history.
-	Enter func(api.Transition)
-	// KeepDrain keeps over restarts whether the agent is drained.
+	// Enter adds a command to the history, and returns whether the history has a new entry.
+	Enter func(api.Transition) bool
+	// KeepDrain saves, for the next starts, whether the agent is drained.
 	KeepDrain func(on bool) error
 	Metrics   http.Handler
 	Logger    *slog.Logger
@@ -87,7 +89,7 @@ type Config struct {
 	// Preemption returns the agent's settings preempt and preempt-delay, which should be the same
 	// on all agents.
 	Preemption func() (preempt bool, delay time.Duration)
-	// LogLevel sets the level of the log for a while, and returns the one that counts then.
+	// LogLevel sets the level of the log for a while, and returns the level that it has after that.
 	LogLevel func(level string, limit time.Duration) (then string)
 	// Debug are the parts of a bug report that only the agent has, by name, and without keys.
 	Debug map[string]func() []byte
@@ -117,13 +119,15 @@ type Server struct {
 	mu        sync.Mutex
 	servers   []*http.Server // guarded by mu
 	questions *questions
-	// The one call that asks about all elections holds confirming.
+	// confirming is held by the one call at a time that asks about all elections.
 	confirming  chan struct{}
 	others      others
+	reports     reports
 	watching    watching
 	candidacies candidacies
 	keyChanges  keyChanges
-	forwarding  http.Handler // of calls that other agents forward
+	costs       *costs
+	forwarding  http.Handler // answers calls that other agents forward
 }
 
 // New returns a server that answers nothing yet.
@@ -131,21 +135,23 @@ func New(c Config) *Server {
 	s := &Server{Config: c, started: c.Clock(), confirming: make(chan struct{}, 1), questions: newQuestions()}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.others = others{&s.Config}
-	s.watching = watching{&s.Config, newWatches(c.Files)}
+	watches := Bound(maxWatches, c.Files)
+	s.watching = watching{&s.Config, door.NewPlaces[uint32](watches, watches/reserving)}
 	s.candidacies = candidacies{Config: &s.Config, ctx: s.ctx, streams: newStreams(), attention: attentionFor(c.Lease), otherTime: otherTime}
 	s.keyChanges = keyChanges{Config: &s.Config, ctx: s.ctx, others: s.others}
+	s.costs = newCosts(&s.Config)
 	s.forwarding = s.forwardRoutes()
 	return s
 }
 
-// Socket answers the whole API on a listener of Listen. Each user has a share of the places;
-// root and the agent's own user find a place however many others take.
+// Socket answers the whole API, on a listener that socket.Listen made. Each user has a share of
+// the places; root and the agent's user find a place however many the others take.
 func (s *Server) Socket(l net.Listener) {
 	s.serve(s.socketPlaces(l, maxPlain+maxStreams), s.socketRoutes(), idleTimeout)
 }
 
-// ReadSocket answers what changes nothing on another listener of Listen. Changes are made over the
-// socket at that path.
+// ReadSocket answers what changes nothing, on another listener that socket.Listen made. Its
+// refusals name changes, the path of the socket that accepts changes.
 func (s *Server) ReadSocket(l net.Listener, changes string) {
 	s.serve(s.socketPlaces(l, maxReads), readOnly(s.socketRoutes(), true,
 		"this socket only answers questions, and changes nothing: use the agent's own socket, --socket "+changes), idleTimeout)
@@ -176,7 +182,7 @@ func (s *Server) serve(l net.Listener, h http.Handler, idle time.Duration) *http
 		ConnContext:       s.withPlace,
 		ConnState:         socket.Follow,
 		BaseContext:       func(net.Listener) context.Context { return s.ctx },
-		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug), // of broken clients
+		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug), // only errors of broken clients
 	}
 	s.mu.Lock()
 	s.servers = append(s.servers, server)

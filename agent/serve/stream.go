@@ -21,25 +21,25 @@ const (
 	// streamBuffer is how many bytes of lines the system may hold for a program that does not
 	// read. A line takes about three times its length in that buffer.
 	streamBuffer = 16 << 10
-	// lastWord is how much more the system may hold for the line that reports why the stream ends.
+	// lastWord is the size of the system's buffer for the last line, which reports why the stream ends.
 	lastWord     = 64 << 10
 	lastWordTime = 50 * time.Millisecond
-	// maxChatter is how much a program may send after its request. Nobody reads that.
+	// maxChatter is how many bytes a program may send after its request. Nobody uses them.
 	maxChatter = 64 << 10
 )
 
-// stream is the connection that is a candidacy.
+// stream is the connection that carries a candidacy.
 type stream struct {
 	of       *candidacies
 	k        *actors.Candidacy
 	conn     net.Conn
-	unix     *net.UnixConn // below conn
+	unix     *net.UnixConn // the socket below conn
 	accepted election.Instant
 	process  *proof.Process // the process that connected; nil: its end can't be proven
 	begun    bool           // the head of the answer is written
 	cut      bool           // the last line was written only in part
 	unread   time.Time      // since when some lines are unread; zero: all were read
-	looked   time.Time      // when that was last checked
+	looked   time.Time      // when unread was last checked
 	out      bytes.Buffer   // what is being written
 }
 
@@ -48,7 +48,7 @@ type end uint8 // why a stream ends
 const (
 	over   end = iota // no line follows
 	hungUp            // the program closed it
-	late              // the program did not read it
+	late              // the program did not read it in time
 )
 
 const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
@@ -61,12 +61,12 @@ func (t *stream) run(w http.ResponseWriter) error {
 		t.of.Campaigns.End(t.k.ID())
 		return err
 	}
-	defer context.AfterFunc(t.of.ctx, func() { conn.Close() })() // whatever run waits for
-	defer context.AfterFunc(t.of.streams.closing, func() {       // a program that does not read delays nobody
+	defer context.AfterFunc(t.of.ctx, func() { conn.Close() })() // conn closes, whatever run waits for
+	defer context.AfterFunc(t.of.streams.closing, func() {       // a program that does not read must not delay the close
 		_ = conn.SetWriteDeadline(time.Now().Add(lastWordTime))
 	})()
 	t.conn = conn
-	_ = t.unix.SetWriteBuffer(streamBuffer) // else the system's own bound holds
+	_ = t.unix.SetWriteBuffer(streamBuffer) // after an error, the system's own bound holds
 	hangup := make(chan struct{})
 	go func() {
 		defer close(hangup)
@@ -135,14 +135,14 @@ func (t *stream) relay(hangup <-chan struct{}) end {
 }
 
 // attentionFor is how long a program may leave lines unread while it leads. A program that is
-// frozen, or does not read, has stopped acting when its lease has expired. It must not keep
-// others from acting for much longer.
+// frozen, or does not read, stops acting when its lease expires. It must not keep others from
+// acting for much longer.
 func attentionFor(lease time.Duration) time.Duration {
 	return min(max(2*lease, 2*time.Second), writeTimeout)
 }
 
-// left is how much longer the program may leave unread what it was sent. That it does so is checked
-// now and then, and at each renewal while some lines are unread.
+// left is how much longer the program may leave lines unread. Whether lines are unread is
+// checked now and then, and at each renewal while some are.
 func (t *stream) left() time.Duration {
 	now := time.Now()
 	if !t.unread.IsZero() || now.Sub(t.looked) >= t.of.attention/4 {
@@ -170,7 +170,7 @@ func (t *stream) write(within time.Duration) (more bool, err error) {
 	}
 	encoder := json.NewEncoder(&t.out)
 	for _, l := range lines {
-		_ = encoder.Encode(l) // plain fields, which always encode
+		_ = encoder.Encode(t.timed(l)) // plain fields, which always encode
 	}
 	if t.of.streams.closing.Err() != nil {
 		within = lastWordTime
@@ -183,12 +183,20 @@ func (t *stream) write(within time.Duration) (more bool, err error) {
 	return more, err
 }
 
-// sayLate leaves a line for a program that did not read, in case it reads later: its candidacy
-// has ended. The buffer has room for that line only from here on.
+// timed adds to a line how much is left until its deadline.
+func (t *stream) timed(l api.CampaignEvent) api.CampaignEvent {
+	if until := election.Instant(max(l.ValidUntilBoottimeNS, l.StopByBoottimeNS)); until > 0 {
+		l.ValidForMS = max(0, until.Sub(t.of.Clock()).Milliseconds())
+	}
+	return l
+}
+
+// sayLate sends a last line to a program that did not read, in case it reads later: its
+// candidacy has ended. Only here the buffer is enlarged, so that it has room for that line.
 func (t *stream) sayLate(until election.Instant) {
 	t.of.Logger.Warn("a program does not read its campaign: the campaign ends", "campaign", t.k.ID(), "election", t.k.Election())
-	line, err := json.Marshal(api.CampaignEvent{Type: api.CampaignRevoked, Campaign: t.k.ID(), Election: string(t.k.Election()),
-		StopByBoottimeNS: int64(until), Reason: "its campaign was not read for too long"})
+	line, err := json.Marshal(t.timed(api.CampaignEvent{Type: api.CampaignRevoked, Campaign: t.k.ID(), Election: string(t.k.Election()),
+		StopByBoottimeNS: int64(until), Reason: "its campaign was not read for too long"}))
 	if err != nil || t.cut {
 		return
 	}
@@ -197,8 +205,8 @@ func (t *stream) sayLate(until election.Instant) {
 	_, _ = t.conn.Write(append(line, '\n'))
 }
 
-// prove waits for a proof that the program has ended, and reports it: then the lease need not
-// expire first.
+// prove waits for a proof that the program has ended, and reports it: with the proof, a
+// successor need not wait until the lease expires.
 func (t *stream) prove(until election.Instant) {
 	logger := t.of.Logger.With("campaign", t.k.ID(), "election", t.k.Election())
 	if t.gone(until) {
@@ -210,18 +218,16 @@ func (t *stream) prove(until election.Instant) {
 }
 
 // gone waits for the proof that the program is gone: the process that connected has ended, and
-// no process holds its connection. When a process is killed, its connections close a moment
-// before its end.
+// no process holds its connection. It has to wait, since the connections of a killed process
+// close a moment before that process ends.
 func (t *stream) gone(until election.Instant) bool {
 	if t.process == nil {
 		return false
 	}
-	deadline := time.NewTimer(until.Sub(t.of.Clock()))
-	defer deadline.Stop()
 	select {
 	case <-t.process.Gone():
 		return t.process.Alone()
-	case <-deadline.C:
+	case <-time.After(until.Sub(t.of.Clock())):
 	case <-t.of.streams.closing.Done():
 	}
 	return false
@@ -230,10 +236,10 @@ func (t *stream) gone(until election.Instant) bool {
 // streams counts the connections that were taken over from the HTTP server, which knows
 // nothing of them any more.
 type streams struct {
-	mu      sync.Mutex     // held while one begins, and when closing ends
-	running sync.WaitGroup // one for each that is open
+	mu      sync.Mutex     // held while a stream begins, and while closing is ended
+	running sync.WaitGroup // has one entry for each open stream
 	closing context.Context
-	end     context.CancelFunc // of closing: the server closes
+	end     context.CancelFunc // ends closing, when the server closes
 }
 
 func newStreams() *streams {
@@ -253,7 +259,7 @@ func (s *streams) begin() bool {
 	return false
 }
 
-// close asks the streams to end, and waits for that until ctx ends.
+// close asks the streams to end, and waits for them until ctx ends.
 func (s *streams) close(ctx context.Context) error {
 	s.mu.Lock()
 	s.end()

@@ -14,7 +14,7 @@ import (
 
 type watching struct {
 	*Config
-	watches *door.Places[uint32] // by user
+	watches *door.Places[uint32] // bounds the watches, by user
 }
 
 // watch streams the changes of an election as JSON lines, until the reader or the server ends it.
@@ -28,12 +28,12 @@ func (h watching) watch(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	p, _ := caller(r)
-	if full := h.begin(p.UID, h.own(p.UID)); full != nil {
+	uid := userOf(r)
+	if full := h.begin(uid, h.own(uid)); full != nil {
 		refuse(w, full)
 		return
 	}
-	defer h.watches.Leave(p.UID, 1)
+	defer h.watches.Leave(uid, 1)
 	follower, err := h.Hub.Follow(string(name), after)
 	if err != nil {
 		refuse(w, err)
@@ -45,9 +45,9 @@ func (h watching) watch(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	// The index is taken before the picture, so that changes in between are reported twice and
-	// not skipped. A watch that resumes begins with the index that the reader has: the changes that
-	// it missed lead up to the picture.
+	// The index is taken before the picture: so changes in between are reported twice, and are
+	// not skipped. A watch that resumes starts with the index that its reader has: the changes
+	// after that index, which the reader missed, lead up to the picture.
 	var news []*watch.Change
 	index := after
 	if after == 0 {
@@ -71,7 +71,7 @@ func (h watching) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resumption reads after=INDEX. Index 0 resumes nothing.
+// resumption reads after=INDEX. Index 0 means a watch that does not resume.
 func resumption(r *http.Request) (after uint64, err error) {
 	if given := r.URL.Query().Get("after"); given != "" {
 		if after, err = strconv.ParseUint(given, 10, 64); err != nil {
@@ -81,8 +81,8 @@ func resumption(r *http.Request) (after uint64, err error) {
 	return after, err
 }
 
-// taken returns the changes that a follower has not taken. If some were lost, a fresh snapshot
-// reports that instead.
+// taken returns the changes that wait for a follower. If some were lost, it returns a fresh
+// snapshot instead, which reports that.
 func (h watching) taken(name election.Name, f *watch.Follower) []*watch.Change {
 	changes, missed, index := f.Take()
 	if missed > 0 {
@@ -91,7 +91,7 @@ func (h watching) taken(name election.Name, f *watch.Follower) []*watch.Change {
 	return changes
 }
 
-// snapshot is a line that carries the whole election.
+// snapshot is a line that shows the whole election as it is now.
 func (h watching) snapshot(name election.Name, kind string, index, missed uint64) *watch.Change {
 	p := h.Picture()
 	c, _ := p.contest(name)
@@ -104,8 +104,8 @@ func (h watching) snapshot(name election.Name, kind string, index, missed uint64
 	}}
 }
 
-// sendLines writes all lines that wait at once, under their own deadline: a reader that does not read for
-// so long is cut off.
+// sendLines writes all lines that wait at once, under one deadline for them: a reader that does
+// not read by then is cut off.
 func sendLines(w http.ResponseWriter, changes []*watch.Change) error {
 	control := http.NewResponseController(w)
 	if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"os/user"
-	"slices"
 	"strconv"
 
 	"github.com/doyen-election/doyen/agent/record"
@@ -15,7 +14,7 @@ import (
 	"github.com/doyen-election/doyen/internal/act/hook"
 )
 
-// Hooks are the commands to run, by election.
+// Hooks are the hooks' commands, by election.
 func (c Config) Hooks() hook.Commands {
 	commands := hook.Commands{Default: c.OnChange, Of: map[election.Name]string{}, Others: c.Elections[EveryOther].OnChange,
 		Limit: hook.Limit}
@@ -39,7 +38,7 @@ func (c Config) Checks() map[election.Name]health.Check {
 	return checks
 }
 
-// ActUID returns the user of ActUser; nil: it is empty.
+// ActUID returns the number of the user ActUser; nil: ActUser is empty.
 func (c Config) ActUID() (*uint32, error) {
 	if c.ActUser == "" {
 		return nil, nil
@@ -58,27 +57,19 @@ func (c Config) ActUID() (*uint32, error) {
 	return &uid, nil
 }
 
-// Acts reports whether doyen act has something to do.
-func (c Config) Acts() bool { return c.Hooks().Any() || len(c.Checks()) > 0 }
-
-// ShellLines are warnings about what root runs and nobody can check: what a line of the shell runs
-// depends on more than the files that it names.
-func (c Config) ShellLines() (all []string) {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	for _, h := range c.hookLines() {
-		if hook.ShellLine(h.line) {
-			all = append(all, fmt.Sprintf("%s is a line of the shell, which root runs; from 0.5.0 on that is refused: give the absolute path of a program and its arguments, such as a script with this line", h.flag))
-		}
-	}
-	return all
+// actsApart reports whether hooks and checks run as another user than this process.
+func (c Config) actsApart() bool {
+	uid, err := c.ActUID()
+	return !c.Act && err == nil && uid != nil && int(*uid) != os.Geteuid()
 }
 
-// CheckHere writes warnings: if no record can be kept in the directory that was given for it, about
-// hooks and checks that root should not run, and about ports that the agent could not use.
+// Acts reports whether doyen act has a hook or a check to run.
+func (c Config) Acts() bool { return c.Hooks().Any() || len(c.Checks()) > 0 }
+
+// CheckHere writes warnings: that no record can be kept in the configured directory, and about
+// ports that the agent can't use.
 func (c Config) CheckHere(w io.Writer) {
-	for _, line := range slices.Concat(c.ShellLines(), c.portsBelow(firstUnprivileged())) {
+	for _, line := range c.portsBelow(firstUnprivileged()) {
 		fmt.Fprintf(w, "doyen: warning: %s\n", line)
 	}
 	if c.RecordDir == "" {

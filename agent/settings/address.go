@@ -3,10 +3,10 @@ package settings
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -14,13 +14,13 @@ import (
 	"github.com/hashicorp/go-sockaddr"
 )
 
-// The ports of --http and --agent-check if only an address is given.
+// The ports of --http and --agent-check where the setting has only an address.
 const (
 	DefaultHTTPPort       = 7980
 	DefaultAgentCheckPort = 7981
 )
 
-// errLate marks a *Error that may end by itself: the network is not up yet.
+// errLate marks an *Error that may go away by itself, because the network is not up yet.
 var errLate = errors.New("the network is not up yet")
 
 func late(flag, hint, format string, args ...any) *Error {
@@ -34,9 +34,9 @@ const (
 	addressNotice = time.Minute
 )
 
-// Await waits until this host has the addresses that the configuration, resolved or not, asks
-// it to listen on: at a boot they may come later than the agent. It gives notice of what it
-// waits for. Other mistakes end the wait: the caller will find them.
+// Await waits until this host has the addresses on which the configuration, resolved or not, has it
+// listen: at a boot the network may be up later than the agent. It calls notice with what it waits
+// for. Any other mistake ends the wait, and the caller finds it again.
 func (c Config) Await(ctx context.Context, notice func(string)) {
 	tick := time.NewTicker(addressTick)
 	defer tick.Stop()
@@ -58,7 +58,7 @@ func (c Config) Await(ctx context.Context, notice func(string)) {
 	}
 }
 
-// missingAddress is the error about an address that this host may have later; nil: it has all.
+// missingAddress returns an error about an address that this host may have later; nil: none is missing.
 func (c Config) missingAddress() *Error {
 	resolved, err := c.Resolve()
 	if bad, ok := errors.AsType[*Error](err); ok && errors.Is(bad, errLate) {
@@ -77,7 +77,7 @@ func checkHere(c Config) *Error {
 	for _, at := range []struct{ flag, host string }{{"bind", c.Bind}, {"http", http}, {"agent-check", check}} {
 		addr, err := ParseAddr(at.host)
 		if err != nil || addr.IsMulticast() {
-			continue // Validate judges it; the listeners may also have a name
+			continue // Validate checks it; listeners may also name a host
 		}
 		l, err := net.ListenPacket("udp", netip.AddrPortFrom(addr, 0).String())
 		if errors.Is(err, syscall.EADDRNOTAVAIL) {
@@ -90,10 +90,10 @@ func checkHere(c Config) *Error {
 	return nil
 }
 
-// interfaceName is what the kernel accepts, without what looks like an address.
+// interfaceName matches what the kernel accepts, except what looks like an address.
 var interfaceName = regexp.MustCompile(`^[A-Za-z][^/:%\s]{0,14}$`)
 
-// resolveBind replaces the name of an interface by its address, and completes the listeners'.
+// resolveBind replaces an interface's name by its address, in Bind and in the listeners' addresses.
 func resolveBind(c *Config) error {
 	for addr, port := range map[*string]int{&c.HTTP: DefaultHTTPPort, &c.AgentCheck: DefaultAgentCheckPort} {
 		if _, err := netip.ParseAddr(*addr); err == nil {
@@ -101,7 +101,7 @@ func resolveBind(c *Config) error {
 		}
 	}
 	if _, err := netip.ParseAddr(c.Bind); err == nil || !interfaceName.MatchString(c.Bind) || c.Bind == "localhost" {
-		return nil // Validate judges it
+		return nil // Validate refuses it
 	}
 	addresses, err := addressesOf(c.Bind)
 	if err != nil {
@@ -123,21 +123,9 @@ func resolveBind(c *Config) error {
 }
 
 func addressesOf(name string) (sockaddr.IfAddrs, error) {
-	found, err := net.InterfaceByName(name)
-	if err != nil {
+	if _, err := net.InterfaceByName(name); err != nil {
 		return nil, err
 	}
-	list, err := found.Addrs()
-	if err != nil {
-		return nil, err
-	}
-	var all sockaddr.IfAddrs
-	for _, a := range list {
-		ip, err := sockaddr.NewIPAddr(a.String())
-		if err != nil {
-			return nil, fmt.Errorf("address of %s: %w", name, err)
-		}
-		all = append(all, sockaddr.IfAddr{SockAddr: ip, Interface: *found})
-	}
-	return all, nil
+	all, err := sockaddr.GetAllInterfaces()
+	return slices.DeleteFunc(all, func(a sockaddr.IfAddr) bool { return a.Name != name }), err
 }

@@ -1,6 +1,6 @@
-// Package settings is the configuration of an agent: its settings, their checks, the addresses and
-// keys that it names. A configuration that Validate accepts can be run on this host by this user, as
-// far as that shows before the start. It knows nothing of the agent that runs with it.
+// Package settings is the configuration of an agent: its settings, the checks of their values, and the
+// addresses and keys that it names. An agent with a configuration that Validate accepts can run on this host
+// as this user, as far as that can be seen before the start. The package knows nothing of the agent itself.
 package settings
 
 import (
@@ -26,71 +26,73 @@ import (
 	"github.com/doyen-election/doyen/internal/act/hook"
 )
 
-// Config is how one agent runs. Start from Default, change what differs, and give it to Run,
-// which resolves and validates it. Settings names the flag of each field.
+// Config is how one agent runs. Start from Default, change what differs, and pass it to Run, which
+// resolves and validates it. Settings names the flag of each field.
 type Config struct {
 	Name    string // unique in the cluster; default: the host name
 	Cluster string
 	DataDir string // directory of the agent's identity and promises
 	Socket  string // path of the Unix socket, at most 107 bytes
-	// SocketMode has octal digits. SocketGroup is a name or a number; empty: the agent's.
+	// SocketMode is octal. SocketGroup is a name or a number; empty: the agent's group.
 	SocketMode, SocketGroup string
-	// ReadSocket is the path of a socket that only answers GET; empty: there is none.
+	// ReadSocket is the path of a socket that only answers GET; empty: there is no such socket.
 	ReadSocket, ReadSocketMode, ReadSocketGroup string
 	// RecordDir is where the record for the next life is kept; empty: beside the socket.
 	RecordDir string
 
-	Bind       string // IP address to listen on, or an interface
-	Advertise  string // IP address for the other agents; default: Bind, or one of its family if Bind is unspecified
-	GossipPort int    // 0: any free one
-	PeerPort   int    // 0: any free one
+	Bind       string // IP address or interface to listen on
+	Advertise  string // IP address for the other agents; default: Bind, or, if Bind is unspecified, an address of its family
+	GossipPort int    // 0: any free port
+	PeerPort   int    // 0: any free port
 	Join       []string
 	KeyFile    string // the cluster key, see ReadKeys; required unless Bind is loopback
 
-	Voters       []string // the first roster, the proposer first
+	Voters       []string // names of the voters in the first roster; the first one proposes it
 	Quorum       bool
 	Algorithm    string // bully or ring
-	Priority     int    // 0..MaxPriority; 0 never leads
+	Priority     int    // 0..MaxPriority; with 0 this agent never leads
 	Preempt      bool
 	PreemptDelay time.Duration
-	Candidate    bool // be a candidate in the election "default"
+	Candidate    bool // this host is a candidate in the election "default"
 	ResetGenesis bool // drop a pending first roster; a committed one is never dropped
 
 	Profile   string        // local, lan or wan: sets Heartbeat and Lease where they are 0
 	Heartbeat time.Duration // below a third of Lease
 	Lease     time.Duration
+	// ProfileLease reports, in a resolved Config, that the lease is the profile's, since no lease was given.
+	ProfileLease bool
 
 	OnChange  string       // hook, run by the shell
 	Check     string       // health check, run by the shell: while it fails, this host is not a candidate in "default"
 	HostCheck health.Check // while it fails, this host is not a candidate in any election
-	// HookFailures is after how many runs for a leadership that fail in a row this host hands over; 0: never.
+	// HookFailures is after how many failed runs in a row for one leadership this host hands over; 0: never.
 	HookFailures int
 	// Act has the keeper start doyen act where a hook or a check is configured.
 	Act bool
-	// ActUser may be a companion besides root and the agent's user; empty: nobody.
+	// ActUser is a user that may be a companion, besides root and the agent's user; empty: no other user.
 	ActUser   string
-	Elections map[string]ElectionConfig // settings of single elections, by name; EveryOther: of all not named
+	Elections map[string]ElectionConfig // settings of single elections, by name; EveryOther: of all elections that have no entry
 	Access    access.Config             // who may do what over the socket
 	HTTP      string                    // optional read-only TCP listener, HOST:PORT
 	HTTPHosts []string                  // host names that requests to HTTP may use
-	HTTPAPI   bool                      // HTTP answers GET /v1/… too
+	HTTPAPI   bool                      // HTTP also answers GET /v1/…
 	// AgentCheck is an optional TCP listener for HAProxy's agent checks, HOST:PORT.
 	AgentCheck string
 	LogLevel   string // debug, info, warn or error
 	LogFormat  string // text or json
 
-	// Keeper has a keeper start the next life (see package keeper), which the program does.
+	// Keeper has the program start a keeper, which starts each next life (see package keeper).
 	Keeper bool
 }
 
-// EveryOther is the name for all elections that Config.Elections does not name.
+// EveryOther means all elections that have no entry in Config.Elections.
 const EveryOther = "*"
 
 // ElectionConfig holds the settings of one election. They are in the configuration file and
 // have no flags.
 type ElectionConfig struct {
-	OnChange string // hook; empty: that of EveryOther, or of the agent for the default election
-	Expected bool   // there is a warning while it has no candidates
+	OnChange string // hook; empty: the hook of EveryOther, or for the default election that of Config.OnChange
+	Expected bool   // there is a warning while this election has no candidates
 	Check    health.Check
 }
 
@@ -101,13 +103,13 @@ const (
 	DefaultPeerPort   = 7947
 )
 
-// Error stops a start: only an operator can repair what it reports. The command exits
-// with status 78.
+// Error is a mistake that only an operator can repair. It ends a start, and the command exits with
+// status 78.
 type Error struct {
-	Flag    string // without dashes; empty if no flag is to blame
+	Flag    string // without dashes; empty: no flag is to blame
 	Problem string
 	Hint    string // what to do; may be empty
-	Cause   error  // the error behind Problem, if the caller may want to know its type; may be nil
+	Cause   error  // the error behind Problem, if the caller may want to know its type; else nil
 }
 
 func (e *Error) Unwrap() error { return e.Cause }
@@ -129,8 +131,8 @@ func Errorf(flag, hint, format string, args ...any) *Error {
 	return &Error{Flag: flag, Problem: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// Default is the configuration of an agent without settings. Once resolved, it describes a
-// cluster of one agent on loopback.
+// Default returns the configuration of an agent that is given no settings. Once resolved, it
+// describes a cluster of one agent on loopback.
 func Default() Config {
 	return Config{
 		Cluster:    "doyen",
@@ -151,8 +153,8 @@ func Default() Config {
 	}
 }
 
-// DefaultDataDir is where an agent of this user keeps its identity and
-// promises: /var/lib/doyen as root, else a folder of the user's state.
+// DefaultDataDir is where an agent of this user keeps its identity and promises: /var/lib/doyen for
+// root, else a folder in the user's state directory.
 func DefaultDataDir() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/var/lib/doyen", nil
@@ -167,24 +169,21 @@ func DefaultDataDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "doyen"), nil
 }
 
-// timing returns the heartbeat and the lease of a profile, 0 if it does not exist.
+// timing returns the heartbeat and the lease of a profile; 0: there is no such profile.
 func timing(profile string) (heartbeat, lease time.Duration) {
-	switch profile {
-	case "local":
-		return 50 * time.Millisecond, 300 * time.Millisecond
-	case "lan":
-		return 200 * time.Millisecond, 1200 * time.Millisecond
-	case "wan":
-		return time.Second, 6 * time.Second
-	}
-	return 0, 0
+	t := map[string][2]time.Duration{
+		"local": {50 * time.Millisecond, 300 * time.Millisecond},
+		"lan":   {200 * time.Millisecond, 1200 * time.Millisecond},
+		"wan":   {time.Second, 6 * time.Second},
+	}[profile]
+	return t[0], t[1]
 }
 
 var resolving = []func(*Config) error{resolveName, resolvePaths, resolveTiming, resolveBind, resolveAdvertise}
 
-// Resolve fills in what was not given: the host name, the paths, the profile's timing, the
-// address to advertise. It changes nothing that was given, but makes paths absolute, and
-// replaces the name of an interface by its address. Errors are of type *Error.
+// Resolve fills in what was not given: the host name, the paths, the profile's timing, the address
+// to advertise. It keeps what was given, except that it makes paths absolute and replaces an
+// interface's name by its address. Errors are of type *Error.
 func (c Config) Resolve() (Config, error) {
 	for _, step := range resolving {
 		if err := step(&c); err != nil {
@@ -217,9 +216,7 @@ func resolvePaths(c *Config) error {
 		}
 		c.DataDir = dir
 	}
-	if c.Socket == "" {
-		c.Socket = client.DefaultSocket()
-	}
+	c.Socket = cmp.Or(c.Socket, client.DefaultSocket())
 	for _, p := range []struct {
 		flag string
 		path *string
@@ -239,11 +236,9 @@ func resolvePaths(c *Config) error {
 // resolveTiming ignores a profile that does not exist: Validate refuses it.
 func resolveTiming(c *Config) error {
 	heartbeat, lease := timing(c.Profile)
-	if c.Heartbeat == 0 {
-		c.Heartbeat = heartbeat
-	}
+	c.Heartbeat = cmp.Or(c.Heartbeat, heartbeat)
 	if c.Lease == 0 {
-		c.Lease = lease
+		c.Lease, c.ProfileLease = lease, true
 	}
 	return nil
 }
@@ -274,9 +269,9 @@ func resolveAdvertise(c *Config) error {
 		"no address found for the other agents to use: --bind is %s: %s", c.Bind, why)
 }
 
-// addressLike returns an address of bind's family, since an agent that listens on 0.0.0.0
-// can't be reached by IPv6. It prefers the first private address to the first that other
-// networks can reach. Empty: there is neither.
+// addressLike returns an address of bind's family, since an agent that listens on 0.0.0.0 can't be
+// reached by IPv6. It prefers the first private address, then the first address that other networks
+// can reach. It returns "" if there is neither.
 func addressLike(bind netip.Addr, interfaces sockaddr.IfAddrs) string {
 	first := ""
 	for _, i := range interfaces {
@@ -304,8 +299,8 @@ func (c Config) Policy() (*access.Policy, error) {
 	return p, StartError("", err)
 }
 
-// Step is by how much a lease must be prolonged before a program is sent a line: at each
-// renewal, or at every second one if many elections are led here and the lease is long enough.
+// Step is how much longer a lease must become before a program is sent a line. Programs get a line at
+// each renewal, or at every second one if this host leads many elections and the lease is long enough.
 func (c Config) Step(many bool) time.Duration {
 	if many && c.Lease >= 6*c.Heartbeat {
 		return c.Heartbeat * 3 / 2
@@ -313,14 +308,26 @@ func (c Config) Step(many bool) time.Duration {
 	return c.Heartbeat / 2
 }
 
-// Hosts are the host names that the TCP listener accepts in requests: those that were given,
-// the agent's name and this host's.
+// Hosts are the host names that requests to the TCP listener may use: the given ones, the agent's
+// name and this host's name.
 func (c Config) Hosts() []string {
 	all := append([]string{c.Name}, c.HTTPHosts...)
 	if own, err := os.Hostname(); err == nil {
 		all = append(all, own)
 	}
 	return all
+}
+
+// Shared returns those settings of a resolved configuration that the roster may have too. Algorithm is
+// zero if it is the default, and Lease if none was given.
+func (c Config) Shared() (s election.Settings) {
+	if c.Algorithm != Default().Algorithm {
+		s.Algorithm = c.Algorithm
+	}
+	if !c.ProfileLease {
+		s.Lease = c.Lease
+	}
+	return s
 }
 
 // Expected returns the elections that should always have a candidate, sorted.
@@ -334,8 +341,8 @@ func (c Config) Expected() (names []election.Name) {
 	return names
 }
 
-// WithoutSecrets writes a configuration without what commands are given, which may be secret. Of
-// the cluster key it has only the file's name.
+// WithoutSecrets formats a configuration for people, without the arguments of commands, which may
+// be secret. The cluster key is not included, only its file's name.
 func (c Config) WithoutSecrets() []byte {
 	program := func(command *string) {
 		if *command != "" {
@@ -352,7 +359,7 @@ func (c Config) WithoutSecrets() []byte {
 		c.Elections[name] = e
 	}
 	var text bytes.Buffer
-	if err := c.Fprint(&text); err != nil {
+	if err := c.Fprint(&text, nil); err != nil {
 		fmt.Fprintln(&text, "#", err)
 	}
 	return text.Bytes()

@@ -37,7 +37,7 @@ func TestDefaultsAreAWorkingConfiguration(t *testing.T) {
 		t.Errorf("resolved to %+v", c)
 	}
 	var out bytes.Buffer
-	if err := c.Fprint(&out); err != nil || !strings.Contains(out.String(), "heartbeat: 200ms\n") {
+	if err := c.Fprint(&out, nil); err != nil || !strings.Contains(out.String(), "heartbeat: 200ms\n") {
 		t.Errorf("printed %q, %v", out.String(), err)
 	}
 }

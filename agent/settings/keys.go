@@ -22,11 +22,11 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// Keyring changes the cluster keys while the agent runs, one change at a time. It changes the
-// key file first, so that a restart keeps the keys in use.
+// Keyring changes the cluster keys while the agent runs, one change at a time. It changes the key
+// file before the keys in use, so that a restart keeps the change.
 type Keyring struct {
 	mu     sync.Mutex
-	path   string // of the key file; empty: this agent has none
+	path   string // path of the key file; empty: this agent has no key file
 	gossip gossip
 	logger *slog.Logger
 }
@@ -36,13 +36,13 @@ type gossip interface {
 	SetKeys([][]byte) error
 }
 
-// NewKeyring returns the keys of an agent with that key file; empty: it has none.
+// NewKeyring returns the keys of an agent with that key file; empty: it has no key file.
 func NewKeyring(path string, gossip gossip, logger *slog.Logger) *Keyring {
 	return &Keyring{path: path, gossip: gossip, logger: logger}
 }
 
-// Reload replaces the keys by those of a key file, which is the agent's from now on. It reports
-// whether there is any difference.
+// Reload replaces the keys by those of a key file, which becomes the agent's key file. It reports
+// whether the path or the keys differ from before.
 func (k *Keyring) Reload(path string, keys [][]byte) (changed bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -59,7 +59,7 @@ func (k *Keyring) Reload(path string, keys [][]byte) (changed bool, err error) {
 	return true, nil
 }
 
-// fingerprint names a key without revealing it: the first 8 bytes of its SHA-256, in hexadecimal.
+// fingerprint identifies a key without revealing it: the first 8 bytes of its SHA-256, in hexadecimal.
 func fingerprint(key []byte) string {
 	sum := sha256.Sum256(append([]byte("doyen cluster key "), key...))
 	return hex.EncodeToString(sum[:8])
@@ -68,7 +68,7 @@ func fingerprint(key []byte) string {
 // Keys returns the keys of this agent, the one in use first.
 func (k *Keyring) Keys() []api.Key {
 	if k.path == "" {
-		return []api.Key{} // the agent has a random key, which nobody needs to know, or none
+		return []api.Key{} // the agent has no key, or a random one that nobody needs to know
 	}
 	return DescribeKeys(k.gossip.Keys())
 }
@@ -88,14 +88,14 @@ func newKey() []byte {
 	return key
 }
 
-// NewKey makes a key, which is not used yet.
+// NewKey makes a key and does not use it yet.
 func (k *Keyring) NewKey() (text, print string) {
 	key := newKey()
 	return base64.StdEncoding.EncodeToString(key), fingerprint(key)
 }
 
-// ChangeKeys carries out one change, or returns why it can't. A change that was made before
-// succeeds.
+// ChangeKeys carries out one change, or returns why it can't. If the change was made before, it
+// succeeds too.
 func (k *Keyring) ChangeKeys(r api.KeysRequest) *api.ErrorDetail {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -121,15 +121,10 @@ func refusal(code, message string) *api.ErrorDetail {
 	return &api.ErrorDetail{Code: code, Message: message}
 }
 
-// changed returns the keys after the request.
+// changed returns the keys as they are after the request.
 func changed(held [][]byte, r api.KeysRequest) ([][]byte, *api.ErrorDetail) {
-	asked := 0
-	for _, s := range []string{r.Add, r.Use, r.Remove} {
-		if s != "" {
-			asked++
-		}
-	}
-	if asked != 1 {
+	empty := func(s string) bool { return s == "" }
+	if asked := slices.DeleteFunc([]string{r.Add, r.Use, r.Remove}, empty); len(asked) != 1 {
 		return nil, refusal(api.CodeBadRequest, `name one key, as {"add":"BASE64"}, {"use":"FINGERPRINT"} or {"remove":"FINGERPRINT"}`)
 	}
 	if r.Add != "" {
@@ -144,7 +139,7 @@ func changed(held [][]byte, r api.KeysRequest) ([][]byte, *api.ErrorDetail) {
 		}
 		return append(slices.Clone(held), key), nil
 	}
-	i := slices.IndexFunc(held, func(key []byte) bool { return fingerprint(key) == r.Use+r.Remove }) // Use or Remove is empty
+	i := slices.IndexFunc(held, func(key []byte) bool { return fingerprint(key) == r.Use+r.Remove }) // the request has either Use or Remove
 	if i < 0 {
 		return nil, refusal(api.CodeNotFound, "no key has this fingerprint; GET /v1/keys lists the keys")
 	}
@@ -158,8 +153,8 @@ func changed(held [][]byte, r api.KeysRequest) ([][]byte, *api.ErrorDetail) {
 	return slices.Delete(slices.Clone(held), i, i+1), nil
 }
 
-// keep replaces the key file. After a crash the file holds the old keys or the new ones. A
-// file that was edited since the start is not replaced: its keys may exist nowhere else.
+// keep replaces the key file. After a crash the file has the old keys or the new ones. It refuses
+// to replace a file that was edited since the start, since the keys in it may exist nowhere else.
 func (k *Keyring) keep(held, next [][]byte) error {
 	path, err := filepath.EvalSymlinks(k.path)
 	if err != nil {
@@ -185,32 +180,32 @@ func (k *Keyring) keep(held, next [][]byte) error {
 	return nil
 }
 
-// replaceKeyFile writes a new file with the same owner beside the old one, and renames it.
+// replaceKeyFile writes a new file beside the old one, with the same owner, and renames it.
 func replaceKeyFile(path, text string) error {
 	temp, err := writeBeside(path, text)
 	if err == nil {
 		err = os.Rename(temp, path)
 	}
-	if err != nil {
-		if temp != "" {
-			err = errors.Join(err, os.Remove(temp))
-		}
-		return fmt.Errorf("replace the key file: %w", err)
+	switch {
+	case err == nil:
+		err = store.SyncDir(filepath.Dir(path))
+	case temp != "":
+		err = errors.Join(err, os.Remove(temp))
 	}
-	if err := store.SyncDir(filepath.Dir(path)); err != nil {
+	if err != nil {
 		return fmt.Errorf("replace the key file: %w", err)
 	}
 	return nil
 }
 
-// writeBeside writes the text durably to a new file in path's directory, with path's owner and
-// mode 0600. If it made that file, it returns its path, even with an error.
+// writeBeside writes the text durably to a new file in path's directory, with path's owner and mode
+// 0600. It returns the new file's path if it made the file, even with an error.
 func writeBeside(path, text string) (temp string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".doyen-key-*") // mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), ".doyen-key-*") // CreateTemp uses mode 0600
 	if err != nil {
 		return "", err
 	}
@@ -232,8 +227,8 @@ const (
 	maxKeys    = 8    // keys of one agent
 )
 
-// GossipKeys returns the keys that encrypt gossip, the one in use first. It returns none if
-// other agents are to join without a key file, which is allowed on loopback.
+// GossipKeys returns the keys that encrypt gossip, the one in use first. It returns none if other
+// agents may join without a key file, which is allowed on loopback.
 func GossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 	if c.KeyFile != "" {
 		keys, bad := ReadKeys(c.KeyFile)
@@ -244,8 +239,8 @@ func GossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 	}
 	others := slices.ContainsFunc(c.Voters, func(v string) bool { return v != c.Name })
 	if len(c.Join) == 0 && !others {
-		// No other agent is to join. A random key for this process run keeps the other users of this
-		// host out.
+		// No other agent may join. A random key for this process run keeps out the other users of
+		// this host.
 		return [][]byte{newKey()}, nil
 	}
 	logger.Warn("there is no cluster key: every user of this host can start an agent that joins, becomes a candidate and leads; give all agents the same --key-file")
@@ -253,12 +248,12 @@ func GossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 }
 
 // ReadKeys reads the cluster keys, 1 to 8, from a file that only its owner can read, or that root
-// gave to this agent's group. Each line
-// is one key: the standard base64 of 32 random bytes. The first key is the one to use; the
-// others are accepted too, while the cluster's key is changed. All returned keys differ.
+// has made readable for this agent's group. Each line is one key: the standard base64 of 32 random
+// bytes. The first key is the one to use. The others are accepted too, so that the cluster's key
+// can be changed. All returned keys differ.
 func ReadKeys(path string) ([][]byte, *Error) {
 	const hint = "each line of it is a key as `doyen keygen` writes it: copy the file of an agent that works"
-	info, err := os.Stat(path) // before opening: opening a pipe would block
+	info, err := os.Stat(path) // before the file is opened, since opening a pipe would block
 	switch {
 	case err != nil:
 		return nil, Errorf("key-file", keyFileHint(err), "%v", err)
@@ -298,8 +293,8 @@ func ReadKeys(path string) ([][]byte, *Error) {
 	return keys, nil
 }
 
-// handedByRoot reports whether root, for an agent of another user, gave the file to one of that
-// agent's groups to read, and to nobody else. So Kubernetes hands over a secret.
+// handedByRoot reports whether the file is root's and readable by one of this agent's groups, but
+// by nobody else, while the agent runs as another user. This is how Kubernetes provides a secret.
 func handedByRoot(info fs.FileInfo) bool {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || owner.Uid != 0 || os.Geteuid() == 0 || info.Mode().Perm()&0o037 != 0 {
@@ -309,8 +304,8 @@ func handedByRoot(info fs.FileInfo) bool {
 	return slices.Contains(append(groups, os.Getegid()), int(owner.Gid))
 }
 
-// keyFileHint is what to do about a key file that can't be read. It proposes a new key only
-// for the first host: agents with different keys do not meet.
+// keyFileHint is what to do about a key file that can't be read. It proposes a new key only for the
+// first host, since agents with different keys can't form one cluster.
 func keyFileHint(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

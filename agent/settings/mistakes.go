@@ -12,9 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mistakes returns all that is wrong with a configuration that is not resolved yet: what
-// Resolve and Validate refuse, and what would end a start on this host and by this user. Each
-// is a *Error.
+// Judge returns the first of the Mistakes; nil: there are none.
+func (c Config) Judge() error {
+	if all := c.Mistakes(); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+// Mistakes returns everything that is wrong with a configuration, resolved or not: what Resolve and
+// Validate refuse, and what would make a start fail on this host as this user, or keep the agent
+// from leading anything. Each is a *Error.
 func (c Config) Mistakes() []error {
 	var all []error
 	blamed := map[string]bool{}
@@ -22,7 +30,7 @@ func (c Config) Mistakes() []error {
 		bad, ok := errors.AsType[*Error](err)
 		switch {
 		case err == nil || ok && blamed[bad.Flag]:
-			return // the same mistake, found in another way
+			return // the same mistake was found before in another way
 		case ok:
 			blamed[bad.Flag] = true
 		}
@@ -44,16 +52,18 @@ func (c Config) Mistakes() []error {
 	return all
 }
 
+// checkPrograms refuses commands whose program does not exist. It accepts what only the user of
+// doyen act can see.
 func checkPrograms(c Config) *Error {
 	for _, h := range c.hookLines() {
-		if err := hook.Missing(h.line); err != nil {
+		if err := hook.Missing(h.line); err != nil && !(c.actsApart() && errors.Is(err, fs.ErrPermission)) {
 			return Errorf(h.flag, "correct the command, or install what it runs", "%v", err)
 		}
 	}
 	return nil
 }
 
-// checkWritable refuses a data directory that this user can't write to, or can't make.
+// checkWritable refuses a data directory that this user can't write to, or can't create.
 func checkWritable(c Config) *Error {
 	at := nearest(c.DataDir, os.Stat)
 	if info, err := os.Stat(at); err == nil && !info.IsDir() {
@@ -65,8 +75,8 @@ func checkWritable(c Config) *Error {
 	return nil
 }
 
-// CheckFile refuses, as root, a file of the agent that another user could write or replace:
-// that user could make root's agent do anything. The error is a *Error about the flag.
+// CheckFile refuses, for root, a file of the agent that another user could write or replace: that
+// user could make the agent do anything as root. The error is a *Error about the flag.
 func CheckFile(flag, path string) error {
 	if err := hook.CheckPathAsRoot(path); err != nil {
 		bad := Errorf(flag, "only root may be able to write to what an agent of root reads: change its owner or mode, move it, or run the agent as another user", "%v", err)
@@ -76,10 +86,10 @@ func CheckFile(flag, path string) error {
 	return nil
 }
 
-// checkOwners checks the key file, the data directory and the sockets' directories. If one does
-// not exist yet, it checks the nearest directory above it.
+// checkOwners checks the key file, the data directory and the sockets' directories. In place of one
+// that does not exist yet, it checks the nearest existing directory above it.
 func checkOwners(c Config) *Error {
-	// First: the chmod in its hint also repairs what the checks below would find.
+	// This comes first, since the chmod in its hint also repairs what the checks below would find.
 	if bad, ok := errors.AsType[*Error](StartError("data-dir", store.CheckMode(c.DataDir))); ok {
 		return bad
 	}
@@ -98,7 +108,7 @@ func checkOwners(c Config) *Error {
 	return nil
 }
 
-// nearest returns the path, or the nearest directory above it, that exists by look.
+// nearest returns the path itself if look finds it, else the nearest directory above that look finds.
 func nearest(path string, look func(string) (fs.FileInfo, error)) string {
 	for path != filepath.Dir(path) {
 		if _, err := look(path); !errors.Is(err, fs.ErrNotExist) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/doyen-election/doyen/agent/settings"
+	"github.com/doyen-election/doyen/internal/act/health"
 )
 
 // Who can write what an agent of root goes by is root: by on-change in the
@@ -77,13 +78,47 @@ func TestAHookThatOthersCanWriteStopsTheStartOfRoot(t *testing.T) {
 	for flag, change := range map[string]func(*settings.Config){
 		"on-change": func(c *settings.Config) { c.OnChange = path + " all" },
 		"elections.payments.on-change": func(c *settings.Config) {
-			c.Elections = map[string]settings.ElectionConfig{"payments": {OnChange: "exec " + path}}
+			c.Elections = map[string]settings.ElectionConfig{"payments": {OnChange: "/bin/sh " + path}}
 		},
 	} {
 		_, err := resolved(t, change)
 		bad, ok := errors.AsType[*settings.Error](err)
 		if !ok || bad.Flag != flag || !strings.Contains(bad.Problem, "chmod go-w") {
 			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}
+
+// Nobody can check what such a line runs. As another user it may run.
+func TestALineOfTheShellStopsTheStartOfRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, which CI is: only root's commands are checked")
+	}
+	const line = "/bin/true; /bin/true"
+	for flag, change := range map[string]func(*settings.Config){
+		"on-change": func(c *settings.Config) { c.OnChange = line },
+		"check":     func(c *settings.Config) { c.Check = line },
+		"elections.payments.on-change": func(c *settings.Config) {
+			c.Elections = map[string]settings.ElectionConfig{"payments": {OnChange: line}}
+		},
+		"elections.payments.check": func(c *settings.Config) {
+			c.Elections = map[string]settings.ElectionConfig{"payments": {Check: health.Check{Command: line}}}
+		},
+	} {
+		c, err := resolved(t, change)
+		bad, ok := errors.AsType[*settings.Error](err)
+		if !ok || bad.Flag != flag || !strings.Contains(err.Error(), "nobody can check what such a line runs") || !strings.Contains(err.Error(), "a script that holds this line") {
+			t.Errorf("%s: %v", flag, err)
+		}
+		if all := c.Mistakes(); len(all) != 1 || all[0].Error() != err.Error() {
+			t.Errorf("%s: all mistakes are %v", flag, all)
+		}
+		c.Act, c.ActUser = false, "65534"
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s, run by another user: %v", flag, err)
+		}
+		if err := c.ValidateActing(); err == nil || err.Error() != bad.Error() {
+			t.Errorf("%s, although root is the one that runs it: %v", flag, err)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (c Config) Ports() []Port {
 	return all
 }
 
-// Try listens for a moment. Its error is a *Error.
+// Try listens on the port for a moment. Its error is a *Error.
 func (p Port) Try() error {
 	err := tryPort(p.Network, p.Address)
 	if err == nil {
@@ -60,7 +60,7 @@ func (p Port) Try() error {
 	return &Error{Flag: p.Flag, Problem: bad.Problem, Hint: bad.Hint, Cause: err}
 }
 
-// InUse reports whether a trial failed because somebody listens there.
+// InUse reports whether Try failed because another process listens on the port.
 func InUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
 
 func tryPort(network, address string) error {
@@ -80,13 +80,13 @@ func tryPort(network, address string) error {
 
 var socketModes = []string{"0600", "0660", "0666"}
 
-// Socket is a place where the agent listens for programs of its host.
+// Socket is a Unix socket on which the agent listens for programs of its host.
 type Socket struct {
 	Flag, Path  string // the setting that names it
 	mode, group string
 }
 
-// Sockets are the agent's socket and, if there is one, that which only answers questions.
+// Sockets are the agent's socket and, if it is configured, the socket that only answers questions.
 func (c Config) Sockets() []Socket {
 	all := []Socket{{"socket", c.Socket, c.SocketMode, c.SocketGroup}}
 	if c.ReadSocket != "" {
@@ -95,9 +95,9 @@ func (c Config) Sockets() []Socket {
 	return all
 }
 
-// Sharing looks up who may connect. Its error is a *Error.
+// Sharing looks up the users and groups that may connect. Its error is a *Error.
 func (s Socket) Sharing() (socket.Sharing, error) {
-	mode, _ := strconv.ParseUint(s.mode, 8, 9) // one of socketModes
+	mode, _ := strconv.ParseUint(s.mode, 8, 9) // the mode is one of socketModes
 	to := socket.Sharing{Mode: fs.FileMode(mode), Group: -1}
 	if s.group == "" {
 		return to, nil
@@ -107,8 +107,8 @@ func (s Socket) Sharing() (socket.Sharing, error) {
 	return to, StartError("", err)
 }
 
-// checkSockets looks up the groups. It refuses two sockets in one directory that not both groups
-// can enter.
+// checkSockets looks up the groups. It refuses two sockets in the same directory unless both groups
+// can enter that directory.
 func checkSockets(c Config) *Error {
 	if c.ReadSocket == "" && c.ReadSocketGroup != "" {
 		return Errorf("read-socket-group", "give --read-socket a path", "there is no --read-socket")
@@ -136,7 +136,7 @@ func checkSockets(c Config) *Error {
 	return nil
 }
 
-// checkSharing refuses groups that this user can't give the sockets to.
+// checkSharing refuses groups to which this user can't give the sockets.
 func checkSharing(c Config) *Error {
 	for _, s := range c.Sockets() {
 		to, err := s.Sharing()
@@ -150,7 +150,7 @@ func checkSharing(c Config) *Error {
 	return nil
 }
 
-// StartError turns an error that an operator can repair into a *Error.
+// StartError turns an error of a start that an operator can repair into a *Error.
 func StartError(flag string, err error) error {
 	if bad, ok := errors.AsType[*access.Error](err); ok {
 		return &Error{Flag: bad.Key, Problem: bad.Problem, Hint: bad.Hint}
@@ -164,8 +164,8 @@ func StartError(flag string, err error) error {
 	return err
 }
 
-// PortError turns an error about a port into a *Error. The libraries do not always wrap
-// the system's error, so texts are compared too.
+// PortError turns an error about a port into a *Error. It also compares texts, since the libraries
+// do not always wrap the system's error.
 func PortError(flag, bind string, port int, err error) error {
 	at := fmt.Sprintf("%s port %d", bind, port)
 	said := func(errno syscall.Errno) bool {
@@ -182,7 +182,7 @@ func PortError(flag, bind string, port int, err error) error {
 	return err
 }
 
-// unprivileged is what to do where the agent may not listen on a port.
+// unprivileged is the hint if the agent may not listen on a port.
 const unprivileged = "use a port above 1023, or set `sysctl net.ipv4.ip_unprivileged_port_start`; under a keeper the agent has no capability, whatever its unit grants"
 
 // ListenError turns an error about the address of a setting into a *Error.
@@ -196,14 +196,15 @@ func ListenError(flag, address string, err error) error {
 	return Errorf(flag, "choose another address", "%v", err)
 }
 
-// firstUnprivileged returns the first port that needs no capability; 0: not known, or all.
+// firstUnprivileged returns the lowest port that needs no capability; 0: all need none, or it is not known.
 func firstUnprivileged() int {
 	text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start") // only Linux has it
 	first, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	return first
 }
 
-// portsBelow are warnings about ports that need a capability, which a keeper takes from its agent.
+// portsBelow returns warnings about ports below first: these need a capability, which the keeper takes from its
+// agent.
 func (c Config) portsBelow(first int) (all []string) {
 	if !c.Keeper {
 		return nil

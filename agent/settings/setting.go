@@ -14,27 +14,27 @@ import (
 	"github.com/doyen-election/doyen/internal/act/health"
 )
 
-// Setting is one value of a Config. It has the same name as a flag of `doyen agent`,
-// as a key of the configuration file and in the scenarios of the testbed.
+// Setting is one value of a Config. The flag of `doyen agent`, the key of the configuration file
+// and the testbed's scenarios use the same name for it.
 type Setting struct {
 	Name string
-	// Field points into a configuration: *string, *bool, *int, *time.Duration or
-	// *[]string. The type is the same in every configuration.
+	// Field returns a pointer into a configuration: *string, *bool, *int, *time.Duration or
+	// *[]string. The type does not depend on the configuration.
 	Field func(*Config) any
-	// Choices are the texts that are allowed; nil: all are.
+	// Choices are the allowed texts; nil: all texts are allowed.
 	Choices []string
-	// Found: a zero value means "not given", and the agent finds a value itself (Resolve).
+	// Found: a zero value means "not given", and Resolve then finds a value.
 	Found bool
-	// Live: a reload applies it; any other setting needs a restart.
+	// Live: a reload applies a change of it. Any other setting needs a restart.
 	Live bool
-	// Help explains the setting in a line, with the placeholder of its value in backquotes.
+	// Help explains the setting in one line. Its value's placeholder is in backquotes.
 	Help string
 }
 
-// Settings returns every setting, in the order in which they are shown.
+// All returns every setting, in the order in which they are shown.
 func All() []Setting { return slices.Concat(settingsOfPlaces(), settingsOfElections()) }
 
-// settingsOfPlaces are about where the agent is found, and where it finds others.
+// settingsOfPlaces are the settings of where the agent can be found, and where it finds others.
 func settingsOfPlaces() []Setting {
 	return []Setting{
 		{Name: "name", Field: func(c *Config) any { return &c.Name }, Found: true,
@@ -72,7 +72,7 @@ func settingsOfPlaces() []Setting {
 	}
 }
 
-// settingsOfElections are about what the agent does.
+// settingsOfElections are the settings of what the agent does.
 func settingsOfElections() []Setting {
 	return []Setting{
 		{Name: "voters", Field: func(c *Config) any { return &c.Voters },
@@ -122,14 +122,14 @@ func settingsOfElections() []Setting {
 	}
 }
 
-// Env is the setting's environment variable.
+// Env is the name of the setting's environment variable.
 func (s Setting) Env() string {
 	return "DOYEN_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
-// Set parses the text and puts it into the configuration. Commas or blanks separate the
-// elements of a list. An empty text is refused for a Found setting: most probably it comes
-// from a variable that is not set.
+// Set parses the text and sets the value in the configuration. Commas or blanks separate the
+// elements of a list. For a Found setting an empty text is refused: it probably comes from a
+// variable that is not set.
 func (s Setting) Set(c *Config, text string) error {
 	var err error
 	unset := false
@@ -158,7 +158,7 @@ func (s Setting) Set(c *Config, text string) error {
 	return nil
 }
 
-// JSON returns the setting as it is written in JSON: durations are texts, and a list is never null.
+// JSON returns the value as JSON has it: a duration is a text, and a list is never null.
 func (s Setting) JSON(c *Config) any {
 	switch v := s.Field(c).(type) {
 	case *time.Duration:
@@ -170,11 +170,11 @@ func (s Setting) JSON(c *Config) any {
 	}
 }
 
-// SetJSON is the reverse of JSON.
+// SetJSON sets the value from what JSON returned.
 func (s Setting) SetJSON(c *Config, value json.RawMessage) error {
 	field := s.Field(c)
 	if list, ok := field.(*[]string); ok {
-		*list = nil // else the text of the former list would be overwritten, which another Config may share
+		*list = nil // otherwise the decoder would overwrite the old list's memory, which another Config may share
 	}
 	d, ok := field.(*time.Duration)
 	if !ok {
@@ -193,7 +193,7 @@ func (s Setting) write(c *Config) string {
 	text := fmt.Sprint(s.JSON(c))
 	switch v := s.Field(c).(type) {
 	case *string:
-		if s.Choices == nil || strings.HasPrefix(text, "0") { // YAML would read a number
+		if s.Choices == nil || strings.HasPrefix(text, "0") { // without quotes, YAML would read it as a number
 			text = strconv.Quote(text)
 		}
 	case *[]string:
@@ -206,15 +206,20 @@ func (s Setting) write(c *Config) string {
 	return s.Name + ": " + text + "\n"
 }
 
-// Fprint writes the configuration as the lines of a configuration file.
-func (c Config) Fprint(w io.Writer) error {
-	text := ""
+// Fprint writes the configuration as the lines of a configuration file. If given, the configuration
+// before Resolve, is not nil, Fprint omits what has its default value there.
+func (c Config) Fprint(w io.Writer, given *Config) error {
+	text, standard := "", Default()
+	if given != nil {
+		text = "# What differs from the defaults; --all shows everything.\n"
+	}
 	for _, s := range All() {
-		if s.Name == "check" && c.HostCheck.Command != "" {
+		switch {
+		case s.Name == "check" && c.HostCheck.Command != "":
 			text += "check: " + checkText(c.HostCheck) + "\n"
-			continue
+		case given == nil || s.write(given) != s.write(&standard):
+			text += s.write(&c)
 		}
-		text += s.write(&c)
 	}
 	if len(c.Elections) > 0 {
 		text += "elections:\n"
@@ -226,7 +231,10 @@ func (c Config) Fprint(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(w, text+policy.String())
+	if given == nil || !reflect.ValueOf(c.Access).IsZero() {
+		text += policy.String()
+	}
+	_, err = io.WriteString(w, text)
 	return err
 }
 
@@ -246,7 +254,11 @@ func (e ElectionConfig) lines(name string) string {
 
 func checkText(k health.Check) string {
 	k = k.Resolved()
-	return fmt.Sprintf("{command: %q, every: %s, timeout: %s, fall: %d, rise: %d}", k.Command, k.Every, k.Timeout, k.Fall, k.Rise)
+	text := fmt.Sprintf("{command: %q, every: %s, timeout: %s, fall: %d, rise: %d", k.Command, k.Every, k.Timeout, k.Fall, k.Rise)
+	if k.KeepLast {
+		text += ", keep-last: true"
+	}
+	return text + "}"
 }
 
 // checkChoices refuses a text that is not one of its setting's choices.

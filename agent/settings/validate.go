@@ -19,7 +19,7 @@ import (
 
 const (
 	nameRule = "a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
-	// maxSocketPath is the room for a path in Linux's sockaddr_un, without its NUL.
+	// maxSocketPath is how many bytes a path may have in Linux's sockaddr_un, without its NUL.
 	maxSocketPath = 107
 	maxJoin       = 64
 	maxElections  = 256 // elections with their own settings
@@ -31,14 +31,16 @@ var validating = []func(Config) *Error{
 	checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkAlone, checkChoices, checkSockets, checkElection, checkTiming, checkOutputs, checkHooks, checkHealth, checkAccess, checkOwners,
 }
 
-// Validate reports the first mistake in a resolved configuration as a *Error. It reads
-// the key file, and looks up the users and groups that are named. As root it also checks who
-// could change the hooks and the agent's files.
+// Validate returns the first mistake in a resolved configuration as a *Error. It reads the key
+// file, and looks up the named users and groups. For root it also checks who could change the hooks
+// and the agent's files.
 func (c Config) Validate() error { return c.first(validating) }
 
-// ValidateActing reports the first mistake in what doyen act uses, whose user may be one that can
-// read neither the key nor the data directory.
+// ValidateActing returns the first mistake in what doyen act uses. It does not read the key or the
+// data directory, since doyen act's user may not be allowed to. That user is the one of this
+// process, whatever ActUser says.
 func (c Config) ValidateActing() error {
+	c.Act = true
 	return c.first([]func(Config) *Error{checkPaths, checkHooks, checkHealth})
 }
 
@@ -148,8 +150,8 @@ func checkJoin(c Config) *Error {
 	return nil
 }
 
-// checkHostPort accepts HOST[:PORT], where HOST is a name or an IP address; an
-// IPv6 address with a port is in brackets.
+// checkHostPort accepts HOST[:PORT]. HOST is a name or an IP address, and an IPv6 address with a
+// port is in brackets.
 func checkHostPort(s string) error {
 	if _, err := netip.ParseAddr(s); err == nil {
 		return nil
@@ -189,8 +191,8 @@ func checkKey(c Config) *Error {
 	return nil
 }
 
-// checkAlone refuses an agent that other hosts can reach, if it would form a cluster alone without
-// being asked to: on a host that lost its data directory, that would be a second cluster.
+// checkAlone refuses an agent that other hosts can reach and that would form a cluster alone
+// without being asked to: if its host has lost its data directory, that would be a second cluster.
 func checkAlone(c Config) *Error {
 	bind, _ := ParseAddr(c.Bind)
 	if c.Quorum && len(c.Voters) == 0 && len(c.Join) == 0 && !bind.IsLoopback() {
@@ -211,23 +213,21 @@ func checkElection(c Config) *Error {
 }
 
 func checkTiming(c Config) *Error {
-	if c.Lease <= 0 {
+	switch {
+	case c.Lease <= 0:
 		return Errorf("lease", "see --profile for values that fit", "%s is not above 0", c.Lease)
-	}
-	if c.Heartbeat < minHeartbeat {
+	case c.Heartbeat < minHeartbeat:
 		return Errorf("heartbeat", "see --profile for values that fit", "%s is below %s", c.Heartbeat, minHeartbeat)
-	}
-	if c.Lease > election.MaxLease {
+	case c.Lease > election.MaxLease:
 		return Errorf("lease", "see --profile for values that fit", "%s is above %s", c.Lease, election.MaxLease)
-	}
-	if c.Heartbeat >= c.Lease/3 {
+	case c.Heartbeat >= c.Lease/3:
 		return Errorf("heartbeat", "two heartbeats may be lost before a lease ends: lower it or raise --lease",
 			"%s must be below a third of the lease %s", c.Heartbeat, c.Lease)
 	}
 	return nil
 }
 
-// HTTPHint shows how the address of --http is written.
+// HTTPHint explains the form of the address in --http.
 const HTTPHint = "write ADDR:PORT, such as 127.0.0.1:7980"
 
 func checkOutputs(c Config) *Error {
@@ -254,7 +254,7 @@ func checkOutputs(c Config) *Error {
 	return nil
 }
 
-// checkHooks refuses, as root, commands that another user could change.
+// checkHooks refuses, for root, commands that root must not run.
 func checkHooks(c Config) *Error {
 	if len(c.Elections) > maxElections {
 		return Errorf("elections", "name only those that differ", "%d elections are given, at most %d are allowed", len(c.Elections), maxElections)
@@ -274,13 +274,27 @@ func checkHooks(c Config) *Error {
 		return Errorf("act-user", "name a user of this host, or its number", "%v", err)
 	}
 	for _, h := range c.hookLines() {
-		if err := hook.CheckAsRoot(h.line); err != nil {
-			bad := Errorf(h.flag, "only root may be able to write to what root runs: change its owner or mode, or move it", "%v", err)
-			bad.Cause = err
+		if bad := runnable(h.flag, h.line); bad != nil && !c.actsApart() {
 			return bad
 		}
 	}
 	return nil
+}
+
+// runnable refuses, for root, a command that another user could change, or of which nobody can
+// check that. The error is about the flag; nil: root may run the command.
+func runnable(flag, command string) *Error {
+	err := hook.CheckAsRoot(command)
+	if err == nil {
+		return nil
+	}
+	hint := "only root may be able to write to what root runs: change its owner or mode, or move it"
+	if errors.Is(err, hook.ErrShellLine) {
+		hint = "give the absolute path of a program with its arguments, for example of a script that holds this line, or have another user run it"
+	}
+	bad := Errorf(flag, hint, "%v", err)
+	bad.Cause = err
+	return bad
 }
 
 // hookLine is a command that a hook runs, and the setting that names it.

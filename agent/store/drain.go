@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// drainFile exists while the agent is drained: maintenance may outlast a restart.
+// drainFile exists while the agent is drained, since maintenance may outlast a restart.
 const drainFile = "drained"
 
-// DrainedSince returns since when the agent is drained; zero if it is not.
+// DrainedSince returns since when the agent is drained; zero: it is not.
 func (s *Store) DrainedSince() time.Time {
 	info, err := os.Lstat(s.dir.path(drainFile))
 	if err != nil {
@@ -20,7 +20,7 @@ func (s *Store) DrainedSince() time.Time {
 	return info.ModTime()
 }
 
-// SetDrained keeps over restarts whether the agent is drained. Once it returns without an
+// SetDrained stores whether the agent is drained, for later starts. Once it returns without an
 // error, that is on disk. It may be called while Write runs.
 func (s *Store) SetDrained(on bool) error {
 	if on && !s.DrainedSince().IsZero() {

@@ -6,12 +6,11 @@ import (
 	"io/fs"
 )
 
-// replaceFile puts data at that name so that a crash leaves the old content or the new one.
-// It writes a temporary file, syncs it, renames it to the name, and syncs the directory:
-// else the rename could be forgotten. What a crash left at the temporary name is
-// overwritten. A failed sync is never repeated on the same file, since the kernel may have
-// dropped the pages: the caller writes everything again. If the new file has got the name,
-// it is returned, even with an error.
+// replaceFile writes a file so that a crash leaves the old content or the new one. It writes a
+// temporary file, syncs it, gives it the name, and syncs the directory, so that the rename is not
+// forgotten. It overwrites a temporary file that a crash has left. After a failed sync it never
+// syncs the same file again, since the kernel may have dropped the pages: the caller writes
+// everything again. If the new file has got the name, it is returned, even with an error.
 func replaceFile(files Files, name string, data []byte) (File, error) {
 	temp := name + tempSuffix
 	f, err := writeSynced(files, temp, data)
@@ -43,7 +42,7 @@ func writeSynced(files Files, name string, data []byte) (_ File, err error) {
 	return f, nil
 }
 
-// writeFile is replaceFile for callers that do not need the open file.
+// writeFile is replaceFile for callers that do not need the file open.
 func writeFile(files Files, name string, data []byte) error {
 	f, err := replaceFile(files, name, data)
 	if f != nil {
@@ -52,10 +51,10 @@ func writeFile(files Files, name string, data []byte) error {
 	return err
 }
 
-// syncFound makes durable what a start is about to read. An earlier process run may have died
-// between the rename and its sync, or the directory may have been copied: a power cut could
-// still take the files. Promises that this process run repeats from them, and so does not
-// write again, would be lost too.
+// syncFound makes the files durable that a start is about to read. An earlier process run may have
+// died between a rename and its sync, or the directory may have been copied: then a power cut could
+// still destroy the files. This process run relies on the promises that it reads there without
+// writing them again, so those would be lost too.
 func syncFound(files Files, names ...string) error {
 	for _, name := range names {
 		if err := syncFile(files, name); err != nil && !errors.Is(err, fs.ErrNotExist) {

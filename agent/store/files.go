@@ -9,16 +9,15 @@ import (
 	"path/filepath"
 )
 
-// Files is what a store does to the files of its directory, each by its name. The
-// simulation has another implementation: a disk that at a power cut forgets what was not
-// synced.
+// Files are the operations of a store on the files of its directory, each by its name. The
+// simulation implements them as a disk that forgets, at a power cut, what was not synced.
 type Files interface {
-	Open(name string) (File, error)   // for reading; if the file is missing, the error matches fs.ErrNotExist
-	Create(name string) (File, error) // for writing; empties a file that exists
+	Open(name string) (File, error)   // opens for reading; if the file is missing, the error matches fs.ErrNotExist
+	Create(name string) (File, error) // opens for writing; empties a file that exists
 	Rename(from, to string) error
 	SyncDir() error
-	// Names reports whether the file has that name now. If nothing has the name, the
-	// error matches fs.ErrNotExist.
+	// Names reports whether the name is that of the open file now. If there is no file of that
+	// name, the error matches fs.ErrNotExist.
 	Names(name string, f File) (bool, error)
 }
 
@@ -28,12 +27,12 @@ type File interface {
 	Sync() error
 }
 
-// directory is the Files of a real directory.
+// directory implements Files with a real directory.
 type directory string
 
 func (d directory) path(name string) string { return filepath.Join(string(d), name) }
 
-// Open opens regular files only: to open another kind may keep the caller waiting.
+// Open opens only regular files, since opening another kind may block.
 func (d directory) Open(name string) (File, error) {
 	path := d.path(name)
 	info, err := os.Stat(path)
@@ -74,7 +73,7 @@ func (d directory) Names(name string, f File) (bool, error) {
 	return err == nil && os.SameFile(own, there), err
 }
 
-// SyncDir makes new and renamed files of a directory outlive a crash.
+// SyncDir makes the new and renamed files of a directory durable.
 func SyncDir(path string) (err error) {
 	d, err := os.Open(path)
 	if err != nil {
@@ -96,7 +95,7 @@ func readAll(f File, name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// cause returns the system's error without the path: Error names the path.
+// cause returns the system's error without the path, which Error has already.
 func cause(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {

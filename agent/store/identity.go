@@ -13,8 +13,8 @@ const (
 	maxIdentityLen = 4096
 )
 
-// readKey reads an Ed25519 key in PEM. It refuses a file that other users can read, and does
-// not just change its mode: a user who has read it can already act as this agent.
+// readKey reads an Ed25519 key in PEM. It refuses a file that other users can read, and does not
+// simply change its mode: a user that has read the key can already act as this agent.
 func readKey(dir directory) (ed25519.PrivateKey, error) {
 	path := dir.path(identityFile)
 	f, err := dir.Open(identityFile)

@@ -9,20 +9,19 @@ import (
 	"github.com/doyen-election/doyen/internal/base/codec"
 )
 
-// Record is the state file, which holds an agent's promises. It is used by one
-// goroutine at a time.
+// Record is the state file, which holds an agent's promises. Only one goroutine at a time may use
+// it.
 //
 // Invariant: last is the file that had the state's name when this agent last read or wrote
 // the state. It stays open, so that no other file gets its inode number.
 type Record struct {
 	files Files
 	last  File
-	taken error // another process wrote the state: nothing is written any more
+	taken error // nil, or the error that another process wrote the state: nothing is written any more
 }
 
-// TakenError means that another process writes to the data directory of this agent. Both
-// take the promises there for their own, and neither knows what the other has promised
-// since.
+// TakenError means that another process writes to the data directory of this agent. Both treat the
+// promises there as their own, and neither knows what the other one has promised since.
 type TakenError struct{}
 
 func (*TakenError) Error() string {
@@ -31,8 +30,8 @@ func (*TakenError) Error() string {
 		"Stop every agent that uses this directory, move the directory away, start one agent with a new identity, and run `doyen voters replace` for it on a voter"
 }
 
-// OpenRecord makes durable what is there, and reads the state. If there is no state, the
-// error matches fs.ErrNotExist, and Write makes one.
+// OpenRecord makes the state that it finds durable, and reads it. If there is none, the error
+// matches fs.ErrNotExist, and the first Write creates it.
 func OpenRecord(files Files) (*Record, election.State, error) {
 	r := &Record{files: files}
 	if err := syncFound(files, identityFile, stateFile); err != nil {
@@ -71,8 +70,8 @@ func decodeState(data []byte) (election.State, error) {
 	return election.State{}, &Error{Path: stateFile, Problem: err.Error(), Hint: hint, Err: err}
 }
 
-// Write makes the state durable. After an error it may or may not be on disk.
-// Once another process wrote there, every write is a *TakenError.
+// Write makes the state durable. After an error it may or may not be on disk. Once another process
+// has written the state, every Write returns a *TakenError.
 func (r *Record) Write(state election.State) error {
 	data, err := codec.EncodeState(state)
 	if err != nil {
@@ -88,12 +87,12 @@ func (r *Record) Write(state election.State) error {
 	if err != nil {
 		return err
 	}
-	return r.ours() // another process that wrote at the same time may have checked before this write
+	return r.ours() // a process that wrote at the same time may have checked before this write
 }
 
-// ours returns an error if another process has put a state in place. A missing state does
-// not mean that: another writer would have left its own. Then the state is written again
-// from memory, which has every promise.
+// ours returns an error if another process has replaced the state. A missing state is not an error,
+// since another writer would have left its own: this agent then writes all promises again from
+// memory.
 func (r *Record) ours() error {
 	if r.taken != nil || r.last == nil {
 		return r.taken

@@ -1,14 +1,14 @@
-// Package store keeps what an agent must not forget: its identity and its promises,
-// in one directory that one agent at a time may use.
+// Package store keeps what an agent must not forget, its identity and its promises, in a directory
+// that only one agent at a time may use.
 //
-// It guarantees that when Write returns no error, the state is on disk. A crash at any
-// point leaves the old state or the new one, never a mixture. A directory whose promises
-// are lost, damaged, of another identity or of a newer version is refused and left as it
-// is; the error says what to do. Nothing is ever recreated silently.
+// It guarantees that when Write returns no error, the state is on disk. After a crash at any point
+// the disk has the old state or the new one, never a mixture. If the promises are lost, damaged, of
+// another identity or of a newer version, the directory is refused and not changed, and the error
+// names what to do. The package never silently creates again what is missing.
 //
-// It does not protect against a disk that lies about fsync, nor against a directory that
-// was restored from an old copy: promises made since are lost, and nothing on the disk
-// shows that. Only one goroutine at a time may write.
+// It does not protect against a disk that ignores fsync. Nor does it protect against a directory
+// that was restored from an old copy: promises made since are lost, and nothing on the disk shows
+// that. Only one goroutine at a time may write.
 package store
 
 import (
@@ -35,12 +35,12 @@ const (
 	moveAway = "move it away or use another --data-dir"
 )
 
-// Error is why a data directory can't be used, and what to do.
+// Error is why a data directory can't be used, and what the operator should do.
 type Error struct {
 	Path    string
 	Problem string
 	Hint    string
-	Err     error // the cause, if a caller may want to match it; else nil
+	Err     error // the cause, if a caller may want to match it; nil: there is none to match
 }
 
 func (e *Error) Error() string {
@@ -62,19 +62,19 @@ type Store struct {
 	peer   election.PeerID
 }
 
-// Config is what a store has to know.
+// Config is what a store needs to know.
 type Config struct {
 	Dir    string
-	Name   string // this agent's: another agent that finds the directory locked reports it
+	Name   string // this agent's name; another agent that finds the directory locked reports it
 	PeerID func(ed25519.PublicKey) (election.PeerID, error)
 }
 
-// LockOf returns the path of the file that the agent which uses the directory holds locked.
+// LockOf returns the path of the file that an agent locks while it uses the directory.
 func LockOf(dir string) string { return filepath.Join(dir, lockFile) }
 
-// Open locks the directory, creates what a first start needs, and returns the promises on
-// record. From then on a power cut can't undo them. Errors about the directory's content are
-// of type *Error.
+// Open locks the directory, creates what a first start needs, and returns the promises on record.
+// From then on no power cut can undo these promises. Errors about the directory's content are of
+// type *Error.
 func Open(c Config) (*Store, election.State, error) {
 	if err := makeDir(c.Dir); err != nil {
 		return nil, election.State{}, err
@@ -91,7 +91,7 @@ func Open(c Config) (*Store, election.State, error) {
 	return s, state, nil
 }
 
-// locate completes the path in an error that has only the name of a file.
+// locate puts the full path into an error that has only the name of a file.
 func (s *Store) locate(err error) error {
 	if bad, ok := errors.AsType[*Error](err); ok && !strings.ContainsRune(bad.Path, filepath.Separator) {
 		bad.Path = s.dir.path(bad.Path)
@@ -99,7 +99,7 @@ func (s *Store) locate(err error) error {
 	return err
 }
 
-// makeDir creates the directory. create makes it durable.
+// makeDir creates the directory. It does not make it durable; create does.
 func makeDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
@@ -114,7 +114,7 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// CheckMode refuses a directory that others may change. It accepts one that does not exist
+// CheckMode refuses a directory that other users may change. It accepts one that does not exist
 // yet.
 func CheckMode(dir string) error {
 	info, err := os.Stat(dir)
@@ -124,8 +124,7 @@ func CheckMode(dir string) error {
 	return private(dir, info.Mode().Perm())
 }
 
-// private refuses a directory in which others may put another identity or other
-// promises.
+// private refuses a directory in which other users may replace the identity or the promises.
 func private(dir string, mode fs.FileMode) error {
 	if mode&0o022 != 0 {
 		return &Error{Path: dir, Problem: fmt.Sprintf("can be changed by others (mode %04o)", mode), Hint: "if nobody did, run: chmod 700 " + dir}
@@ -140,7 +139,7 @@ func (s *Store) Key() ed25519.PrivateKey { return s.key }
 func (s *Store) Peer() election.PeerID { return s.peer }
 
 // Write makes the state durable. After an error the state may or may not be on disk. After a
-// *TakenError every later Write fails as well.
+// *TakenError every later Write fails too.
 func (s *Store) Write(state election.State) error {
 	if state.Peer != s.peer {
 		return fmt.Errorf("write state: it belongs to %s, this store to %s", state.Peer, s.peer)
@@ -154,8 +153,8 @@ func (s *Store) Write(state election.State) error {
 	return nil
 }
 
-// held returns an error if the directory is no longer the one that is locked. A directory that
-// was moved, or removed and made again, may belong to another agent.
+// held returns an error if the path no longer leads to the directory that this agent has locked. A
+// directory that was moved, or removed and made again, may belong to another agent.
 func (s *Store) held() error {
 	locked, err := s.lock.Stat()
 	if err != nil {
@@ -169,8 +168,8 @@ func (s *Store) held() error {
 		Hint: "restore it, or stop this agent"}
 }
 
-// Close unlocks the directory. The lock's file stays: if it were removed, two agents could
-// lock two files of that name.
+// Close unlocks the directory. It keeps the lock file: if the file were removed, two agents could
+// each lock a file of that name.
 func (s *Store) Close() error {
 	var err error
 	if s.record != nil {
@@ -182,7 +181,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// load reads identity and state, each of which may be absent.
+// load reads the identity and the state. Each of them may be missing.
 func (s *Store) load(c Config) (election.State, error) {
 	record, state, stateErr := OpenRecord(s.dir)
 	s.record = record
@@ -191,7 +190,7 @@ func (s *Store) load(c Config) (election.State, error) {
 		return election.State{}, keyErr
 	}
 	if bad, ok := errors.AsType[*Error](stateErr); ok && keyErr == nil && strings.HasSuffix(bad.Hint, moveAway) {
-		// If only the state were moved away, the next start would refuse the identity.
+		// If only the state were moved away, the next start would refuse to use the identity without it.
 		bad.Hint = "nothing was changed; if the state of this agent is lost, follow \"A lost data directory\" in docs/operations.md"
 	}
 	if stateErr != nil && !errors.Is(stateErr, fs.ErrNotExist) {
@@ -218,7 +217,7 @@ func (s *Store) load(c Config) (election.State, error) {
 	return state, s.adopt(key, state, c.PeerID)
 }
 
-// adopt uses the key, after a check that the state has the promises of that identity.
+// adopt uses the key, after a check that the promises in the state are of that identity.
 func (s *Store) adopt(key ed25519.PrivateKey, state election.State, peerID func(ed25519.PublicKey) (election.PeerID, error)) error {
 	peer, err := peerID(key.Public().(ed25519.PublicKey))
 	if err != nil {
@@ -235,15 +234,14 @@ func (s *Store) adopt(key ed25519.PrivateKey, state election.State, peerID func(
 	return nil
 }
 
-// virgin reports whether a state holds no promise yet, so that losing it costs
-// nothing.
+// virgin reports whether a state holds no promises yet, so that nothing is lost with it.
 func virgin(s election.State) bool {
 	return s.Roster == nil && s.Pending == nil && len(s.Grants) == 0 && len(s.Seen) == 0 && s.Attempt == 0
 }
 
-// create makes a new identity, and writes the state before it. A crash between the two leaves
-// a state without promises, which the next start replaces. An identity without a state would
-// look like lost promises.
+// create makes a new identity, but writes the state first. A crash between the two leaves a state
+// without promises, which the next start replaces. An identity without a state would look like lost
+// promises.
 func (s *Store) create(peerID func(ed25519.PublicKey) (election.PeerID, error)) (election.State, error) {
 	public, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -266,9 +264,9 @@ func (s *Store) create(peerID func(ed25519.PublicKey) (election.PeerID, error)) 
 	return state, nil
 }
 
-// syncParents makes the directory durable, which this process run or an earlier one has made: if a
-// crash undid that, the promises would be lost with it. A parent that can't be opened, or whose
-// file system syncs no directories, is older than this agent.
+// syncParents makes the directory itself durable, which this or an earlier process run has made: if
+// a crash undid that, the promises would be lost too. If a parent can't be opened, or its file
+// system can't sync directories, this agent did not make it.
 func (s *Store) syncParents() error {
 	for d := filepath.Dir(string(s.dir)); ; d = filepath.Dir(d) {
 		err := SyncDir(d)

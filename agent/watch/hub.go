@@ -1,13 +1,13 @@
 // Package watch delivers changes of leadership to followers.
 //
-// It guarantees that a follower gets the changes of its election in order, each once, or
-// learns how many it missed. Publishing never waits for a follower. A change is encoded
-// once, however many follow. The changes that wait for a follower, and those kept for followers
-// that return, are bounded; its caller bounds how many follow.
+// It guarantees that a follower gets the changes of its election in order, each once, or learns how
+// many it missed. Publishing never waits for a follower. A change is encoded once for all
+// followers. The changes that wait for a follower are bounded, and so are those kept for followers
+// that return. The caller has to bound how many followers there are.
 //
-// It keeps no changes beyond this process. Indexes start at the time of the process's start.
-// So indexes of an earlier process run are recognised, as long as the wall clock did not go back
-// in between: they are too old, except in a process that goes on from that run (GoesOn).
+// It keeps no changes beyond this process. Indexes start at the time of the process's start. So an
+// index of an earlier process run is recognised as too old, as long as the wall clock did not go
+// back in between. A process that goes on from the earlier run accepts such an index (GoesOn).
 package watch
 
 import (
@@ -18,11 +18,12 @@ import (
 	"sync"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/internal/base/logger"
 )
 
 const (
-	maxKept    = 1024 // changes, over all elections
-	maxWaiting = 128  // changes, per follower
+	maxKept    = 1024 // how many changes are kept, over all elections
+	maxWaiting = 128  // how many changes may wait for one follower
 )
 
 // ErrClosed refuses a follower: the agent stops.
@@ -42,7 +43,7 @@ type Change struct {
 func (c *Change) Line() ([]byte, error) {
 	c.encode.Do(func() {
 		c.line, c.err = json.Marshal(&c.Change)
-		c.line = append(c.line, '\n')
+		c.line = append(logger.Showable(c.line), '\n')
 	})
 	return c.line, c.err
 }
@@ -52,7 +53,7 @@ type Hub struct {
 	mu        sync.Mutex
 	index     uint64
 	newest    map[string]uint64                 // by election: the index of its newest change in kept
-	goesOn    uint64                            // lower indexes are of the run before, and nothing is lost since; 0: none are
+	goesOn    uint64                            // lower indexes, of the run before, count as this one; 0: they are too old
 	kept      []*Change                         // oldest first
 	followers map[string]map[*Follower]struct{} // by election
 	closed    bool
@@ -63,16 +64,16 @@ func NewHub(index uint64) *Hub {
 	return &Hub{index: index, newest: map[string]uint64{}, followers: map[string]map[*Follower]struct{}{}}
 }
 
-// GoesOn has a follower that resumes from the process run before get all changes of this one. The
-// first of them has to say what is the same.
+// GoesOn accepts followers that resume from the process run before: they get all changes of
+// this run. The first of these changes has to report what is still as before.
 func (h *Hub) GoesOn() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.goesOn = h.index
 }
 
-// Index returns the index of the newest change of the election. If that is not known any more,
-// or there was none, the index returned is at least as high as those of all its changes.
+// Index returns the index of the newest change of the election. If that index is not known any
+// more, or there was no change, the result is at least as high as the indexes of all its changes.
 func (h *Hub) Index(election string) uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,8 +103,8 @@ func (h *Hub) Publish(change api.Change) {
 	}
 }
 
-// Follow starts to follow an election. The changes after that index come first; if they are not
-// known any more, Take reports at once that they are lost. After 0, only changes from now on come.
+// Follow starts to follow an election. The changes after the given index come first. If they are not
+// kept any more, Take reports at once that they are lost. With index 0, only changes from now on come.
 func (h *Hub) Follow(election string, after uint64) (*Follower, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,8 +122,8 @@ func (h *Hub) Follow(election string, after uint64) (*Follower, error) {
 	return f, nil
 }
 
-// replay gives a follower the changes after the index. If that index was never given out here,
-// or lies before what is kept, the changes are not known.
+// replay gives a follower the changes after the index. If this hub never gave out that index,
+// or some changes after it are not kept any more, they count as lost.
 func (h *Hub) replay(f *Follower, after uint64) {
 	after = max(after, h.goesOn)
 	if after > h.index || after < h.forgotten() {
@@ -156,14 +157,14 @@ func (h *Hub) Close() {
 type Follower struct {
 	hub      *Hub
 	election string
-	ready    chan struct{} // closed when the hub is
+	ready    chan struct{} // closed when the hub is closed
 
-	// Guarded by the hub.
+	// The hub's lock guards these.
 	waiting []*Change
 	missed  uint64
 }
 
-// offer is called with the hub locked.
+// offer gives the follower a change. It is called with the hub locked.
 func (f *Follower) offer(c *Change) {
 	if f.missed > 0 || len(f.waiting) == maxWaiting {
 		f.lag(1)
@@ -173,8 +174,8 @@ func (f *Follower) offer(c *Change) {
 	f.signal()
 }
 
-// lag counts n changes as lost, and those that wait as well: the fresh snapshot that the
-// follower gets replaces them all.
+// lag counts n changes as lost, and also those that wait: the follower gets a fresh snapshot,
+// which replaces all of them.
 func (f *Follower) lag(n uint64) {
 	f.missed += uint64(len(f.waiting)) + n
 	f.waiting = nil
@@ -192,8 +193,8 @@ func (f *Follower) signal() {
 // come.
 func (f *Follower) Ready() <-chan struct{} { return f.ready }
 
-// Take returns what waits, how many changes were lost, and the index of the election's newest. If
-// some were lost, a snapshot made after this call, with that index, replaces them.
+// Take returns the changes that wait, how many were lost, and the index of the election's newest change. If
+// some were lost, the caller replaces them by a snapshot made after this call, with that index.
 func (f *Follower) Take() (changes []*Change, missed, index uint64) {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
@@ -202,7 +203,7 @@ func (f *Follower) Take() (changes []*Change, missed, index uint64) {
 	return changes, missed, cmp.Or(f.hub.newest[f.election], f.hub.forgotten())
 }
 
-// Close ends the following.
+// Close ends the following: the follower gets no more changes.
 func (f *Follower) Close() {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TooManyCommands is a refusal by the agent, not by its elector: too many commands wait.
+// TooManyCommands is a refusal by the agent itself, not by its elector: too many commands wait.
 const TooManyCommands election.Denial = "too many commands"
 
 // Refusal puts a refusal into words, with its code of the API.
@@ -63,7 +63,7 @@ func Refusal(r *election.Refusal) *api.ErrorDetail {
 	return &said
 }
 
-// NoVoters refuses whatever needs voters in a cluster that has none.
+// NoVoters is the refusal of all that needs voters, in a cluster that has none.
 const NoVoters = "this cluster runs without quorum (--quorum=false): it has no voters"
 
 const seeVoters = "`doyen voters` shows what it waits for, `doyen voters cancel` takes it back"
@@ -82,11 +82,11 @@ func goesOn(c *election.ChangeStatus) string {
 	return change(c) + changeAdvice(c)
 }
 
-// obstacle completes "it can't lead, because".
+// obstacle returns the end of a sentence that starts with "it can't lead, because".
 func obstacle(o election.Obstacle) string {
 	return cmp.Or(map[election.Obstacle]string{
 		election.NotCandidate: "it is not a candidate",
-		election.NoPriority:   "its priority is 0, its disk does not accept writes, or it runs late",
+		election.NoPriority:   "its priority is 0, its disk does not accept writes, its check fails, or it runs late",
 		election.ShuttingDown: "it is shutting down",
 		election.DrainingNow:  "it is draining",
 		election.HandingOver:  "it is handing over",
@@ -99,7 +99,7 @@ func obstacle(o election.Obstacle) string {
 		election.NotConnected: "it is not connected",
 		election.NotAllowed:   "the cluster's rights do not let it, or not with its priority: see doyen settings",
 		election.OlderVersion: "its version does not know all that the roster has: upgrade it",
-		election.RunsLate:     "it runs late, and another candidate does not",
+		election.RunsLate:     "it runs late or its check fails, and another candidate can lead",
 	}[o], "it does not answer")
 }
 
@@ -138,7 +138,7 @@ func changeAdvice(c *election.ChangeStatus) string {
 	return ". Bring the missing voters back, or go back to the former voters: doyen voters cancel"
 }
 
-// startAgain says what to do with an agent that can't learn of the present voters.
+// startAgain is about an agent that can't learn which agents are voters now.
 func startAgain(name string) string {
 	return "Start one of the voters it knows for a moment; or stop " + name + ", move its data dir away, and start it with --join and without --voters"
 }

@@ -1,8 +1,8 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/doyen-election/doyen/api"
@@ -11,23 +11,24 @@ import (
 	"github.com/doyen-election/doyen/roster"
 )
 
-// Warnings puts the elector's warnings into words, and all of one code into one warning. The
-// name is this agent's.
-func Warnings(s *elector.Status, name string) []api.Warning {
+// Warnings puts the elector's warnings into words, and all warnings of one code into one. The
+// name is this agent's. live returns the ID and the address of the live agent that has a name,
+// if there is one.
+func Warnings(s *elector.Status, name string, live func(name string) (id, addr string)) []api.Warning {
 	var all []api.Warning
 	for rest := s.Warnings; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].Code == rest[0].Code {
 			n++
 		}
-		all = append(all, api.Warning{Code: rest[0].Code, Message: warning(s, name, rest[:n])})
+		all = append(all, api.Warning{Code: rest[0].Code, Message: warning(s, name, rest[:n], live)})
 		rest = rest[n:]
 	}
 	return all
 }
 
 // warning puts the warnings of one code into words.
-func warning(s *elector.Status, name string, ws []elector.Warning) string {
+func warning(s *elector.Status, name string, ws []elector.Warning, live func(string) (id, addr string)) string {
 	w := ws[0]
 	switch w.Code {
 	case "disk_failing":
@@ -37,7 +38,7 @@ func warning(s *elector.Status, name string, ws []elector.Warning) string {
 	case "formation":
 		return "the first roster is not formed yet, so nobody can vote: " + Forming(w.Forming)
 	case "identity_changed":
-		return changed(ws)
+		return changed(ws, live)
 	case "quorum_edge":
 		if s.Quorum.Reachable < s.Quorum.Voters {
 			return "if one more voter is lost, nobody can lead: bring the missing voters back" + bracketed(w.Voters)
@@ -64,20 +65,28 @@ func warning(s *elector.Status, name string, ws []elector.Warning) string {
 		return agents(ws) + " reported a term far above all that the other voters know, so its acceptance of the change of the voters does not count: its state is damaged, or another program runs in its place; run doyen voters cancel, move that agent's data directory away, start it with --join, and run doyen voters replace NAME on another voter"
 	case "voters_change":
 		return "a change of the voters takes a long time: " + change(s.Change) + changeAdvice(s.Change)
-	case "settings_differ":
-		text := fmt.Sprintf("this agent was started with --algorithm %s and --lease %s, and follows the cluster's: %s and %s", w.Given.Algorithm, w.Given.Lease, w.Used.Algorithm, w.Used.Lease)
-		if w.Beat != 0 {
-			text += fmt.Sprintf(", with a heartbeat of %s, since its own does not fit", w.Beat)
-		}
-		return text + "; put the same into its configuration"
 	case "voters_differ":
 		return fmt.Sprintf("this agent was started with --voters %s, but the voters are %s: the flag only sets the first roster; change the voters with doyen voters add or remove",
-			w.Voters, strings.Join(names(s.Roster, ""), ","))
+			w.Voters, strings.Join(election.Names(s.Roster.All(), nil), ","))
 	}
 	return barred(w.Barred)
 }
 
-// bracketed adds names to a sentence, if there are any.
+// Differing is about the settings that an agent's configuration has unlike the roster; empty: none.
+func Differing(given election.Settings, r *election.Roster) string {
+	if !r.Follows() {
+		return ""
+	}
+	used := r.Settings
+	own := election.Settings{Algorithm: cmp.Or(given.Algorithm, used.Algorithm), Lease: cmp.Or(given.Lease, used.Lease)}
+	if own == used {
+		return ""
+	}
+	return fmt.Sprintf("this agent's configuration asks for algorithm %[1]s and lease %[2]s, and all agents follow the cluster's: %[3]s and %[4]s; remove there what differs and run doyen reload, or change it for all: doyen settings set algorithm=%[1]s lease=%[2]s",
+		own.Algorithm, own.Lease, used.Algorithm, used.Lease)
+}
+
+// bracketed returns a sentence's end that names agents out of reach; empty: there are none.
 func bracketed(names string) string {
 	if names == "" {
 		return ""
@@ -100,15 +109,17 @@ func barred(b election.Barred) string {
 	return b.Detail
 }
 
-// changed is about agents that the roster lists under another identity. If this agent is among
-// them, it is barred.
-func changed(ws []elector.Warning) string {
+// changed is about agents that the roster lists under another identity. If this agent is one of
+// them, it is barred. Anyone who has the cluster key can take the name of a voter that is down.
+func changed(ws []elector.Warning, live func(string) (id, addr string)) string {
 	return each(ws, "; ", func(w elector.Warning) string {
 		if w.Barred.Code != "" {
 			return barred(w.Barred)
 		}
-		return w.Agent + " can't vote: the roster lists a different identity under that name (" + string(w.Peer) +
-			"); restore its original data directory if it still exists (never a backup of it), or run on a voter: doyen voters replace " + w.Agent
+		id, addr := live(w.Agent)
+		return fmt.Sprintf("%[1]s can't vote: the roster lists a different identity under that name (%[2]s). Is the agent at %[4]s your host, with a new data directory? "+
+			"If it is, put its original data directory back if it still exists (never a backup of it), or run on a voter: doyen voters replace %[1]s --id %[3]s; "+
+			"if it is not, somebody else has the cluster key: run on a voter: doyen keys rotate --without %[3]s", w.Agent, w.Peer, id, addr)
 	})
 }
 
@@ -125,7 +136,8 @@ func doubted(s *elector.Status, name string, ws []elector.Warning) string {
 	reports := each(ws, "; ", func(w elector.Warning) string {
 		return fmt.Sprintf("%s reports the voters %s, which this agent does not adopt: %s", w.Agent, w.Voters, doubt(w.Doubt))
 	})
-	return reports + ". If these are your own changes: start one of the voters this agent knows (" + strings.Join(names(s.Roster, s.Self.Peer), ", ") +
+	others := election.Names(s.Roster.All(), func(v election.Voter) bool { return v.Peer != s.Self.Peer })
+	return reports + ". If these are your own changes: start one of the voters this agent knows (" + strings.Join(others, ", ") +
 		") for a moment; or stop this agent, move its data dir away, start it with --join and without --voters, and if it should vote, run on a voter: doyen voters replace " + name +
 		". If a copy of this cluster runs somewhere, keep it away from this one: another --cluster name and key"
 }
@@ -140,18 +152,6 @@ func doubt(d roster.Doubt) string {
 		return "it drops several voters at once, and a majority of them still holds the present roster"
 	}
 	return "its driver is not one of the voters this agent knows"
-}
-
-// names lists the voters of a roster, without the one given as but; empty: all.
-func names(r *election.Roster, but election.PeerID) []string {
-	var all []string
-	for _, v := range r.All() {
-		if v.Peer != but {
-			all = append(all, v.Name)
-		}
-	}
-	slices.Sort(all)
-	return all
 }
 
 // agents names the agents that warnings are about.

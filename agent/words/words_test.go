@@ -87,6 +87,8 @@ func TestObstaclesHaveTheirOwnWords(t *testing.T) {
 	}
 }
 
+func live(name string) (id, addr string) { return "ID-of-" + name, "10.0.0.4:7946" }
+
 func TestWarningsSayWhatToDo(t *testing.T) {
 	status := elector.Status{
 		Self: election.Holder{Peer: "pa"}, Quorum: elector.QuorumStatus{Voters: 3, Reachable: 3},
@@ -112,13 +114,13 @@ func TestWarningsSayWhatToDo(t *testing.T) {
 			{Code: "voters_differ", Voters: "a,b,d"},
 		},
 	}
-	got := words.Warnings(&status, "a")
+	got := words.Warnings(&status, "a", live)
 	for i, want := range []struct{ code, text string }{
 		{"data_dir_older", "b knows of write 7, the newest here is 5"},
 		{"disk_failing", "free space on the disk"},
 		{"foreign_cluster", "o is an observer of another cluster (old; this agent's is new), of which a was a voter under an identity that is lost: if no voter of that cluster runs any more, stop o, delete its data directory"},
 		{"formation", "nobody can vote: waits for b"},
-		{"identity_changed", "or run on a voter: doyen voters replace d; e can't vote"},
+		{"identity_changed", "(pd). Is the agent at 10.0.0.4:7946 your host, with a new data directory? If it is, put its original data directory back if it still exists (never a backup of it), or run on a voter: doyen voters replace d --id ID-of-d; "},
 		{"quorum_edge", "with 3 voters, none may be lost"},
 		{"quorum_lost", "nobody can lead until more voters are back (b, c can't be reached)"},
 		{"roster_doubted", "z reports the voters x,y, which this agent does not adopt: none of the voters this agent knows has reported it. If these are your own changes: start one of the voters this agent knows (b, c) for a moment"},
@@ -139,7 +141,7 @@ func TestWarningsSayWhatToDo(t *testing.T) {
 	status.Quorum.Reachable = 2
 	status.Warnings = []elector.Warning{{Code: "foreign_cluster", Agent: "p", Cluster: "old", Own: "new"}, {Code: "quorum_edge"},
 		{Code: "same_identity", Barred: election.Barred{Code: "same_identity", Detail: "a copy runs"}}}
-	got = words.Warnings(&status, "a")
+	got = words.Warnings(&status, "a", live)
 	if len(got) != 3 || !strings.Contains(got[0].Message, "p belongs to another cluster (old; this agent's is new)") ||
 		!strings.Contains(got[1].Message, "bring the missing voters back") || got[2].Message != "a copy runs" {
 		t.Errorf("%+v", got)

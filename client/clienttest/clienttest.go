@@ -1,8 +1,8 @@
 // Package clienttest replaces an agent in tests of programs that campaign: a test
 // decides when its candidates are elected, renewed and revoked.
 //
-// It guarantees the shapes of the socket API and nothing of what they mean: there are
-// no voters behind it, and no lease but the one that the test sends.
+// It guarantees that requests and answers have the form of the socket API, but not their meaning: there
+// are no voters behind it, and no lease except the one that the test sends.
 package clienttest
 
 import (
@@ -29,11 +29,11 @@ type Agent struct {
 	t      testing.TB
 	path   string
 	stood  chan *Campaign
-	again  chan *Campaign // resumed
+	again  chan *Campaign // has each campaign that was resumed
 	mu     sync.Mutex
 	all    map[string]*Campaign
 	next   int
-	lives  int // how often it was stopped
+	lives  int // how often the agent was stopped
 	refuse *api.ErrorDetail
 	status int
 	server *http.Server
@@ -84,7 +84,7 @@ func (a *Agent) Stop() {
 	<-a.done
 }
 
-// Refuse has every further campaign refused; a status of 0 ends that.
+// Refuse makes the agent refuse every further campaign and report. A status of 0 ends that.
 func (a *Agent) Refuse(status int, code, message string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -115,14 +115,11 @@ func (a *Agent) campaign(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.mu.Lock()
-	refuse, status := a.refuse, a.status
 	a.next++
 	c.ID = "c" + strconv.Itoa(a.next)
 	a.all[c.ID], c.life = c, a.lives
 	a.mu.Unlock()
-	if status != 0 {
-		w.WriteHeader(status)
-		json.NewEncoder(w).Encode(api.Error{Err: *refuse})
+	if a.refused(w) {
 		return
 	}
 	c.Say(api.CampaignEvent{Type: api.CampaignCandidate})
@@ -130,7 +127,7 @@ func (a *Agent) campaign(w http.ResponseWriter, r *http.Request) {
 	c.write(w, r)
 }
 
-// resume goes on with a campaign that it knows from before Stop.
+// resume goes on with a campaign that started before Stop.
 func (a *Agent) resume(w http.ResponseWriter, r *http.Request) {
 	var resumed api.ResumeRequest
 	old := a.about(w, r, &resumed)
@@ -146,7 +143,7 @@ func (a *Agent) resume(w http.ResponseWriter, r *http.Request) {
 		a.all[c.ID], c.life = c, a.lives
 	}
 	a.mu.Unlock()
-	if !lost { // it ended, and not by the agent's death
+	if !lost { // the campaign ended by itself, not by the agent's death
 		unknown(w)
 		return
 	}
@@ -154,7 +151,7 @@ func (a *Agent) resume(w http.ResponseWriter, r *http.Request) {
 	c.write(w, r)
 }
 
-// about reads a request about a campaign. If there is no such campaign, it answers and returns nil.
+// about reads the request for a known campaign. If there is no such campaign, it answers and returns nil.
 func (a *Agent) about(w http.ResponseWriter, r *http.Request, body any) *Campaign {
 	a.mu.Lock()
 	c := a.all[r.PathValue("id")]
@@ -205,9 +202,22 @@ func (a *Agent) stopped(w http.ResponseWriter, r *http.Request) {
 func (a *Agent) report(w http.ResponseWriter, r *http.Request) {
 	var reports api.Companion
 	if c := a.about(w, r, &reports); c != nil {
-		c.reports <- reports
+		if c.reports <- reports; a.refused(w) {
+			return
+		}
 		json.NewEncoder(w).Encode(api.Outcome{Done: true})
 	}
+}
+
+// refused answers with a refusal, if the agent is to refuse.
+func (a *Agent) refused(w http.ResponseWriter) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.status != 0 {
+		w.WriteHeader(a.status)
+		json.NewEncoder(w).Encode(api.Error{Err: *a.refuse})
+	}
+	return a.status != 0
 }
 
 func unknown(w http.ResponseWriter) {
@@ -224,7 +234,7 @@ func (a *Agent) Forget() {
 type Campaign struct {
 	ID, Election string
 	Request      api.CampaignRequest
-	Resumed      api.ResumeRequest // of one that was resumed
+	Resumed      api.ResumeRequest // of a resumed campaign; else zero
 
 	t        testing.TB
 	life     int
@@ -233,7 +243,7 @@ type Campaign struct {
 	gone     chan struct{}
 	receipts chan api.StoppedRequest
 	reports  chan api.Companion
-	held     atomic.Pointer[chan struct{}] // receipts are answered once it is closed; nil: at once
+	held     atomic.Pointer[chan struct{}] // until it is closed, receipts are not answered; nil: they are answered at once
 }
 
 func newCampaign(t testing.TB, id, election string) *Campaign {
@@ -241,7 +251,7 @@ func newCampaign(t testing.TB, id, election string) *Campaign {
 		cut: make(chan struct{}), gone: make(chan struct{}), receipts: make(chan api.StoppedRequest, 64), reports: make(chan api.Companion, 64)}
 }
 
-// HoldReceipts has the agent answer receipts only once release is called.
+// HoldReceipts makes the agent answer no receipt until release is called.
 func (c *Campaign) HoldReceipts() (release func()) {
 	held := make(chan struct{})
 	c.held.Store(&held)
@@ -249,13 +259,13 @@ func (c *Campaign) HoldReceipts() (release func()) {
 }
 
 func (c *Campaign) Say(e api.CampaignEvent) {
-	if e.Campaign = c.ID; c.Election != api.EveryElection { // a companion's lines name theirs
+	if e.Campaign = c.ID; c.Election != api.EveryElection { // a companion's lines carry their own election
 		e.Election = c.Election
 	}
 	c.lines <- e
 }
 
-// Elect notifies the candidate that it leads for so long, and returns until when.
+// Elect notifies the candidate that it leads, with a lease of that length, and returns the lease's deadline.
 func (c *Campaign) Elect(term uint64, lease time.Duration) int64 {
 	return c.until(api.CampaignElected, term, lease)
 }
@@ -266,12 +276,12 @@ func (c *Campaign) Renew(term uint64, lease time.Duration) int64 {
 
 func (c *Campaign) until(kind string, term uint64, lease time.Duration) int64 {
 	until := alarm.Now() + int64(lease)
-	c.Say(api.CampaignEvent{Type: kind, Term: term, ValidUntilBoottimeNS: until})
+	c.Say(api.CampaignEvent{Type: kind, Term: term, ValidUntilBoottimeNS: until, ValidForMS: lease.Milliseconds()})
 	return until
 }
 
 func (c *Campaign) Revoke(reason string, in time.Duration) {
-	c.Say(api.CampaignEvent{Type: api.CampaignRevoked, Reason: reason, StopByBoottimeNS: alarm.Now() + int64(in)})
+	c.Say(api.CampaignEvent{Type: api.CampaignRevoked, Reason: reason, StopByBoottimeNS: alarm.Now() + int64(in), ValidForMS: in.Milliseconds()})
 }
 
 // Cut ends the connection from the agent's side.

@@ -34,7 +34,7 @@ func actCommand() command {
 	}
 }
 
-// actFlags are the flags of the process that acts beside this agent.
+// actFlags are the flags of the `doyen act` process that acts beside this agent.
 func (i *invocation) actFlags() (args []string) {
 	for _, f := range actCommand().allFlags() {
 		name := f.Names()[0]
@@ -84,7 +84,7 @@ func runAct(i *invocation) error {
 	return nil
 }
 
-// work is what a configuration has run.
+// work is what a configuration makes `doyen act` run.
 func work(c settings.Config) act.Work {
 	return act.Work{Hooks: c.Hooks(), Checks: c.Checks(), Failures: c.HookFailures}
 }

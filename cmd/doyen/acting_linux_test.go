@@ -1,24 +1,19 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	testflag "flag"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
@@ -89,10 +84,33 @@ func (m *mesh) of(t *testing.T, kind string) (pids []int) {
 	return pids
 }
 
-func (m *mesh) signal(s syscall.Signal, pids ...int) {
+// freeze returns when all threads stand still: until one of them has taken the signal, the others go on,
+// which on a busy machine is long.
+func (m *mesh) freeze(t *testing.T, pids ...int) int64 {
+	t.Helper()
+	m.signal(syscall.SIGSTOP, pids...)
+	m.until(t, "all are frozen", func(context.Context) bool {
+		for _, pid := range pids {
+			threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid)) // its pattern is good
+			for _, thread := range threads {
+				text, err := os.ReadFile(thread)
+				_, state, _ := strings.Cut(string(text), "\nState:\t")
+				if err == nil && !strings.ContainsAny(state[:1], "TZD") { // D: it waits for a child that is frozen before its exec
+					return false
+				}
+			}
+		}
+		return true
+	})
+	return alarm.Now()
+}
+
+// signal returns when all have been sent theirs.
+func (m *mesh) signal(s syscall.Signal, pids ...int) (sent int64) {
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, s) // another signal may have come first
 	}
+	return alarm.Now()
 }
 
 // Whatever is killed or frozen: a run for leading is dead before its lease ends, and no other acts
@@ -101,35 +119,28 @@ func TestNoTwoRunsActAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		child bool
-		fault func(t *testing.T, m *mesh, keeper int) // what is frozen goes on with the keeper's children
+		fault func(t *testing.T, m *mesh, keeper int) int64 // what is frozen goes on with the keeper's children; it returns when it has struck
 	}{
-		"the agent is frozen": {true, func(t *testing.T, m *mesh, keeper int) {
-			m.signal(syscall.SIGSTOP, append([]int{keeper}, m.of(t, "agent")...)...)
+		"the agent is frozen": {true, func(t *testing.T, m *mesh, keeper int) int64 {
+			return m.freeze(t, append([]int{keeper}, m.of(t, "agent")...)...)
 		}},
-		"act is frozen": {true, func(t *testing.T, m *mesh, _ int) {
+		"act is frozen": {true, func(t *testing.T, m *mesh, _ int) int64 {
 			act := m.of(t, "act")
-			m.signal(syscall.SIGSTOP, act...)
-			last := int64(0)
-			quiet := alarm.Now() // since when
-			m.until(t, "nothing acts", func(context.Context) bool {
-				all := m.deeds(t)
-				if now := all[len(all)-1].last; now != last {
-					last, quiet = now, alarm.Now()
-				}
-				return alarm.Now()-quiet > int64(time.Second)
-			})
+			struck := m.freeze(t, act...)
+			m.until(t, "its lease has ended", func(context.Context) bool { return alarm.Now() > struck+int64(leaseOfMesh) })
 			m.signal(syscall.SIGCONT, act...)
+			return struck
 		}},
-		"the keeper is killed": {true, func(t *testing.T, m *mesh, keeper int) { m.signal(syscall.SIGKILL, keeper) }},
-		"act and its guards are killed together": {true, func(t *testing.T, m *mesh, _ int) {
-			m.signal(syscall.SIGKILL, append(m.of(t, "act"), m.of(t, "guard")...)...)
+		"the keeper is killed": {true, func(t *testing.T, m *mesh, keeper int) int64 { return m.signal(syscall.SIGKILL, keeper) }},
+		"act and its guards are killed together": {true, func(t *testing.T, m *mesh, _ int) int64 {
+			return m.signal(syscall.SIGKILL, append(m.of(t, "act"), m.of(t, "guard")...)...)
 		}},
-		"everything is killed together": {false, func(t *testing.T, m *mesh, keeper int) { // with a child, the service manager kills that
-			m.signal(syscall.SIGKILL, slices.Concat(m.of(t, "act"), m.of(t, "guard"), m.of(t, "agent"), []int{keeper})...)
+		"everything is killed together": {false, func(t *testing.T, m *mesh, keeper int) int64 { // with a child, the service manager kills that
+			return m.signal(syscall.SIGKILL, slices.Concat(m.of(t, "act"), m.of(t, "guard"), m.of(t, "agent"), []int{keeper})...)
 		}},
-		"the agent and act are frozen, and the guards killed": {false, func(t *testing.T, m *mesh, keeper int) {
-			m.signal(syscall.SIGSTOP, slices.Concat([]int{keeper}, m.of(t, "agent"), m.of(t, "act"))...)
-			m.signal(syscall.SIGKILL, m.of(t, "guard")...)
+		"the agent and act are frozen, and the guards killed": {false, func(t *testing.T, m *mesh, keeper int) int64 {
+			m.freeze(t, slices.Concat([]int{keeper}, m.of(t, "agent"), m.of(t, "act"))...)
+			return m.signal(syscall.SIGKILL, m.of(t, "guard")...)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,26 +152,149 @@ func TestNoTwoRunsActAtOnce(t *testing.T) {
 	}
 }
 
-func noTwoRuns(t *testing.T, child bool, fault func(*testing.T, *mesh, int)) {
+func noTwoRuns(t *testing.T, child bool, fault func(*testing.T, *mesh, int) int64) {
 	t.Helper()
 	m, before := startActing(t, child)
-	due := alarm.Now()
-	fault(t, m, m.agents["a"].Process.Pid)
+	due := fault(t, m, m.agents["a"].Process.Pid) + int64(leaseOfMesh)
 	m.until(t, "another run acts for a while", func(context.Context) bool {
 		all := m.deeds(t)
 		end := all[len(all)-1]
 		return end.run != before && end.last-end.first > 500
 	})
 	m.close()
-	all := m.deeds(t)
-	for i := range all[1:] {
-		if late := all[i].last - (due+int64(leaseOfMesh))/int64(time.Millisecond); all[i].run == before && late > 0 {
+	for _, d := range m.deeds(t) {
+		if late := d.last - due/int64(time.Millisecond); d.run == before && late > 0 {
 			t.Errorf("it acted for %d ms after its lease", late)
 		}
+	}
+	m.apart(t)
+}
+
+// apart demands that no two runs have acted at once.
+func (m *mesh) apart(t *testing.T) {
+	t.Helper()
+	all := m.deeds(t)
+	for i := range all[1:] {
 		if all[i+1].first < all[i].last {
 			t.Errorf("two runs act at once: %+v", all)
 		}
 	}
+}
+
+// nextActs waits until another host's run has acted for a while, then ends all, and demands that no two
+// have acted at once.
+func (m *mesh) nextActs(t *testing.T) {
+	t.Helper()
+	m.until(t, "another host's run acts for a while", func(context.Context) bool {
+		all := m.deeds(t)
+		end := all[len(all)-1]
+		return !strings.HasPrefix(end.run, "a") && end.last-end.first > 500
+	})
+	m.close()
+	m.apart(t)
+}
+
+// The keeper lives on, and starts the next life and the next doyen act beside a run that nobody ends any
+// more (A3). That run holds the release: until it was ended and undone, or until its deadline.
+func TestTheNextLifeReleasesNothingWhileTheRunOfTheFormerActs(t *testing.T) {
+	t.Parallel()
+	for name, back := range map[string]bool{"doyen act is back": true, "doyen act is not back": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range *rounds {
+				m, _ := startActing(t, back) // only doyen act ends a child that its guard has left
+				connections := func() int { return strings.Count(m.read("a.log"), `msg="connected to the agent"`) }
+				former, due, connected := m.agent(t, "a").PID, m.deadline(t), connections()
+				m.signal(syscall.SIGKILL, append(append(m.of(t, "act"), m.of(t, "guard")...), former)...)
+				held := func() {
+					if !back {
+						m.freeze(t, m.of(t, "act")...) // before it has connected, if the machine is not too busy
+					}
+				}
+				m.until(t, "the next life leads, or on a very busy machine another agent", func(ctx context.Context) bool {
+					held()
+					a, err := m.client("a").Agent(ctx)
+					return err == nil && a.PID != former && m.leads(ctx, "a") || m.leads(ctx, "b") || m.leads(ctx, "c")
+				})
+				m.handOver(t, resign)
+				m.until(t, "another leads", func(ctx context.Context) bool {
+					held()
+					return m.leads(ctx, "b") || m.leads(ctx, "c")
+				})
+				if early := due - alarm.Now(); early > 0 && connections() == connected { // nothing gives a receipt
+					t.Errorf("another leads %v before the deadline of the run:\n%s", time.Duration(early), m.read("a.log"))
+				}
+				m.nextActs(t)
+			}
+		})
+	}
+}
+
+// What acts is what was run, not what is configured now (A2). doyen act is frozen once the agent knows that
+// the hook is gone, so that the run goes on until its deadline.
+func TestARunWhoseHookWasRemovedIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	ways := map[string]func(context.Context, *client.Client) (api.Outcome, error){"resign": resign}
+	if *rounds > 1 {
+		ways["transfer"] = func(ctx context.Context, a *client.Client) (api.Outcome, error) {
+			return a.Transfer(ctx, "default", "b")
+		}
+		ways["drain"] = func(ctx context.Context, a *client.Client) (api.Outcome, error) { return a.Drain(ctx, true) }
+	}
+	for name, handOver := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range *rounds {
+				m, run := startActing(t, true)
+				m.write(t, "a.yaml", "elections: {payments: {check: {command: /bin/false}}}\n")
+				if _, err := m.client("a").Reload(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				m.until(t, "the agent knows what its doyen act runs now", func(ctx context.Context) bool {
+					a, err := m.client("a").Agent(ctx)
+					return err == nil && slices.ContainsFunc(a.Warnings, func(w api.Warning) bool { return strings.Contains(w.Message, "in payments") })
+				})
+				m.freeze(t, m.of(t, "act")...)
+				asked := alarm.Now() / int64(time.Millisecond)
+				m.handOver(t, handOver)
+				m.nextActs(t)
+				if !slices.ContainsFunc(m.deeds(t), func(d deed) bool { return d.run == run && d.last > asked }) {
+					t.Error("the run was ended before the hand-over began: this shows nothing")
+				}
+			}
+		})
+	}
+}
+
+func resign(ctx context.Context, a *client.Client) (api.Outcome, error) {
+	return a.Resign(ctx, "default")
+}
+
+// handOver asks a for a hand-over whenever it leads: it refuses that while it knows of no other candidate, and
+// on a busy machine the other one may be too late. The answer comes after the hand-over, so it is not waited
+// for.
+func (m *mesh) handOver(t *testing.T, ask func(context.Context, *client.Client) (api.Outcome, error)) {
+	ctx := t.Context()
+	go func() {
+		again := time.NewTicker(10 * time.Millisecond)
+		defer again.Stop()
+		for ctx.Err() == nil {
+			if m.leads(ctx, "a") { // else it would pass that on to the agent that leads
+				_, _ = ask(ctx, m.client("a"))
+			}
+			<-again.C
+		}
+	}()
+}
+
+// deadline is until when a leads.
+func (m *mesh) deadline(t *testing.T) int64 {
+	t.Helper()
+	e, err := m.client("a").Election(t.Context(), "default", client.ElectionOptions{})
+	if err != nil || !e.IsLeader {
+		t.Fatalf("a does not lead: %+v, %v", e, err)
+	}
+	return e.ValidUntilBoottimeNS
 }
 
 // The agent's death is nothing to what acts beside it.
@@ -171,14 +305,14 @@ func TestASecondLifeGoesOnWithTheRunOfTheFirst(t *testing.T) {
 		m, run := startActing(t, true)
 		for range min(each, *rounds-n) {
 			former := m.agent(t, "a").PID
-			m.signal(syscall.SIGKILL, former)
-			m.until(t, "the next life leads", func(ctx context.Context) bool {
+			killed := m.signal(syscall.SIGKILL, former)
+			m.until(t, "the next life leads, and has renewed its lease", func(ctx context.Context) bool {
 				a, err := m.client("a").Agent(ctx)
 				if err != nil || a.PID == former {
 					return false
 				}
 				e, err := m.client("a").Election(ctx, "default", client.ElectionOptions{})
-				return err == nil && e.IsLeader
+				return err == nil && e.IsLeader && e.ValidUntilBoottimeNS > killed+int64(leaseOfMesh)
 			})
 			led := alarm.Now() / int64(time.Millisecond)
 			m.until(t, "the run acts on", func(context.Context) bool {
@@ -191,181 +325,5 @@ func TestASecondLifeGoesOnWithTheRunOfTheFirst(t *testing.T) {
 			t.Errorf("the run was %s, and there were %+v", run, all)
 		}
 		m.close()
-	}
-}
-
-// hanging makes the shell of all that this goroutine starts from now on a file whose execution hangs while
-// the answer is yes, and counts how many have hung.
-func hanging(t *testing.T) (yes *atomic.Bool, hung *atomic.Int64) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root, which CI is: to hang an exec by fanotify")
-	}
-	shell, err := filepath.EvalSymlinks("/bin/sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile(shell)
-	if err != nil {
-		t.Fatal(err)
-	}
-	copied := filepath.Join(t.TempDir(), "sh")
-	if err := os.WriteFile(copied, program, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	runtime.LockOSThread() // which ends with the test, and its view of the files with it
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		t.Skipf("can't have its own mounts: %v", err)
-	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount(copied, shell, "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
-	fd, err := unix.FanotifyInit(unix.FAN_CLASS_CONTENT|unix.FAN_CLOEXEC|unix.FAN_NONBLOCK, unix.O_RDONLY|unix.O_CLOEXEC)
-	if err != nil {
-		t.Skipf("no fanotify here: %v", err)
-	}
-	events := os.NewFile(uintptr(fd), "fanotify")
-	t.Cleanup(func() { events.Close() }) // which lets all go on
-	if err := unix.FanotifyMark(fd, unix.FAN_MARK_ADD, unix.FAN_OPEN_EXEC_PERM, unix.AT_FDCWD, copied); err != nil {
-		t.Skipf("no fanotify here that can deny: %v", err)
-	}
-	yes, hung = &atomic.Bool{}, &atomic.Int64{}
-	go answer(events, yes, hung)
-	return yes, hung
-}
-
-// answer lets each execution go on, at once or when hanging has ended.
-func answer(events *os.File, yes *atomic.Bool, hung *atomic.Int64) {
-	buffer := make([]byte, 4096)
-	for {
-		n, err := events.Read(buffer)
-		if err != nil {
-			return
-		}
-		for rest := buffer[:n]; len(rest) >= int(binary.Size(unix.FanotifyEventMetadata{})); {
-			var e unix.FanotifyEventMetadata
-			if _, err := binary.Decode(rest, binary.NativeEndian, &e); err != nil || e.Event_len == 0 {
-				return
-			}
-			rest = rest[e.Event_len:]
-			go func() {
-				if yes.Load() {
-					hung.Add(1)
-				}
-				again := time.NewTicker(time.Millisecond)
-				defer again.Stop()
-				for yes.Load() {
-					<-again.C
-				}
-				var reply bytes.Buffer
-				_ = binary.Write(&reply, binary.NativeEndian, unix.FanotifyResponse{Fd: e.Fd, Response: unix.FAN_ALLOW})
-				_, _ = events.Write(reply.Bytes())
-				unix.Close(int(e.Fd))
-			}()
-		}
-	}
-}
-
-// A disk that does not answer, or a scanner of programs: what hangs is the guard's, and neither the
-// agent's nor that of doyen act.
-func TestAnExecThatHangsStopsNothingElse(t *testing.T) {
-	t.Parallel()
-	yes, hung := hanging(t)
-	for range *rounds {
-		m, agent, act := startHanging(t, yes, hung)
-		began := alarm.Now()
-		m.until(t, "nine seconds have passed, in which the agent answers", func(ctx context.Context) bool {
-			m.answers(ctx, t, "a")
-			return alarm.Now()-began > int64(9*time.Second)
-		})
-		yes.Store(false)
-		m.signal(syscall.SIGCONT, act...)
-		// The run of which the guard has killed the exec is repeated; the first one never ran.
-		m.until(t, "the run is repeated", func(context.Context) bool { return strings.Contains(m.read("other.events"), "leading") })
-		if _, err := m.client("a").Resign(t.Context(), "default"); err != nil {
-			t.Fatal(err)
-		}
-		m.until(t, "the end", func(context.Context) bool { return strings.Contains(m.read("other.events"), "none") })
-		if got := m.read("other.events"); strings.Count(got, "leading") != 1 {
-			t.Errorf("the runs were\n%s", got)
-		}
-		m.same(t, agent, act)
-		m.close()
-	}
-}
-
-// Nothing but the deadline shows that a run has ended whose exec hangs while doyen act can't give a receipt.
-func TestAHandOverWaitsForAnExecThatHangs(t *testing.T) {
-	t.Parallel()
-	yes, hung := hanging(t)
-	for range *rounds {
-		m, agent, act := startHanging(t, yes, hung)
-		e, err := m.client("a").Election(t.Context(), "default", client.ElectionOptions{})
-		if err != nil || !e.IsLeader {
-			t.Fatalf("a does not lead: %+v, %v", e, err)
-		}
-		began := alarm.Now()
-		go m.client("a").Resign(t.Context(), "default") // its answer comes after the hand-over
-		m.until(t, "another leads, and meanwhile a answers", func(ctx context.Context) bool {
-			m.answers(ctx, t, "a")
-			return m.leads(ctx, "b") || m.leads(ctx, "c")
-		})
-		if early := e.ValidUntilBoottimeNS - alarm.Now(); early > 0 {
-			t.Errorf("another leads %v before the deadline of what hangs, and %v after the resignation", time.Duration(early), time.Duration(alarm.Now()-began))
-		}
-		m.until(t, "nine seconds have passed", func(ctx context.Context) bool {
-			m.answers(ctx, t, "a")
-			return alarm.Now()-began > int64(9*time.Second)
-		})
-		yes.Store(false)
-		m.signal(syscall.SIGCONT, act...)
-		m.until(t, "what hung is undone", func(context.Context) bool { return strings.Contains(m.read("other.events"), "none") })
-		if got := m.read("other.events"); strings.Contains(got, "leading") {
-			t.Errorf("it was executed after its deadline:\n%s", got)
-		}
-		m.lead(t, "a")
-		m.until(t, "a acts again", func(context.Context) bool { return strings.Contains(m.read("other.events"), "leading") })
-		m.same(t, agent, act)
-		m.close()
-	}
-}
-
-// startHanging starts agents of which a leads, and whose hook's exec hangs. Its doyen act is frozen, so that
-// only the guard can end what hangs.
-func startHanging(t *testing.T, yes *atomic.Bool, hung *atomic.Int64) (m *mesh, agent int, act []int) {
-	t.Helper()
-	m = keptWith(t, "a", "#!/bin/sh\necho $DOYEN_EVENT >> $0.events\n", "on-change: %s\n", "a")
-	m.until(t, "the first run", func(context.Context) bool { return strings.Contains(m.read("hook.events"), "leading") })
-	agent, act = m.agent(t, "a").PID, m.of(t, "act")
-	m.write(t, "other", "#!/bin/sh\necho $DOYEN_EVENT >> $0.events\n")
-	m.write(t, "agent.yaml", "on-change: "+filepath.Join(m.dir, "other")+"\n")
-	before := hung.Load()
-	yes.Store(true)
-	if _, err := m.client("a").Reload(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	m.until(t, "an exec hangs", func(context.Context) bool { return hung.Load() > before })
-	m.signal(syscall.SIGSTOP, act...)
-	return m, agent, act
-}
-
-// answers demands that an agent answers within a second.
-func (m *mesh) answers(ctx context.Context, t *testing.T, name string) {
-	t.Helper()
-	limit, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	if _, err := m.client(name).Agent(limit); err != nil {
-		t.Errorf("%s does not answer: %v", name, err)
-	}
-}
-
-// same demands that agent a and its doyen act are the processes that they were.
-func (m *mesh) same(t *testing.T, agent int, act []int) {
-	t.Helper()
-	if now := m.agent(t, "a").PID; now != agent || !slices.Equal(m.of(t, "act"), act) {
-		t.Errorf("agent %d and act %v are now %d and %v", agent, act, now, m.of(t, "act"))
 	}
 }

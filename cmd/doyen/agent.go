@@ -27,6 +27,7 @@ func agentCommand() command {
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below; its keys are the names of the flags [$DOYEN_CONFIG]"},
 		&cli.BoolFlag{Name: "check-config", Usage: "validate the configuration, print it as a configuration file, start nothing", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "all", Usage: "with --check-config: print also what has its default", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "reset-genesis", Usage: "drop a first roster that is still pending; a committed one is kept", DisableDefaultText: true},
 	}
 	flags = append(flags, settingFlags()...)
@@ -43,8 +44,8 @@ func agentCommand() command {
 	}
 }
 
-// settingFlags are the flags of the settings. All but truths take text, which settings.Setting parses: so
-// the errors are the same wherever a value comes from.
+// settingFlags are the flags of the settings. All but the boolean ones take text, which settings.Setting
+// parses. So an error is the same wherever the value comes from: flag, environment or file.
 func settingFlags() (flags []cli.Flag) {
 	defaults := settings.Default()
 	for _, s := range settings.All() {
@@ -67,17 +68,22 @@ func runAgent(i *invocation) error {
 	}
 	hangups := make(chan os.Signal, 1)
 	if i.process {
-		signal.Notify(hangups, syscall.SIGHUP) // before the configuration is read: none is missed
+		keeper.Private()
+		signal.Notify(hangups, syscall.SIGHUP) // before the configuration is read, so that no SIGHUP is missed
 	}
 	if found, err := gather(i); err == nil {
 		found.config.Await(i.Context.Context, func(missing string) { fmt.Fprintf(i.stderr, "doyen: agent: %s\n", missing) })
 	}
-	found, config, err := configured(i, settings.Config.Validate)
+	judge := settings.Config.Judge
+	if i.life != nil { // the configuration was judged when the keeper started, and a life that goes on leading must not end because a hook is missing by now
+		judge = settings.Config.Validate
+	}
+	found, config, err := configured(i, judge)
 	if err != nil {
 		return err
 	}
 	around := agent.Process{Life: i.life, Hangups: hangups, Reread: func() (settings.Config, error) {
-		_, again, err := configured(i, settings.Config.Validate)
+		_, again, err := configured(i, settings.Config.Judge)
 		return again, err
 	}}
 	if i.life != nil {
@@ -88,7 +94,7 @@ func runAgent(i *invocation) error {
 			return err
 		}
 		if config.Keeper && i.life == nil {
-			signal.Ignore(syscall.SIGHUP) // so does the keeper then, until it can pass it on
+			signal.Ignore(syscall.SIGHUP) // the keeper ignores it too, until it can pass it on
 			err = keeper.Become(keeper.Given{
 				LogFormat: config.LogFormat, LogLevel: config.LogLevel, Program: around.Program, Args: os.Args, Act: i.actFlags(),
 				Record: record.Path(config.RecordDir, config.Socket, config.Name), Lock: store.LockOf(config.DataDir), Pages: leasepage.Dir(config.Socket),
@@ -97,7 +103,7 @@ func runAgent(i *invocation) error {
 			fmt.Fprintf(i.stderr, "doyen: running without a keeper: %v\n", err)
 		}
 	}
-	i.catches() // not before: a keeper would not know of a signal that this program caught
+	i.catches() // not earlier: a keeper would not get a signal that this program caught
 	defer outliveReaders()()
 	switch err := agent.Run(i.Context.Context, config, around, i.stderr); {
 	case errors.Is(err, agent.ErrRestart):
@@ -108,8 +114,8 @@ func runAgent(i *invocation) error {
 	return nil
 }
 
-// restart ends the process so that the next life starts from the program file as it is now:
-// the keeper starts it, else this process becomes it.
+// restart ends the process so that the next life starts from the program file as it is now. With a
+// keeper, the keeper starts it; without one, this process becomes the next life.
 func (s *shell) restart(program string) error {
 	if s.life != nil {
 		s.life.Restarts()
@@ -119,7 +125,7 @@ func (s *shell) restart(program string) error {
 	return fmt.Errorf("start %s again: %w", program, syscall.Exec(program, os.Args, os.Environ()))
 }
 
-// configured returns the configuration, if what the program uses of it is valid.
+// configured returns the configuration if the part that the program uses is valid.
 func configured(i *invocation, validate func(settings.Config) error) (found gathered, config settings.Config, err error) {
 	if found, err = gather(i); err != nil {
 		return found, config, err
@@ -131,7 +137,7 @@ func configured(i *invocation, validate func(settings.Config) error) (found gath
 	return found, config, found.blame(err)
 }
 
-// checkConfig prints the configuration, or all mistakes in it.
+// checkConfig prints the configuration, or all mistakes in it if there are any.
 func checkConfig(i *invocation) error {
 	found, wrong := gatherAll(i)
 	if !found.unread {
@@ -148,12 +154,16 @@ func checkConfig(i *invocation) error {
 		return found.blame(err)
 	}
 	config.CheckHere(i.stderr)
-	return printConfig(i, config)
+	given := &found.config
+	if i.Bool("all") || i.json {
+		given = nil
+	}
+	return printConfig(i, config, given)
 }
 
-// checkedAsRoot replaces the error of --check-config if root checks and a file belongs to
-// another user. Mostly that is the user that the agent will run as: if the operator gave
-// the file to root, that agent could not start.
+// checkedAsRoot replaces the error of --check-config if root runs the check and a file belongs to another
+// user. Usually that is the user that the agent will run as. If the operator then gave the file to root,
+// that agent could not start.
 func checkedAsRoot(err error) error {
 	bad, _ := errors.AsType[*settings.Error](err)
 	owned, ok := errors.AsType[*hook.OwnedError](err)
@@ -171,19 +181,20 @@ func checkedAsRoot(err error) error {
 			name, check, owned.Path)}
 }
 
-// outliveReaders keeps the process alive when the reader of its log goes away: that must
-// not cost a leadership. It catches the signal and does not ignore it, so that the commands
-// of a hook start with the default.
+// outliveReaders keeps the process alive when the reader of its log goes away: that must not cost a
+// leadership. It catches the signal instead of ignoring it, so that the commands of a hook start with the
+// default behaviour.
 func outliveReaders() (undo func()) {
-	pipes := make(chan os.Signal, 1) // never read: it is enough that the signal is caught
+	pipes := make(chan os.Signal, 1) // never read: it is enough to catch the signal
 	signal.Notify(pipes, syscall.SIGPIPE)
 	return func() { signal.Stop(pipes) }
 }
 
-// printConfig prints the configuration as a file, which is YAML, or the same as JSON.
-func printConfig(i *invocation, config settings.Config) error {
+// printConfig prints the configuration as a YAML file, or as JSON with the same content. If given is not
+// nil, it omits the settings that have their default in given.
+func printConfig(i *invocation, config settings.Config, given *settings.Config) error {
 	var file bytes.Buffer
-	if err := config.Fprint(&file); err != nil || !i.json {
+	if err := config.Fprint(&file, given); err != nil || !i.json {
 		return errors.Join(err, i.write(file.Bytes()))
 	}
 	values := map[string]any{electionsKey: map[string]any{}}

@@ -17,13 +17,15 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/base/logger"
 	"github.com/doyen-election/doyen/internal/keeper"
 )
 
 const (
-	// readTimeout bounds a question, which the agent answers from memory.
+	// readTimeout bounds a call that only reads: the agent answers it from memory.
 	readTimeout = 5 * time.Second
-	// changeTimeout bounds a change: a hand-over may have to wait for a lease to expire.
+	// changeTimeout bounds a call that changes something: a hand-over may have to wait until a lease
+	// expires.
 	changeTimeout = 2 * time.Minute
 )
 
@@ -33,10 +35,10 @@ type shell struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
 
-	process bool         // this command has the process to itself, and may replace it by another program
-	life    *keeper.Life // the connection to the keeper; nil: there is none
-	// catch starts to catch SIGINT, SIGTERM and the given signals, which then end the context.
-	// It is nil in tests.
+	process bool         // this command has the process to itself, so it may replace it by another program
+	life    *keeper.Life // the connection to the keeper; nil: there is no keeper
+	// catch starts to catch SIGINT, SIGTERM and the given signals; a caught signal ends the context. It
+	// is nil in tests.
 	catch func(also ...os.Signal)
 }
 
@@ -49,10 +51,10 @@ func (s *shell) catches(also ...os.Signal) {
 // command describes one subcommand.
 type command struct {
 	name, usage, description string
-	args                     string // as the help shows them
-	min, max                 int    // how many arguments
+	args                     string // as the help shows the arguments
+	min, max                 int    // the number of arguments
 	words                    []string
-	flags                    []cli.Flag // its own
+	flags                    []cli.Flag // the command's own flags
 	run                      func(*invocation) error
 }
 
@@ -60,8 +62,8 @@ type command struct {
 type invocation struct {
 	*shell
 	*cli.Context
-	json bool   // --output json
-	body []byte // of the last answer, as it came
+	json bool   // the flag --output json
+	body []byte // the body of the last answer, unchanged
 }
 
 // run does what the arguments ask for and returns the exit code.
@@ -111,8 +113,8 @@ func versionFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}
 }
 
-// allFlags are the command's own flags and those that every command takes. `doyen agent` has
-// its own --socket, a setting.
+// allFlags are the command's own flags and those that every command has. `doyen agent` has its own
+// --socket, which is a setting.
 func (c command) allFlags() []cli.Flag {
 	flags := slices.Clone(c.flags)
 	for _, f := range commonFlags() {
@@ -162,8 +164,8 @@ func (c command) help() string {
 	return text + "OPTIONS:\n" + options(c.allFlags())
 }
 
-// options lists flags as the library's help does. That one uses a template, which makes a program
-// larger: templates find methods by name, so that the linker keeps them all.
+// options lists flags as the library's help does. The library uses a template for that, which makes a
+// program larger: templates find methods by name, so the linker keeps all methods.
 func options(flags []cli.Flag) string {
 	var lines []string
 	for _, f := range flags {
@@ -172,7 +174,7 @@ func options(flags []cli.Flag) string {
 	return indented(lines)
 }
 
-// indented indents lines, and aligns their columns, which tabs separate.
+// indented indents lines, and aligns their columns. Tabs separate the columns.
 func indented(lines []string) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -183,24 +185,23 @@ func indented(lines []string) string {
 	return text.String()
 }
 
-// client returns a client of the agent's socket: --socket, else DOYEN_SOCKET,
-// else where an agent of this user listens by default. It keeps the last
-// answer's body for --output json.
+// client returns a client of the agent's socket: that of --socket, else of DOYEN_SOCKET, else where an
+// agent of this user listens by default. The client stores the last answer's body for --output json.
 func (i *invocation) client() *client.Client {
 	c := client.New(cmp.Or(i.String("socket"), i.getenv("DOYEN_SOCKET"), client.DefaultSocket()))
 	c.Raw = func(body []byte) { i.body = bytes.Clone(body) }
 	return c
 }
 
-// answer writes the last answer: its body as it came, or the text for people.
+// answer writes the last answer: as JSON its unchanged body, else the text for people.
 func (i *invocation) answer(text string) error {
 	if !i.json {
 		return i.write([]byte(text))
 	}
-	return i.write(append(bytes.TrimRight(i.body, "\n"), '\n'))
+	return i.write(append(logger.Showable(bytes.TrimRight(i.body, "\n")), '\n'))
 }
 
-// show writes what this command has found out itself.
+// show writes what this command has found itself, without an answer of the agent.
 func (i *invocation) show(found any, text string) error {
 	if !i.json {
 		return i.write([]byte(text))
@@ -211,7 +212,7 @@ func (i *invocation) show(found any, text string) error {
 	if err := encoder.Encode(found); err != nil {
 		return fmt.Errorf("encode the outcome: %w", err)
 	}
-	return i.write(body.Bytes())
+	return i.write(logger.Showable(body.Bytes()))
 }
 
 // ask asks the agent, waits up to limit, and writes the answer.
@@ -248,7 +249,7 @@ func askBoth[A, B any](i *invocation, what string, first func(*client.Client, co
 	return i.show(fields, text(a, b))
 }
 
-// until calls known again and again, with that pause, until it returns true or the context ends.
+// until calls known until it returns true or the context ends, and waits `every` between two calls.
 func until(ctx context.Context, every time.Duration, known func() bool) {
 	again := time.NewTicker(every)
 	defer again.Stop()

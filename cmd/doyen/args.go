@@ -18,15 +18,15 @@ import (
 // nameRule is the rule for the name of an agent or an election.
 const nameRule = "a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
 
-// line is a command line as it was understood. Flags may be anywhere; those that all commands have
-// may also come before the command's name.
+// line is a parsed command line. Flags may be anywhere. Those that all commands have may also come before
+// the command's name.
 type line struct {
 	command command
-	args    []string    // without the flags
-	given   [][2]string // flags and their values
+	args    []string    // the arguments, without flags
+	given   [][2]string // pairs of a flag and its value
 }
 
-// context gives the flags and arguments to the parser of the library.
+// context passes the flags and arguments to the library's parser.
 func (l *line) context(ctx context.Context) (*cli.Context, error) {
 	set := flag.NewFlagSet(l.command.name, flag.ContinueOnError)
 	for _, f := range l.command.allFlags() {
@@ -72,7 +72,6 @@ func parse(argv []string) (line, error) {
 	return l, l.command.checkArgs(l.args)
 }
 
-// named returns the command of that name.
 func named(name string) (command, error) {
 	all := append(commands(), helpCommand())
 	var names []string
@@ -89,9 +88,9 @@ func named(name string) (command, error) {
 	return command{}, usage(hint, "unknown command %q", name)
 }
 
-// take takes the flags from the arguments, and returns the other arguments. Before the command is known,
-// it stops at the first one that is not a flag. No flag follows "--". That of `doyen run` stays among the
-// arguments: it separates the election from the command to run.
+// take removes the known flags from the arguments, and returns the rest. Before the command is known, it
+// stops at the first argument that is not a flag. After "--" no more flags follow. For `doyen run` the
+// "--" stays in the result: it separates the election from the command to run.
 func (l *line) take(known []cli.Flag, args []string) (others []string, err error) {
 	for len(args) > 0 {
 		switch first := args[0]; {
@@ -114,7 +113,7 @@ func (l *line) take(known []cli.Flag, args []string) (others []string, err error
 	return others, nil
 }
 
-// takeFlag takes the flag at the start of the arguments, and returns how many of them it has.
+// takeFlag parses the flag at the start of the arguments, and returns how many arguments it has used.
 func (l *line) takeFlag(known []cli.Flag, args []string) (int, error) {
 	written, value, inline := strings.Cut(args[0], "=")
 	name := strings.TrimPrefix(strings.TrimPrefix(written, "-"), "-")
@@ -177,7 +176,7 @@ func (l *line) unknownFlag(known []cli.Flag, written, name string) error {
 	return usage(hint, "%sunknown flag %s", where, written)
 }
 
-// nearest returns the word that was most probably meant by the given one, or "".
+// nearest returns the word that was most probably meant, or "" if none is likely.
 func nearest(word string, words []string) string {
 	const likely = 0.84 // Jaro-Winkler similarity; below it, suggestions are noise
 	best, near := likely, ""
@@ -189,7 +188,7 @@ func nearest(word string, words []string) string {
 	return near
 }
 
-// checkArgs refuses a wrong number of arguments, wrong words, and what can't be the name of an election.
+// checkArgs refuses a wrong number of arguments, wrong words, and invalid names of elections.
 func (c command) checkArgs(args []string) error {
 	hint := "write: doyen " + c.name
 	if c.args != "" {
@@ -199,7 +198,7 @@ func (c command) checkArgs(args []string) error {
 	case len(args) < c.min:
 		return usage(hint, "%s: %s is missing", c.name, c.args)
 	case len(args) > c.max && c.max == 0:
-		if args[0] == "true" || args[0] == "false" { // the commonest mistake
+		if args[0] == "true" || args[0] == "false" { // the most frequent mistake
 			hint += "; give a true/false flag its value after =, as in --quorum=false"
 		}
 		return usage(hint, "%s takes no arguments, got %q", c.name, args[0])
@@ -213,11 +212,11 @@ func (c command) checkArgs(args []string) error {
 	return nil
 }
 
-// names splits texts at their commas into names of agents.
+// names splits texts at their commas into names or IDs of agents. IDs are recognized by their capitals.
 func (i *invocation) names(texts []string, hint string) (all []string, err error) {
 	for _, text := range texts {
 		for name := range strings.SplitSeq(text, ",") {
-			if name = strings.TrimSpace(name); !election.ValidName(name) {
+			if name = strings.TrimSpace(name); !election.ValidName(strings.ToLower(name)) {
 				return nil, usage(hint, "%s: %q is not a valid agent name", i.Command.Name, name)
 			}
 			all = append(all, name)
@@ -226,7 +225,7 @@ func (i *invocation) names(texts []string, hint string) (all []string, err error
 	return all, nil
 }
 
-// election returns the ELECTION argument, by default "default".
+// election returns the argument ELECTION, or "default" if it is absent.
 func (i *invocation) election() string {
 	return cmp.Or(i.Args().First(), string(election.Default))
 }

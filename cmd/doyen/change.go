@@ -91,8 +91,7 @@ func leaveCommand() command {
 	}
 }
 
-// order asks for a change and prints the outcome. An outcome that is not done is a
-// refusal.
+// order asks for a change and prints the outcome. If the outcome is not done, the agent has refused.
 func (i *invocation) order(what, done string, call func(*client.Client, context.Context) (api.Outcome, error)) error {
 	return ask(i, changeTimeout, what, func(c *client.Client, ctx context.Context) (api.Outcome, error) {
 		o, err := call(c, ctx)
@@ -103,8 +102,7 @@ func (i *invocation) order(what, done string, call func(*client.Client, context.
 	}, func(o api.Outcome) string { return outcomeLine(o, done) })
 }
 
-// outcomeLine says what was done, who leads now, what the agent added, and how long it
-// took.
+// outcomeLine writes what was done, which agent leads now, what the agent added, and how long it took.
 func outcomeLine(o api.Outcome, done string) string {
 	line := done
 	if o.Leader != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,10 +71,12 @@ func allowCommand() command {
 		usage: "say who may lead an election, in the whole cluster",
 		description: "Without --agents every agent may, without --max-priority with any priority; with neither the rule\n" +
 			"about the election goes. The voters of the cluster enforce it. An agent that may not lead any more hands\n" +
-			"over at once. `doyen settings` lists the rules.\n" +
+			"over at once. `doyen settings` lists the rules. A rule is about identities: on a terminal it asks\n" +
+			"whether the agents that have these names are yours.\n" +
 			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "agents", Usage: "`NAMES` of the agents that may lead it, with commas"},
+			&cli.StringSliceFlag{Name: "id", Usage: "peer `IDS` of agents that may lead it, instead of their names or besides them"},
 			integerFlag("max-priority", "highest `PRIORITY` of a candidate (default: any)", 0, 1, election.MaxPriority),
 		},
 		run: func(i *invocation) error {
@@ -85,10 +88,21 @@ func allowCommand() command {
 			if err != nil {
 				return err
 			}
-			request := api.AllowRequest{Agents: agents, MaxPriority: i.integer("max-priority")}
+			meant, ids, err := i.meant("allow them to lead "+name+"?", func(m api.Member) bool {
+				return slices.Contains(agents, m.Name) || slices.Contains(i.StringSlice("id"), m.ID)
+			})
+			if err != nil {
+				return err
+			}
+			if ids != nil { // the confirmed IDs replace the names
+				agents = slices.DeleteFunc(agents, func(name string) bool {
+					return slices.ContainsFunc(meant, func(m api.Member) bool { return m.Name == name })
+				})
+			}
+			request := api.AllowRequest{Agents: slices.Concat(agents, ids, i.StringSlice("id")), MaxPriority: i.integer("max-priority")}
 			return ask(i, changeTimeout, "change who may lead "+name, func(c *client.Client, ctx context.Context) (api.Settings, error) {
 				return c.Allow(ctx, name, request)
-			}, settingsTable)
+			}, func(s api.Settings) string { return settingsTable(s) + i.chosen(meant) })
 		},
 	}
 }

@@ -27,8 +27,8 @@ func completionCommand() command {
 	}
 }
 
-// completion writes the script of a shell, in which words in double braces stand for lines about each
-// command and flag.
+// completion writes the completion script of a shell. Words in double braces in the template are replaced
+// by lines about each command and flag.
 func completion(i *invocation) error {
 	script, err := completions.ReadFile("completion/" + i.Args().First() + ".tmpl")
 	if err != nil {
@@ -46,8 +46,8 @@ func completion(i *invocation) error {
 // completed is a flag as the scripts see it.
 type completed struct {
 	name, short, usage string
-	truth, path        bool   // it takes no value; its value is the path of a file
-	values             string // if they are fixed
+	truth, path        bool   // it has no value; its value is the path of a file
+	values             string // the possible values, if they are fixed
 }
 
 func complete(c command) (flags []completed) {
@@ -76,7 +76,7 @@ func complete(c command) (flags []completed) {
 	return flags
 }
 
-// pick returns what completes the value of a flag: nothing, one of its fixed values, a file, or whatever else.
+// pick returns what completes a flag's value: nothing, its fixed values, a file's name, or other.
 func (f completed) pick(values, file, other string) string {
 	switch {
 	case f.truth:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"slices"
@@ -8,18 +9,18 @@ import (
 	"github.com/doyen-election/doyen/agent/settings"
 )
 
-// gathered is a configuration and where each of its values came from, so that an error
-// can point at the place to change.
+// gathered is a configuration and the source of each of its values, so that an error can name the place
+// to change.
 type gathered struct {
 	config settings.Config
-	source map[string]string // by setting: "DOYEN_LEASE", "doyen.yaml:3: lease"
-	unread bool              // the file: nothing of it is in config
-	from   string            // the file, or what else was read
+	source map[string]string // by setting, for example "DOYEN_LEASE" or "doyen.yaml:3: lease"
+	unread bool              // the file can't be read, so config has nothing of it
+	from   string            // the path of the file, or what else was read
 }
 
-// gather puts the configuration together. A flag comes before the environment, that before
-// the file, and that before the default. A variable that is set to nothing counts as unset.
-// A wrong flag is a usage error, anything else that is wrong a *settings.Error.
+// gather collects the configuration. A flag has priority over the environment, the environment over the
+// file, and the file over the default. An empty variable counts as not set. The error is a usage error
+// for a wrong flag, a *settings.Error for everything else.
 func gather(i *invocation) (gathered, error) {
 	g, wrong := gatherAll(i)
 	if len(wrong) > 0 {
@@ -28,12 +29,9 @@ func gather(i *invocation) (gathered, error) {
 	return g, nil
 }
 
-// gatherAll is gather that goes on after a mistake.
+// gatherAll is gather, but it goes on after a mistake and returns all mistakes.
 func gatherAll(i *invocation) (gathered, []error) {
-	path := i.String("config")
-	if path == "" {
-		path = i.getenv("DOYEN_CONFIG")
-	}
+	path := cmp.Or(i.String("config"), i.getenv("DOYEN_CONFIG"))
 	if path != "" || i.IsSet("config") {
 		return gatherFile(i, path)
 	}
@@ -43,16 +41,17 @@ func gatherAll(i *invocation) (gathered, []error) {
 func gatherFile(i *invocation, path string) (gathered, []error) {
 	text, err := loadFile(path)
 	if err != nil {
-		return gathered{unread: true, from: path}, []error{err} // what would follow from the defaults helps nobody
+		return gathered{unread: true, from: path}, []error{err} // mistakes that follow from the defaults would help nobody
 	}
 	return gatherFrom(i, path, text)
 }
 
-// packaged is the configuration file of the packages.
+// packaged is the configuration file that the packages of this product install.
 const packaged = "/etc/doyen/agent.yaml"
 
-// gatherHere is gatherAll for commands that examine the agent of this host. If they are given
-// nothing that describes an agent, it is the one that runs here, else the one of the packages.
+// gatherHere is gatherAll for commands that examine the agent of this host. If nothing on the command
+// line describes an agent, they examine the agent that runs here, or if none runs, the one of the
+// packages.
 func gatherHere(i *invocation) (gathered, []error) {
 	given := i.IsSet("config") || i.getenv("DOYEN_CONFIG") != "" || slices.ContainsFunc(settings.All(), func(s settings.Setting) bool {
 		return s.Name != "socket" && (i.IsSet(s.Name) || i.getenv(s.Env()) != "")
@@ -73,7 +72,7 @@ func gatherHere(i *invocation) (gathered, []error) {
 	return gatherAll(i)
 }
 
-// gatherFrom puts the configuration together from a text, flags and the environment.
+// gatherFrom collects the configuration from a text, flags and the environment.
 func gatherFrom(i *invocation, from string, text []byte) (g gathered, wrong []error) {
 	g = gathered{config: settings.Default(), source: map[string]string{}, from: from}
 	wrong = g.readText(from, text)
@@ -89,7 +88,7 @@ func gatherFrom(i *invocation, from string, text []byte) (g gathered, wrong []er
 	return g, wrong
 }
 
-// override takes the setting from its flag, else from the environment.
+// override sets the setting from its flag, or if that is absent, from the environment.
 func (g *gathered) override(i *invocation, s settings.Setting) error {
 	if i.IsSet(s.Name) {
 		delete(g.source, s.Name)
@@ -113,8 +112,8 @@ func (g *gathered) override(i *invocation, s settings.Setting) error {
 	return nil
 }
 
-// blame names the variable, or the line of the file, that a bad value came from: the error
-// names a flag, even if that was not given.
+// blame names the source of a bad value: the variable, or the line of the file. The error itself names
+// the flag, even if no flag was given.
 func (g *gathered) blame(err error) error {
 	bad, ok := errors.AsType[*settings.Error](err)
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"github.com/doyen-election/doyen/agent/access"
 )
 
-// accessKey is the part of a configuration file that says who may do what over
-// the socket. It has no flag and no variable:
+// accessKey is the key of a configuration file under which it is set who may do what over the socket.
+// There is no flag and no variable for it:
 //
 //	access:
 //	  admin: {groups: [doyen-admin]}

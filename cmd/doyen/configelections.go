@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/internal/act/health"
 )
 
-// electionsKey is the part of a configuration file with the settings of single elections,
-// and of all others ("*"). It has no flag and no variable:
+// electionsKey is the key of a configuration file for the settings of single elections, and of all others
+// ("*"). There is no flag and no variable for it:
 //
 //	elections:
 //	  payments:
@@ -53,7 +53,7 @@ func (r *reader) check(to *health.Check) valueReader {
 		known := len(r.wrong)
 		r.fields(key, value, map[string]valueReader{
 			"command": r.value(&to.Command), "every": positive(r, &to.Every), "timeout": positive(r, &to.Timeout),
-			"fall": positive(r, &to.Fall), "rise": positive(r, &to.Rise),
+			"fall": positive(r, &to.Fall), "rise": positive(r, &to.Rise), "keep-last": r.value(&to.KeepLast),
 		})
 		if to.Command == "" && len(r.wrong) == known {
 			r.refuse(key, "write `check: {command: CMD, every: 2s, timeout: 2s, fall: 3, rise: 2}`; all but the command may be omitted", "has no command")

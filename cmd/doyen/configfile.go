@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,7 @@ import (
 // maxConfigFile bounds a configuration file, in bytes.
 const maxConfigFile = 64 << 10
 
-// badFile is a configuration error at a line of a file; line 0 means the whole file.
+// badFile is a configuration error at a line of a file. If line is 0, it is about the whole file.
 func badFile(path string, line int, hint, format string, args ...any) error {
 	where := path
 	if line > 0 {
@@ -38,12 +39,12 @@ type reader struct {
 	wrong []error
 }
 
-// valueReader reads the value of a key, which is given in full, such as access.admin.users.
+// valueReader reads the value of a key. The key is its full path, such as access.admin.users.
 type valueReader func(key string, value *yaml.Node)
 
-// readText reads the settings of a YAML text, and returns all that is wrong with it. An unknown
-// key, the same key twice or a value of another type is an error: an agent that does not start
-// is better than one that silently ignores a setting.
+// readText reads the settings of a YAML text, and returns all mistakes in it. An unknown key, a repeated
+// key or a value of the wrong type is a mistake: an agent that does not start is better than one that
+// silently ignores a setting.
 func (g *gathered) readText(path string, text []byte) []error {
 	root, err := parseFile(path, text)
 	if err != nil {
@@ -59,7 +60,7 @@ func (g *gathered) readText(path string, text []byte) []error {
 	}
 	ofDefault := keys["check"]
 	keys["check"] = func(key string, value *yaml.Node) {
-		if value.Kind == yaml.ScalarNode { // as the flag gives it
+		if value.Kind == yaml.ScalarNode {
 			ofDefault(key, value)
 		} else {
 			r.check(&g.config.HostCheck)(key, value)
@@ -73,7 +74,7 @@ func (r *reader) refuse(key, hint, format string, args ...any) {
 	r.wrong = append(r.wrong, &settings.Error{Problem: r.source[key] + ": " + fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// fields reads a mapping that has fixed keys. For the whole file, of is empty.
+// fields reads a mapping with fixed keys. of is the mapping's full key, empty for the whole file.
 func (r *reader) fields(of string, value *yaml.Node, keys map[string]valueReader) {
 	names := slices.Sorted(maps.Keys(keys))
 	form := "its keys are " + strings.Join(names, ", ") + ", each with a value"
@@ -88,18 +89,19 @@ func (r *reader) fields(of string, value *yaml.Node, keys map[string]valueReader
 	})
 }
 
-// each reads a mapping. find returns the reader for the value of a key, or nil and a hint if the key is unknown.
+// each reads a mapping. find returns the reader for a key's value. For an unknown key it returns nil and
+// a hint.
 func (r *reader) each(of string, value *yaml.Node, form string, find func(name string) (do valueReader, hint string)) {
 	if value.Kind != yaml.MappingNode {
 		r.refuse(of, form, "has no settings")
 		return
 	}
-	seen := map[string]string{} // by key: full names of different keys may be equal, since names have dots
+	seen := map[string]string{} // by key; full names would not do: names have dots, so different keys may have equal full names
 	for n := 0; n < len(value.Content); n += 2 {
 		key, value := value.Content[n], value.Content[n+1]
 		full, where := key.Value, ""
 		if full == access.Rest && of != electionsKey {
-			full = strconv.Quote(full) // as package access names it
+			full = strconv.Quote(full) // package access writes the name in this way
 		}
 		if of != "" {
 			full, where = of+"."+full, " in "+of
@@ -126,7 +128,7 @@ func (r *reader) setting(s settings.Setting) valueReader {
 	}
 }
 
-// value reads a value into to, which is a pointer of one of the types that settings have.
+// value returns a reader that stores a value in to, a pointer to one of the types that settings have.
 func (r *reader) value(to any) valueReader {
 	return r.setting(settings.Setting{Field: func(*settings.Config) any { return to }})
 }
@@ -140,22 +142,19 @@ func positive[T int | time.Duration](r *reader, to *T) valueReader {
 	}
 }
 
-// loadFile reads a file. It refuses one that is not regular: that could be endless, or keep
-// the reader waiting.
+// loadFile reads a file. It refuses a file that is not regular: such a file may be endless, or keep the
+// reader waiting.
 func loadFile(path string) ([]byte, error) {
 	if strings.Contains(path, "://") {
 		return nil, &settings.Error{Flag: "config", Problem: path + " is a URL", Hint: "only a file on this host can be read"}
 	}
 	const hint = "name a YAML file, or omit --config and DOYEN_CONFIG"
 	info, err := os.Stat(path)
-	if err != nil {
-		return nil, &settings.Error{Flag: "config", Problem: err.Error(), Hint: hint}
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New(path + " is not a regular file")
 	}
-	if !info.Mode().IsRegular() {
-		return nil, &settings.Error{Flag: "config", Problem: path + " is not a regular file", Hint: hint}
-	}
-	abs, err := filepath.Abs(path)
-	if err != nil {
+	abs, unknown := filepath.Abs(path)
+	if err = cmp.Or(err, unknown); err != nil {
 		return nil, &settings.Error{Flag: "config", Problem: err.Error(), Hint: hint}
 	}
 	if err := settings.CheckFile("config", abs); err != nil {
@@ -176,7 +175,7 @@ func loadFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// parseFile returns the mapping that the file holds, nil if the file is empty.
+// parseFile returns the mapping that the file contains, or nil if the file is empty.
 func parseFile(path string, text []byte) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
@@ -200,7 +199,7 @@ func parseFile(path string, text []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
-// take puts a YAML value into the configuration if it is of the setting's type.
+// take stores a YAML value in the configuration, if it has the setting's type.
 func take(c *settings.Config, s settings.Setting, value *yaml.Node) error {
 	field := s.Field(c)
 	if value.Kind == yaml.AliasNode {
@@ -223,7 +222,7 @@ func take(c *settings.Config, s settings.Setting, value *yaml.Node) error {
 		return errors.New("has no value; remove the key for the default")
 	}
 	wanted, advice := "!!str", "put it in quotes"
-	if s.Name == "http" { // YAML takes a port without a host for a number
+	if s.Name == "http" { // YAML reads a port without a host as a number
 		advice = settings.HTTPHint
 	}
 	switch field.(type) {
@@ -236,7 +235,7 @@ func take(c *settings.Config, s settings.Setting, value *yaml.Node) error {
 	case *[]string:
 		advice = "write a list, such as [a, b, c]"
 	}
-	if value.Tag != wanted && !slices.Contains(s.Choices, value.Value) { // a mode looks like a number
+	if value.Tag != wanted && !slices.Contains(s.Choices, value.Value) { // a mode looks like a number to YAML
 		return fmt.Errorf("%q has the wrong type; %s", value.Value, advice)
 	}
 	return s.Set(c, value.Value)

@@ -31,7 +31,7 @@ func doctorCommand() command {
 	}
 }
 
-// examine prints a line for each check.
+// examine prints one line for each check of the doctor.
 func examine(i *invocation) error {
 	all, _, err := findings(i)
 	if err != nil {
@@ -45,11 +45,11 @@ func examine(i *invocation) error {
 	return errors.Join(i.show(map[string][]doctor.Finding{"findings": all}, findingLines(all, i.palette())), err)
 }
 
-// findings examines this host and its agent. The doctor is nil if the configuration can't be read.
+// findings examines this host and its agent. It returns no doctor if the configuration can't be read.
 func findings(i *invocation) ([]doctor.Finding, *doctor.Doctor, error) {
 	found, wrong := gatherHere(i)
 	if !found.unread {
-		wrong = append(wrong, found.config.Mistakes()...)
+		wrong = append(wrong, doctor.Mistakes(i.Context.Context, found.config, found.from == packaged)...)
 	}
 	var known []doctor.Mistake
 	for _, err := range wrong {
@@ -75,7 +75,7 @@ func findings(i *invocation) ([]doctor.Finding, *doctor.Doctor, error) {
 	return d.Examine(i.Context.Context), d, nil
 }
 
-// findingLines writes "result check what: why; do".
+// findingLines writes a line "result check what: why; do" for each finding.
 func findingLines(all []doctor.Finding, p palette) string {
 	paint := map[string]func(string) string{doctor.OK: p.green, doctor.Warning: p.yellow, doctor.Error: p.red}
 	var text strings.Builder
@@ -123,11 +123,11 @@ func debugBundle(i *invocation) error {
 		return err
 	}
 	b := doctor.Bundle{Version: versionText(), Profile: i.duration("cpu-profile"), Findings: found}
-	var file bytes.Buffer // a few hundred KiB
+	var file bytes.Buffer // in memory: it has a few hundred KiB
 	if err := b.Write(i.Context.Context, d, &file); err != nil {
 		return fmt.Errorf("collect a bug report: %w", err)
 	}
-	if err := newFile(path, file.Bytes(), "write the bug report", "choose another name with --out"); err != nil {
+	if err := newFile(path, file.Bytes(), "write the bug report", "choose another name with --out", false); err != nil {
 		return err
 	}
 	failed := error(nil)

@@ -54,11 +54,11 @@ type drillRun struct {
 	*invocation
 	client *client.Client
 	to     string
-	state  state // before
+	state  state // before the drill
 	before []api.DrillView
-	leader api.DrillView // the agent that leads, before
+	leader api.DrillView // the agent that leads before the drill
 	report drillReport
-	back   bool // the agent that led before runs again, or never stopped
+	back   bool // that agent runs again, or never stopped
 }
 
 func drill(i *invocation) error {
@@ -124,7 +124,7 @@ func noDrill(why, hint string) error {
 	return &failure{code: exitFailed, what: "drill refused: " + why, hint: hint}
 }
 
-// foresee asks the agents and plans the drill. The error is why it is refused.
+// foresee asks the agents and plans the drill. If no drill may be run, the error is the reason.
 func (d *drillRun) foresee() error {
 	if err := d.ask(); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (d *drillRun) foresee() error {
 	return d.expect()
 }
 
-// ask asks every agent what the drill rests on.
+// ask asks every agent for what the drill depends on.
 func (d *drillRun) ask() (err error) {
 	if d.state, err = d.askState(); err != nil {
 		return fmt.Errorf("drill: %w", err)
@@ -159,13 +159,13 @@ func (d *drillRun) ask() (err error) {
 	return nil
 }
 
-// unrest returns how long to wait until two leases have passed since the newest change of the leader. An
-// agent that hands over is not a candidate for a lease: a plan made in that time would be wrong.
+// unrest returns how long to wait until two leases have passed since the leader last changed. An agent
+// that hands over is not a candidate for one lease, so a plan made in that time would be wrong.
 func (d *drillRun) unrest() time.Duration {
 	own := viewOf(d.before, d.state.agent.ID)
 	for _, c := range slices.Backward(own.Changes) {
 		if c.Type == api.ChangeLeader && c.Election == d.report.Election {
-			if since := time.Duration(alarm.Now() - c.BoottimeNS); since >= 0 { // else it is of another boot of this host
+			if since := time.Duration(alarm.Now() - c.BoottimeNS); since >= 0 { // if negative, the time is from another boot of this host
 				return 2*milliseconds(d.state.agent.LeaseMS) - since
 			}
 		}
@@ -173,7 +173,8 @@ func (d *drillRun) unrest() time.Duration {
 	return 0
 }
 
-// viewOf returns the view of the agent with that ID, or an empty one, which counts as not reached.
+// viewOf returns the view of the agent with that ID. Without one it returns an empty view, which counts
+// as not reached.
 func viewOf(views []api.DrillView, id string) api.DrillView {
 	if at := slices.IndexFunc(views, func(v api.DrillView) bool { return v.ID == id }); at >= 0 {
 		return views[at]
@@ -181,7 +182,8 @@ func viewOf(views []api.DrillView, id string) api.DrillView {
 	return api.DrillView{}
 }
 
-// choose finds the leader, and describes what the drill does to it. The error is why no drill may be run.
+// choose finds the leader, and describes what the drill does to it. If no drill may be run, the error is
+// the reason.
 func (d *drillRun) choose() error {
 	at := slices.IndexFunc(d.state.elections, func(e api.Election) bool { return e.Election == d.report.Election })
 	if at < 0 {
@@ -224,7 +226,7 @@ func (d *drillRun) choose() error {
 	return nil
 }
 
-// expect plans what happens to each election that is concerned: the one that was asked for is first.
+// expect plans what happens to each election that the drill affects. The election asked for comes first.
 func (d *drillRun) expect() error {
 	r, snapshot := &d.report, d.state.snapshot()
 	faults := plan.Faults{Down: []string{r.Agent}}
@@ -234,7 +236,7 @@ func (d *drillRun) expect() error {
 	case api.DrillStop:
 		faults = plan.Faults{Stopped: []string{r.Agent}}
 	}
-	snapshot.Preempt = false // who leads at once, not who takes the lead back later
+	snapshot.Preempt = false // the plan is about which agent leads at once, not about which takes the lead back later
 	forecast, err := plan.Ask(snapshot, faults, 1)
 	if err != nil {
 		return noDrill("it can't be planned: "+err.Error(), "`doyen members` and `doyen elections` show the agents and candidates")
@@ -258,7 +260,7 @@ func (d *drillRun) expect() error {
 	return nil
 }
 
-// act has the leader do what the drill is for, or kills it.
+// act makes the leader hand over or stop, or kills it.
 func (d *drillRun) act() error {
 	term, did := d.report.Elections[0].Term, "was asked to hand over"
 	at := time.Now().UTC()
@@ -287,7 +289,7 @@ func (d *drillRun) act() error {
 	return d.print("\n%s  %s  %s\n", at.Local().Format(timeOfDay), printable(d.report.Agent), did)
 }
 
-// kill ends the agent of this host as kill -9 does, if it still leads in that term.
+// kill ends this host's agent as kill -9 does, if it still leads in that term.
 func (d *drillRun) kill(term uint64) error {
 	ctx, cancel := d.question()
 	defer cancel()
@@ -304,7 +306,7 @@ func (d *drillRun) kill(term uint64) error {
 	}
 	defer conn.Close()
 	reported := d.state.agent.PID
-	if pid := int(proof.Identify(conn.(*net.UnixConn), alarm.Now(), false).PID); pid != reported { // another process here has the reported number
+	if pid := int(proof.Identify(conn.(*net.UnixConn), alarm.Now(), false).PID); pid != reported { // by now, another process on this host has the reported number
 		return noDrill(fmt.Sprintf("the agent reports that it is process %d; here it is process %d", reported, pid), "run it where the agent's processes can be seen, such as in its container")
 	}
 	if err := syscall.Kill(reported, syscall.SIGKILL); err != nil {

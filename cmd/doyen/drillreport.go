@@ -20,33 +20,33 @@ import (
 type drillReport struct {
 	Election  string            `json:"election"`
 	How       string            `json:"how"`
-	Agent     string            `json:"agent"` // the one that leads, and that the drill is about
+	Agent     string            `json:"agent"` // the agent that leads before the drill, which is the one to hand over, stop or be killed
 	Effect    string            `json:"effect"`
-	Done      bool              `json:"done"` // the drill was run, and not only planned
-	At        *time.Time        `json:"at"`   // null: it was only planned
+	Done      bool              `json:"done"` // the drill was run; if false, it was only planned
+	At        *time.Time        `json:"at"`   // null: the drill was only planned
 	AsPlanned bool              `json:"as_planned"`
-	Why       []string          `json:"why"` // it was not as planned
+	Why       []string          `json:"why"` // why the outcome was not as planned
 	Notes     []string          `json:"notes"`
 	Elections []drilledElection `json:"elections"`
-	Agents    []drilledAgent    `json:"agents"` // how each of them saw the first election
-	// Interrupted: the outcome was not waited for.
+	Agents    []drilledAgent    `json:"agents"` // how each agent saw the first election
+	// Interrupted: the command ended before the outcome was known.
 	Interrupted bool `json:"interrupted"`
 }
 
 type drilledAgent struct {
 	Name      string    `json:"name"`
-	Reached   bool      `json:"reached"`   // after the drill
-	Restarted bool      `json:"restarted"` // it runs as a new process
-	Was       *drillWas `json:"was"`       // null: it saw no change
+	Reached   bool      `json:"reached"`   // the agent answered after the drill
+	Restarted bool      `json:"restarted"` // the agent runs as a new process
+	Was       *drillWas `json:"was"`       // null: the agent saw no change
 }
 
-// drilledElection is one that the drill is about, or that the same agent leads.
+// drilledElection is an election that the drill is about, or another one that the same agent leads.
 type drilledElection struct {
 	Election  string       `json:"election"`
-	Leader    string       `json:"leader"` // before
-	Term      uint64       `json:"term"`   // before
+	Leader    string       `json:"leader"` // before the drill
+	Term      uint64       `json:"term"`   // before the drill
 	Planned   drillPlanned `json:"planned"`
-	Was       *drillWas    `json:"was"` // null: not known, or only planned
+	Was       *drillWas    `json:"was"` // null: unknown, or the drill was only planned
 	AsPlanned bool         `json:"as_planned"`
 	Why       string       `json:"why,omitempty"`
 }
@@ -54,9 +54,9 @@ type drilledElection struct {
 type drillWas struct {
 	Leader string `json:"leader"`
 	Term   uint64 `json:"term"`
-	// TookMS is the time until it led, since the former leader was last heard.
+	// TookMS is the time from when the former leader was last heard until the new one led.
 	TookMS int64 `json:"took_ms"`
-	// WithoutMS is for how long no leader was known: From and Until, if it was longer than 0.
+	// WithoutMS is how long no leader was known. If it is above 0, From and Until are that time.
 	WithoutMS int64      `json:"without_leader_ms"`
 	From      *time.Time `json:"from"`
 	Until     *time.Time `json:"until"`
@@ -65,15 +65,15 @@ type drillWas struct {
 
 type drillPlanned struct {
 	plan.Reign
-	// AllowedMS is what still counts as planned: half a lease more, for disks, links and hooks
-	// that are slower than the plan's.
+	// AllowedMS is the longest time that still counts as planned: half a lease above the plan, for disks,
+	// links and hooks that are slower than the plan assumes.
 	AllowedMS int64 `json:"allowed_ms"`
-	// Otherwise is who leads if the killed agent does not go on.
+	// Otherwise are the agents that may lead if the killed agent does not go on.
 	Otherwise []string `json:"otherwise"`
 }
 
-// foreseen returns what is to happen to an election, by the plan. Package plan does not know that a killed
-// agent is started again and leads on, by its record: this is put in here.
+// foreseen returns what the plan expects for an election. Package plan does not know that a killed agent
+// is started again and goes on leading by its record, so foreseen adds that.
 func (d *drillRun) foreseen(f plan.Forecast) drilledElection {
 	e := drilledElection{Election: f.Election, Leader: f.Leader, Term: f.Term, Planned: drillPlanned{Reign: f.Then[0], Otherwise: []string{}}}
 	p := &e.Planned
@@ -91,7 +91,7 @@ func (d *drillRun) foreseen(f plan.Forecast) drilledElection {
 	return e
 }
 
-// await waits until the outcome is known or time is up.
+// await waits until the outcome is known or the time limit has passed.
 func (d *drillRun) await() {
 	ctx, cancel := context.WithTimeout(d.Context.Context, d.duration("timeout"))
 	defer cancel()
@@ -101,13 +101,13 @@ func (d *drillRun) await() {
 	}
 }
 
-// look asks the agents what they saw, and reports whether the outcome is known.
+// look asks the agents what they saw. It reports whether the outcome is known.
 func (d *drillRun) look() bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.Context.Context), readTimeout)
 	defer cancel()
 	seen, err := d.client.Drills(ctx, d.report.Election)
 	if err != nil {
-		return false // the agent of this host may be the one that is down
+		return false // it may be this host's agent that is down
 	}
 	elections, err := d.client.Elections(ctx)
 	if err != nil {
@@ -129,8 +129,8 @@ func (d *drillRun) look() bool {
 	return known
 }
 
-// measured returns what happened to an election, as seen by an agent that was up all the time; nil: nothing
-// is known yet.
+// measured returns what happened to an election, as seen by an agent that was up all the time. It returns
+// nil while nothing is known.
 func (d *drillRun) measured(e drilledElection, seen []api.DrillView, now []api.Election) *drillWas {
 	witnesses := slices.DeleteFunc(slices.Clone(seen), func(v api.DrillView) bool {
 		return !v.Reached || v.ID == d.leader.ID && d.report.How != api.DrillTransfer
@@ -149,8 +149,8 @@ func (d *drillRun) measured(e drilledElection, seen []api.DrillView, now []api.E
 	return &drillWas{Leader: e.Leader, Term: e.Term, SeenBy: witnesses[0].Name}
 }
 
-// saw returns the first leader of an election that an agent has seen since the drill began: in a higher term
-// or, after a kill, in the same term after a pause. It returns nil if there is none.
+// saw returns the first leader of an election that an agent has seen since the drill started: one in a
+// higher term, or after a kill, one in the same term after a pause. It returns nil if there is none.
 func (d *drillRun) saw(v api.DrillView, e drilledElection) *drillWas {
 	before := viewOf(d.before, v.ID).Changes
 	for _, c := range v.Changes {
@@ -169,7 +169,7 @@ func (d *drillRun) saw(v api.DrillView, e drilledElection) *drillWas {
 	return nil
 }
 
-// judge compares what was with what was planned.
+// judge compares the outcome with the plan.
 func (d *drillRun) judge() {
 	r := &d.report
 	if r.Interrupted = d.Context.Err() != nil; r.Interrupted {
@@ -193,7 +193,7 @@ func (d *drillRun) judge() {
 	r.AsPlanned = len(r.Why) == 0
 }
 
-// unplanned is why an election went otherwise than planned; empty: it did not.
+// unplanned returns why an election's outcome was not as planned, or an empty text if it was.
 func (e drilledElection) unplanned() string {
 	p, was := e.Planned, e.Was
 	switch {
@@ -216,7 +216,7 @@ func (p drillPlanned) span() string {
 	return span(p.EarliestMS) + " to " + span(p.LatestMS)
 }
 
-// planPage is the drill's plan as text.
+// planPage writes the drill's plan as text.
 func (r drillReport) planPage(quorum api.Quorum) string {
 	text := fmt.Sprintf("drill of %s: %s\n", printable(r.Election), printable(r.Effect))
 	if quorum.Enabled {
@@ -230,7 +230,7 @@ func (r drillReport) planPage(quorum api.Quorum) string {
 	return text + "\n" + table(rows)
 }
 
-// page is the outcome as text.
+// page writes the outcome as text.
 func (r drillReport) page() string {
 	rows := [][]string{{"ELECTION", "LEADER", "TERM", "TOOK", "PLANNED", "NONE", "AS PLANNED"}}
 	for _, e := range r.Elections {
@@ -256,17 +256,17 @@ func (r drillReport) page() string {
 	return text
 }
 
-// terminal reports whether a person can answer there.
+// terminal reports whether in is a terminal, so that a person can answer.
 func terminal(in io.Reader) bool {
 	file, ok := in.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// agreed reads an answer, and reports whether it is yes.
+// agreed reads an answer from in, and reports whether it is yes.
 func agreed(ctx context.Context, in io.Reader) bool {
 	line := make(chan string, 1)
 	go func() {
-		text, _ := bufio.NewReader(in).ReadString('\n') // at its end the answer is no
+		text, _ := bufio.NewReader(in).ReadString('\n') // at the end of the input, the answer counts as no
 		line <- strings.ToLower(strings.TrimSpace(text))
 	}()
 	select {
@@ -277,7 +277,8 @@ func agreed(ctx context.Context, in io.Reader) bool {
 	}
 }
 
-// within returns an error outside a window of each day, such as 02:00-04:00. It may go over midnight.
+// within returns an error if now is outside the daily window, for example 02:00-04:00. A window may
+// include midnight.
 func within(window string, now time.Time) error {
 	if window == "" {
 		return nil

@@ -73,7 +73,9 @@ func TestALineageThatEndsLeavesNothing(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			m := keptWith(t, "a", "#!/bin/sh\necho $DOYEN_EVENT >> $0.events\n[ $DOYEN_EVENT != leading ] || exec sleep 1000\n"+
+			m := newMesh(t)
+			m.lease = "1m" // a busy machine ends the lineage before it: at the lease's end none runs, record or not
+			m.keep(t, "a", "#!/bin/sh\necho $DOYEN_EVENT >> $0.events\n[ $DOYEN_EVENT != leading ] || exec sleep 1000\n"+
 				"[ $DOYEN_EVENT != none ] || { [ ! -e $0.record ] || echo a record is left; sleep 0.2; echo undone; } >> $0.events\n", "on-change: %s\n", "a")
 			if err := os.Symlink(m.record, filepath.Join(m.dir, "hook.record")); err != nil {
 				t.Fatal(err)
@@ -86,7 +88,7 @@ func TestALineageThatEndsLeavesNothing(t *testing.T) {
 			if err := spoil(m.record); err != nil {
 				t.Fatal(err)
 			}
-			m.write(t, "agent.yaml", "lease: none\n")
+			m.write(t, "a.yaml", "lease: none\n")
 			if err := syscall.Kill(life, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
@@ -106,8 +108,8 @@ func TestALineageThatEndsLeavesNothing(t *testing.T) {
 
 // While a keeper waits between short lives, somebody starts the agent by hand, and it leads. The
 // keeper then finds the data directory in use, and leaves its lease pages alone. What acts for both
-// ends, is not taken for the new keeper's own, and acts again. Not in parallel: what is started by hand
-// must be quicker than the keeper.
+// ends, is not taken for the new keeper's own, and acts again. Not in parallel: the keeper is to be
+// stopped while it waits, so that what is started by hand comes first.
 func TestAKeeperThatGivesUpLeavesAnAgentAloneThatWasStartedByHand(t *testing.T) {
 	m := kept(t, "a")
 	if err := os.RemoveAll(filepath.Dir(m.record)); err != nil { // no record is kept from now on
@@ -125,8 +127,15 @@ func TestAKeeperThatGivesUpLeavesAnAgentAloneThatWasStartedByHand(t *testing.T) 
 		})
 	}
 	keeper := m.agents["a"]
-	m.more = append(m.more, "--config", filepath.Join(m.dir, "agent.yaml"))
+	if err := keeper.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	m.more = append(m.more, "--config", filepath.Join(m.dir, "a.yaml"))
 	m.start(t, "a") // by hand
+	m.agent(t, "a") // answers
+	if err := keeper.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
 	_ = keeper.Wait()
 	if code := keeper.ProcessState.ExitCode(); code != exitConfig {
 		t.Errorf("the keeper ended with %d", code)

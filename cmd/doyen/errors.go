@@ -14,8 +14,9 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// The exit codes; the help of each command explains 1 and 2. is-leader: 1 is that another agent
-// leads, 2 that nobody does. leader: 2 is that nobody leads. resign, transfer: 1 is refused.
+// The exit codes; the help of each command explains 1 and 2. For is-leader, 1 means that another agent
+// leads, and 2 that none leads. For leader, 2 means that none leads. For resign and transfer, 1 means
+// refused.
 const (
 	exitOK          = 0
 	exitFailed      = 1
@@ -25,16 +26,16 @@ const (
 	exitConfig      = 78 // EX_CONFIG
 )
 
-// silentExit is an outcome that the exit code shows and no message.
+// silentExit is an outcome that only the exit code shows, without a message.
 type silentExit struct{ code int }
 
 func (e silentExit) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
-// failure is an error with its exit code and what to do about it.
+// failure is an error with its exit code and a hint what to do.
 type failure struct {
 	code int
 	what string
-	err  error // why; may be nil
+	err  error // the cause; may be nil
 	hint string
 }
 
@@ -47,13 +48,13 @@ func (e *failure) Error() string {
 
 func (e *failure) Unwrap() error { return e.err }
 
-// usage is a command line that can't be understood.
+// usage returns the error for a command line that can't be understood.
 func usage(hint, format string, args ...any) error {
 	return &failure{code: exitUsage, what: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// mistakes is what is wrong with a configuration, at least one thing. Each is reported in a
-// line, and the first has the exit code.
+// mistakes are the mistakes in a configuration, at least one. Each is reported on its own line. The exit
+// code is that of the first.
 type mistakes []error
 
 func (m mistakes) Error() string { return errors.Join(m...).Error() }
@@ -91,8 +92,8 @@ func classify(err error) (code int, hint string) {
 	if e, ok := errors.AsType[*client.APIError](err); ok {
 		return exitFailed, apiHint(e)
 	}
-	// The text of a configuration error says what to do already. It is one line, for the
-	// journal of a service.
+	// The text of a configuration error already contains what to do. It is one line, for the journal of a
+	// service.
 	if _, ok := errors.AsType[*settings.Error](err); ok {
 		return exitConfig, ""
 	}
@@ -102,13 +103,13 @@ func classify(err error) (code int, hint string) {
 	return exitFailed, ""
 }
 
-// refused reports whether the agent refuses a call with one of these codes.
+// refused reports whether err is a refusal by the agent with one of these codes.
 func refused(err error, codes ...string) bool {
 	e, ok := errors.AsType[*client.APIError](err)
 	return ok && slices.Contains(codes, e.Code)
 }
 
-// hinted gives an error with this code of the API a hint of its own.
+// hinted replaces the hint of err by this one, if err is a refusal with this code.
 func hinted(err error, code, hint string) error {
 	if refused(err, code) {
 		return &failure{code: exitFailed, what: err.Error(), hint: hint}
@@ -135,9 +136,9 @@ func apiHint(e *client.APIError) string {
 	has := func(words string) bool { return strings.Contains(e.Message, words) }
 	switch {
 	case e.Code == api.CodeBadRequest,
-		e.Code == api.CodeForbidden && has("--socket "), // the read-only socket's, which names the other one
+		e.Code == api.CodeForbidden && has("--socket "), // the text of the read-only socket already names the other socket
 		(e.Code == api.CodeBusy || e.Code == api.CodeUnavailable) && has("`doyen "):
-		return "" // the message says what to do
+		return "" // the message already contains what to do
 	case e.Code == api.CodeForbidden && has(" not a voter"):
 		return "`doyen voters` lists the voters"
 	case e.Code == api.CodeNotFound && has("this API has nothing"):

@@ -8,7 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// bounded is the value of a flag, from least to most. The default may lie outside, to mean "not given".
+// bounded is the value of a flag, between least and most. A default outside of these bounds means "not
+// given".
 type bounded[T int | time.Duration] struct {
 	value, least, most T
 	kind, hint         string
@@ -23,7 +24,7 @@ func integerFlag(name, usage string, standard, least, most int) cli.Flag {
 	return &cli.GenericFlag{Name: name, Usage: usage, Value: &bounded[int]{standard, least, most, "an integer", "write it in digits", strconv.Atoi}}
 }
 
-// Set takes an empty text, such as that of a variable that is not set, for the default.
+// Set takes an empty text, such as that of an empty variable, as the default.
 func (b *bounded[T]) Set(text string) error {
 	if text == "" {
 		return nil
@@ -36,7 +37,7 @@ func (b *bounded[T]) Set(text string) error {
 	return nil
 }
 
-// String is the default as the help shows it.
+// String returns the default as the help shows it.
 func (b *bounded[T]) String() string {
 	if b.value < b.least {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// timeOfDay is how a table writes a time: local, to the millisecond. The date goes before it,
-// unless everything is of today; the year is in the JSON.
+// timeOfDay is how a table writes a time: local, to the millisecond. The date precedes it, unless all
+// times are of today. The year is only in the JSON.
 const timeOfDay = "15:04:05.000"
 
 func historyCommand() command {
@@ -49,7 +49,7 @@ func historyTable(list []api.Transition, name string, evidence bool, now time.Ti
 		return "no changes: nobody has led as far as this agent knows\n"
 	}
 	layout := timeOfDay
-	if list[0].Time.Local().Format(time.DateOnly) != now.Local().Format(time.DateOnly) { // the oldest
+	if list[0].Time.Local().Format(time.DateOnly) != now.Local().Format(time.DateOnly) { // the oldest time is not of today
 		layout = "01-02 " + timeOfDay
 	}
 	rows := [][]string{{"TIME", "ELECTION", "LEADER", "TERM", "GAP", "NONE", "WHY"}}
@@ -75,7 +75,7 @@ func historyTable(list []api.Transition, name string, evidence bool, now time.Ti
 	return strings.Join(lines, "")
 }
 
-// gapText writes a time without a leader; empty: there was none.
+// gapText writes a time without a leader. It is empty if there was no such time.
 func gapText(ms int64) string {
 	if ms <= 0 {
 		return ""

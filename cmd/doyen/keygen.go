@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 )
@@ -16,11 +18,12 @@ const keySize = 32
 
 func keygenCommand() command {
 	return command{
-		name:        "keygen",
-		usage:       "make a cluster key",
-		description: "Put the same key on every host, readable only by the agent's user, and name its file with `doyen agent --key-file`.",
-		flags:       []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write the key to a new `FILE` (mode 0600) and not to stdout"}},
-		run:         keygen,
+		name:  "keygen",
+		usage: "make a cluster key",
+		description: "Put the same key on every host, readable only by the agent's user, and name its file with `doyen agent --key-file`.\n" +
+			"Root's file belongs to the owner of its directory.",
+		flags: []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write the key to a new `FILE` (mode 0600) and not to stdout"}},
+		run:   keygen,
 	}
 }
 
@@ -34,7 +37,7 @@ func keygen(i *invocation) error {
 	}
 	field, value, text := "key", key, key+"\n"
 	if i.IsSet("out") {
-		if err := newFile(path, []byte(key+"\n"), "write the key", "it may be the cluster's key: choose another name, or move it away first"); err != nil {
+		if err := newFile(path, []byte(key+"\n"), "write the key", "it may be the cluster's key: choose another name, or move it away first", true); err != nil {
 			return err
 		}
 		field, value, text = "key_file", path, fmt.Sprintf("wrote %s: copy it to every host\n", path)
@@ -42,9 +45,10 @@ func keygen(i *invocation) error {
 	return i.show(map[string]string{field: value}, text)
 }
 
-// newFile makes a new file that only its owner can read. It never overwrites a file: that may
-// hold the key of the cluster.
-func newFile(path string, data []byte, what, taken string) error {
+// newFile makes a new file that only its owner can read. It never overwrites a file: that file may hold
+// the key of the cluster. With given, a file made by root gets the owner of the directory. That owner
+// could replace the file anyway, and is most probably the agent's user.
+func newFile(path string, data []byte, what, taken string, given bool) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return &failure{code: exitFailed, what: what, err: errors.New(path + " exists already"), hint: taken}
@@ -54,6 +58,11 @@ func newFile(path string, data []byte, what, taken string) error {
 	}
 	if _, err = f.Write(data); err == nil {
 		err = f.Sync()
+	}
+	if info, failed := os.Stat(filepath.Dir(path)); given && os.Geteuid() == 0 && errors.Join(err, failed) == nil {
+		if owner, is := info.Sys().(*syscall.Stat_t); is {
+			err = f.Chown(int(owner.Uid), int(owner.Gid))
+		}
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		os.Remove(path)

@@ -15,21 +15,24 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// maxKeyText bounds what is read of a file with a key to add, in bytes.
+// maxKeyText bounds how much is read of a file with a key to add, in bytes.
 const maxKeyText = 4096
 
 func keysCommand() command {
 	return command{
 		name: "keys", args: "list|rotate|add FILE|use FINGERPRINT|remove FINGERPRINT", min: 1, max: 1 + maxPlanned, words: []string{"list", "rotate", "add", "use", "remove"},
 		usage: "change the cluster key with no restart, on all agents (rotate) or on this one",
-		description: "list shows which agents have which key. rotate gives all agents a new key, then has all use it, then has\n" +
-			"all drop the others; it is run on the host of a voter. Agents after --without get no key.\n\n" +
+		description: "list shows which agents have which key. rotate gives the voters a new key, then has all use it, then has\n" +
+			"all drop the others; it is run on the host of a voter. Agents that do not vote must be named after --with,\n" +
+			"to get the key too, or after --without, to be cut off; on a terminal it asks. --only names all that get it.\n\n" +
 			"The others change only this agent and its key file. add FILE accepts the key in FILE, one line as\n" +
 			"`doyen keygen` writes it; - is standard input. use encrypts with a key from now on, if all agents have it;\n" +
 			"remove stops accepting one. A unique beginning of a FINGERPRINT is enough.\n" +
 			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "without", Usage: "rotate: `NAME` of an agent that gets no key, repeatable"},
+			&cli.StringSliceFlag{Name: "with", Usage: "rotate: `NAME` or ID of an agent that gets the key besides the voters, repeatable"},
+			&cli.StringSliceFlag{Name: "without", Usage: "rotate: `NAME` or ID of an agent that gets no key, repeatable"},
+			&cli.StringSliceFlag{Name: "only", Usage: "rotate: `NAME` or ID of an agent that gets the key; the others get none, repeatable"},
 			&cli.BoolFlag{Name: "force", Usage: "use, rotate: go on even if agents lack the key or can't be reached: they are cut off", DisableDefaultText: true},
 		},
 		run: keys,
@@ -44,8 +47,8 @@ func keys(i *invocation) error {
 		return usage("write: doyen keys "+verb+" with one argument", "keys: too many arguments: %q", i.Args().Get(2))
 	case verb == "list" && word != "":
 		return usage("write: doyen keys list", "keys list takes no arguments, got %q", word)
-	case i.IsSet("without") && verb != "rotate" || i.Bool("force") && verb != "rotate" && verb != "use":
-		return usage("--without is for rotate, --force for rotate and use", "keys %s: a flag that is not for it", verb)
+	case (i.IsSet("with") || i.IsSet("without") || i.IsSet("only")) && verb != "rotate" || i.Bool("force") && verb != "rotate" && verb != "use":
+		return usage("--with, --without and --only are for rotate, --force for rotate and use", "keys %s: a flag that is not for it", verb)
 	case verb == "list":
 		return askBoth(i, "list the keys of all agents", (*client.Client).Keys, (*client.Client).Agents, keysOfAll)
 	case verb == "rotate":
@@ -85,12 +88,26 @@ func rotateKeys(i *invocation) error {
 	if i.NArg() > 1 && !i.IsSet("without") {
 		return usage("write: doyen keys rotate --without NAME", "keys rotate: %q is not a flag", i.Args().Get(1))
 	}
-	without, err := i.names(append(i.StringSlice("without"), i.Args().Tail()...), "write --without a, --without a,b or --without a --without b")
-	if err != nil {
+	const hint = "write --without a, --without a,b or --without a --without b"
+	with, err := i.names(i.StringSlice("with"), hint)
+	without, bad := i.names(append(i.StringSlice("without"), i.Args().Tail()...), hint)
+	only, wrong := i.names(i.StringSlice("only"), hint)
+	if err = cmp.Or(err, bad, wrong); err != nil {
 		return err
 	}
+	request := api.KeysRequest{With: with, Without: without, Only: only, Force: i.Bool("force")}
+	if len(request.Only) == 0 && !request.Force {
+		named := slices.Concat(with, without)
+		_, ids, err := i.meant("give them the new key too, which the voters get?", func(m api.Member) bool {
+			return !m.Voter && !slices.Contains(named, m.Name) && !slices.Contains(named, m.ID)
+		})
+		if err != nil {
+			return err
+		}
+		request.With = append(request.With, ids...)
+	}
 	return ask(i, changeTimeout, "rotate the keys", func(c *client.Client, ctx context.Context) (api.Keys, error) {
-		rotated, err := c.RotateKeys(ctx, api.KeysRequest{Rotate: true, Force: i.Bool("force"), Without: without})
+		rotated, err := c.RotateKeys(ctx, request)
 		return rotated, hinted(err, api.CodeNotConfirmed, seeKeys)
 	}, func(rotated api.Keys) string {
 		text := keysTable(rotated.Keys)
@@ -124,7 +141,7 @@ func (i *invocation) readKey(path string) (string, error) {
 	return lines[0], nil
 }
 
-// wholeFingerprint returns the only fingerprint that starts with part.
+// wholeFingerprint returns the fingerprint that starts with part, if there is exactly one.
 func wholeFingerprint(list []api.Key, part string) (string, error) {
 	list = slices.DeleteFunc(list, func(k api.Key) bool { return !strings.HasPrefix(k.Fingerprint, strings.ToLower(part)) })
 	why := "more than one key starts with " + part
@@ -137,7 +154,7 @@ func wholeFingerprint(list []api.Key, part string) (string, error) {
 	return "", &failure{code: exitFailed, what: why, hint: "`doyen keys list` shows the fingerprints"}
 }
 
-// keysOfAll lists the keys of all agents, those of this one first.
+// keysOfAll lists the keys of all agents. The keys of this agent come first.
 func keysOfAll(own []api.Key, all []api.AgentReport) string {
 	uses, has, here, unreached := map[string][]string{}, map[string][]string{}, map[string]string{}, []string{}
 	var prints []string
@@ -174,7 +191,7 @@ func keysOfAll(own []api.Key, all []api.AgentReport) string {
 	return text
 }
 
-// useOf is what this agent does with a key that it has.
+// useOf describes what this agent does with a key that it has.
 func useOf(k api.Key) string {
 	if k.InUse {
 		return "encrypts"

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -49,20 +48,20 @@ func leader(i *invocation) error {
 		return silentExit{exitNone}
 	}
 	why, hint := leaderless(e)
-	if e.State == api.StateNoQuorum && i.formless(ctx) {
-		why, hint = "the agents have not agreed on the voters yet", "`doyen status` shows which agents this one waits for"
+	if e.State == api.StateNoQuorum {
+		switch a, err := i.client().Agent(ctx); {
+		case err != nil || !a.Quorum.Enabled:
+		case a.Quorum.Voters == 0:
+			why, hint = "the agents have not agreed on the voters yet", "`doyen status` shows which agents this one waits for"
+		case a.UptimeMS < 2*a.LeaseMS:
+			why, hint = "this host's agent has just started, and connects to the voters", "ask again in a moment"
+		}
 	}
 	return &failure{code: exitNone, what: name + " has no leader", err: errors.New(why), hint: hint}
 }
 
-// formless reports whether the first roster is not formed yet: then no voter can be missing.
-func (i *invocation) formless(ctx context.Context) bool {
-	a, err := i.client().Agent(ctx)
-	return err == nil && a.Quorum.Enabled && a.Quorum.Voters == 0
-}
-
-// isLeader exits with 0 if this host leads, and with 1 if another one does. Scripts act on 0
-// and not on 1, so any other outcome has another code.
+// isLeader exits with 0 if this host leads, and with 1 if another host does. Scripts act on 0 and don't
+// act on 1, so any other outcome has another code.
 func isLeader(i *invocation) error {
 	name := i.election()
 	ctx, cancel := i.question()
@@ -79,13 +78,13 @@ func isLeader(i *invocation) error {
 		return &failure{code: exitUnreachable, what: "ask who leads " + name, err: err, hint: hint}
 	case leads:
 		return nil
-	case e.IsLeader || e.Leader == nil || e.State == api.StateNoQuorum: // IsLeader, but not leads: the answer took longer than the lease lasts
+	case e.IsLeader || e.Leader == nil || e.State == api.StateNoQuorum: // IsLeader, but not leads: the answer took longer than the rest of the lease
 		return silentExit{exitNone}
 	}
 	return silentExit{exitFailed}
 }
 
-// leaderless returns why nobody leads and what to do.
+// leaderless returns why no agent leads, and what to do.
 func leaderless(e api.Election) (why, hint string) {
 	switch e.State {
 	case api.StateNoQuorum:

@@ -28,7 +28,7 @@ func membersTable(list []api.Member, now time.Time) string {
 		if !m.JoinedAt.IsZero() {
 			joined = age(now.Sub(m.JoinedAt))
 		}
-		priority := "" // only a candidate has one
+		priority := "" // only a candidate has a priority
 		switch {
 		case m.Drained:
 			priority = "DRAINED"
@@ -46,7 +46,7 @@ func membersTable(list []api.Member, now time.Time) string {
 	return text
 }
 
-// linkText tells whether there is a direct connection, and the round trip of gossip.
+// linkText writes whether there is a direct connection, and the round trip of gossip.
 func linkText(m api.Member) string {
 	if !m.Connected {
 		return "down"
@@ -54,7 +54,7 @@ func linkText(m api.Member) string {
 	return cmp.Or(roundTrip(m.RTTMS), "up")
 }
 
-// roundTrip writes a round trip, which is rounded up; 0 means that none was measured.
+// roundTrip writes a round trip, which is rounded up. 0 means that none was measured.
 func roundTrip(ms int64) string {
 	switch {
 	case ms <= 0:
@@ -77,7 +77,7 @@ func electionsCommand() command {
 
 func electionsTable(list []api.Election) string { return colouredElections(list, palette{}) }
 
-// colouredElections is electionsTable with the states in colours.
+// colouredElections is electionsTable with coloured states.
 func colouredElections(list []api.Election, p palette) string {
 	if len(list) == 0 {
 		return "no elections: there are no candidates yet\n"
@@ -110,7 +110,7 @@ func colouredElections(list []api.Election, p palette) string {
 	})
 }
 
-// some lists as many names as fit, and how many more there are.
+// some lists as many names as fit into room, and the number of the others.
 func some(names []string, room int) string {
 	for n := len(names); ; n-- {
 		text := strings.Join(names[:n], ",")
@@ -123,7 +123,7 @@ func some(names []string, room int) string {
 	}
 }
 
-// lease writes what remains of a lease: below ten seconds in milliseconds.
+// lease writes what remains of a lease. Below ten seconds it writes milliseconds.
 func lease(ms int64) string {
 	if ms >= 10_000 {
 		return age(milliseconds(ms))
@@ -158,7 +158,7 @@ func campaignsTable(list []api.Campaign, now time.Time) string {
 	return table(rows)
 }
 
-// shortened is the beginning of a text, at least 20 characters of it.
+// shortened cuts a text to fit into room, but keeps at least 20 characters.
 func shortened(text string, room int) string {
 	if letters := []rune(text); len(letters) > max(room, 20) {
 		return string(letters[:max(room, 20)-1]) + "…"
@@ -166,7 +166,7 @@ func shortened(text string, room int) string {
 	return text
 }
 
-// number writes a number of which 0 means that it is not known.
+// number writes a number. 0 means unknown.
 func number[T int | uint64](n T) string {
 	if n == 0 {
 		return ""

@@ -1,8 +1,8 @@
-// Command doyen runs the agent and talks to it.
+// Command doyen runs the agent, or asks a running one.
 //
-// `doyen agent` runs the agent; nearly every other command asks the agent of this host over
-// its Unix socket. This package has only flags, signals, exit codes and rendering. Package
-// agent is what the agent does, and package client asks it.
+// `doyen agent` runs the agent; nearly every other command asks the agent of this host over its Unix
+// socket. This package has only flags, signals, exit codes and rendering. What the agent does is in
+// package agent; package client makes the calls.
 //
 // Scripts rely on the exit codes (errors.go) and on the output (output.go).
 package main
@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == guard.Word { // doyen itself has started this program, as a helper
+	if len(os.Args) > 1 && os.Args[1] == guard.Word { // doyen started this program as its own helper, to guard a command
 		os.Exit(guard.Main())
 	}
 	life := keeper.Attach()
@@ -36,8 +36,8 @@ func main() {
 }
 
 // catchEndings calls clean at the first signal that asks for an end. With once, a second signal is not
-// caught, and kills. A keeper counts signals itself: one sent to a whole process group reaches this process
-// twice, directly and passed on.
+// caught, and kills. Under a keeper once is false: the keeper counts signals, and one sent to the whole
+// process group reaches this process twice, directly and passed on by the keeper.
 func catchEndings(clean func(), once bool, also ...os.Signal) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, append(also, os.Interrupt, syscall.SIGTERM)...)
@@ -50,8 +50,8 @@ func catchEndings(clean func(), once bool, also ...os.Signal) {
 	}()
 }
 
-// hangup is SIGHUP, which a closing terminal sends and which ends any command but the agent. Under nohup
-// it is ignored.
+// hangup returns SIGHUP. A closing terminal sends it, and it ends any command but the agent. Under nohup,
+// SIGHUP is ignored, and hangup returns nothing.
 func hangup() []os.Signal {
 	if signal.Ignored(syscall.SIGHUP) {
 		return nil

@@ -5,16 +5,16 @@ package main
 //   - stdout holds the answer and nothing else; stderr holds errors, and for
 //     `doyen agent` its log. A command that fails writes nothing to stdout, except
 //     what `watch` has written before.
-//   - --output json is the body of the socket API as it came, and a newline. `watch`
+//   - --output json is the unchanged body of the socket API, except for escapes, and a newline. `watch`
 //     writes one line for each change. `status` and `keys list` make two calls and write the
 //     fields of both answers as one object. The commands that ask no agent write one object.
 //   - Tables fit 80 columns where names are of ordinary length. They have a header in capitals,
 //     two spaces between columns, no spaces at the end of a line, and "-" for an empty cell.
 //     They are for people and may change; scripts use json.
-//   - Durations are written 3m12s, short leases 812ms.
-//   - Colour never says what the text does not. There is none unless stdout is a
-//     terminal, NO_COLOR is unset or empty and TERM is not dumb.
-//   - Text from other hosts is printed without its control characters.
+//   - A duration is written as 3m12s, a short lease as 812ms.
+//   - Colour never adds to what the text shows. It is used only if stdout is a terminal,
+//     NO_COLOR is unset or empty, and TERM is not dumb.
+//   - Text from other hosts is printed without its control characters; in JSON they are escaped.
 //   - An error is "doyen: what failed: why", then "hint: what to do". A bad
 //     configuration is one line.
 
@@ -30,8 +30,8 @@ import (
 	"golang.org/x/term"
 )
 
-// write writes the output to stdout in one piece, and returns an error if that fails: a full
-// disk must not look like an empty answer.
+// write writes the output to stdout in one piece. It returns an error if that fails: a full disk must not
+// look like an empty answer.
 func (s *shell) write(output []byte) error {
 	if _, err := s.stdout.Write(output); err != nil {
 		return fmt.Errorf("write the output: %w", err)
@@ -44,10 +44,10 @@ func (s *shell) print(format string, args ...any) error {
 	return s.write(fmt.Appendf(nil, format, args...))
 }
 
-// lineWidth is how wide a table is, at most, with names of ordinary length.
+// lineWidth is the greatest width of a table with names of ordinary length.
 const lineWidth = 80
 
-// widths are those of the columns of a table.
+// widths returns the width of each column of a table.
 func widths(rows [][]string) []int {
 	all := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -58,7 +58,7 @@ func widths(rows [][]string) []int {
 	return all
 }
 
-// room is how wide the last column of a table may be for a line to have lineWidth.
+// room returns how wide the last column of a table may be so that no line is longer than lineWidth.
 func room(rows [][]string) int {
 	left := lineWidth
 	for _, wide := range widths(rows)[:len(rows[0])-1] {
@@ -67,12 +67,12 @@ func room(rows [][]string) int {
 	return left
 }
 
-// table renders rows, the first being the header, in aligned columns.
+// table writes rows in aligned columns. The first row is the header.
 func table(rows [][]string) string {
 	return painted(rows, func(_, _ int, cell string) string { return cell })
 }
 
-// painted is table with colours: paint colours a cell, given its row and column.
+// painted is table with colours: paint colours a cell, whose row and column it gets.
 func painted(rows [][]string, paint func(row, column int, cell string) string) string {
 	var text strings.Builder
 	wide := widths(rows)
@@ -89,8 +89,8 @@ func painted(rows [][]string, paint func(row, column int, cell string) string) s
 
 func orDash(s string) string { return cmp.Or(s, "-") }
 
-// printable replaces characters that could control a terminal. Names are checked when they
-// come in; reasons, messages and versions of other hosts are not.
+// printable replaces characters that could control a terminal. Names are checked when an agent receives
+// them. Reasons, messages and versions from other hosts are not.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -100,7 +100,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// age writes a time that has passed: 812ms, 5s, 3m12s, 4h5m, 12d3h.
+// age writes how long ago something was: 812ms, 5s, 3m12s, 4h5m, 12d3h.
 func age(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -122,7 +122,7 @@ func yesNo(b bool) string { return map[bool]string{true: "yes", false: "no"}[b] 
 
 func upDown(b bool) string { return map[bool]string{true: "up", false: "down"}[b] }
 
-// palette colours text if it is on.
+// palette colours text, if on is set.
 type palette struct{ on bool }
 
 func (s *shell) palette() palette {

@@ -1,6 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -169,5 +174,31 @@ func TestABlankCellLeavesNoSpaceBehind(t *testing.T) {
 	got := table([][]string{{"A", "B"}, {"1", "2"}, {" ", "3"}, {"4", " "}})
 	if want := "A  B\n1  2\n   3\n4\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The agent, or a program in its place, may have passed on what another host sent.
+func TestJSONOrdersATerminalNothing(t *testing.T) {
+	const hostile = "x\u009b31m\u202e\u007f"
+	socket := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(map[string]any{"transitions": []api.Transition{{Reason: hostile}}, "peer": hostile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) })}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	for _, command := range []string{"history", "status", "members"} { // status makes one object of two answers
+		var out, problems bytes.Buffer
+		if code := run(t.Context(), []string{"doyen", command, "-o", "json", "--socket", socket}, nil, &out, &problems); code != exitOK {
+			t.Errorf("%s: %d %s", command, code, &problems)
+		}
+		if strings.ContainsAny(out.String(), "\u009b\u202e\u007f") || !strings.Contains(out.String(), `x\u009b31m\u202e\u007f`) {
+			t.Errorf("%s writes %q", command, &out)
+		}
 	}
 }

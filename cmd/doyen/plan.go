@@ -13,7 +13,7 @@ import (
 	"github.com/doyen-election/doyen/internal/plan"
 )
 
-// maxPlanned bounds how many names a question may have.
+// maxPlanned bounds the number of names in a question.
 const maxPlanned = 1024
 
 func planCommand() command {
@@ -72,7 +72,7 @@ func (i *invocation) faults() (f plan.Faults, err error) {
 	return f, nil
 }
 
-// state is all that a plan rests on, as the agent of this host reports it.
+// state is all that a plan depends on, as the agent of this host reports it.
 type state struct {
 	agent     api.Agent
 	members   []api.Member
@@ -104,7 +104,7 @@ func (i *invocation) askState() (s state, err error) {
 	return s, nil
 }
 
-// snapshot is the state as package plan takes it.
+// snapshot returns the state in the form that package plan uses.
 func (from state) snapshot() plan.Snapshot {
 	a, voters := from.agent, from.voters
 	s := plan.Snapshot{
@@ -196,8 +196,8 @@ func forecastRows(f plan.Forecast) [][]string {
 	return rows
 }
 
-// span writes a duration as short as it stays useful: from a second on to hundredths, from a minute on to
-// seconds.
+// span writes a duration with few digits: from one second on in hundredths of a second, from one minute
+// on in seconds.
 func span(ms int64) string {
 	switch d := milliseconds(ms); {
 	case d < time.Second:

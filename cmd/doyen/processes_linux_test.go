@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -33,24 +34,29 @@ func kept(t *testing.T, leader string) *mesh {
 // configuration, in which the hook's path is put.
 func keptWith(t *testing.T, leader, hook, config string, configured ...string) *mesh {
 	t.Helper()
+	m := newMesh(t)
+	m.keep(t, leader, hook, config, configured...)
+	return m
+}
+
+func (m *mesh) keep(t *testing.T, leader, hook, config string, configured ...string) {
+	t.Helper()
 	records, err := os.MkdirTemp("/dev/shm", "doyen") // which is in memory where the kernel has this
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(records) })
-	m := newMesh(t)
 	m.record = record.Path(records, m.socket("a"), "a")
 	m.write(t, "hook", hook)
-	m.write(t, "agent.yaml", fmt.Sprintf(config, filepath.Join(m.dir, "hook")))
 	for _, name := range []string{"a", "b", "c"} {
 		m.more = []string{"--keeper", "--record-dir", records}
 		if slices.Contains(configured, name) {
-			m.more = append(m.more, "--config", filepath.Join(m.dir, "agent.yaml"))
+			m.write(t, name+".yaml", fmt.Sprintf(config, filepath.Join(m.dir, "hook")))
+			m.more = append(m.more, "--config", filepath.Join(m.dir, name+".yaml"))
 		}
 		m.start(t, name)
 	}
 	m.lead(t, leader)
-	return m
 }
 
 func (m *mesh) agent(t *testing.T, name string) (a api.Agent) {
@@ -84,7 +90,8 @@ func doyens(t *testing.T, of int) map[int][]string {
 			}
 			exe, err := os.Stat("/proc/" + child + "/exe")
 			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
-			if err == nil && os.SameFile(exe, own) && len(line) > 0 {
+			private := os.IsPermission(err) // of an agent and its keeper only root may know the program file
+			if (private || err == nil && os.SameFile(exe, own)) && len(line) > 0 {
 				all[pid] = strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
 			}
 			maps.Copy(all, doyens(t, pid))
@@ -200,8 +207,8 @@ func TestAnAgentHasNoRightsAndNeedsNone(t *testing.T) {
 func TestAnAgentStartsNoProcess(t *testing.T) {
 	t.Parallel()
 	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skip("needs strace, which CI installs")
+	if err != nil || os.Geteuid() != 0 {
+		t.Skip("needs strace, and root, who alone may trace an agent; CI has both")
 	}
 	m := kept(t, "b")
 	traced := m.agent(t, "a")
@@ -246,6 +253,55 @@ func TestAnAgentStartsNoProcess(t *testing.T) {
 	for line := range strings.Lines(string(text)) {
 		if starts.MatchString(line) && !strings.Contains(line, "CLONE_THREAD") {
 			t.Error(line)
+		}
+	}
+}
+
+// A process with the agent's own user reads neither its keys nor its keeper's environment, and traces
+// neither of them; what a keeper needs to see of its agent it sees. Root without a capability is such a
+// user. It may still give the agent any order: what may not must run as another user.
+func TestNoProcessOfItsUserLooksIntoAnAgent(t *testing.T) {
+	t.Parallel()
+	m := newMesh(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(m.dir, "doyen")
+	if err := os.Symlink(self, program); err != nil {
+		t.Fatal(err)
+	}
+	bare := func(args ...string) *exec.Cmd {
+		if os.Geteuid() == 0 {
+			args = append([]string{"setpriv", "--bounding-set=-all"}, args...)
+		}
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+		cmd.SysProcAttr = m.member()
+		return cmd
+	}
+	for _, keeper := range []string{"true", "false"} {
+		agent := bare(program, "agent", "--name", "a", "--bind", m.addr("a"), "--voters", "a", "--data-dir", m.dir+"/data"+keeper, "--socket", m.socket("a"), "--keeper="+keeper)
+		other := bare("sleep", "1000")
+		if err := errors.Join(os.MkdirAll(m.dir+"/a", 0o700), agent.Start(), other.Start()); err != nil {
+			t.Fatal(err)
+		}
+		life := strconv.Itoa(m.agent(t, "a").PID)
+		const look = `export LC_ALL=C
+			for f in environ mem; do cat /proc/$1/$f 2>&1 >/dev/null | grep -q denied && echo $f; done
+			for f in root fd/0 exe cwd; do readlink /proc/$1/$f >/dev/null || echo $f; done
+			cat /proc/$1/stat /proc/$1/status /proc/$1/task/$1/schedstat /proc/$1/task/$1/stat /proc/$1/task/$1/children >/dev/null || echo unseen`
+		const all = "environ\nmem\nroot\nfd/0\nexe\ncwd\n"
+		for pid, want := range map[string]string{
+			strconv.Itoa(other.Process.Pid): "", strconv.Itoa(agent.Process.Pid): all, life: all,
+		} {
+			out, err := bare("sh", "-c", look, "sh", pid).CombinedOutput()
+			if string(out) != want {
+				t.Errorf("with --keeper=%s, denied of process %s of %d and %s: %q, want %q; %v", keeper, pid, agent.Process.Pid, life, out, want, err)
+			}
+		}
+		for _, c := range []*exec.Cmd{agent, other} {
+			_ = c.Process.Signal(syscall.SIGTERM)
+			_ = c.Wait()
 		}
 	}
 }

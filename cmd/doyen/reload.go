@@ -37,5 +37,8 @@ func reloadLines(outcome api.Reload) string {
 	if len(outcome.NeedsRestart) > 0 {
 		text += "changed, and counts from the next start on: " + strings.Join(outcome.NeedsRestart, ", ") + "; `doyen restart` starts it again, or reports why it can't\n"
 	}
+	if outcome.Message != "" {
+		text += printable(outcome.Message) + "\n"
+	}
 	return text
 }

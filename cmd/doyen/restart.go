@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// answersEvery is how often a restarting agent is asked whether it answers again.
+	// answersEvery is how often the command asks a restarting agent, until it answers again.
 	answersEvery = 20 * time.Millisecond
-	// quietly is how long the command waits before it says so. Most restarts take less.
+	// quietly is how long the command waits before it prints that it waits. Most restarts take less.
 	quietly = time.Second
-	// nextLimit bounds the wait for the agent's next process: it may have to hand over first,
-	// which takes a lease and a run of the hook, and the keeper tries again every 5 s at least.
+	// nextLimit bounds the wait for the agent's next process. The agent may first have to hand over,
+	// which takes a lease and a run of the hook. The keeper tries to start it at least every 5 s.
 	nextLimit = 30 * time.Second
 )
 
@@ -44,8 +44,8 @@ func restartAgent(i *invocation) error {
 	began := time.Now()
 	outcome, err := c.Restart(ctx)
 	if _, ended := errors.AsType[*client.UnreachableError](err); ended && ctx.Err() == nil {
-		// It answered just now, so it is restarting already, as another caller asked. Its next process
-		// starts after this command did: that is what was asked for.
+		// It answered just now, so it is already restarting, for another caller. Its next process starts
+		// after this command did, so this command's request is fulfilled too.
 		outcome, err = api.Outcome{Done: true}, nil
 	}
 	if err != nil {
@@ -66,8 +66,8 @@ func restartAgent(i *invocation) error {
 	return i.show(outcome, outcomeLine(outcome, "restarted"))
 }
 
-// awaitNext waits until a process of the agent answers that is another than before. It says on
-// stderr what it waits for.
+// awaitNext waits until an agent's process other than before answers. It writes on stderr what it waits
+// for.
 func (i *invocation) awaitNext(ctx context.Context, c *client.Client, before string, limit time.Duration) (api.Agent, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -95,7 +95,7 @@ func (i *invocation) awaitNext(ctx context.Context, c *client.Client, before str
 	return now, nextMissing(c.Socket(), same, limit)
 }
 
-// nextMissing is the error when no next process of the agent answered in time.
+// nextMissing is the error if no next process of the agent answers within the limit.
 func nextMissing(socket string, same bool, limit time.Duration) error {
 	missing := &failure{code: exitFailed, what: "restart",
 		err:  fmt.Errorf("no next process of the agent answers at %s after %s", socket, limit),

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	longestGrace = 1000 * time.Hour // more makes no sense: every lease ends earlier
+	longestGrace = 1000 * time.Hour // a longer time would make no difference: every lease ends earlier
 	// maxMeta bounds a program's description of itself, in bytes.
 	maxMeta  = 256
 	runUsage = "write: doyen run ELECTION -- CMD ARG…"
@@ -57,10 +57,10 @@ func runRun(i *invocation) error {
 		return err
 	}
 	if i.Context.Context.Err() != nil {
-		return silentExit{exitOK} // a signal came first
+		return silentExit{exitOK} // a signal came before the command was started
 	}
-	// The context ends at the first signal, and does not say which one it was. The command has
-	// to get the same signal, so signals are taken here.
+	// The context ends at the first signal, but does not show which signal it was. The command must get
+	// the same signal, so this program catches signals here itself.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, passed()...)
 	defer signal.Stop(signals)
@@ -76,8 +76,8 @@ func runRun(i *invocation) error {
 	return silentExit{status}
 }
 
-// passed are the signals that are passed on to CMD. A signal that this process ignores, as
-// SIGHUP under nohup, is left out: CMD ignores it too.
+// passed are the signals that are passed on to CMD. A signal that this process ignores, as SIGHUP under
+// nohup, is omitted: CMD ignores it too.
 func passed() []os.Signal {
 	all := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}
 	return slices.DeleteFunc(all, signal.Ignored)
@@ -119,8 +119,8 @@ func runConfig(i *invocation) (runner.Config, error) {
 	return c, nil
 }
 
-// about is the text shown with the candidacy. By itself it has nothing but the name of the
-// program: arguments may hold passwords, and so may a line of the shell.
+// about is the text shown with the candidacy. By default it is only the program's name: arguments may
+// contain passwords, and so may a shell line.
 func about(i *invocation, c runner.Config) string {
 	switch {
 	case i.IsSet("meta"):
@@ -132,7 +132,7 @@ func about(i *invocation, c runner.Config) string {
 	return strings.ToValidUTF8(name[:min(len(name), maxMeta)], "?")
 }
 
-// restart combines --once and --restart, which set the same.
+// restart combines --once and --restart, which are two flags for one setting.
 func restart(i *invocation, c *runner.Config) error {
 	once := i.Bool("once")
 	switch {

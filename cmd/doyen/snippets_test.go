@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -39,7 +39,7 @@ func snippets(t *testing.T) []snippet {
 		t.Fatal(err)
 	}
 	var found []snippet
-	for _, at := range regexp.MustCompile("(?ms)^```(sh|python)\n(.*?)^```$").FindAllSubmatchIndex(page, -1) {
+	for _, at := range regexp.MustCompile("(?ms)^```(sh|python|js)\n(.*?)^```$").FindAllSubmatchIndex(page, -1) {
 		s := snippet{line: 1 + bytes.Count(page[:at[0]], []byte("\n")), language: string(page[at[2]:at[3]]), text: string(page[at[4]:at[5]])}
 		if named := regexp.MustCompile("`(\\w+\\.py)`:\\s*$").FindSubmatch(page[:at[0]]); named != nil {
 			s.file = string(named[1])
@@ -79,6 +79,7 @@ func plays() []play {
 		{has: "consistency=quorum", want: `"authority":"quorum"`},
 		{has: "by hand", lines: 1, want: `^start, with token \d+\n$`},
 		{has: "meta=\"python\"", lines: 2, want: `^(acts with token \d+\n)+$`},
+		{has: `meta: "node"`, lines: 2, want: `^(acts with token \d+\n)+$`},
 		{has: "/campaign\n", lines: 2, want: `^{"type":"candidate".*\n{"type":"elected"`},
 		{has: "-d '{\"term\":1}'", before: func(t *testing.T, m *mesh) { m.stand(t, "new") }, want: `"done":true`},
 		{has: "/v1/campaigns\n", before: stands, want: `"election":"payments".*"meta":"test"`},
@@ -120,6 +121,9 @@ func TestEverySnippetOfTheAPIsPageRuns(t *testing.T) {
 			p = plays()[i]
 			played[p.has] = true
 		}
+		if _, err := exec.LookPath("node"); s.language == "js" && err != nil {
+			continue
+		}
 		if s.file != "" {
 			m.write(t, s.file, s.text)
 			p = play{want: `^$`} // a module only defines
@@ -150,12 +154,16 @@ type mesh struct {
 	net    string // the first three numbers of the agents' addresses
 	host   int    // the last number of a's is one more
 	agents map[string]*exec.Cmd
-	more   []string  // flags of each agent
+	more   []string // flags of each agent
+	lease  string
 	group  *exec.Cmd // the leader of the agents' process group; it kills the group when this process ends
 	record string    // of a, where it has a keeper
 	// campaign is put in the place of the one that the page was written with.
 	campaign string
 }
+
+// meshes counts those of this process: each has addresses of its own.
+var meshes atomic.Uint32
 
 func newMesh(t *testing.T) *mesh {
 	t.Helper()
@@ -165,8 +173,8 @@ func newMesh(t *testing.T) *mesh {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	pid := os.Getpid()
-	m := &mesh{dir: dir, net: fmt.Sprintf("127.%d.%d", 64+pid>>8&63, pid&255),
-		host: int(crc32.ChecksumIEEE([]byte(t.Name()))%60) * 4, agents: map[string]*exec.Cmd{}}
+	m := &mesh{dir: dir, lease: "3s", net: fmt.Sprintf("127.%d.%d", 64+pid>>8&63, pid&255),
+		host: int(meshes.Add(1)%60) * 4, agents: map[string]*exec.Cmd{}}
 	m.group = exec.Command("/bin/sh", "-c", "trap '' HUP; read end; kill -9 0") // a group with a frozen process gets SIGHUP first
 	m.group.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if _, err := m.group.StdinPipe(); err != nil { // which nobody writes to
@@ -213,7 +221,7 @@ func (m *mesh) start(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"doyen", "agent", "--keeper=false", "--name", name, "--profile", "lan", "--lease", "3s", "--bind", m.addr(name),
+	args := []string{"doyen", "agent", "--keeper=false", "--name", name, "--profile", "lan", "--lease", m.lease, "--bind", m.addr(name),
 		"--data-dir", filepath.Join(m.dir, name, "data"), "--socket", m.socket(name), "--http", m.addr(name) + ":7980",
 		"--join", m.addr("a"), "--join", m.addr("b")}
 	if name <= "c" {
@@ -328,7 +336,8 @@ func (m *mesh) run(t *testing.T, s snippet, lines int) string {
 	text = strings.ReplaceAll(text, "10.0.0.2:7980", m.addr("b")+":7980")
 	ctx, cancel := context.WithTimeout(t.Context(), snippetPatience)
 	defer cancel()
-	c := exec.CommandContext(ctx, map[string]string{"sh": "sh", "python": "python3"}[s.language], "-c", text)
+	run := map[string][]string{"sh": {"sh", "-c"}, "python": {"python3", "-c"}, "js": {"node", "--input-type=module", "-e"}}[s.language]
+	c := exec.CommandContext(ctx, run[0], append(run[1:], text)...)
 	c.Dir = m.dir
 	c.Env = append(os.Environ(), "S="+m.socket("a"), "DOYEN_SOCKET="+m.socket("a"), "PATH="+m.dir+":"+os.Getenv("PATH"),
 		"PYTHONDONTWRITEBYTECODE=1", "GORACE=atexit_sleep_ms=10")

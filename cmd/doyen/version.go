@@ -12,13 +12,13 @@ func versionCommand() command {
 	return command{name: "version", usage: "print the version", run: printVersion}
 }
 
-// commit is the source's, set by a release (make dist), which is built outside of git.
+// commit is the source's commit. A release (make dist) sets it, since it is built outside of git.
 var commit string
 
 // build is what `doyen version -o json` writes.
 type build struct {
 	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"` // of the source, with a "+" if that was changed
+	Revision string `json:"revision,omitempty"` // the source's commit, with a "+" if the source was changed since
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
@@ -20,7 +22,10 @@ func votersCommand() command {
 			"cancel takes back a change that can't finish, such as one whose new voter never starts.\n" +
 			"restore makes this agent, and no other, go back to the voters it knew before it adopted another set,\n" +
 			"such as that of a copy of this cluster.\n" +
+			"add and replace show who has the NAME, and on a terminal ask whether it is yours: anyone who has the\n" +
+			"cluster key can join under any name. --id ID answers that, and refuses another agent.\n" +
 			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		flags: []cli.Flag{&cli.StringFlag{Name: "id", Usage: "add, replace: peer `ID` that the agent must have"}},
 		run: func(i *invocation) error {
 			if i.NArg() == 0 || i.Args().Get(0) == "list" && i.Args().Get(1) == "" {
 				return ask(i, readTimeout, "list the voters", (*client.Client).Voters, votersTable)
@@ -31,7 +36,8 @@ func votersCommand() command {
 }
 
 func changeVoters(i *invocation, verb, name string) error {
-	request := map[string]api.VotersRequest{"add": {Add: name}, "remove": {Remove: name}, "replace": {Replace: name}, "cancel": {Cancel: true}, "restore": {Restore: true}}[verb]
+	id := i.String("id")
+	request := map[string]api.VotersRequest{"add": {Add: name, ID: id}, "remove": {Remove: name}, "replace": {Replace: name, ID: id}, "cancel": {Cancel: true}, "restore": {Restore: true}}[verb]
 	bare, what := request.Cancel || request.Restore, verb+" voter "+name
 	switch {
 	case name != "" && (bare || verb == "list"):
@@ -40,21 +46,29 @@ func changeVoters(i *invocation, verb, name string) error {
 		return usage("write: doyen voters "+verb+" NAME; `doyen members` lists the names", "voters %s: NAME is missing", verb)
 	case name != "" && !election.ValidName(name):
 		return usage(nameRule, "voters %s: %q is not a valid agent name", verb, name)
+	case id != "" && request.ID == "":
+		return usage("--id is for add and replace", "voters %s: a flag that is not for it", verb)
 	case request.Cancel:
 		what = "cancel the change of the voters"
 	case request.Restore:
 		what = "restore the former voters"
 	}
+	gains := func(m api.Member) bool { return request.Add+request.Replace == m.Name && !m.Voter }
+	meant, ids, err := i.meant("make it a voter?", gains)
+	if err != nil {
+		return err
+	}
+	request.ID = strings.Join(append(ids, request.ID), "")
 	return ask(i, changeTimeout, what, func(c *client.Client, ctx context.Context) (api.Voters, error) {
 		roster, err := c.ChangeVoters(ctx, request)
 		if bare {
 			err = hinted(err, api.CodeNotFound, "`doyen voters` shows the voters, and whether a change is under way")
 		}
 		return roster, err
-	}, votersTable)
+	}, func(roster api.Voters) string { return votersTable(roster) + i.chosen(meant) })
 }
 
-// votersTable writes the voters. While a change is under way, it marks who joins or leaves.
+// votersTable writes the voters. While a change is under way, it marks which ones join and leave.
 func votersTable(roster api.Voters) string {
 	if len(roster.Voters) == 0 {
 		return "no voters: no roster is formed, or this cluster runs without quorum\n"
@@ -79,7 +93,7 @@ func votersTable(roster api.Voters) string {
 	return table(rows) + votersChange(roster.Change)
 }
 
-// votersChange is what a change under way waits for.
+// votersChange writes what a change under way waits for.
 func votersChange(c *api.VotersChange) string {
 	if c == nil {
 		return ""

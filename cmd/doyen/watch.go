@@ -21,8 +21,8 @@ func watchCommand() command {
 	}
 }
 
-// awayLimit is for how long a watch waits for an agent that went away: longer than the keeper
-// ever waits before it starts the next process.
+// awayLimit is how long a watch waits for an agent that went away. It is longer than a keeper ever waits
+// before it starts the next process.
 const awayLimit = 10 * time.Second
 
 func watch(i *invocation) error {
@@ -42,8 +42,8 @@ func watch(i *invocation) error {
 	return nil
 }
 
-// changeLine writes one change: when it was, in which election, what changed, and who leads
-// since.
+// changeLine writes one change: when it was, in which election, what changed, and which agent leads since
+// then.
 func changeLine(c api.Change, p palette) string {
 	kind, paint := c.Type, p.yellow
 	if unknownBefore(c) {
@@ -95,7 +95,7 @@ func changeText(c api.Change) string {
 	return text
 }
 
-// unknownBefore reports whether the agent can't say what changed since the reader's last line. Most
-// likely it was stopped and started, and nothing was lost. A reader that was too slow has missed
-// many.
+// unknownBefore reports whether the agent can't report what changed since the reader's last line. Most
+// likely the agent was stopped and started, and nothing was lost. A reader that was too slow would have
+// missed many changes, not one.
 func unknownBefore(c api.Change) bool { return c.Type == api.ChangeLagged && c.Missed <= 1 }

@@ -1,20 +1,20 @@
-// Package act runs what acts on a host beside its leader: hooks, at each change of leader, and
+// Package act runs what acts beside the leader on its host: hooks, at each change of leader, and
 // health checks, which decide whether the host may lead. `doyen act` is this package.
 //
-// It is the agent's companion: a client of its socket that is sent who leads, and until when, and
-// gives its receipt once what it has run for a leadership has ended and the hook has run with
-// `none`. So the process that elects runs no command of an operator.
+// It is the agent's companion, a client of the agent's socket. The agent sends it who leads, and until
+// when. The companion gives its receipt once everything that it has run for a leadership has ended and
+// the hook has run with `none`. So the process that elects never runs an operator's command.
 //
 // It guarantees that a run for a leadership is killed before the lease can expire, by this process
-// or by its guard, whichever of them, of the agent and of its keeper is frozen or dead; that the
-// hook runs with `none` once the deadline has passed, if nobody prolongs it; and the order of the
-// runs of package hook. It goes by level, not by edge: one that starts where its host leads runs
-// the hook with `leading`. While the agent is away, what runs goes on under the deadlines that it
-// has, and the agent's next life prolongs them.
+// or by its guard, even if one of them, the agent or its keeper is frozen or dead. It guarantees
+// that the hook runs with `none` once the deadline has passed and nobody has prolonged it, and it
+// keeps the order of the runs of package hook. A process that starts while its host leads runs the
+// hook with `leading`, even though it did not see the change. While the agent is away, runs
+// continue under the deadlines that they have, and the agent's next life prolongs these.
 //
 // It does not guarantee that what a hook has set up is undone when this process is killed or
-// frozen: the next one does that, and until then the agent keeps the term until the lease ends. Nor
-// that a hook succeeds: a failure is a warning of the agent.
+// frozen: the next such process undoes it, and until then the agent keeps the term until the lease
+// ends. Nor does it guarantee that a hook succeeds: the agent warns of a failure.
 package act
 
 import (
@@ -35,44 +35,45 @@ import (
 	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
-// Work is what is run.
+// Work is what an actor has to run.
 type Work struct {
 	Hooks  hook.Commands
 	Checks map[election.Name]health.Check
-	// Failures is after how many runs for one leadership that fail in a row the host hands over; 0:
-	// it does not, and a run that failed is not repeated.
+	// Failures is after how many failed runs in a row for one leadership this host hands over; 0:
+	// it never does for that reason, and a failed run is not repeated.
 	Failures int
 }
 
 // Any reports whether there is something to run.
 func (w Work) Any() bool { return w.Hooks.Any() || len(w.Checks) > 0 }
 
-// Config is what Run works with.
+// Config is what Run needs to work.
 type Config struct {
 	Client *client.Client
 	Work   Work
-	// Reread returns the work by the configuration as it is now.
+	// Reread returns the work according to the present configuration.
 	Reread func() (Work, error)
-	// Hangups ask for a reload.
+	// Hangups are signals that ask for a reload.
 	Hangups <-chan os.Signal
 	Logger  *slog.Logger
 }
 
 const (
-	// joinTimeout bounds one attempt to connect: a frozen agent's kernel accepts the connection.
+	// joinTimeout bounds one attempt to connect: the kernel accepts a connection even if the agent is frozen.
 	joinTimeout = 5 * time.Second
 	firstRetry  = 5 * time.Millisecond
 	lastRetry   = 500 * time.Millisecond
-	// firstLines is how soon after the first connection the agent's lines have said what this host leads.
+	// firstLines is how long the agent's lines, after the first connection, may take to show what this host
+	// leads.
 	firstLines = time.Second
-	// taken is for how long another companion may have the place before that is an error: the one
-	// that this process follows may just be dying.
+	// taken is how long another companion may be connected instead before that is an error: it may
+	// be the predecessor of this process, which is just ending.
 	taken = 2 * time.Second
 	// callTimeout bounds a receipt or a report.
 	callTimeout = 5 * time.Second
 )
 
-// actor is one Run. Its loop owns what has no lock.
+// actor is one call of Run. Its loop alone uses the fields that need no lock.
 type actor struct {
 	Config
 	ctx    context.Context // of everything but the loop
@@ -81,7 +82,6 @@ type actor struct {
 
 	calls     chan func()
 	joins     chan joined
-	lines     chan line
 	candidacy *client.Candidacy // nil: not connected
 	announced map[election.Name]announced
 	verdicts  map[string]api.Check
@@ -89,28 +89,28 @@ type actor struct {
 	failures  map[election.Name]int
 	repeats   map[election.Name]*time.Timer
 	retry     time.Duration
-	refused   time.Time // since when another companion has the place; zero: it has not
+	refused   time.Time // since when another companion has been connected instead; zero: none is
 	complaint string
 	stopping  bool
-	dirty     bool // the agent may not have been notified of what changed here
+	dirty     bool // something has changed here that may not have been reported to the agent
 	reported  api.Companion
 	reporting bool
-	receipts  sync.WaitGroup // those that are owed
+	receipts  sync.WaitGroup // the receipts that the agent still has to get
 
 	mu    sync.Mutex
 	led   map[election.Name]lead
-	since time.Time // when it was first connected; zero: it was not yet
+	since time.Time // when it first connected to the agent; zero: it has not yet
 }
 
 // lead is a leadership of this host, as the agent's lines report it.
 type lead struct {
 	term  election.Term
 	until election.Instant
-	view  bool          // there is no quorum behind it
-	lease time.Duration // the longest time that was ever left of it
+	view  bool          // it is not by quorum
+	lease time.Duration // the longest time that was ever left of the lease
 }
 
-// announced is the newest event of an election that the hook was given.
+// announced is the newest event of an election for which the hook was started.
 type announced struct {
 	event  election.Event
 	term   election.Term
@@ -123,19 +123,13 @@ type joined struct {
 	err       error
 }
 
-type line struct {
-	from  *client.Candidacy
-	event api.CampaignEvent
-	err   error
-}
-
-// Run acts until ctx ends. It then runs the hook with `none` where its host leads, and gives its
-// receipts. It returns an error if another companion acts for this host, or if the agent refuses
-// this user.
+// Run acts until ctx ends. It then runs the hook with `none` in each election that its host leads,
+// and gives the receipts. It returns an error if another companion acts for this host, or if the
+// agent refuses this user.
 func Run(ctx context.Context, c Config) error {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	a := &actor{Config: c, ctx: life, calls: make(chan func()), joins: make(chan joined), lines: make(chan line),
+	a := &actor{Config: c, ctx: life, calls: make(chan func()), joins: make(chan joined),
 		announced: map[election.Name]announced{}, verdicts: map[string]api.Check{}, failed: map[string]string{},
 		failures: map[election.Name]int{}, repeats: map[election.Name]*time.Timer{}, led: map[election.Name]lead{}}
 	owner, err := filepath.Abs(c.Client.Socket())
@@ -155,16 +149,13 @@ func Run(ctx context.Context, c Config) error {
 	return err
 }
 
-// loop handles one event after the other.
+// loop handles one event after another.
 func (a *actor) loop(ctx context.Context) error {
 	a.join()
 	asked, ended := ctx.Done(), make(chan struct{})
-	deadline := time.NewTimer(time.Hour)
-	defer deadline.Stop()
 	for {
 		a.expire(boottime.Now())
 		a.report()
-		deadline.Reset(a.next(boottime.Now()))
 		select {
 		case <-asked:
 			asked = nil
@@ -183,11 +174,7 @@ func (a *actor) loop(ctx context.Context) error {
 				a.hooks.Close(a.ctx)
 				return err
 			}
-		case l := <-a.lines:
-			if l.from == a.candidacy {
-				a.hear(l)
-			}
-		case <-deadline.C:
+		case <-time.After(a.next(boottime.Now())):
 		}
 	}
 }
@@ -200,7 +187,7 @@ func (a *actor) call(f func()) {
 	}
 }
 
-// stop ends what acts here, and closes ended once it has ended.
+// stop ends everything that acts here, and then closes ended.
 func (a *actor) stop(ended chan<- struct{}) {
 	a.stopping = true
 	for name, l := range a.led {
@@ -220,7 +207,7 @@ const (
 	whyExpired = "the agent did not prolong the deadline"
 )
 
-// join connects to the agent, after a wait that grows from failure to failure.
+// join starts an attempt to connect to the agent, after a wait that grows with each failure.
 func (a *actor) join() {
 	reports := a.reports()
 	a.reported = reports
@@ -250,7 +237,7 @@ func (a *actor) join() {
 	}()
 }
 
-// connect takes the outcome of an attempt to connect.
+// connect handles the outcome of an attempt to connect.
 func (a *actor) connect(j joined) error {
 	if j.err != nil {
 		if refusal, ok := errors.AsType[*client.APIError](j.err); ok && refusal.Status < 500 {
@@ -278,7 +265,7 @@ func (a *actor) connect(j joined) error {
 		a.since = time.Now()
 	}
 	a.mu.Unlock()
-	a.reload() // the agent may have read its configuration again, or begun with another one, before it could notify this process
+	a.reload() // the agent may have reloaded, or started again with another configuration, while this process was not connected
 	go a.listen(j.candidacy)
 	return nil
 }
@@ -286,26 +273,26 @@ func (a *actor) connect(j joined) error {
 func (a *actor) listen(from *client.Candidacy) {
 	for {
 		event, err := from.Next(a.ctx)
-		select {
-		case a.lines <- line{from, event, err}:
-		case <-a.ctx.Done():
-			return
-		}
+		a.call(func() {
+			if from == a.candidacy {
+				a.hear(event, err)
+			}
+		})
 		if err != nil {
 			return
 		}
 	}
 }
 
-// hear handles a line of the agent, or the end of the lines: the agent may be back in a moment.
-func (a *actor) hear(l line) {
-	e, name := l.event, election.Name(l.event.Election)
+// hear handles a line of the agent, or the end of the lines. After that end the agent may soon be back.
+func (a *actor) hear(e api.CampaignEvent, err error) {
+	name := election.Name(e.Election)
 	switch {
-	case l.err != nil:
+	case err != nil:
 		a.candidacy.Close()
 		a.candidacy = nil
 		for name, l := range a.led {
-			if l.view { // nothing but the connection says that this host leads
+			if l.view { // without the connection nothing shows that this host leads
 				a.end(name, l, nobody(name, l.term, whyExpired), "", 0)
 			}
 		}
@@ -315,7 +302,7 @@ func (a *actor) hear(l line) {
 	case e.Type == api.CampaignRevoked:
 		a.revoked(name, e)
 	case e.Type == api.CampaignChanged && e.Change != nil:
-		if l, led := a.led[name]; led { // the agent has begun without a record of this
+		if l, led := a.led[name]; led { // the agent started again without a record of this leadership
 			a.end(name, l, *e.Change, "", 0)
 		}
 		a.announce(name, *e.Change)

@@ -48,6 +48,7 @@ type rig struct {
 	t       *testing.T
 	agent   *clienttest.Agent
 	said    chan string // what its commands write to the pipe
+	ends    *os.File    // PIPE.end: a command that reads a line of it ends when the test writes one
 	hangups chan os.Signal
 	next    atomic.Pointer[act.Work] // what it reads at a reload
 	stop    context.CancelFunc
@@ -59,23 +60,23 @@ func start(t *testing.T, w act.Work) *rig {
 	t.Helper()
 	r := &rig{t: t, agent: clienttest.Start(t), said: make(chan string, 100), hangups: make(chan os.Signal, 1), ended: make(chan error, 1)}
 	path := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { pipe.Close() })
+	pipe := fifo(t, path)
+	r.ends = fifo(t, path+".end")
 	go func() {
 		for lines := bufio.NewScanner(pipe); lines.Scan(); {
 			r.said <- lines.Text()
 		}
 	}()
-	w.Hooks.Default = strings.ReplaceAll(w.Hooks.Default, "PIPE", path)
+	command := func(line string) string {
+		if line == "" {
+			return ""
+		}
+		return script(t, strings.ReplaceAll(line, "PIPE", path))
+	}
+	w.Hooks.Default = command(w.Hooks.Default)
 	w.Hooks.Limit = clienttest.Patience
 	for name, c := range w.Checks {
-		c.Command = strings.ReplaceAll(c.Command, "PIPE", path)
+		c.Command = command(c.Command)
 		w.Checks[name] = c
 	}
 	r.next.Store(&w)
@@ -94,6 +95,19 @@ func start(t *testing.T, w act.Work) *rig {
 		of.Close()
 	})
 	return r
+}
+
+func fifo(t *testing.T, path string) *os.File {
+	t.Helper()
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
 }
 
 // take waits for the next of a channel.
@@ -130,7 +144,9 @@ func acting() act.Work {
 }
 
 func TestTheReceiptFollowsTheRunThatUndoes(t *testing.T) {
-	r := start(t, acting())
+	w := acting()
+	w.Hooks.Default += "; read end <PIPE.end"
+	r := start(t, w)
 	c := r.agent.Stood()
 	if got := c.Request; got.Role != api.RoleCompanion || fmt.Sprint(got.Companion.Elections) != "[default]" {
 		t.Errorf("it came as %+v", got)
@@ -140,6 +156,12 @@ func TestTheReceiptFollowsTheRunThatUndoes(t *testing.T) {
 	elect(c, api.CampaignRenewed, 7, long)
 	revoke(c, 7)
 	r.word("none 7")
+	select {
+	case got := <-c.Receipts():
+		t.Fatalf("the receipt is given before the run has ended: %+v", got)
+	case <-time.After(300 * time.Millisecond): // much longer than it takes
+	}
+	fmt.Fprintln(r.ends)
 	if got := take(t, "receipt", c.Receipts()); got != (api.StoppedRequest{Election: "default", Term: 7}) {
 		t.Errorf("the receipt is %+v", got)
 	}
@@ -173,6 +195,11 @@ func TestWhatNobodyProlongsIsEnded(t *testing.T) {
 	r.word("none 2")
 	if got := take(t, "receipt", c.Receipts()); got.Term != 2 || got.Reason == "" {
 		t.Errorf("the receipt is %+v", got)
+	}
+	r.agent.Stop()
+	r.agent.Listen()
+	if held := r.agent.Stood().Request.Companion.Holds; len(held) > 0 {
+		t.Errorf("it holds %v, which has ended", held)
 	}
 }
 
@@ -222,9 +249,24 @@ func TestAHookThatAReloadRemovesRunsOnceMore(t *testing.T) {
 	take(t, "receipt", c.Receipts())
 }
 
+// One that is lost, because the agent was paused for long, would leave this host without its vote or with a lead
+// that it may not have.
+func TestAReportThatTheAgentDidNotTakeIsSentAgain(t *testing.T) {
+	r := start(t, acting())
+	c := r.agent.Stood()
+	r.agent.Refuse(http.StatusServiceUnavailable, api.CodeBusy, "later")
+	r.next.Store(&act.Work{})
+	r.hangups <- syscall.SIGHUP
+	for range 3 {
+		if got := take(t, "report", c.Reports()); len(got.Elections) != 0 {
+			t.Errorf("it still acts in %v", got.Elections)
+		}
+	}
+}
+
 // checked is a work whose check says that it runs, and fails while the file is missing.
 func checked(file string) act.Work {
-	return act.Work{Checks: map[election.Name]health.Check{health.Host: {Command: "echo looked >PIPE; test -e " + file + " || { echo no database; exit 1; }",
+	return act.Work{Checks: map[election.Name]health.Check{health.Host: {Command: "echo looked >PIPE; test -e " + file + " || { echo looking for it; echo no database; exit 1; }",
 		Every: health.Shortest, Timeout: clienttest.Patience, Fall: 3, Rise: 1}}}
 }
 
@@ -289,4 +331,17 @@ func TestOneThatIsRefusedEnds(t *testing.T) {
 		}
 		c.Close()
 	}
+}
+
+// script returns a command that runs a line of the shell: root runs such a line only from a script.
+func script(t *testing.T, line string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return line
+	}
+	path := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(path, []byte(line), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return "/bin/sh " + path // not the script itself: while another test forks, the kernel may refuse to execute what was just written
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
-// lead takes a deadline, and runs the hook for a term that is new.
+// lead handles a line with a deadline, and runs the hook if the term is new.
 func (a *actor) lead(name election.Name, e api.CampaignEvent) {
 	now, until := boottime.Now(), election.Instant(e.ValidUntilBoottimeNS)
 	view := e.Authority == api.AuthorityView
 	if a.stopping || !view && until <= now {
-		return // it is over before it was read: the agent releases it at the deadline
+		return // the leadership expired before the line was read: the agent releases it at the deadline
 	}
 	l, led := a.led[name]
 	begins := !led || election.Term(e.Term) > l.term
 	if led && election.Term(e.Term) < l.term || !led && a.announced[name].event == election.NoLeader && uint64(a.announced[name].term) == e.Term && e.Type == api.CampaignRenewed {
-		return // its end is under way
+		return // this leadership is already being ended
 	}
 	a.mu.Lock()
 	a.led[name] = lead{term: election.Term(e.Term), until: until, view: view, lease: max(l.lease, until.Sub(now))}
@@ -54,8 +54,8 @@ func (a *actor) run(name election.Name, change api.Change) {
 	})
 }
 
-// actsUntil returns the present deadline of a run that was started for that term: a higher term
-// of this host prolongs it. It lies before the end of the lease by what a kill may take.
+// actsUntil returns the present deadline of a run that was started for that term. A higher term of this
+// host prolongs it. The deadline is before the end of the lease, by the time that a kill may take.
 func (a *actor) actsUntil(name election.Name, term election.Term) election.Instant {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,7 +69,7 @@ func (a *actor) actsUntil(name election.Name, term election.Term) election.Insta
 	return l.until.Add(-guard.Margin(l.lease))
 }
 
-// result takes the outcome of a run for a leadership.
+// result handles the outcome of a run for a leadership.
 func (a *actor) result(name election.Name, term election.Term, err error) {
 	l, led := a.led[name]
 	if !led || l.term != term {
@@ -104,12 +104,9 @@ func (a *actor) result(name election.Name, term election.Term, err error) {
 	}
 }
 
-// revoked ends a leadership that the agent ends.
+// revoked handles the agent's line that a leadership has ended.
 func (a *actor) revoked(name election.Name, e api.CampaignEvent) {
-	l, led := a.led[name]
-	if !led {
-		l = lead{}
-	}
+	l := a.led[name]
 	l.term = max(l.term, election.Term(e.Term))
 	change := nobody(name, l.term, e.Reason)
 	if e.Change != nil {
@@ -118,9 +115,9 @@ func (a *actor) revoked(name election.Name, e api.CampaignEvent) {
 	a.end(name, l, change, "", election.Instant(e.StopByBoottimeNS).Sub(boottime.Now()))
 }
 
-// end has the hook run with `none`, and then gives the receipt: what this process does as the
-// leader has ended, and what it had set up is undone. why is for an end that the agent did not ask
-// for. stopIn is after what time another agent may lead, 0 if that is not known.
+// end has the hook run with `none`, and then gives the receipt: nothing that this process does as
+// the leader goes on, and what it had set up is undone. why is the reason if the agent did not ask
+// for the end, else empty. stopIn is the time after which another agent may lead; 0: not known.
 func (a *actor) end(name election.Name, l lead, change api.Change, why string, stopIn time.Duration) {
 	a.mu.Lock()
 	delete(a.led, name)
@@ -133,7 +130,7 @@ func (a *actor) end(name election.Name, l lead, change api.Change, why string, s
 		delete(a.failed, string(name))
 		a.dirty = true
 	}
-	if change.Leader != nil { // of another leader: first the end of this host's leadership
+	if change.Leader != nil { // another host leads already, but first this host's leadership has to end
 		change = nobody(name, l.term, change.Reason)
 	}
 	a.remember(name, announced{event: election.NoLeader, term: l.term, change: change})
@@ -142,11 +139,11 @@ func (a *actor) end(name election.Name, l lead, change api.Change, why string, s
 		Done: func() { go a.call(func() { a.receipt(name, l.term, why) }) }})
 }
 
-// receipt notifies the agent that nothing acts here under that term.
+// receipt reports to the agent that nothing acts here any more under that term.
 func (a *actor) receipt(name election.Name, term election.Term, why string) {
-	a.hooks.Configure(a.kept(a.Work.Hooks)) // what was removed has run for the last time
+	a.hooks.Configure(a.kept(a.Work.Hooks)) // a hook that was removed from the configuration has now run for the last time
 	k := a.candidacy
-	if k == nil || term == 0 { // the agent that is away waits for the deadline
+	if k == nil || term == 0 { // an agent that is away waits for the deadline
 		a.receipts.Done()
 		return
 	}
@@ -160,7 +157,7 @@ func (a *actor) receipt(name election.Name, term election.Term, why string) {
 	}()
 }
 
-// expire ends the leaderships that nobody has prolonged.
+// expire ends the leaderships that the agent has not prolonged in time.
 func (a *actor) expire(now election.Instant) {
 	for name, l := range a.led {
 		if !l.view && now >= l.until.Add(-guard.Margin(l.lease)) {
@@ -170,7 +167,7 @@ func (a *actor) expire(now election.Instant) {
 	}
 }
 
-// next is how long the loop may wait.
+// next is how long the loop may wait for an event.
 func (a *actor) next(now election.Instant) time.Duration {
 	wait := time.Hour
 	for _, l := range a.led {
@@ -181,7 +178,7 @@ func (a *actor) next(now election.Instant) time.Duration {
 	return max(wait, 0)
 }
 
-// announce runs the hook for a leader on another host, or for none.
+// announce runs the hook for a leader on another host, or because no leader is known.
 func (a *actor) announce(name election.Name, c api.Change) {
 	now := announced{event: election.NoLeader, term: election.Term(c.Term), change: c}
 	if c.Leader != nil {
@@ -196,8 +193,8 @@ func (a *actor) announce(name election.Name, c api.Change) {
 	}
 }
 
-// remember keeps the newest event of an election. Elections come and go: those without a leader are
-// forgotten when there are too many.
+// remember keeps the newest event of an election. Elections come and go: if there are too many, it
+// forgets those without a leader.
 func (a *actor) remember(name election.Name, now announced) {
 	if len(a.announced) > 2*election.MaxElections {
 		maps.DeleteFunc(a.announced, func(_ election.Name, was announced) bool { return was.event == election.NoLeader })
@@ -205,7 +202,7 @@ func (a *actor) remember(name election.Name, now announced) {
 	a.announced[name] = now
 }
 
-// nobody is the change for a leadership that ends.
+// nobody returns the change that reports the end of a leadership.
 func nobody(name election.Name, term election.Term, why string) api.Change {
 	return api.Change{Time: time.Now().UTC(), Type: api.ChangeNoLeader, Election: string(name), Term: uint64(term), Reason: why, BoottimeNS: int64(boottime.Now())}
 }

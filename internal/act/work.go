@@ -13,8 +13,8 @@ import (
 	"github.com/doyen-election/doyen/internal/act/hook"
 )
 
-// reload reads the work again. A hook that was removed while this host leads runs once more, at the
-// end of that leadership: it has to undo what it has set up.
+// reload reads the work again. If it no longer has a hook of an election that this host leads, that
+// hook still runs once, at the end of the leadership, to undo what it has set up.
 func (a *actor) reload() {
 	next, err := a.Reread()
 	if err != nil {
@@ -42,7 +42,7 @@ func (a *actor) reload() {
 	a.dirty = true
 }
 
-// kept returns the commands, and of those that were removed the ones that have yet to run.
+// kept returns the commands, and the former commands that still have to run once.
 func (a *actor) kept(c hook.Commands) hook.Commands {
 	former := a.hooks.Commands()
 	c.Of = maps.Clone(c.Of)
@@ -57,7 +57,7 @@ func (a *actor) kept(c hook.Commands) hook.Commands {
 	return c
 }
 
-// setChecks runs the checks of the configuration.
+// setChecks runs the configured checks.
 func (a *actor) setChecks() {
 	healthy := func(name election.Name) bool { return a.verdicts[nameOf(name)].Able }
 	for _, name := range a.checks.Set(a.Work.Checks, healthy) {
@@ -71,7 +71,8 @@ func (a *actor) setChecks() {
 	a.dirty = true
 }
 
-// mayLead reports whether this host leads where a check counts, as far as the agent has said so.
+// mayLead reports whether this host leads an election for which a check counts, as far as the agent has reported
+// it.
 func (a *actor) mayLead(name election.Name) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,10 +80,10 @@ func (a *actor) mayLead(name election.Name) bool {
 	return led || name == health.Host && len(a.led) > 0 || a.since.IsZero() || time.Since(a.since) < firstLines
 }
 
-// nameOf is the name of a check, as the agent is sent it.
+// nameOf returns the name that the agent uses for a check.
 func nameOf(name election.Name) string { return cmp.Or(string(name), api.EveryElection) }
 
-// judged takes the verdict of a check: why this host may not lead; empty: it may.
+// judged handles the verdict of a check. unhealthy is why this host may not lead; empty: it may.
 func (a *actor) judged(name election.Name, current func() bool, unhealthy string) {
 	a.call(func() {
 		if current() {
@@ -92,7 +93,7 @@ func (a *actor) judged(name election.Name, current func() bool, unhealthy string
 	})
 }
 
-// reports is what the agent has to know.
+// reports returns what the agent has to know of this process.
 func (a *actor) reports() api.Companion {
 	c := api.Companion{Checks: maps.Clone(a.verdicts), Failed: maps.Clone(a.failed)}
 	for _, name := range a.Work.Hooks.Elections() {
@@ -101,7 +102,7 @@ func (a *actor) reports() api.Companion {
 	return c
 }
 
-// report notifies the agent of what has changed. One report is under way at a time.
+// report sends the agent what has changed. Only one report is sent at a time.
 func (a *actor) report() {
 	if !a.dirty || a.candidacy == nil || a.reporting {
 		return
@@ -113,13 +114,24 @@ func (a *actor) report() {
 	a.reporting, a.reported = true, reports
 	go func() {
 		ctx, cancel := context.WithTimeout(a.ctx, callTimeout)
-		defer cancel()
 		err := k.Report(ctx, reports)
+		if cancel(); err != nil {
+			select { // until the next try
+			case <-time.After(lastRetry):
+			case <-a.ctx.Done():
+			}
+		}
 		a.call(func() {
-			a.reporting = false
-			if err != nil && k == a.candidacy {
-				a.reported = api.Companion{}
-				a.Logger.Warn("the agent did not take a report", "err", err)
+			if a.reporting = false; err == nil {
+				a.complaint = ""
+			}
+			if err == nil || k != a.candidacy {
+				return
+			}
+			a.reported, a.dirty = api.Companion{}, true
+			if text := err.Error(); text != a.complaint {
+				a.complaint = text
+				a.Logger.Warn("the agent did not take a report; trying again", "err", text)
 			}
 		})
 	}()

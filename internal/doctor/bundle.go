@@ -20,11 +20,12 @@ import (
 )
 
 const (
-	maxFile     = 1 << 20 // of a file that is read, its end
+	maxFile     = 1 << 20 // of a longer file, only the end is read
 	partTimeout = 10 * time.Second
 )
 
-// calls are the parts of a bundle that the agent answers, by the names of their files.
+// calls are the parts of a bundle that the agent answers: the name of the part's file, and the path of
+// the call.
 var calls = []struct{ file, path string }{
 	{"status.json", "/v1/agent"},
 	{"agents.json", "/v1/agents"},
@@ -39,40 +40,40 @@ var calls = []struct{ file, path string }{
 	{"goroutines.txt", "/v1/debug/goroutines"},
 }
 
-// procFiles are what the kernel shows of the agent's process (below /proc/PID) and of its host.
-// The environment and the command line are not among them: they may hold secrets.
+// procFiles are the files in which the kernel describes the agent's process (below /proc/PID) and its
+// host. The environment and the command line are not included: they may contain secrets.
 var procFiles = struct{ process, host []string }{
 	process: []string{"status", "limits", "wchan", "cgroup", "io", "schedstat", "smaps_rollup", "net/snmp", "net/sockstat"},
 	host:    []string{"loadavg", "meminfo", "version", "pressure/cpu", "pressure/io", "pressure/memory", "sys/kernel/random/boot_id"},
 }
 
-// keyShaped is what a cluster key looks like: the base64 of 32 bytes.
+// keyShaped matches what looks like a cluster key: the base64 of 32 bytes.
 var keyShaped = regexp.MustCompile(`[A-Za-z0-9+/]{43}=`)
 
-// Missing is a part that a bundle does not have, and why.
+// Missing is a part that a bundle does not have, and the reason.
 type Missing struct {
 	Part   string `json:"part"`
 	Why    string `json:"why"`
-	Needed bool   `json:"needed"` // false: not every host has it, nor may every user read it
+	Needed bool   `json:"needed"` // if false, the part is optional: not every host has it, or not every user may read it
 }
 
 // Bundle is a bug report about one agent.
 type Bundle struct {
-	Version  string        // of this program
-	Profile  time.Duration // of the CPU, in seconds
-	Findings []Finding     // of the doctor
+	Version  string        // the version of this program
+	Profile  time.Duration // how long to record a CPU profile, in whole seconds
+	Findings []Finding     // the doctor's findings
 
-	Agent   string    // its name
-	Away    string    // why the agent does not answer; empty: it does
-	Parts   []string  // the files
-	Missing []Missing // the others
+	Agent   string    // the agent's name
+	Away    string    // why the agent does not answer; empty: it answers
+	Parts   []string  // the files in the bundle
+	Missing []Missing // the files that are not in it
 
 	archive *tar.Writer
 	folder  string
 	now     time.Time
 }
 
-// Write writes what is known of a doctor's patient as a tar.gz. A part that fails is Missing.
+// Write writes everything known about a doctor's agent as a tar.gz. A part that fails becomes Missing.
 func (b *Bundle) Write(ctx context.Context, d *Doctor, to io.Writer) error {
 	if d == nil { // the configuration can't be read
 		d = New(settings.Default(), nil, "")
@@ -91,7 +92,7 @@ func (b *Bundle) Write(ctx context.Context, d *Doctor, to io.Writer) error {
 	b.Agent, b.folder = own.Name, "doyen-debug-"+own.Name+"-"+b.now.UTC().Format("20060102T150405Z")
 	squeezed := gzip.NewWriter(to)
 	b.archive = tar.NewWriter(squeezed)
-	findings, _ := json.Marshal(b.Findings) // always possible
+	findings, _ := json.Marshal(b.Findings) // marshalling findings never fails
 	b.add("version.txt", []byte(b.Version+"\n"), nil)
 	b.add("doctor.json", findings, nil)
 	b.add(calls[0].file, text, err)
@@ -107,7 +108,7 @@ func (b *Bundle) Write(ctx context.Context, d *Doctor, to io.Writer) error {
 	return errors.Join(b.archive.Close(), squeezed.Close())
 }
 
-// ask adds what the agent answers, unless it has not answered before.
+// ask adds the agent's answer to a call, unless an earlier call got no answer.
 func (b *Bundle) ask(ctx context.Context, c *client.Client, file, path string, longer time.Duration) {
 	if b.Away != "" {
 		b.add(file, nil, errors.New(b.Away))
@@ -123,8 +124,8 @@ func get(ctx context.Context, c *client.Client, path string, limit time.Duration
 	return c.Get(ctx, path)
 }
 
-// addHost adds what this host has of an agent. Its configuration and history are from files only
-// if it does not answer.
+// addHost adds what this host shows of an agent. Configuration and history come from files only if the
+// agent does not answer.
 func (b *Bundle) addHost(ctx context.Context, d *Doctor, pid int) {
 	if b.Away != "" {
 		b.add("configuration-on-disk.yaml", d.config.WithoutSecrets(), nil)
@@ -138,7 +139,7 @@ func (b *Bundle) addHost(ctx context.Context, d *Doctor, pid int) {
 		files  []string
 	}{{strconv.Itoa(pid), procFiles.process}, {"", procFiles.host}} {
 		if from.folder == "0" {
-			continue // no process
+			continue // the agent does not run
 		}
 		for _, name := range from.files {
 			text, err := readSome(filepath.Join(d.root, "proc", from.folder, name))
@@ -147,7 +148,8 @@ func (b *Bundle) addHost(ctx context.Context, d *Doctor, pid int) {
 	}
 }
 
-// holder is the process that holds the data directory; 0: none does, or this user may not see it.
+// holder returns the process that holds the data directory. It returns 0 if none does, or if this user
+// may not see it.
 func (d *Doctor) holder() int {
 	lock, _ := filepath.EvalSymlinks(filepath.Join(d.config.DataDir, "lock"))
 	text, _ := os.ReadFile(lock)
@@ -162,7 +164,7 @@ func (d *Doctor) holder() int {
 	return 0
 }
 
-// readSome reads the end of a file, up to maxFile.
+// readSome reads a file. Of a file longer than maxFile, it reads the end.
 func readSome(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -175,8 +177,8 @@ func readSome(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// add adds a part, or why it is missing. Anything in a text that could be a key is replaced:
-// there should be none, but the log also has lines of hooks and of other hosts.
+// add adds a part, or the reason why it is missing. It replaces everything in the text that looks like a
+// key. There should be no key, but the log also has lines from hooks and other hosts.
 func (b *Bundle) add(name string, text []byte, missing error) {
 	if missing == nil {
 		missing = b.put(name, text)
@@ -186,7 +188,7 @@ func (b *Bundle) add(name string, text []byte, missing error) {
 	}
 }
 
-// offer is add for what not every host has.
+// offer is add for a part that not every host has.
 func (b *Bundle) offer(name string, text []byte, missing error) {
 	if b.add(name, text, missing); missing != nil {
 		b.Missing[len(b.Missing)-1].Needed = false

@@ -47,9 +47,9 @@ func TestABundleHasNoKeyAndNoSecretInIt(t *testing.T) {
 	c := settings.Default()
 	c.Name, c.DataDir, c.Socket, c.LogLevel = "a", filepath.Join(dir, "data"), filepath.Join(dir, "s"), "debug"
 	c.GossipPort, c.PeerPort, c.KeyFile = 0, 0, filepath.Join(dir, "key")
-	c.OnChange = "false --password hidden2 " + text
-	c.Elections = map[string]settings.ElectionConfig{"payments": {OnChange: "true hidden3", Check: health.Check{Command: "true hidden5"}}}
-	c.HostCheck.Command = "TOKEN='hidden1 hidden4' true hidden6"
+	c.OnChange = "/bin/false --password hidden2 " + text
+	c.Elections = map[string]settings.ElectionConfig{"payments": {OnChange: "/bin/true hidden3", Check: health.Check{Command: "/bin/true hidden5"}}}
+	c.HostCheck.Command = "/usr/bin/env TOKEN=hidden1 hidden4=x /bin/true hidden6"
 	if err := os.WriteFile(c.KeyFile, []byte(text+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestABundleHasNoKeyAndNoSecretInIt(t *testing.T) {
 			t.Errorf("%s is missing or empty: %+v", name, b.Missing)
 		}
 	}
-	if !bytes.Contains(parts["configuration.yaml"], []byte("on-change: \"false …\"")) || !bytes.Contains(parts["log.txt"], []byte("level=INFO")) {
+	if !bytes.Contains(parts["configuration.yaml"], []byte("on-change: \"/bin/false …\"")) || !bytes.Contains(parts["log.txt"], []byte("level=INFO")) {
 		t.Errorf("%s\n%s", parts["configuration.yaml"], parts["log.txt"])
 	}
 	if b.Away != "" || b.Agent != "a" || !bytes.Contains(parts["doctor.json"], []byte("fine")) {

@@ -1,11 +1,10 @@
-// Package doctor examines the agent of this host: whether it can start here, whether what it rests
-// on is sound (doctor), and what a bug report needs (bundle.go).
+// Package doctor examines the agent of this host: whether it can start here and whether what it depends
+// on works (doctor), and what a bug report needs (bundle.go).
 //
-// Examine guarantees that it changes nothing: it listens for a moment on ports, connects to those
-// of other agents, and writes and removes one file in the data directory. It is bounded: no single
-// check takes longer than a few seconds. It does not guarantee that an agent which passes will
-// lead: the network between two other hosts, and their disks, are theirs to examine. Bundle never
-// puts a key into its file.
+// Examine guarantees that it leaves nothing changed: it listens on ports for a moment, connects to ports
+// of other agents, and writes and removes one file in the data directory. No single check takes longer
+// than a few seconds. It does not guarantee that an agent which passes all checks will lead: other hosts
+// have to examine their own disks, and the network between them. Bundle never puts a key into its file.
 package doctor
 
 import (
@@ -36,10 +35,10 @@ const (
 const (
 	OK      = "ok"
 	Warning = "warning"
-	Error   = "error" // the agent can't start, or what it promises is not sure
+	Error   = "error" // the agent can't start, or its guarantees may not hold
 )
 
-// Finding is the outcome of one check. Why and Do are empty if all is well.
+// Finding is the outcome of one check. Why and Do are empty if there is no problem.
 type Finding struct {
 	Check  string `json:"check"`
 	Result string `json:"result"`
@@ -48,8 +47,8 @@ type Finding struct {
 	Do     string `json:"do"`
 }
 
-// Mistake is something wrong with the configuration. Owner is of a file that only its owner's
-// agent may use, if root asks: 0, if the mistake is another one.
+// Mistake is something wrong with the configuration. If root asks, and the mistake is a file that only
+// the agent of its owner may use, Owner is that owner. Else it is 0.
 type Mistake struct {
 	Flag, Problem, Hint string
 	Owner               uint32
@@ -58,26 +57,26 @@ type Mistake struct {
 // Doctor examines one agent.
 type Doctor struct {
 	config   settings.Config
-	resolved bool // else the configuration has a mistake that keeps it from being complete
+	resolved bool // if false, a mistake in the configuration keeps it from being complete
 	mistakes []Mistake
-	from     string // "as the running agent has it"; empty: from flags
+	from     string // for example "as the running agent has it"; empty: from flags
 	client   *client.Client
 
-	// What the running agent answers; zero: none runs.
+	// What the running agent answers; zero: no agent runs.
 	own     api.Agent
-	silent  bool // one is there, but does not answer
+	silent  bool // an agent runs, but does not answer
 	members []api.Member
 	agents  []api.AgentReport
 
-	root    string // of the file system
+	root    string // the root of the file system
 	show    func(ctx context.Context, unit string) (string, error)
 	journal func(ctx context.Context, unit string) ([]byte, error)
 	resolve func(ctx context.Context, host string) ([]netip.Addr, error)
-	tick    func() time.Duration // a stopwatch
+	tick    func() time.Duration // returns the time since the doctor was made
 }
 
-// New returns a doctor of the agent that runs, or is to run, with the configuration. Its mistakes,
-// and where it is from, are known already.
+// New returns a doctor of the agent that runs, or will run, with the configuration. The caller already
+// knows its mistakes and where it is from.
 func New(c settings.Config, mistakes []Mistake, from string) *Doctor {
 	began := time.Now()
 	d := &Doctor{mistakes: mistakes, from: from, root: "/", show: systemctl, journal: journal, tick: func() time.Duration { return time.Since(began) },
@@ -93,11 +92,11 @@ func New(c settings.Config, mistakes []Mistake, from string) *Doctor {
 
 func systemctl(ctx context.Context, unit string) (string, error) {
 	out, err := exec.CommandContext(ctx, "systemctl", "show", unit,
-		"--property=LoadState,KillMode,Restart,RuntimeDirectory,RuntimeDirectoryPreserve,UnitFileState").Output()
+		"--property=LoadState,KillMode,Restart,RuntimeDirectory,RuntimeDirectoryPreserve,UnitFileState,User,SupplementaryGroups").Output()
 	return string(out), err
 }
 
-// journal returns the newest lines of a unit's log, for an agent that can't give them itself.
+// journal returns the newest log lines of a unit whose agent can't send them itself.
 func journal(ctx context.Context, unit string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -112,7 +111,7 @@ func journal(ctx context.Context, unit string) ([]byte, error) {
 func (d *Doctor) Examine(ctx context.Context) []Finding {
 	defer d.client.Close()
 	running := d.checkAgent(ctx)
-	if info, err := os.Stat(d.config.Socket); err == nil && d.runs() { // what it could start with is right for its user
+	if info, err := os.Stat(d.config.Socket); err == nil && d.runs() { // it has started with these files, so they are right for its user
 		d.mistakes = slices.DeleteFunc(slices.Clone(d.mistakes), func(m Mistake) bool { return m.Owner != 0 && ownedBy(info, m.Owner) })
 	}
 	all := CheckConfig(d.mistakes)
@@ -132,8 +131,8 @@ func ok(check, format string, args ...any) Finding {
 
 func (d *Doctor) runs() bool { return d.own.ID != "" }
 
-// CheckConfig reports the mistakes of a configuration, but not those in the key file, which has
-// its own check.
+// CheckConfig reports the mistakes of a configuration. Those in the key file are not included: they have
+// a separate check.
 func CheckConfig(all []Mistake) []Finding {
 	var found []Finding
 	for _, m := range all {
@@ -148,7 +147,7 @@ func CheckConfig(all []Mistake) []Finding {
 	return found
 }
 
-// result is a warning for what may be right for the agent's user.
+// result returns Warning for a mistake that may not be one for the agent's user.
 func (m Mistake) result() string {
 	if m.Owner != 0 {
 		return Warning
@@ -156,7 +155,7 @@ func (m Mistake) result() string {
 	return Error
 }
 
-// mistake returns the mistake in that setting.
+// mistake returns the mistake in the setting of that flag, if there is one.
 func (d *Doctor) mistake(flag string) (Mistake, bool) {
 	i := slices.IndexFunc(d.mistakes, func(m Mistake) bool { return m.Flag == flag })
 	if i < 0 {
@@ -165,7 +164,7 @@ func (d *Doctor) mistake(flag string) (Mistake, bool) {
 	return d.mistakes[i], true
 }
 
-// checkAgent asks the running agent, if there is one.
+// checkAgent asks the agent whether it runs and what it reports.
 func (d *Doctor) checkAgent(ctx context.Context) []Finding {
 	const check = "agent"
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -199,8 +198,8 @@ func (d *Doctor) checkAgent(ctx context.Context) []Finding {
 	return all
 }
 
-// checkPorts tries each port. A port that is in use while the agent runs is the agent's if it is
-// one that the agent advertises; it could not have started without its other ports.
+// checkPorts tries to listen on each port. While the agent runs, it counts as the user of a port that it
+// advertises, and of the ports of --http and --agent-check: without these it could not have started.
 func (d *Doctor) checkPorts(context.Context) []Finding {
 	own := map[string]bool{}
 	for _, m := range d.members {
@@ -234,7 +233,7 @@ func portOf(address string) string {
 	return port
 }
 
-// checkNames looks up the host of each --join.
+// checkNames resolves the host of each --join.
 func (d *Doctor) checkNames(ctx context.Context) []Finding {
 	all := each(d.config.Join, func(join string) []Finding { return d.checkName(ctx, join) })
 	if len(all) == 0 {
@@ -260,7 +259,7 @@ func (d *Doctor) checkName(ctx context.Context, join string) []Finding {
 	return []Finding{ok("names", "--join %s is %s", join, found[0])}
 }
 
-// lookUp returns the addresses of a host, at least one.
+// lookUp returns the addresses of a host, at least one if there is no error.
 func (d *Doctor) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{addr}, nil
@@ -274,7 +273,7 @@ func (d *Doctor) lookUp(ctx context.Context, host string) ([]netip.Addr, error) 
 	return found, err
 }
 
-// parts are those of HOST[:PORT].
+// parts splits HOST[:PORT]. Without a port it returns the default one.
 func parts(join string) (host, port string) {
 	if host, port, err := net.SplitHostPort(join); err == nil {
 		return host, port

@@ -160,6 +160,12 @@ func TestEachPortToAnotherAgentIsCheckedInBothDirections(t *testing.T) {
 	check(Error, "this host does not reach b at peer-tcp", func(m *api.Member, _ *api.AgentReport) { m.PeerAddr = closed(t) })
 	check(Error, "not connected to b", func(m *api.Member, _ *api.AgentReport) { m.Connected = false })
 	check(Warning, "b is dead", func(m *api.Member, _ *api.AgentReport) { m.Status = api.StatusDead })
+	for state, advises := range map[string]bool{api.QuorumLost: false, api.QuorumExists: true} { // a majority removes a voter
+		d.own.Quorum.State, d.members = state, []api.Member{{Name: "b", ID: "B", Status: api.StatusDead}}
+		if found := d.checkPeers(t.Context()); len(found) != 1 || strings.Contains(found[0].Do, "voters remove b") != advises {
+			t.Errorf("quorum %s: %+v", state, found)
+		}
+	}
 	check(Warning, "b could not be asked", func(_ *api.Member, back *api.AgentReport) { back.Reached = false })
 	check(OK, "the way back can't be checked", func(_ *api.Member, back *api.AgentReport) { back.Dials = nil })
 	check(Error, "b does not reach this host at gossip-tcp", func(_ *api.Member, back *api.AgentReport) { back.Dials[0].Error = "no answer" })

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,13 +25,13 @@ import (
 const (
 	diskWrites = 20
 	diskBytes  = 4096
-	// diskTime ends the writes to a very slow disk early.
+	// diskTime: on a very slow disk, checkDisk stops after this time.
 	diskTime = 5 * time.Second
 	// chronySlews is chronyd's default of maxslewrate, in parts per million.
 	chronySlews = 83333.333
 )
 
-// existing returns the directory, or the nearest one above it that exists.
+// existing returns dir if it exists, else the nearest directory above it that exists.
 func existing(dir string) string {
 	for dir != filepath.Dir(dir) {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -41,7 +42,7 @@ func existing(dir string) string {
 	return dir
 }
 
-// checkDisk measures writes with fsync where the agent keeps its promises.
+// checkDisk measures writes with fsync in the directory where the agent stores its promises.
 func (d *Doctor) checkDisk(context.Context) []Finding {
 	if m, wrong := d.mistake("data-dir"); wrong && m.Owner == 0 || d.config.DataDir == "" {
 		return nil
@@ -84,39 +85,31 @@ func (d *Doctor) fsyncs(dir string) (took []time.Duration, err error) {
 	return took, nil
 }
 
-// checkClock compares the rate at which chronyd may slew with the drift that a lease allows.
+// checkClock compares how fast chronyd may slew the clock with the drift that a lease allows.
 func (d *Doctor) checkClock(context.Context) []Finding {
 	const allowed = election.DefaultDrift * 1e6
-	if !slices.ContainsFunc([]string{"usr/sbin/chronyd", "usr/bin/chronyd", "usr/local/sbin/chronyd", "sbin/chronyd"}, func(p string) bool {
-		_, err := os.Stat(filepath.Join(d.root, p))
-		return err == nil
-	}) {
+	there := func(path string) bool { _, err := os.Stat(filepath.Join(d.root, path)); return err == nil }
+	if !slices.ContainsFunc([]string{"usr/sbin/chronyd", "usr/bin/chronyd", "usr/local/sbin/chronyd", "sbin/chronyd"}, there) {
 		return []Finding{ok("clock", "chronyd is not installed; other NTP daemons stay below the drift of 1 %% that a lease allows")}
 	}
 	rate, from := chronySlews, "its default"
-	file := ""
-	for _, path := range []string{"etc/chrony/chrony.conf", "etc/chrony.conf"} {
-		if _, err := os.Stat(filepath.Join(d.root, path)); err == nil {
-			file = "/" + path
-			break
-		}
+	file, configs := "", []string{"etc/chrony/chrony.conf", "etc/chrony.conf"}
+	if at := slices.IndexFunc(configs, there); at >= 0 {
+		file = "/" + configs[at]
 	}
 	if set, at := d.maxSlewRate(file, 0); at != "" {
 		rate, from = set, at
 	}
 	what := fmt.Sprintf("chronyd slews the clock by up to %.2f %% (%s)", rate/1e4, from)
 	if rate >= allowed {
-		if file == "" {
-			file = "chrony.conf"
-		}
 		return []Finding{{"clock", Warning, what, "a lease allows a drift of less than 1 %; above it two agents may lead at once",
-			"put `maxslewrate 1000` into " + file + " and restart chronyd"}}
+			"put `maxslewrate 1000` into " + cmp.Or(file, "chrony.conf") + " and restart chronyd"}}
 	}
 	return []Finding{ok("clock", "%s; a lease allows less than 1 %%", what)}
 }
 
-// maxSlewRate reads the last maxslewrate of a configuration file of chrony and those that it
-// includes, and where it is; empty: there is none.
+// maxSlewRate returns the last maxslewrate in a configuration file of chrony and the files that it
+// includes, and its place. The place is empty if there is none.
 func (d *Doctor) maxSlewRate(path string, depth int) (rate float64, at string) {
 	text, err := os.ReadFile(filepath.Join(d.root, path))
 	if path == "" || err != nil || depth > 5 {
@@ -150,7 +143,7 @@ func (d *Doctor) maxSlewRate(path string, depth int) (rate float64, at string) {
 	return rate, at
 }
 
-// checkSockets checks who may connect to the sockets, and who could replace them.
+// checkSockets checks which users may connect to the sockets, and which could replace them.
 func (d *Doctor) checkSockets(context.Context) (all []Finding) {
 	for _, s := range d.config.Sockets() {
 		if s.Path != "" {
@@ -167,7 +160,7 @@ func (d *Doctor) checkSocket(s settings.Socket) Finding {
 		return Finding{"socket", Error, "the directory of " + path + " can't be examined", err.Error(), "correct --" + s.Flag}
 	}
 	if info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0 {
-		result := Warning // a group may be the agent's own
+		result := Warning // the group may be the agent's own
 		if info.Mode().Perm()&0o002 != 0 {
 			result = Error
 		}
@@ -212,13 +205,10 @@ func owner(stat *syscall.Stat_t) string {
 	return fmt.Sprintf(", user %d, group %d", stat.Uid, stat.Gid)
 }
 
-// checkRecord checks whether a record can be kept in memory. What the running agent warns about is
-// reported already.
+// checkRecord checks whether a record can be kept in memory. If the running agent warns about this,
+// checkAgent has already reported it.
 func (d *Doctor) checkRecord(context.Context) []Finding {
-	dir := d.config.RecordDir
-	if dir == "" {
-		dir = filepath.Dir(d.config.Socket)
-	}
+	dir := cmp.Or(d.config.RecordDir, filepath.Dir(d.config.Socket))
 	at := existing(dir)
 	var why error
 	switch info, err := os.Stat(at); {
@@ -228,10 +218,10 @@ func (d *Doctor) checkRecord(context.Context) []Finding {
 		}
 	case err != nil:
 		why = err
-	case at != dir || os.Geteuid() == 0 && !ownedBy(info, 0): // the agent's user is another one
+	case at != dir || os.Geteuid() == 0 && !ownedBy(info, 0): // the directory is not there yet, or root asks and the agent's user is another one
 		why = record.InMemory(at)
 	default:
-		why = errors.Unwrap(record.Check(at)) // without its own advice
+		why = errors.Unwrap(record.Check(at)) // without the advice that the error contains
 	}
 	if why != nil {
 		return []Finding{{"record", Warning, "no record can be kept in " + dir, why.Error(), "name a directory below /run, or another tmpfs, with --record-dir"}}
@@ -244,17 +234,13 @@ func ownedBy(info fs.FileInfo, uid uint32) bool {
 	return is && stat.Uid == uid
 }
 
-// checkUnit checks the unit of systemd in which the agent runs, else doyen.service.
+// checkUnit checks the systemd unit in which the agent runs. If it runs in none, it checks doyen.service.
 func (d *Doctor) checkUnit(ctx context.Context) []Finding {
 	unit := d.unit()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	out, err := d.show(ctx, unit)
-	is := map[string]string{}
-	for line := range strings.Lines(out) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		is[key] = value
-	}
+	is := properties(out)
 	if err != nil || is["LoadState"] != "loaded" {
 		return []Finding{ok("unit", "systemd has no unit %s", unit)}
 	}
@@ -280,7 +266,20 @@ func (d *Doctor) checkUnit(ctx context.Context) []Finding {
 	return all
 }
 
-// unit is the unit of the running agent, by its control group.
+// properties parses what systemctl shows of a unit.
+func properties(out string) map[string]string {
+	is := map[string]string{}
+	for line := range strings.Lines(out) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		is[key] = value
+	}
+	return is
+}
+
+// ownUnit is the unit in the packages.
+const ownUnit = "doyen.service"
+
+// unit returns the systemd unit of the running agent, from its control group.
 func (d *Doctor) unit() string {
 	text, _ := os.ReadFile(filepath.Join(d.root, "proc", strconv.Itoa(d.own.PID), "cgroup"))
 	for _, part := range slices.Backward(strings.FieldsFunc(string(text), func(r rune) bool { return r == '/' || r == '\n' })) {
@@ -288,7 +287,7 @@ func (d *Doctor) unit() string {
 			return part
 		}
 	}
-	return "doyen.service"
+	return ownUnit
 }
 
 // checkKey checks that only the agent's user can read the cluster key.

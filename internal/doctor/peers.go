@@ -15,7 +15,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// each checks all at the same time.
+// each runs the check for all elements at the same time.
 func each[T any](all []T, check func(T) []Finding) []Finding {
 	found := make([][]Finding, len(all))
 	var checking sync.WaitGroup
@@ -26,8 +26,9 @@ func each[T any](all []T, check func(T) []Finding) []Finding {
 	return slices.Concat(found...)
 }
 
-// checkPeers checks each port to each other agent, in both directions: it dials them, and the
-// running agent has them dial back. Of those that it has not joined it can only dial those of --join.
+// checkPeers checks each port of each other agent, in both directions: it dials the other agents, and the
+// running agent makes them dial back. Agents that are not joined can only be dialled, and only if they
+// are in --join.
 func (d *Doctor) checkPeers(ctx context.Context) []Finding {
 	all := each(d.members, func(m api.Member) []Finding { return d.checkPeer(ctx, m) })
 	all = append(all, each(d.config.Join, func(join string) []Finding { return d.checkSeed(ctx, join) })...)
@@ -43,7 +44,11 @@ func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
 	case m.ID == d.own.ID || m.Status == api.StatusLeft:
 		return nil
 	case m.Status == api.StatusDead:
-		return []Finding{{"peers", Warning, m.Name + " is dead", "gossip does not reach it", "start it, or open its ports, TCP and UDP; if it is not to come back: `doyen voters remove " + m.Name + "`"}}
+		do := "start it, or open its ports, TCP and UDP"
+		if d.own.Quorum.State != api.QuorumLost { // only a majority can remove a voter
+			do += "; if it is not to come back: `doyen voters remove " + m.Name + "`"
+		}
+		return []Finding{{"peers", Warning, m.Name + " is dead", "gossip does not reach it", do}}
 	}
 	const open = "open this port in the firewalls between the two hosts"
 	var all []Finding
@@ -58,7 +63,7 @@ func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
 			all = append(all, Finding{"peers", Warning, fmt.Sprintf("this host does not reach %s at %s %s", m.Name, p.Port, p.Addr), p.Error, open + ", in both directions"})
 		}
 	}
-	if !m.Connected { // then it can't be asked either
+	if !m.Connected { // without a connection it can't be asked to dial back
 		return append(all, Finding{"peers", Error, "this agent is not connected to " + m.Name,
 			"one of the two hosts does not reach the other's peer port (only one of them dials), or one agent refuses the other",
 			"open the peer ports of both hosts in both directions; run `doyen doctor` and `doyen status` on " + m.Name + " too"})
@@ -68,7 +73,7 @@ func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
 	case !is || !theirs.Reached:
 		all = append(all, Finding{"peers", Warning, m.Name + " could not be asked whether it reaches this host", "it did not answer over its connection", "run `doyen doctor` on " + m.Name})
 	case len(theirs.Dials) == 0:
-		back = "the way back can't be checked, since its version " + theirs.Version + " does not do that"
+		back = "the way back can't be checked, since this agent does not vote, or that one's version " + theirs.Version + " does not do that"
 	default:
 		all = append(all, dialledBack(m, theirs.Dials, open)...)
 	}
@@ -78,7 +83,7 @@ func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
 	return all
 }
 
-// report is what an agent has said of itself, with the ports that it has tried.
+// report returns what an agent has reported about itself, with the ports that it has tried to reach.
 func (d *Doctor) report(id string) (api.AgentReport, bool) {
 	i := slices.IndexFunc(d.agents, func(a api.AgentReport) bool { return a.ID == id })
 	if i < 0 {
@@ -87,8 +92,8 @@ func (d *Doctor) report(id string) (api.AgentReport, bool) {
 	return d.agents[i], true
 }
 
-// dialledBack reports the ports of this agent that another one does not reach. Without UDP, gossip
-// is only slower.
+// dialledBack reports the ports of this agent that another agent does not reach. Without UDP, gossip is
+// only slower, so that is a warning.
 func dialledBack(m api.Member, dials []api.Dial, do string) []Finding {
 	var all []Finding
 	for _, p := range dials {
@@ -103,8 +108,8 @@ func dialledBack(m api.Member, dials []api.Dial, do string) []Finding {
 	return all
 }
 
-// checkSeed dials an agent of --join, if it is another one that has not been joined. What can't be
-// resolved is reported already.
+// checkSeed dials an agent of --join, unless it is this agent or already joined. If the name can't be
+// resolved, checkNames has reported that.
 func (d *Doctor) checkSeed(ctx context.Context, join string) []Finding {
 	host, port := parts(join)
 	addrs, err := d.lookUp(ctx, host)
@@ -122,7 +127,7 @@ func (d *Doctor) checkSeed(ctx context.Context, join string) []Finding {
 	return []Finding{ok("peers", "--join %s answers at TCP port %s; UDP and the way back can be checked once this agent %s", join, port, next)}
 }
 
-// knows reports whether that is the gossip address of this agent, or of one that it has joined.
+// knows reports whether this is the gossip address of this agent, or of an agent that it has joined.
 func (d *Doctor) knows(addr netip.Addr, port string) bool {
 	at := net.JoinHostPort(addr.String(), port)
 	own := strconv.Itoa(d.config.GossipPort)
@@ -130,7 +135,7 @@ func (d *Doctor) knows(addr netip.Addr, port string) bool {
 		slices.ContainsFunc(d.members, func(m api.Member) bool { return m.GossipAddr == at })
 }
 
-// dial returns why no TCP connection can be made; empty: one can.
+// dial returns why no TCP connection can be made, or an empty text if one can.
 func dial(ctx context.Context, addr string) string {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

@@ -89,3 +89,16 @@ func TestFewSourcesAreRemembered(t *testing.T) {
 		t.Error("one that has not rested was forgotten, though others had")
 	}
 }
+
+func TestWhatWasSpentIsMadeUpForFirst(t *testing.T) {
+	p := NewPace[int](10, 3)
+	p.Spend(0, 1, 2)
+	p.Spend(0, 1, 100) // no more than a burst counts
+	if left := p.Left(0, 1); left != -2 {
+		t.Errorf("%g are left", left)
+	}
+	tenth := election.Instant(time.Second / 10)
+	if p.Take(2*tenth, 1, 1) || !p.Take(3*tenth, 1, 1) {
+		t.Error("it may go on too early, or too late")
+	}
+}

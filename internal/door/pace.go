@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// maxSources is how many sources a Pace remembers.
+// maxSources bounds how many sources a Pace remembers.
 const maxSources = 1024
 
 // Pace bounds how often each source may do something. It is safe for concurrent use.
@@ -22,7 +22,7 @@ type Pace[S comparable] struct {
 	of map[S]*rate.Limiter
 }
 
-// NewPace allows each source so much a second, and burst at once after a rest.
+// NewPace allows a source `each` units per second, and `burst` units at once after a rest.
 func NewPace[S comparable](each float64, burst int) *Pace[S] {
 	return &Pace[S]{each: rate.Limit(each), burst: burst, of: map[S]*rate.Limiter{}}
 }
@@ -32,9 +32,16 @@ func (p *Pace[S]) Left(now election.Instant, source S) float64 {
 	return p.limiter(now, source).TokensAt(at(now))
 }
 
-// Take counts n for the source, or returns false, if it may not do so much now.
+// Take counts n for the source. If the source may not do so much now, it counts nothing and returns
+// false.
 func (p *Pace[S]) Take(now election.Instant, source S, n int) bool {
 	return p.limiter(now, source).AllowN(at(now), n)
+}
+
+// Spend counts n for the source even if it has less left. It is for a cost that is known only afterwards.
+// What is left may then be below zero.
+func (p *Pace[S]) Spend(now election.Instant, source S, n int) {
+	p.limiter(now, source).ReserveN(at(now), min(n, p.burst))
 }
 
 func (p *Pace[S]) limiter(now election.Instant, source S) *rate.Limiter {
@@ -49,7 +56,8 @@ func (p *Pace[S]) limiter(now election.Instant, source S) *rate.Limiter {
 	return l
 }
 
-// forget drops the sources that have rested, and all if there are too many.
+// forget is for a full Pace: it drops the sources that have rested, and all sources if that is not
+// enough.
 func (p *Pace[S]) forget(now election.Instant) {
 	if len(p.of) < maxSources {
 		return

@@ -1,8 +1,8 @@
-// Package door bounds what others may take of this agent: how much of something at once
-// (Places), and how often they may do something (Pace).
+// Package door bounds what others may use of this agent: how much of something at once (Places), and how
+// often they may do something (Pace).
 //
-// It guarantees that no source has more than its share, that a reserve is left to favoured
-// sources, and that what it remembers is bounded. Its users say who a source is.
+// It guarantees that no source gets more than its share, that a reserve is kept for favoured sources, and
+// that what it remembers is bounded. Its callers decide what a source is.
 package door
 
 import (
@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// The places of a port on the network, for connections that have not proven whose they are.
+// The places of a network port for connections that have not proven an identity yet.
 const (
 	Unproven   = 128
-	ForMembers = 32 // the last of them, which only connections from addresses of members get
+	ForMembers = 32 // the part of these places that only connections from members' addresses get
 )
 
 var (
@@ -22,7 +22,7 @@ var (
 	ErrFull  = errors.New("everything is taken")
 )
 
-// Places counts what is taken, by source. It is safe for concurrent use.
+// Places counts the taken places, by source. It is safe for concurrent use.
 type Places[S comparable] struct {
 	total, reserve int
 
@@ -31,13 +31,13 @@ type Places[S comparable] struct {
 	of    map[S]int
 }
 
-// NewPlaces returns that many places. The last of them, the reserve, are for favoured sources.
+// NewPlaces returns total places. Of these, reserve places are only for favoured sources.
 func NewPlaces[S comparable](total, reserve int) *Places[S] {
 	return &Places[S]{total: total, reserve: reserve, of: map[S]int{}}
 }
 
-// Enter takes n places. The error is ErrShare if the source would have more than share (0: it
-// may have any number), or ErrFull.
+// Enter takes n places for a source. It returns ErrShare if the source would then have more than share
+// (share 0: no limit), and ErrFull if too few places are free.
 func (p *Places[S]) Enter(source S, n, share int, favoured bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,14 +62,14 @@ func (p *Places[S]) Leave(source S, n int) {
 	p.Forgive(source, n)
 }
 
-// Free gives n places to others, and goes on counting them for their source.
+// Free makes n places free for others, but they still count for their source.
 func (p *Places[S]) Free(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken -= n
 }
 
-// Forgive no longer counts n places for their source.
+// Forgive stops counting n places for their source.
 func (p *Places[S]) Forgive(source S, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,21 +85,21 @@ func (p *Places[S]) Taken() (places, sources int) {
 	return p.taken, len(p.of)
 }
 
-// Of returns how many places count for a source.
+// Of returns how many places count for the source.
 func (p *Places[S]) Of(source S) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.of[source]
 }
 
-// Network is the network in which one party can have many addresses: for IPv6 a /64, for IPv4
-// the address alone.
+// Network returns the network in which one party can have all addresses: a /64 for IPv6, the address
+// alone for IPv4.
 func Network(a netip.Addr) netip.Prefix {
 	a = a.Unmap().WithZone("")
 	bits := a.BitLen()
 	if a.Is6() {
 		bits = 64
 	}
-	p, _ := a.Prefix(bits) // invalid if the address is
+	p, _ := a.Prefix(bits) // not valid if the address is not valid
 	return p
 }

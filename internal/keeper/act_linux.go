@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// act is the second child: the process that runs hooks and checks beside the life. It outlives a
-// life, so that what it runs goes on, and it ends last: it undoes what it has set up.
+// act is the keeper's second child: the process that runs hooks and checks beside the life. It outlives
+// a life, so that what it runs goes on. It ends last, so that it can undo what it has set up.
 type act struct {
 	needed  bool
 	pid     int // 0: it does not run
 	born    int64
-	startAt int64 // when it is started next
+	startAt int64 // when it is to be started next
 	lives   lives
 	ending  bool // it was asked to end
 }
 
-// actAgain is the wait before it is started again after it ended by its own decision, such as where
-// another one acts for this agent.
+// actAgain is the wait before doyen act is started again after it has exited by itself, for example
+// because another one acts for this agent.
 const actAgain = 5 * time.Second
 
-// buryFor is how long doyen act may run on while the record is being destroyed (K6): a disk that hangs
-// must not keep it running.
+// buryFor is how long doyen act may still run while the record is being destroyed (K6): a disk that
+// hangs must not keep it running.
 const buryFor = time.Second
 
-// stepAct starts the second child where the life has written that it is needed, and ends it once no
-// life follows. If a reload has left it nothing to run, it runs on, since it still has to undo what it
-// has set up for a leadership.
+// stepAct starts the second child if the life has written that it is needed, and ends it once no
+// life follows. After a reload that leaves it nothing to run, it runs on, since it may still have
+// to undo what it has set up for a leadership.
 func (k *keeper) stepAct(now int64) {
 	a := &k.act
 	if k.pid != 0 && k.page.state.Load() != starting {
@@ -60,7 +60,7 @@ func (k *keeper) startAct(now int64) {
 	a.pid, a.born, a.ending, a.startAt = pid, now, false, never
 }
 
-// bareEnvironment is that of a life, without the page and the socket for notifications.
+// bareEnvironment is the environment of a life, without the page and the notification socket.
 func (k *keeper) bareEnvironment() []string {
 	return slices.DeleteFunc(k.environment(), func(v string) bool {
 		return strings.HasPrefix(v, pageVariable+"=") || strings.HasPrefix(v, notifyVariable+"=")
@@ -82,7 +82,7 @@ func (k *keeper) actEnded(now int64, status syscall.WaitStatus) {
 	k.logger.Warn("doyen act has ended, starting it again", "after", lasted.Round(time.Millisecond), "in", wait, "why", describe(status, false, false))
 }
 
-// actWake is when stepAct has something to do. A life that needs a second child has its keeper look.
+// actWake is when stepAct is due next. If a life comes to need the second child, it wakes the keeper.
 func (k *keeper) actWake(now int64) int64 {
 	switch {
 	case k.burial != nil && now < k.buryBy:

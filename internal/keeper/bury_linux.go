@@ -13,10 +13,10 @@ import (
 	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
-// bury ends a lineage that has no next life: first its record, so that no life goes on from it
-// (K6), then its lease pages, even if the record is missing, or can't be read or destroyed. If another
-// process uses the data directory, that one may lead, and nothing is removed. What hooks have set up
-// is undone by doyen act.
+// bury ends a lineage that has no next life: first its record, so that no life can continue from it
+// (K6), then its lease pages, even if the record is missing or can't be read or destroyed. If
+// another process uses the data directory, bury removes nothing, since that process may lead. It
+// does not undo what hooks have set up: doyen act does that.
 func bury(of Given, peer election.PeerID) error {
 	lock, err := hold(of.Lock)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -28,8 +28,8 @@ func bury(of Given, peer election.PeerID) error {
 	return errors.Join(destroy(of.Record, peer), wipe(of.Pages))
 }
 
-// hold locks the data directory until the descriptor is closed. Any error but EWOULDBLOCK means that
-// no other process can be using it.
+// hold locks the data directory until the descriptor is closed. If it fails with another error than
+// EWOULDBLOCK, no other process can be using the directory.
 func hold(path string) (int, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -52,10 +52,7 @@ func destroy(path string, peer election.PeerID) error {
 }
 
 func wipe(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	entries, err := os.ReadDir(dir)
+	entries, err := os.ReadDir(dir) // if dir is empty, this reports that it does not exist
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

@@ -76,3 +76,14 @@ func TestAnAgentThatDiesAtOnceAtEveryStartCanBeStopped(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 }
+
+// SIGTERM and SIGINT at once ask for one clean end.
+func TestSignalsAtOnceAreOneRequest(t *testing.T) {
+	k := keep(t, nil, "run")
+	k.life()
+	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
+	k.send(k.cmd.Process.Pid, syscall.SIGINT)
+	if code := k.code(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}

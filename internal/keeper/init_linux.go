@@ -2,8 +2,8 @@ package keeper
 
 import "os"
 
-// The one init of the program (decision 14). A keeper needs neither the packages of the agent nor
-// the memory that they take when they are initialised: this package is initialised before them.
+// This is the program's only init (decision 14). It runs before the packages of the agent are
+// initialised: a keeper needs neither these packages nor the memory that they would take.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == Word {
 		Main()

@@ -4,23 +4,23 @@ import "time"
 
 const never = int64(1<<63 - 1)
 
-// watch judges whether the life is overdue. It reads no clock: all instants are given to it,
-// in nanoseconds.
+// watch judges whether the life is overdue. It reads no clock: its caller passes all instants, in
+// nanoseconds.
 type watch struct {
-	next      int64         // the life has written that it will tick by then; never: the life is not judged
-	allowance time.Duration // how much later the tick may come
-	due       int64         // when step is to be called next
-	checks    int           // how many in a row were on time and found the life overdue
+	next      int64         // the life has written that it will tick by then; never: the life is not being judged
+	allowance time.Duration // how much later than next the tick may come
+	due       int64         // when step has to be called next
+	checks    int           // how many checks in a row were on time and found the life overdue
 	silence   silence
 }
 
-// A life is killed after this many checks in a row that were on time: a keeper that was late
-// can't know whether the life could run meanwhile.
+// A life is killed after enoughChecks checks in a row that were on time and found it overdue. A late
+// check does not count: the keeper was late itself, so perhaps the life could not run either.
 const enoughChecks = 4
 
-// step is called at due, or later, with what the life has written by then. It returns true if
-// the life hangs: the life then had its allowance, this keeper ran on time throughout, and the
-// life's threads did not wait for a processor. look shows them; nil: that can't be known.
+// step is called at due or later, with what the life has written by then. It returns true if the life
+// hangs: the life has used up its allowance, the keeper was on time throughout, and the life's threads
+// did not wait for a processor. look returns the threads; nil: the kernel does not show their waits.
 func (w *watch) step(now, next int64, allowance time.Duration, look func() map[int]thread) (hangs bool) {
 	part := int64(allowance) / enoughChecks
 	late := now-w.due > part
@@ -31,7 +31,7 @@ func (w *watch) step(now, next int64, allowance time.Duration, look func() map[i
 		w.due, w.checks = max(next, now)+part, 0
 	case late:
 		w.due, w.checks = now+part, 0
-	case now < w.due: // woken for something else
+	case now < w.due: // the keeper was woken for another reason
 	default:
 		if w.checks == 0 {
 			w.silence = silence{since: now, looked: now}
@@ -44,66 +44,66 @@ func (w *watch) step(now, next int64, allowance time.Duration, look func() map[i
 	return w.checks >= enoughChecks && !w.silence.starved()
 }
 
-// thread is what the kernel knows of one thread of the life.
+// thread is what the kernel shows of one thread of the life.
 type thread struct {
-	ran, waited time.Duration // with a processor; waiting for one, without a wait that has not ended
-	wants       bool          // it runs, or waits for a processor
+	ran, waited time.Duration // how long it ran, and how long it waited for a processor, without a wait that still lasts
+	wants       bool          // it runs or waits for a processor
 }
 
-// silence is what a life's threads did while the life was overdue.
+// silence is how the life's threads spent the time in which the life was overdue.
 type silence struct {
-	since, looked int64 // the first and the last look
+	since, looked int64 // when the threads were first and last checked
 	threads       map[int]thread
-	waited        time.Duration // of all threads, for a processor
+	waited        time.Duration // for a processor, the sum of all threads
 }
 
-// add adds what has happened since the last look. The waits of all threads count together: what
-// the agent has to do passes from thread to thread, and each of them may have to wait.
+// add adds what has happened since the last check. The waits of all threads are added up: the
+// agent's work passes from thread to thread, and each of them may have to wait.
 func (s *silence) add(now int64, threads map[int]thread) {
 	between := time.Duration(now - s.looked)
 	for id, is := range threads {
 		was, known := s.threads[id]
 		waited := min(is.waited-was.waited, between)
 		if known && was.wants && is.wants && is.ran == was.ran && waited == 0 {
-			waited = between // it waits still, and the kernel counts a wait when it ends
+			waited = between // it waits still: the kernel counts a wait only when it has ended
 		}
 		s.waited += waited
 	}
 	s.looked, s.threads = now, threads
 }
 
-// starved reports whether others had the processor while the life was silent: then its silence
-// proves nothing.
+// starved reports whether other processes had the processor while the life was overdue. In that
+// case the life's silence does not prove that it hangs.
 func (s *silence) starved() bool {
 	return s.threads != nil && s.waited >= time.Duration(s.looked-s.since)/2
 }
 
 const (
-	// failures is how many lives in a row may end before they run; then the lineage is given up.
+	// failures is how many lives in a row may end before they run. Then the lineage is given up.
 	failures = 3
-	// shortLife is how long a life must last for the next one to be started at once.
+	// shortLife is how long a life must last so that it does not count as short.
 	shortLife = 2 * time.Second
-	// backOff is the first wait when short lives follow each other, and maxBackOff the longest.
+	// backOff is the first wait between short lives in a row, and maxBackOff the longest.
 	backOff    = 100 * time.Millisecond
 	maxBackOff = 5 * time.Second
-	// maxPatience bounds the factor of a life's allowance. The factor doubles when a life was killed
-	// that may only have been slow: to kill the next one as early would help nobody.
+	// maxPatience bounds the factor of a life's allowance. The factor doubles after a killed life
+	// that may only have been slow: killing the next one as early would not help.
 	maxPatience = 32
 )
 
-// lives counts how the lives ended.
+// lives counts how the lives have ended.
 type lives struct {
 	short    int // short lives in a row
-	failed   int // lives in a row that never ran
+	failed   int // lives in a row that ended before they ran
 	ran      bool
-	patience int // factor of the allowance; 0 means 1
+	patience int // factor of the allowance; 0: it is 1
 }
 
-// ended counts a life, and returns how long to wait before the next one.
+// ended counts the end of a life, and returns how long to wait before the next life.
 func (l *lives) ended(lasted time.Duration, ran, slow bool) time.Duration {
 	l.ran = l.ran || ran
 	switch {
-	case slow && lasted < time.Hour: // one that hung after long was not slow
+	case slow && lasted < time.Hour: // if a life hung after a long time, it was not slow
 		l.patience = min(maxPatience, 2*l.factor())
 	case ran && lasted >= time.Minute:
 		l.patience = 1
@@ -122,5 +122,5 @@ func (l *lives) ended(lasted time.Duration, ran, slow bool) time.Duration {
 
 func (l *lives) factor() int { return max(1, l.patience) }
 
-// hopeless reports whether the lineage is given up: no life can be started.
+// hopeless reports whether to give up the lineage, since no life can be started.
 func (l *lives) hopeless() bool { return l.failed >= failures }

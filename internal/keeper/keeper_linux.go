@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -20,7 +21,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/logger"
 )
 
-// The exit codes with which a life ends its keeper too: only an operator can change the outcome.
+// The exit codes of a life that also end its keeper, since only an operator can change the outcome.
 const (
 	exitOK     = 0
 	exitFailed = 1
@@ -32,46 +33,47 @@ const (
 type keeper struct {
 	Given
 	page     *page
-	fd       int // of the page
+	fd       int // descriptor of the page
 	notify   *notifier
-	watchdog time.Duration // how often the service manager wants to hear something; 0: it does not
+	watchdog time.Duration // how often the service manager expects a sign of life; 0: it expects none
 	alarm    *alarm.Alarm
-	ends     chan os.Signal // those that ask for an end
+	ends     chan os.Signal // signals that ask for an end
 	others   chan os.Signal
 	children chan os.Signal
 	logger   *slog.Logger
 
 	watch   watch
 	lives   lives
-	pid     int            // of the life; 0: none runs
+	pid     int            // process of the life; 0: none runs
 	born    int64          // when the life was started
-	startAt int64          // when the next life is started; never: one runs, or none may be started yet
-	feedAt  int64          // when the watchdog is fed next; never: the life feeds it, or there is none
+	startAt int64          // when the next life is to be started; never: a life runs, or none may be started yet
+	feedAt  int64          // when the keeper feeds the watchdog next; never: the life feeds it, or there is none
 	hung    bool           // the life was killed because it was overdue
-	slow    bool           // it was killed so, and may only have been slow: no signal had stopped it
-	held    syscall.Signal // asks for an end once the life catches it; 0: none
+	slow    bool           // hung is true, and the life may only have been slow: no signal had stopped it
+	held    syscall.Signal // a signal that asks for an end, to be passed on once the life catches it; 0: none
 	asked   bool           // a signal has asked for the end
-	askedAt int64          // when it did
+	askedAt int64          // when the first such signal came
 	forced  bool           // a second signal has asked for an end at once
-	known   Known          // what the last life wrote that wrote anything
+	known   Known          // what the last life that wrote anything wrote about itself
 	why     string         // how the last life ended
 	burial  chan struct{}
-	buryBy  int64 // until then what acts waits for the burial
+	buryBy  int64 // until when doyen act waits for the burial to end
 	act     act
 	trial   trial
 	bare    bare // starts the lives
-	code    int  // the exit code, once the life and the burial have ended; -1: the keeper goes on
+	code    int  // the exit code, once the last life and the burial have ended; -1: the keeper goes on
 }
 
-// Main runs the keeper that Become has made of this process, until the process ends.
+// Main runs the keeper into which Become has turned this process, until the process ends.
 func Main() {
+	Private()
 	g, err := given(os.Args[2:])
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "doyen: keeper: %v\n", err)
 		os.Exit(exitUsage)
 	}
 	name := append([]byte(Word), 0)
-	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0) // else that of a descriptor, in ps
+	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0) // otherwise ps would show the name of a descriptor
 	k, err := newKeeper(g)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "doyen: keeper: %v\n", err)
@@ -96,7 +98,7 @@ func newKeeper(g Given) (*keeper, error) {
 		return nil, fmt.Errorf("relay to the service manager: %w", err)
 	}
 	if k.notify != nil {
-		usec, _ := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64) // else it wants nothing
+		usec, _ := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64) // without a valid value the service manager expects nothing
 		k.watchdog = time.Duration(usec) * time.Microsecond
 	}
 	if k.page, k.fd, err = newPage(); err != nil {
@@ -109,7 +111,7 @@ func newKeeper(g Given) (*keeper, error) {
 	return k, nil
 }
 
-// run starts lives until one of them is the last, and returns the exit code.
+// run starts one life after another until one is the last, and returns the exit code.
 func (k *keeper) run() (code int) {
 	k.step(alarm.Now())
 	spare()
@@ -127,39 +129,39 @@ func (k *keeper) run() (code int) {
 		}
 		k.step(alarm.Now())
 		if k.forced && k.pid == 0 && k.act.pid == 0 {
-			break // whatever a disk that hangs delays
+			break // does not wait for the burial, which a disk that hangs may delay
 		}
 	}
 	return max(0, k.code)
 }
 
-// spare makes this process small.
+// spare keeps this process's memory small.
 func spare() {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(8 << 20)
-	_ = footprint.Drop() // if that fails, this process only takes more memory
+	_ = footprint.Drop() // if that fails, this process only uses more memory
 }
 
 const (
-	// sameRequest is how long after the first signal that asks for an end others are part of the
-	// same request: some programs that stop a service send both SIGTERM and SIGINT.
+	// sameRequest is how long after the first signal that asks for an end a further one counts as
+	// the same request: some programs stop a service with both SIGTERM and SIGINT.
 	sameRequest = 300 * time.Millisecond
-	// holdLimit is how long a life may take until it catches signals, and holdEvery how often the
-	// keeper looks.
+	// holdLimit is how long a life may take until it catches signals. holdEvery is how often the
+	// keeper checks whether it does.
 	holdLimit = 5 * time.Second
 	holdEvery = 5 * time.Millisecond
 )
 
-// end handles a signal that asks for an end. The first one reaches the life once, even if others
-// got it too, and only when the life catches it: before, it would end the life without a hand-over.
-// The second one kills the life.
+// end handles a signal that asks for an end. The first signal is passed to the life once, even if
+// more of them come, and only when the life catches it: earlier, it would end the life without a
+// hand-over. A second request kills the life.
 func (k *keeper) end(s os.Signal, now int64) {
 	switch {
 	case !k.asked:
 		k.asked, k.askedAt = true, now
 		if k.held, _ = s.(syscall.Signal); k.pid == 0 {
-			k.bury() // no life hands over
+			k.bury() // there is no life that could hand over
 		}
 	case now-k.askedAt >= int64(sameRequest):
 		k.forced, k.held = true, 0
@@ -172,8 +174,8 @@ func (k *keeper) pass(s os.Signal) {
 	if !ok || k.pid == 0 || sent == syscall.SIGPIPE {
 		return
 	}
-	if sent != syscall.SIGHUP || k.page.next.Load() != 0 { // a life that starts reads its configuration anyway
-		_ = syscall.Kill(k.pid, sent) // the life is not reaped yet, so the number is still its own
+	if sent != syscall.SIGHUP || k.page.next.Load() != 0 { // a life that is starting reads its configuration anyway
+		_ = syscall.Kill(k.pid, sent) // the life is not reaped yet, so its number can't belong to another process
 	}
 }
 
@@ -188,16 +190,14 @@ func (k *keeper) step(now int64) {
 	if k.pid == 0 {
 		return
 	}
-	next, allowance, state := k.page.next.Load(), time.Duration(k.page.allowance.Load()), k.page.state.Load()
-	unwritten := next == 0 || next > now+2*int64(tickEvery) // it has not ticked yet
+	next, state := k.page.next.Load(), k.page.state.Load()
+	unwritten := next == 0 || next > now+2*int64(tickEvery) // the life has not ticked yet
 	if unwritten || state == stopping {
-		next = never // it has not come so far or does not know of keepers, or its end has its own bounds
+		next = never // the life has not ticked yet or does not know of keepers, or its end has its own time limit
 	}
-	if allowance == 0 {
-		allowance = startLimit
-	}
+	allowance := cmp.Or(time.Duration(k.page.allowance.Load()), startLimit)
 	hangs := k.watch.step(now, next, allowance*time.Duration(k.lives.factor()), func() map[int]thread { return threadsOf(k.pid) })
-	if unwritten { // look again, ever less often
+	if unwritten { // check again, less and less often
 		k.watch.due = now + min(max(now-k.born, int64(tickEvery)), int64(startLimit))
 	}
 	switch {
@@ -220,7 +220,7 @@ func (k *keeper) step(now int64) {
 	k.logger.Warn("the agent hangs: killing it", "overdue", time.Duration(now-next).Round(time.Millisecond))
 }
 
-// feed reports to the service manager that this process is at work while no life does.
+// feed reports to the service manager that this process works, while no life runs that does so.
 func (k *keeper) feed(now int64) {
 	switch {
 	case k.pid != 0 || k.watchdog <= 0:
@@ -231,7 +231,7 @@ func (k *keeper) feed(now int64) {
 	}
 }
 
-// condition reports whether a debugger is attached to the process, and may have stopped it, and
+// condition reports whether a debugger is attached to the process, which may have stopped it, and
 // whether a signal has stopped it.
 func condition(pid int) (traced, stopped bool) {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
@@ -242,11 +242,11 @@ func condition(pid int) (traced, stopped bool) {
 	return found && !strings.HasPrefix(after, "0\n"), strings.Contains(string(status), "\nState:\tT")
 }
 
-// leave ends this process in the way in which the life ended.
+// leave ends this process in the same way as the life ended.
 func leave(code int) {
 	if s := syscall.Signal(code - 128); code > 128 && unix.SignalName(s) != "" {
 		signal.Reset(s)
 		_ = syscall.Kill(os.Getpid(), s)
 	}
-	os.Exit(code) // PID 1 does not die of its own signals
+	os.Exit(code) // also for PID 1, which does not die of a signal that it sends to itself
 }

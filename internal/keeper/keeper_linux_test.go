@@ -29,8 +29,13 @@ func TestMain(m *testing.M) {
 		case "life":
 			os.Exit(life(os.Args[2:]))
 		case "act":
+			asked := make(chan os.Signal, 1)
+			signal.Notify(asked, syscall.SIGTERM)
 			fmt.Println("acts", os.Args[2:])
-			<-time.After(time.Hour) // it is ended by SIGTERM
+			<-asked
+			_, err := os.Lstat(os.Getenv("RECORD"))
+			fmt.Println("ends while there is a record:", err == nil)
+			os.Exit(0)
 		}
 	}
 	os.Exit(m.Run())
@@ -79,6 +84,13 @@ func life(args []string) int {
 			printed, err := kept.Try(context.Background())
 			fmt.Printf("trial %v, %d bytes: %.80q\n", err, len(printed), printed)
 		}
+	case "acting":
+		kept.Tells(Known{Peer: "peer-a", Record: args[1], Pages: args[2], Act: true})
+		go ticks(kept)
+		fmt.Println("signal", <-asked)
+		return exitConfig
+	case "confined":
+		confined(kept)
 	case "hostile":
 		fmt.Println("tries", kept.page.trial.can.Load(), kept.page.trial.done.Load())
 		kept.page.tell(args[1] + "\x00" + args[2] + "\x00peer-a\x00" + args[3] + "\x01fake\x01act\x01hostile")
@@ -86,6 +98,7 @@ func life(args []string) int {
 		kept.page.trial.done.Store(1)
 		kept.page.magic = 1
 		_ = unix.Ftruncate(pageAt+1, 0)
+		go ticks(kept)
 		fmt.Println("signal", <-asked)
 		if kept.Why() != "" {
 			return exitConfig
@@ -102,6 +115,7 @@ func life(args []string) int {
 		}
 		fmt.Fprint(to, "READY=1\nMAINPID=1\rMAINPID=2\nMAINPIDFD=1\nFDSTORE=1")
 		fmt.Println("socket", os.Getenv("NOTIFY_SOCKET"))
+		go ticks(kept)
 		<-asked
 		fmt.Fprint(to, "STATUS=later")
 	}
@@ -125,6 +139,14 @@ func life(args []string) int {
 			now := alarm.Now()
 			kept.Ticks(now, now+int64(10*time.Millisecond))
 		}
+	}
+}
+
+// ticks is for a life that waits for a signal: one that does not tick is killed.
+func ticks(kept *Life) {
+	for range time.Tick(10 * time.Millisecond) {
+		now := alarm.Now()
+		kept.Ticks(now, now+int64(10*time.Millisecond))
 	}
 }
 
@@ -343,53 +365,5 @@ func TestAHangupIsPassedOnAndEndsNothing(t *testing.T) {
 		if code := k.code(); code != 0 {
 			t.Errorf("exit code %d", code)
 		}
-	}
-}
-
-// SIGTERM and SIGINT at once ask for one clean end.
-func TestSignalsAtOnceAreOneRequest(t *testing.T) {
-	k := keep(t, nil, "run")
-	k.life()
-	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
-	k.send(k.cmd.Process.Pid, syscall.SIGINT)
-	if code := k.code(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-}
-
-// The service manager hears the life in the keeper's name, and nobody else.
-func TestNotificationsAreThoseOfTheLife(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "n")
-	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer manager.Close()
-	if err := manager.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	next := func() string {
-		t.Helper()
-		b := make([]byte, 1000)
-		n, err := manager.Read(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b[:n])
-	}
-	k := keep(t, []string{"NOTIFY_SOCKET=" + path, "WATCHDOG_PID=1"}, "notify")
-	life := k.life()
-	if a, b := next(), next(); a != "WATCHDOG=1" || b != "READY=1" {
-		t.Errorf("notified of %q and %q", a, b)
-	}
-	stranger, err := net.Dial("unixgram", k.line("socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stranger.Close()
-	fmt.Fprint(stranger, "STOPPING=1")
-	k.send(life, syscall.SIGTERM)
-	if got := next(); got != "STATUS=later" {
-		t.Errorf("notified of %q", got)
 	}
 }

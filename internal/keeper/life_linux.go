@@ -16,12 +16,12 @@ import (
 // Available reports whether this system has what a keeper needs.
 const Available = true
 
-// pageVariable names the descriptor of the page in a life's environment.
+// pageVariable is the environment variable in which a life finds the descriptor of the page.
 const pageVariable = "DOYEN_KEEPER_PAGE"
 
-// Become turns this process into the keeper. It returns only if it fails.
+// Become turns this process into the keeper. It returns only if that fails.
 func Become(g Given) error {
-	self := "/proc/self/exe" // even if another file has taken the program's name
+	self := "/proc/self/exe" // this leads to the running program even if another file has its name by now
 	if _, err := os.Stat(self); err != nil {
 		self = g.Program
 	}
@@ -31,7 +31,7 @@ func Become(g Given) error {
 	return nil
 }
 
-// words are the arguments of the keeper's process, from which given makes it again.
+// words returns the arguments of the keeper's process, from which its function given makes the same Given.
 func (g Given) words() []string {
 	words := []string{g.LogFormat, g.LogLevel, g.Program, g.Record, g.Lock, g.Pages, strconv.Itoa(len(g.Act))}
 	return slices.Concat(words, g.Act, g.Args)
@@ -49,8 +49,8 @@ func given(words []string) (Given, error) {
 	return Given{}, errors.New("only doyen agent can start it")
 }
 
-// Attach returns the life's side of the page; nil: this process has no keeper. The main function calls
-// it once. It removes the variable, so that no process started by this one takes itself for a life.
+// Attach returns the life's side of the page; nil: this process has no keeper. The main function calls it once.
+// It removes the environment variable, so that no process that this one starts believes that it is a life.
 func Attach() *Life {
 	text := os.Getenv(pageVariable)
 	_ = os.Unsetenv(pageVariable)
@@ -59,14 +59,14 @@ func Attach() *Life {
 		return nil
 	}
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil {
-		return nil // not a keeper's page: somebody else has set the variable
+		return nil // not a keeper's page: another program has set the variable
 	}
-	// Again: the kernel takes it back when a program file with capabilities is executed.
+	// Set again, since the kernel resets it when a program file with capabilities is executed.
 	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
-	signal.Ignore(syscall.SIGHUP) // the keeper passes it on once this life begins, and the agent may catch it later
+	signal.Ignore(syscall.SIGHUP) // the keeper passes SIGHUP on as soon as this life begins, and the agent may catch it only later
 	p, err := mapPage(fd)
 	unix.Close(fd)
-	if err != nil || p.magic != magic { // the keeper is of another version
+	if err != nil || p.magic != magic { // the keeper has another version of the page
 		return &Life{page: new(page)}
 	}
 	if p.trial.can.Load() {
@@ -75,8 +75,8 @@ func Attach() *Life {
 	return &Life{page: p, before: p.explained(), tried: fd + 1}
 }
 
-// newMemory returns a file in memory whose size nobody can change: a page that a life has cut off
-// would end its keeper.
+// newMemory returns a file in memory whose size nobody can change: if a life could make the page's
+// file shorter, that would end its keeper.
 func newMemory(name string, size int64) (int, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err == nil {
@@ -91,7 +91,7 @@ func newMemory(name string, size int64) (int, error) {
 	return fd, nil
 }
 
-// newPage returns a page and its descriptor.
+// newPage returns a new page and its descriptor.
 func newPage() (*page, int, error) {
 	fd, err := newMemory("doyen-keeper", pageSize)
 	if err != nil {
@@ -116,7 +116,7 @@ func mapPage(fd int) (*page, error) {
 	return (*page)(unsafe.Pointer(&mapped[0])), nil
 }
 
-// clear makes the page one that no life has written to, whatever the former one has written.
+// clear resets the page to what it is before a life writes to it, except for why, how the former life ended.
 func (p *page) clear(why string) {
 	clear(unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)))
 	p.magic = magic

@@ -18,11 +18,13 @@ func (k *keeper) start(now int64) {
 	k.page.clear(k.why)
 	k.trial.begun = 0
 	k.watch, k.hung, k.slow, k.born = watch{due: never}, false, false, now
-	k.notify.send([]byte("WATCHDOG=1")) // the life's own will follow
-	pid, err := k.bare.start(k.Program, k.Args, &syscall.ProcAttr{
-		Env:   k.environment(),
-		Files: []uintptr{0, 1, 2, uintptr(k.fd), uintptr(k.trial.out)},
-		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	k.notify.send([]byte("WATCHDOG=1")) // until the life feeds the watchdog itself
+	pid, err := k.notify.starting(func() (int, error) {
+		return k.bare.start(k.Program, k.Args, &syscall.ProcAttr{
+			Env:   k.environment(),
+			Files: []uintptr{0, 1, 2, uintptr(k.fd), uintptr(k.trial.out)},
+			Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+		})
 	})
 	if err != nil {
 		k.logger.Error("the agent can't be started", "program", k.Program, "err", err)
@@ -30,12 +32,9 @@ func (k *keeper) start(now int64) {
 		return
 	}
 	k.pid, k.watch.due = pid, now+int64(tickEvery)
-	if k.notify != nil {
-		k.notify.life.Store(int64(pid))
-	}
 }
 
-// pageAt is the life's descriptor of the page; the next one is that of what a trial prints.
+// pageAt is the descriptor that the page has in a life. The next number is the descriptor of what a trial prints.
 const pageAt = 3
 
 func (k *keeper) environment() []string {
@@ -43,7 +42,7 @@ func (k *keeper) environment() []string {
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		switch {
-		case name == "WATCHDOG_PID", name == pageVariable: // the life's own
+		case name == "WATCHDOG_PID", name == pageVariable: // dropped; the life gets its own page below
 		case name == notifyVariable && k.notify != nil:
 			all = append(all, notifyVariable+"="+k.notify.name)
 		default:
@@ -53,8 +52,8 @@ func (k *keeper) environment() []string {
 	return append(all, pageVariable+"="+strconv.Itoa(pageAt))
 }
 
-// reap takes the exit codes of the children that have ended. A process without a parent
-// becomes a child of PID 1, which this process may be.
+// reap reads the exit codes of the children that have ended. If this process is PID 1, processes
+// whose parent has ended become its children too.
 func (k *keeper) reap(now int64) {
 	for {
 		var status syscall.WaitStatus
@@ -76,7 +75,7 @@ func (k *keeper) reap(now int64) {
 	}
 }
 
-// ended handles the end of a life that the kernel has reported, and decides what follows.
+// ended handles the end of a life, which the kernel has reported, and decides what follows.
 func (k *keeper) ended(now int64, status syscall.WaitStatus) {
 	state, lasted := k.page.state.Load(), time.Duration(now-k.born)
 	if known := knownFrom(k.page.told()); known.Peer != "" {
@@ -87,11 +86,11 @@ func (k *keeper) ended(now int64, status syscall.WaitStatus) {
 	k.pid, k.watch.due, k.held = 0, never, 0
 	k.why = describe(status, k.hung, restarts)
 	switch {
-	case k.forced: // the operator does not want to wait
+	case k.forced: // the operator has asked not to wait
 		k.code = code
 	case k.asked, state == stopping, status.Exited() && (code == exitUsage || code == exitConfig):
 		if k.code = code; state != stopping || code != exitOK {
-			k.bury() // it did not hand over
+			k.bury() // the life did not hand over
 		}
 	case !ran && !k.lives.ran:
 		k.code = max(code, exitFailed)
@@ -105,22 +104,22 @@ func (k *keeper) ended(now int64, status syscall.WaitStatus) {
 	}
 }
 
-// next has the next life started after a while. If none could be started, it ends the lineage,
-// and then this process: what depends on the service must not go on as if there were an agent.
+// next has the next life started after a wait. If no life can be started, it ends the lineage and
+// then this process: whatever depends on the service must not go on as if there were an agent.
 func (k *keeper) next(now int64, wait time.Duration, code int) {
 	k.startAt = now + int64(wait)
 	if !k.lives.hopeless() {
 		return
 	}
 	k.notify.send([]byte("STATUS=the agent can't be started again"))
-	if k.code = code; code < exitFailed || code > 128 { // a signal's code may look like a clean end
+	if k.code = code; code < exitFailed || code > 128 { // the code of a signal may look like a clean end
 		k.code = exitFailed
 	}
 	k.logger.Error("the agent can't be started again: giving up", "code", k.code)
 	k.bury()
 }
 
-// bury has record and lease pages of the lineage removed, once, if a life has written that it has any.
+// bury has the lineage's record and lease pages removed, once, if a life has written that there are any.
 func (k *keeper) bury() {
 	if k.known.Peer == "" || k.known.Record == "" && !k.lives.ran || k.burial != nil {
 		return
@@ -132,15 +131,15 @@ func (k *keeper) bury() {
 	k.known, k.burial, k.buryBy = Known{}, done, alarm.Now()+int64(buryFor)
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // until it ends
-		giveUp()               // the directories are the agent's, which may have put links there
+		runtime.LockOSThread() // the thread then ends with this goroutine
+		giveUp()               // the directories are the agent's, which may have put links into them
 		if err := bury(of, peer); err != nil {
 			k.logger.Warn("not all that this agent has set up was ended", "err", err)
 		}
 	}()
 }
 
-// exitCode is what a shell would show.
+// exitCode returns the status in the form that a shell uses.
 func exitCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())

@@ -4,24 +4,25 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"sync/atomic"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// notifier passes on what the life notifies the service manager of, so that it comes from the
-// main process of the service. A nil notifier passes nothing on.
+// notifier passes the life's notifications to the service manager, so that they come from the main
+// process of the service. A nil notifier passes none.
 type notifier struct {
-	name string // of the life's socket
+	name string // name of the socket that the life writes to
 	file *os.File
 	out  int
 	to   unix.Sockaddr
-	life atomic.Int64 // the life's process; other senders are ignored
+	mu   sync.Mutex // held while a life is started: what it writes at once is its own
+	life int        // the life's process: what other senders write is ignored
 }
 
 const notifyVariable = "NOTIFY_SOCKET"
 
-// newNotifier returns nil if there is no service manager that wants to be notified.
+// newNotifier returns nil if no service manager wants notifications.
 func newNotifier() (*notifier, error) {
 	path := os.Getenv(notifyVariable)
 	if path == "" {
@@ -31,7 +32,8 @@ func newNotifier() (*notifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The kernel chooses a name. Others may write to that socket, so the kernel is asked who did.
+	// The kernel chooses the name. Others may write to that socket too, so the kernel reports each
+	// sender.
 	err = errors.Join(unix.Bind(in, &unix.SockaddrUnix{}), unix.SetsockoptInt(in, unix.SOL_SOCKET, unix.SO_PASSCRED, 1))
 	bound, nameErr := unix.Getsockname(in)
 	out, outErr := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -71,11 +73,25 @@ func (n *notifier) fromLife(control []byte) bool {
 		return false
 	}
 	cred, err := unix.ParseUnixCredentials(&messages[0])
-	return err == nil && int64(cred.Pid) == n.life.Load()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return err == nil && int(cred.Pid) == n.life
 }
 
-// send notifies the service manager of what an agent reports, and of nothing else that a life writes,
-// such as another main process.
+// starting calls start, which returns the process of the next life.
+func (n *notifier) starting(start func() (pid int, err error)) (int, error) {
+	if n == nil {
+		return start()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	pid, err := start()
+	n.life = pid
+	return pid, err
+}
+
+// send passes to the service manager only what an agent reports, and drops everything else that a
+// life may write, such as another main process.
 func (n *notifier) send(state []byte) {
 	if n == nil {
 		return
@@ -87,5 +103,5 @@ func (n *notifier) send(state []byte) {
 			kept = append(kept, line)
 		}
 	}
-	_ = unix.Sendto(n.out, bytes.Join(kept, []byte("\n")), 0, n.to) // as lossy as for an agent without a keeper
+	_ = unix.Sendto(n.out, bytes.Join(kept, []byte("\n")), 0, n.to) // if that fails, the notification is lost, as for an agent without a keeper
 }

@@ -10,59 +10,58 @@ import (
 	"unsafe"
 )
 
-// pageSize is the size of the memory that keeper and life share, whatever the system's page is.
+// pageSize is the size of the memory that keeper and life share. It does not depend on the system's page size.
 const pageSize = 16 << 10
 
-// magic marks a page, with its layout's version. A later version of doyen may add fields at
-// the end, which are 0 where the other side does not know them; for any other change the magic
-// must differ.
+// magic marks a page and the version of its layout. Later versions of doyen may add fields at the
+// end, which are 0 if the other side does not know them. Any other change needs another magic.
 const magic = 0x646f79656e6b7031 // "doyenkp1"
 
-// What a life does.
+// The states of a life.
 const (
 	starting = iota
 	running
-	stopping   // it ends cleanly, and has no next life
-	restarting // it ends for the next life's sake
+	stopping   // it ends cleanly, and no life follows
+	restarting // it ends so that the next life can start
 )
 
 const (
-	maxText = 12 << 10 // of what a life tells
+	maxText = 12 << 10 // bytes that a life may report of itself
 	maxWhy  = 120
 )
 
-// page is what keeper and life share. Each word is written as a whole.
+// page is what keeper and life share. Each field of 4 or 8 bytes is written in one piece.
 type page struct {
 	magic uint64
 
-	// The life writes:
-	next      atomic.Int64 // by when it ticks next, CLOCK_BOOTTIME; 0: it has not written anything
-	allowance atomic.Int64 // how much later the tick may come, in nanoseconds
+	// Written by the life:
+	next      atomic.Int64 // by when it ticks next, CLOCK_BOOTTIME; 0: it has not written that yet
+	allowance atomic.Int64 // how much later than next the tick may come, in nanoseconds
 	state     atomic.Uint64
-	known     struct { // what Known.text returns, before the life can act; its two paths always fit
+	known     struct { // what Known.text returns, written before the life can act; its two paths always fit
 		length atomic.Uint64 // written last
 		bytes  [maxText]byte
 	}
 
-	// The keeper writes, before it starts the life:
+	// Written by the keeper, before it starts the life:
 	why struct { // how the former life ended
 		length atomic.Uint64
 		bytes  [maxWhy]byte
 	}
 
-	// Keepers of versions before 0.4.0 read here whether they can turn into the life's program. At 0
-	// they go on as they are.
+	// Keepers of versions before 0.4.0 read here whether they can turn into the life's program. If
+	// they read 0, they go on as they are.
 	_ [4]uint64
 
 	trial struct { // see Life.Try
-		can         atomic.Bool   // the keeper writes: it runs trials
-		asked       atomic.Uint64 // the life counts its requests
-		done        atomic.Uint64 // the keeper writes: the last request with an outcome, after
-		errno, ends atomic.Uint32 // why the program could not be started; else how it ended
+		can         atomic.Bool   // written by the keeper: it can run trials
+		asked       atomic.Uint64 // written by the life: the number of its last request
+		done        atomic.Uint64 // written by the keeper after the outcome: the number of the last request that has one
+		errno, ends atomic.Uint32 // why the program could not be started; otherwise how it ended
 	}
 }
 
-const _ = uint(pageSize - unsafe.Sizeof(page{})) // it fits
+const _ = uint(pageSize - unsafe.Sizeof(page{})) // a page fits into pageSize
 
 func (p *page) tell(s string) {
 	if len(s) <= maxText {
@@ -82,33 +81,33 @@ func (p *page) explain(s string) {
 
 func (p *page) explained() string { return string(p.why.bytes[:min(p.why.length.Load(), maxWhy)]) }
 
-// Life is the life's side of the page. A nil Life, of an agent without a keeper, reports nothing.
+// Life is the life's side of the page. A nil Life is that of an agent without a keeper, and reports nothing.
 type Life struct {
-	page   *page // if its keeper has another kind of page, that keeper sees nothing of this one
+	page   *page // if the keeper has another kind of page, it sees nothing of this one
 	before string
-	trials sync.Mutex // one at a time
+	trials sync.Mutex // only one trial at a time
 	tried  int        // descriptor of what a trial has printed
 }
 
 const (
 	// tickEvery is how often an idle life ticks.
 	tickEvery = time.Second
-	// startLimit is how long a start may take.
+	// startLimit is how long a start may take before the life counts as overdue.
 	startLimit = time.Minute
 )
 
-// Known is what a life tells its keeper of itself. A life that an attacker controls can tell
-// anything, so the keeper only asks whether a text is there: its own paths and arguments are in Given.
-// A keeper of 0.3.0 has no others than these paths.
+// Known is what a life tells its keeper about itself. An attacker that controls a life can write
+// anything there, so the keeper checks only whether a text is empty: the paths and arguments that
+// it uses are in Given. A keeper of 0.3.0 has only the paths in Known.
 type Known struct {
 	Record string // path of the record; empty: none is kept
 	Pages  string // directory of the lease pages
-	Peer   string // the agent's peer ID; empty: nothing is known
-	Act    bool   // the process that runs hooks and checks is needed
+	Peer   string // the agent's peer ID; empty: the life has written nothing
+	Act    bool   // doyen act, which runs hooks and checks, is needed
 }
 
-// text returns it as a page has it: texts with a zero byte between them. A keeper of 0.3.0 takes
-// texts in pairs from the fourth on, and so ignores that one.
+// text returns the form for a page: the texts, separated by zero bytes. A keeper of 0.3.0 reads
+// pairs of texts from the fourth on, so it ignores the last one, which has no partner.
 func (k Known) text() string {
 	act := ""
 	if k.Act {
@@ -117,7 +116,7 @@ func (k Known) text() string {
 	return strings.Join([]string{k.Record, k.Pages, k.Peer, act}, "\x00")
 }
 
-// knownFrom reads what text has returned.
+// knownFrom is the reverse of text.
 func knownFrom(s string) Known {
 	all := strings.Split(s, "\x00")
 	if len(all) < 3 {
@@ -126,14 +125,14 @@ func knownFrom(s string) Known {
 	return Known{Record: all[0], Pages: all[1], Peer: all[2], Act: len(all) == 4 && all[3] != ""}
 }
 
-// Begins tells the keeper that the life has begun and catches the signals that ask for an end.
+// Begins tells the keeper that the life has begun and now catches the signals that ask for an end.
 func (l *Life) Begins(now int64) {
 	if l != nil {
 		l.page.next.Store(now + int64(startLimit))
 	}
 }
 
-// Why returns how the former life ended, in words; empty: it is not known, or there was none.
+// Why returns in words how the former life ended; empty: it is not known, or there was none.
 func (l *Life) Why() string {
 	if l == nil {
 		return ""
@@ -141,7 +140,7 @@ func (l *Life) Why() string {
 	return l.before
 }
 
-// Tells tells the keeper what to know of this life, before it acts, and whenever that changes.
+// Tells tells the keeper about this life. It is called before the life acts, and whenever something changes.
 func (l *Life) Tells(k Known) {
 	if l != nil {
 		l.page.tell(k.text())
@@ -149,11 +148,11 @@ func (l *Life) Tells(k Known) {
 	}
 }
 
-// calls has the keeper look at the page now. The signal does nothing by default.
+// calls has the keeper check the page now. By default a process ignores this signal.
 func (l *Life) calls() { _ = syscall.Kill(os.Getppid(), syscall.SIGWINCH) }
 
-// Runs tells the keeper that the life has started, and how late its ticks may be: three
-// heartbeats, but no more than a third of the lease.
+// Runs tells the keeper that the life runs, and how late its ticks may be: three heartbeats, but
+// not more than a third of the lease.
 func (l *Life) Runs(heartbeat, lease time.Duration) {
 	if l == nil {
 		return
@@ -163,8 +162,8 @@ func (l *Life) Runs(heartbeat, lease time.Duration) {
 	l.calls()
 }
 
-// Ticks tells the keeper by when the life will tick again, and returns that instant: next, or
-// an earlier one.
+// Ticks tells the keeper by when the life will tick again. It returns that instant, which is next
+// or earlier.
 func (l *Life) Ticks(now, next int64) int64 {
 	if l == nil {
 		return next
@@ -174,15 +173,15 @@ func (l *Life) Ticks(now, next int64) int64 {
 	return next
 }
 
-// Stops tells the keeper that the life ends and has no next one.
+// Stops tells the keeper that the life is ending and that none follows.
 func (l *Life) Stops() {
 	if l != nil {
 		l.page.state.Store(stopping)
 	}
 }
 
-// Restarts tells the keeper to start the next life from what the program file is by then. The
-// caller ends the process.
+// Restarts tells the keeper to start the next life from the program file as it is then. The caller
+// ends the process.
 func (l *Life) Restarts() {
 	if l != nil {
 		l.page.state.Store(restarting)

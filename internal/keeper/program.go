@@ -8,24 +8,24 @@ import (
 	"path/filepath"
 )
 
-// Given is what `doyen agent` decides before it turns into the keeper: all that the keeper executes,
-// opens and removes. A life can't change it: it is reached from the network, and the keeper may have
-// more rights.
+// Given is what `doyen agent` passes on when it turns into the keeper: all that the keeper
+// executes, opens and removes. A life can't change it, because a life can be attacked from the
+// network, and the keeper may have more rights.
 type Given struct {
 	LogFormat, LogLevel string
-	Program             string   // file of the lives
-	Args                []string // of the lives, from the program's name on
+	Program             string   // program file of the lives
+	Args                []string // arguments of the lives, the program's name first
 	Act                 []string // flags of doyen act
-	Record              string   // path
+	Record              string   // path of the record
 	Lock                string   // path of the data directory's lock
 	Pages               string   // directory of the lease pages
 }
 
-// ErrOlder is why a keeper of 0.3.0 runs no trial.
+// ErrOlder is why no trial runs under a keeper of 0.3.0.
 var ErrOlder = errors.New("the keeper is of an older version, which can't try a program file: run systemctl restart doyen, once, which hands over")
 
-// Program returns the path by which this program was started under that name. A link in the
-// path may point to another version by the next start.
+// Program returns the path by which this program was started under that name. It keeps links in the
+// path, since a link may lead to another version by the next start.
 func Program(name string) (string, error) {
 	found, err := exec.LookPath(name)
 	if err == nil {
@@ -33,7 +33,7 @@ func Program(name string) (string, error) {
 	}
 	self, unknown := os.Executable()
 	switch {
-	case unknown != nil && err != nil: // there may be no /proc
+	case unknown != nil && err != nil: // this system may have no /proc
 		return "", fmt.Errorf("find program file: %w", err)
 	case unknown != nil || err == nil && same(found, "/proc/self/exe"):
 		return found, nil

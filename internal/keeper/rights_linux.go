@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bare starts processes without a capability: those of this process are for doyen act. Its thread
-// never ends, since what it has started would end with it.
+// bare starts processes without capabilities, since those of this process are only for doyen act.
+// Its thread never ends, because the processes that it has started would end with it.
 type bare chan func()
 
 func newBare() bare {
@@ -25,8 +25,8 @@ func newBare() bare {
 	return b
 }
 
-// giveUp takes all capabilities from this thread, and from what it starts. The service manager may
-// forbid the later calls; without them only a process of root has some.
+// giveUp takes all capabilities from this thread and from everything that it starts. The service manager
+// may forbid the later calls. If so, only a process of root still has some.
 func giveUp() {
 	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
@@ -46,11 +46,16 @@ func (b bare) start(program string, args []string, attr *syscall.ProcAttr) (pid 
 	return pid, err
 }
 
-// Confine has the kernel refuse this process another program, and processes besides its threads,
-// from now on: what has to be started its keeper starts. It needs seccomp.
+// Private has the kernel keep other processes of this user, but not root's, from tracing this one
+// and from reading its memory, environment and files in /proc. The protection ends if this process
+// executes a program.
+func Private() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
+
+// Confine has the kernel forbid this process to execute another program or to start processes, but
+// not threads, from now on: its keeper starts what has to be started. Confine needs seccomp.
 func (l *Life) Confine() error {
 	if l == nil || !l.page.trial.can.Load() {
-		return nil // without such a keeper it turns itself into the next life
+		return nil // without such a keeper, this process executes the next life itself
 	}
 	filter, err := confinement()
 	if err != nil {
@@ -70,7 +75,7 @@ func (l *Life) Confine() error {
 	return nil
 }
 
-// confinement is the program by which the kernel judges each system call.
+// confinement returns the program with which the kernel checks each system call.
 func confinement() ([]unix.SockFilter, error) {
 	calls := []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
 	var arch uint32
@@ -78,16 +83,16 @@ func confinement() ([]unix.SockFilter, error) {
 	case "arm64":
 		arch = unix.AUDIT_ARCH_AARCH64
 	case "amd64":
-		arch, calls = unix.AUDIT_ARCH_X86_64, append(calls, 57, 58) // fork and vfork, which others don't have
+		arch, calls = unix.AUDIT_ARCH_X86_64, append(calls, 57, 58) // fork and vfork, which other architectures don't have
 	default:
 		return nil, errors.ErrUnsupported
 	}
-	const numberAt, archAt, flagsAt = 0, 4, 16 // in struct seccomp_data
-	const x32 = 0x40000000                     // the other system calls of amd64
+	const numberAt, archAt, flagsAt = 0, 4, 16 // offsets in struct seccomp_data
+	const x32 = 0x40000000                     // marks the second set of system calls of amd64
 	load := func(at uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
-	// jump skips as many statements if the comparison holds, and if not.
+	// jump skips so statements if the comparison holds, and not statements if it does not.
 	jump := func(compare uint16, k uint32, so, not uint8) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | compare | unix.BPF_K, K: k, Jt: so, Jf: not}
 	}
@@ -100,7 +105,7 @@ func confinement() ([]unix.SockFilter, error) {
 		f = append(f, jump(unix.BPF_JEQ, c, 0, 1), refuse)
 	}
 	return append(f,
-		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), end(unix.SECCOMP_RET_ERRNO|uint32(unix.ENOSYS)), // its flags can't be seen; clone follows
+		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), end(unix.SECCOMP_RET_ERRNO|uint32(unix.ENOSYS)), // clone3's flags can't be checked, so it seems not to exist, and programs use clone instead
 		jump(unix.BPF_JEQ, unix.SYS_CLONE, 0, 3), load(flagsAt), jump(unix.BPF_JSET, unix.CLONE_THREAD, 1, 0), refuse,
 		end(unix.SECCOMP_RET_ALLOW)), nil
 }

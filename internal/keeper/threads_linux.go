@@ -10,7 +10,7 @@ import (
 )
 
 // threadsOf returns the threads of a process by number; nil: this kernel does not count how long
-// they waited for a processor.
+// they have waited for a processor.
 func threadsOf(pid int) map[int]thread {
 	return threadsIn(filepath.Join("/proc", strconv.Itoa(pid), "task"))
 }
@@ -28,9 +28,9 @@ func threadsIn(dir string) map[int]thread {
 		var t thread
 		_, scanErr := fmt.Sscan(string(times), (*int64)(&t.ran), (*int64)(&t.waited))
 		if errors.Join(err, timesErr, stateErr, scanErr) != nil || t == (thread{}) {
-			continue // it has just ended, or begun; older kernels that count nothing show zeros
+			continue // the thread has just ended or begun; or an older kernel that counts nothing shows zeros
 		}
-		name := bytes.LastIndexByte(state, ')') // the command's name may have any byte
+		name := bytes.LastIndexByte(state, ')') // the command's name before it may have any byte
 		t.wants = bytes.HasPrefix(state[name+1:], []byte(" R"))
 		all[id] = t
 	}

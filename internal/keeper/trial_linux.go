@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	trialLimit   = 8 * time.Second      // of a trial, which reads a few files
-	maxTried     = 1 << 20              // what it may print, in bytes
-	outcomeEvery = 5 * time.Millisecond // a life looks for the outcome
+	trialLimit   = 8 * time.Second      // how long a trial may take, which reads a few files
+	maxTried     = 1 << 20              // how many bytes a trial may print
+	outcomeEvery = 5 * time.Millisecond // how often a life checks whether the outcome is there
 )
 
-// trial is the program file's --check-config, which a life that starts no process asks for.
+// trial is a run of the program file with --check-config, for a life that can't start processes itself.
 type trial struct {
 	out   int    // descriptor of what the program prints
-	begun uint64 // the last request
-	pid   int    // 0: none runs
-	endBy int64  // when it is killed; never: none runs, or it was
+	begun uint64 // number of the last request that was started
+	pid   int    // 0: no trial runs
+	endBy int64  // when the trial is to be killed; never: none runs, or it was killed
 }
 
-// stepTrial starts the trial that the life has asked for, and kills one that does not end.
+// stepTrial starts the trial that the life has asked for, and kills a trial that takes too long.
 func (k *keeper) stepTrial(now int64) {
 	t := &k.trial
 	asked := k.page.trial.asked.Load()
@@ -47,7 +47,7 @@ func (k *keeper) stepTrial(now int64) {
 	}
 }
 
-// checked are the arguments with which the program checks its configuration.
+// checked returns the arguments with which the program checks its configuration.
 func checked(args []string) []string {
 	flagsEnd := slices.Index(args, "--")
 	if flagsEnd < 0 {
@@ -56,7 +56,7 @@ func checked(args []string) []string {
 	return slices.Insert(slices.Clone(args), flagsEnd, "--check-config", "--output", "json")
 }
 
-// tried gives the life the outcome of its trial.
+// tried passes the outcome of the trial to the life.
 func (k *keeper) tried(errno syscall.Errno, status syscall.WaitStatus) {
 	k.trial.pid, k.trial.endBy = 0, never
 	p := &k.page.trial
@@ -65,8 +65,8 @@ func (k *keeper) tried(errno syscall.Errno, status syscall.WaitStatus) {
 	p.done.Store(k.trial.begun)
 }
 
-// Try has the keeper run the program file as it is now with this life's arguments and --check-config,
-// and returns what it prints. If it can't be started, err wraps a syscall.Errno.
+// Try has the keeper run the present program file with this life's arguments and --check-config,
+// and returns what it prints. If the program can't be started, err wraps a syscall.Errno.
 func (l *Life) Try(ctx context.Context) (printed []byte, err error) {
 	l.trials.Lock()
 	defer l.trials.Unlock()

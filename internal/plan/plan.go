@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +15,8 @@ import (
 const (
 	mostRuns  = 32
 	leastRuns = 2
-	// budget bounds the steps of all runs together, each step counted as often as there are
-	// elections. The first leastRuns are always made.
+	// budget bounds the steps of all runs together. A step counts once for each election. The first
+	// leastRuns runs are always made.
 	budget = 1_000_000
 )
 
@@ -24,46 +25,45 @@ type Report struct {
 	Down      []string   `json:"down"`
 	Sides     []Side     `json:"sides"`
 	Elections []Forecast `json:"elections"`
-	Runs      int        `json:"runs"` // how many were made, with different delays
-	// Settled reports that in every run nothing changed any more at the end.
+	Runs      int        `json:"runs"` // how many runs were made, each with other delays
+	// Settled is true if, at the end of every run, nothing changed any more.
 	Settled bool `json:"settled"`
 }
 
-// Side is a group of agents that reach each other and no other agent.
+// Side is a group of agents that reach each other, but no other agent.
 type Side struct {
 	Agents    []string `json:"agents"`
-	Voters    int      `json:"voters"` // of the whole roster
+	Voters    int      `json:"voters"` // voters on this side, of the whole roster
 	Reachable int      `json:"voters_reachable"`
 	Needed    int      `json:"voters_needed"`
-	Quorum    bool     `json:"quorum"` // always true if none is needed
+	Quorum    bool     `json:"quorum"` // always true if elections need no quorum
 }
 
-// Forecast is one election, now and then.
+// Forecast is one election, now and after the faults.
 type Forecast struct {
 	Election string  `json:"election"`
-	Leader   string  `json:"leader"` // now; empty: nobody
+	Leader   string  `json:"leader"` // the leader now; empty: nobody
 	Term     uint64  `json:"term"`
-	Then     []Reign `json:"then"` // at most one with a quorum
-	// Leaderless names the agents that would know of no leader.
+	Then     []Reign `json:"then"` // who would lead; with a quorum, at most one entry
+	// Leaderless names the agents that would not know a leader.
 	Leaderless []string `json:"leaderless"`
 }
 
-// Reign is who would lead one side.
+// Reign is the leadership of one side.
 type Reign struct {
 	Side    int      `json:"side"`    // an index of Report.Sides
-	Leaders []string `json:"leaders"` // more than one if it depends on delays; the likeliest first
-	Term    uint64   `json:"term"`    // the lowest of all runs
-	Stays   bool     `json:"stays"`   // the present leader leads on, in the present term
-	// EarliestMS and LatestMS are the range, over all runs, of the time from the
-	// faults until the leader leads.
+	Leaders []string `json:"leaders"` // more than one if it depends on delays; the most likely first
+	Term    uint64   `json:"term"`    // the lowest in all runs
+	Stays   bool     `json:"stays"`   // the present leader leads on in the present term
+	// EarliestMS and LatestMS bound, over all runs, the time from the faults until the leader leads.
 	EarliestMS int64 `json:"earliest_ms"`
 	LatestMS   int64 `json:"latest_ms"`
-	// Certain reports that every run ended with a leader.
+	// Certain is true if every run ended with a leader.
 	Certain bool `json:"certain"`
 }
 
-// Ask answers what would happen. The first run uses the seed, the others the numbers after
-// it. The error is an *InputError if the question makes no sense.
+// Ask answers what would happen. The first run uses seed, the later runs the numbers that follow it. If
+// the question is not valid, the error is an *InputError.
 func Ask(s Snapshot, f Faults, seed uint64) (Report, error) {
 	if err := s.validate(); err != nil {
 		return Report{}, err
@@ -87,7 +87,7 @@ func Ask(s Snapshot, f Faults, seed uint64) (Report, error) {
 	return s.report(groups, alike, runs), nil
 }
 
-// report puts the runs together.
+// report combines the outcomes of the runs.
 func (s Snapshot) report(groups map[election.PeerID]int, alike classes, runs []outcome) Report {
 	r := Report{Down: []string{}, Sides: []Side{}, Elections: []Forecast{}, Runs: len(runs), Settled: true}
 	for _, o := range runs {
@@ -120,7 +120,7 @@ func (s Snapshot) report(groups map[election.PeerID]int, alike classes, runs []o
 	return r
 }
 
-// sides returns the groups in which somebody is up, the largest first.
+// sides returns the groups in which at least one agent is up, the largest first.
 func (s Snapshot) sides(groups map[election.PeerID]int) []int {
 	count := map[int]int{}
 	var sides []int
@@ -156,11 +156,11 @@ func (s Snapshot) side(groups map[election.PeerID]int, g int) Side {
 	return side
 }
 
-// classes groups elections with the same leader and ranked candidates. What happens to one of
-// a class happens to all, so only one of them is run.
+// classes groups elections with the same leader and the same ranking of candidates. All elections of a
+// class have the same outcome, so only one of each class is run.
 type classes struct {
-	first []Election                 // of each class
-	of    map[election.Name]Election // for each election, the first of its class
+	first []Election                 // one election of each class
+	of    map[election.Name]Election // for each election, the one that is run for its class
 }
 
 func (s Snapshot) alike(faults Faults) classes {
@@ -178,8 +178,8 @@ func (s Snapshot) alike(faults Faults) classes {
 	return c
 }
 
-// reign sums up, over all runs, which agents lead one side in the election e, and reports
-// whether any does. What ran in its place is the election `as`, the first of its class.
+// reign combines, over all runs, which agents lead one side in the election e, and reports whether any
+// does. The election `as`, the first of its class, was run in place of e.
 func (s Snapshot) reign(e, as Election, g int, runs []outcome) (Reign, bool) {
 	r := Reign{Certain: true, Stays: true}
 	wins := map[string]int{}
@@ -198,17 +198,11 @@ func (s Snapshot) reign(e, as Election, g int, runs []outcome) (Reign, bool) {
 		r.Term, r.EarliestMS, r.LatestMS = min(r.Term, uint64(v.term)), min(r.EarliestMS, after), max(r.LatestMS, after)
 		r.Stays = r.Stays && v.leader == e.Leader && v.term == e.Term
 	}
-	for name := range wins {
-		r.Leaders = append(r.Leaders, name)
-	}
-	slices.SortFunc(r.Leaders, func(a, b string) int { return cmp.Or(cmp.Compare(wins[b], wins[a]), strings.Compare(a, b)) })
+	r.Leaders = slices.SortedFunc(maps.Keys(wins), func(a, b string) int { return cmp.Or(cmp.Compare(wins[b], wins[a]), strings.Compare(a, b)) })
 	return r, len(wins) > 0
 }
 
 func (s Snapshot) name(p election.PeerID) string {
 	a, _ := s.agent(p)
-	if a.Name == "" {
-		return string(p) // the agent is not alive, or p is empty
-	}
-	return a.Name
+	return cmp.Or(a.Name, string(p)) // without a name: an agent that is not alive, or an empty p
 }

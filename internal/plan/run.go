@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	// leastGossip is the least time that gossip takes to drop an agent that is gone.
+	// leastGossip is the least time until gossip drops an agent that is gone.
 	leastGossip = 2 * time.Second
-	// maxWait bounds how long a run goes on after the faults, in leases.
+	// maxWait, in leases, bounds how long a run goes on after the faults.
 	maxWait = 60
 )
 
-// verdict is what one run showed of one side in one election.
+// verdict is the outcome of one run, for one side and one election.
 type verdict struct {
-	leader election.PeerID // empty: nobody
+	leader election.PeerID // empty: nobody leads
 	term   election.Term
-	after  time.Duration // from the faults until the leader led; 0 if it led before
+	after  time.Duration // from the faults until the leader led; 0 if it already led before
 }
 
-// outcome is what one run showed.
+// outcome is the outcome of one run.
 type outcome struct {
 	sides   map[int]map[election.Name]verdict
 	settled bool
 	steps   int
 }
 
-// play runs the electors until the same agents lead as in the snapshot, lets the
-// faults happen and waits until nothing changes any more.
+// play runs the electors until the same agents lead as in the snapshot. Then it makes the faults happen,
+// and waits until nothing changes any more.
 func play(s Snapshot, f Faults, groups map[election.PeerID]int, seed uint64) (outcome, error) {
 	w, err := newWorld(s, seed)
 	if err != nil {
@@ -40,8 +40,8 @@ func play(s Snapshot, f Faults, groups map[election.PeerID]int, seed uint64) (ou
 	w.connect()
 	w.until(w.Now.Add(10*s.Timing.Lease), w.restored)
 	w.campaign(false)
-	// Multiples of the golden ratio spread the moments of the faults over the time between
-	// two heartbeats, however many runs there are.
+	// Multiples of the golden ratio spread the moment of the faults evenly over the time between two
+	// heartbeats, however many runs there are.
 	phase := time.Duration(float64(s.Timing.Heartbeat) * math.Mod(float64(seed)*math.Phi, 1))
 	w.run(w.Now.Add(4*s.Timing.Heartbeat + phase))
 	struck := w.Now
@@ -51,7 +51,7 @@ func play(s Snapshot, f Faults, groups map[election.PeerID]int, seed uint64) (ou
 	return w.judge(struck, settled), nil
 }
 
-// until lets time pass, half a heartbeat at a time, until done returns true or end comes.
+// until runs the world, half a heartbeat at a time, until done returns true or end is reached.
 func (w *world) until(end election.Instant, done func() bool) bool {
 	for w.Now < end {
 		if done() {
@@ -64,7 +64,7 @@ func (w *world) until(end election.Instant, done func() bool) bool {
 	return done()
 }
 
-// restored reports whether every leader of the snapshot that is alive leads again.
+// restored reports whether every leader in the snapshot that is alive leads again.
 func (w *world) restored() bool {
 	for _, e := range w.snap.Elections {
 		if _, leads := w.led[claim{e.Name, e.Leader}]; e.Leader != "" && w.node(e.Leader) != nil && !leads {
@@ -74,7 +74,7 @@ func (w *world) restored() bool {
 	return true
 }
 
-// handOver gives the orders to hand over, and waits until agents that stop have done so.
+// handOver makes leaders hand over as the faults demand, and waits until agents that stop have done so.
 func (w *world) handOver(f Faults) {
 	for _, e := range w.snap.Elections {
 		if leader, to := w.node(e.Leader), w.named(f.To); e.Name == f.Election && leader != nil && to != nil {
@@ -94,8 +94,8 @@ func (w *world) handOver(f Faults) {
 	}
 }
 
-// strike makes the faults happen. If loud, a connection to a process that died closes at
-// once, else when it has been silent for a lease.
+// strike makes the faults happen. If loud is set, connections to a process that died close at once; else
+// they count as lost only after silence for a lease.
 func (w *world) strike(groups map[election.PeerID]int, loud bool) {
 	for _, n := range w.nodes {
 		n.group = groups[n.Peer]
@@ -122,10 +122,11 @@ func (w *world) strike(groups map[election.PeerID]int, loud bool) {
 	}
 }
 
-// settle waits until nothing has changed for longer than any wait of an elector.
+// settle waits until nothing has changed for longer than any wait in an elector. It returns false if that
+// takes too long.
 func (w *world) settle(struck election.Instant) bool {
 	lease := w.snap.Timing.Lease
-	calm := 2*lease + 4*w.snap.Timing.Heartbeat // enough for a stand-down to expire, and another attempt
+	calm := 2*lease + 4*w.snap.Timing.Heartbeat // enough for a stand-down to expire and another attempt to follow
 	begun := struck.Add(max(leastGossip, 2*lease))
 	last, since := "", w.Now
 	return w.until(begun.Add(maxWait*lease), func() bool {
@@ -140,7 +141,7 @@ func (w *world) settle(struck election.Instant) bool {
 	})
 }
 
-// describe says, for comparison, which leader each agent names.
+// describe returns a text with the leader that each agent knows. Two of these texts are compared.
 func (w *world) describe() string {
 	var text []byte
 	for _, n := range w.nodes {
@@ -156,8 +157,8 @@ func (w *world) describe() string {
 	return string(text)
 }
 
-// overtaken reports whether a candidate of a higher priority waits for a leader to
-// hand over.
+// overtaken reports whether a leader will hand over to a candidate of higher priority, which waits for
+// it.
 func (w *world) overtaken() bool {
 	if !w.snap.Preempt {
 		return false
@@ -174,7 +175,7 @@ func (w *world) overtaken() bool {
 	return false
 }
 
-// judge returns which agents lead, on each side.
+// judge returns which agents lead on each side.
 func (w *world) judge(struck election.Instant, settled bool) outcome {
 	o := outcome{sides: map[int]map[election.Name]verdict{}, settled: settled, steps: w.steps}
 	for c, r := range w.led {

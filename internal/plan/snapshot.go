@@ -17,8 +17,8 @@ type Snapshot struct {
 	Quorum       bool
 	Preempt      bool
 	PreemptDelay time.Duration
-	Roster       *election.Roster // needed with a quorum
-	Agents       []Agent          // that are alive
+	Roster       *election.Roster // needed if Quorum is true
+	Agents       []Agent          // all live agents
 	Elections    []Election
 }
 
@@ -27,35 +27,35 @@ type Agent struct {
 	Name     string
 	Peer     election.PeerID
 	JoinedAt int64 // Unix nanoseconds
-	// Priority is the agent's in the election default, if it is a candidate there.
+	// Priority is the agent's priority in the election default, if it is a candidate there.
 	Priority int
-	// RTT is the round trip between this agent and the one asked; 0 if it is not known.
+	// RTT is the round trip between this agent and the one that made the snapshot; 0: unknown.
 	RTT time.Duration
 }
 
-// Election is one of the elections now.
+// Election is one election at the moment of the snapshot.
 type Election struct {
 	Name       election.Name
 	Leader     election.PeerID // empty: nobody leads
-	Term       election.Term   // the leader's, or the last one known
+	Term       election.Term   // the leader's term, or the last known one
 	Candidates []election.PeerID
 }
 
-// Faults are what is to happen.
+// Faults are the events that the plan is about.
 type Faults struct {
 	// Down names agents whose hosts go down.
 	Down []string
-	// Groups names agents that from then on reach only agents of their own group. Agents
-	// that no group names form one more group.
+	// Groups are names of agents, by group. After the faults, an agent reaches only agents of its own
+	// group. All agents that are not named are one more group.
 	Groups [][]string
-	// Stopped names agents that hand over all that they lead, and then stop.
+	// Stopped names agents that hand over everything they lead, and then stop.
 	Stopped []string
-	// To names the agent to which the leader of Election hands over; empty: it does not.
+	// To names the agent to which the leader of Election hands over; empty: no such transfer.
 	To       string
 	Election election.Name
 }
 
-// InputError says what is wrong with a question.
+// InputError reports what is wrong with a question.
 type InputError struct{ Problem, Hint string }
 
 func (e *InputError) Error() string { return e.Problem }
@@ -70,8 +70,8 @@ func (s Snapshot) validate() error {
 	return nil
 }
 
-// lay checks that the faults name agents of the snapshot. It returns the number of each
-// agent's group, -1 for an agent that goes down.
+// lay checks that the faults name agents of the snapshot. It returns the group number of each agent. It
+// is -1 for an agent that goes down.
 func (s Snapshot) lay(f Faults) (map[election.PeerID]int, error) {
 	groups := map[election.PeerID]int{}
 	for _, a := range s.Agents {
@@ -108,7 +108,7 @@ func (s Snapshot) lay(f Faults) (map[election.PeerID]int, error) {
 	return nil, &InputError{"no agent is left", "leave at least one agent up"}
 }
 
-// move puts an agent into a group. A voter that is down already has none.
+// move puts an agent into a group. For a voter that is already down, it does nothing.
 func (s Snapshot) move(name string, groups map[election.PeerID]int, group int) error {
 	for _, a := range s.Agents {
 		if a.Name == name {
@@ -122,9 +122,9 @@ func (s Snapshot) move(name string, groups map[election.PeerID]int, group int) e
 	return &InputError{fmt.Sprintf("there is no agent named %q", name), "`doyen members` lists the names"}
 }
 
-// ranked gives every candidate of an election a priority. In most elections only the order of
-// the candidates is known: one that comes before an older one must have a higher priority.
-// All others get the same.
+// ranked gives every candidate of an election a priority. For most elections, only the order of the
+// candidates is known: a candidate that precedes an older one must have a higher priority. Else a
+// candidate gets the priority of the one after it.
 func (s Snapshot) ranked(e Election) map[election.PeerID]int {
 	priorities := map[election.PeerID]int{}
 	if e.Name == election.Default {
@@ -141,7 +141,8 @@ func (s Snapshot) ranked(e Election) map[election.PeerID]int {
 		if !ok {
 			continue
 		}
-		// From the worst to the best: a younger candidate that comes before has more priority.
+		// From the worst to the best: a younger candidate that precedes an older one gets a higher
+		// priority.
 		if before.Peer != "" && cmp.Or(cmp.Compare(a.JoinedAt, before.JoinedAt), cmp.Compare(before.Peer, a.Peer)) > 0 {
 			priority++
 		}

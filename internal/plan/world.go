@@ -13,26 +13,25 @@ import (
 )
 
 const (
-	// dawn is when virtual time begins: not at 0, which stands for "never" in
-	// some places.
+	// dawn is when virtual time starts. It is not 0, since 0 means "never" in some places.
 	dawn = election.Instant(time.Hour)
 	boot = election.LineageID(1)
 
-	leastHop, mostHop   = 100 * time.Microsecond, 500 * time.Microsecond // how long a message takes, if no round trip is known
+	leastHop, mostHop   = 100 * time.Microsecond, 500 * time.Microsecond // how long a message takes if no round trip is known
 	leastSync, mostSync = time.Millisecond, 10 * time.Millisecond        // how long a write takes
-	// maxSteps bounds one run: the answer must come.
+	// maxSteps bounds one run, so that every question gets an answer.
 	maxSteps = 200_000
 )
 
-// world is one run: the electors in one virtual time.
+// world is one run: all electors, in one virtual time.
 type world struct {
 	virtual.Cluster
 	snap  Snapshot
 	rng   *rand.Rand
 	nodes []*node
-	ranks map[election.Name]map[election.PeerID]int // the candidates' priorities
+	ranks map[election.Name]map[election.PeerID]int // the candidates' priorities in each election
 	steps int
-	led   map[claim]reign // who leads, as the leader itself reports
+	led   map[claim]reign // who leads, as reported by the leader itself
 }
 
 // node is one agent that votes or is a candidate.
@@ -43,21 +42,20 @@ type node struct {
 	group   int
 }
 
-// claim is an election and who leads it.
+// claim is an election and its leader.
 type claim struct {
 	election election.Name
 	peer     election.PeerID
 }
 
-// reign is since when, and in which term.
+// reign is the term of a leader, and since when it leads.
 type reign struct {
 	term election.Term
 	at   election.Instant
 }
 
-// newWorld starts an elector for each agent that votes or is a candidate. The voters have on
-// record the term before the present one, as released. So the present leader can take the
-// present term again.
+// newWorld starts an elector for each agent that votes or is a candidate. The voters have the term before
+// the present one on record, as released. So the present leader can take the present term again.
 func newWorld(s Snapshot, seed uint64) (*world, error) {
 	w := &world{snap: s, rng: rand.New(rand.NewPCG(seed, 0xd07e)), led: map[claim]reign{}, ranks: map[election.Name]map[election.PeerID]int{}}
 	candidates := map[election.PeerID]bool{}
@@ -94,7 +92,7 @@ func newWorld(s Snapshot, seed uint64) (*world, error) {
 	return w, nil
 }
 
-// connect comes after the first candidacies: agents report them when they connect.
+// connect must follow the first candidacies: agents report their candidacies when they connect.
 func (w *world) connect() {
 	for _, a := range w.nodes {
 		for _, b := range w.nodes {
@@ -105,7 +103,7 @@ func (w *world) connect() {
 	}
 }
 
-// node returns the one with that peer ID, nil if there is none.
+// node returns the node with that peer ID, nil if there is none.
 func (w *world) node(p election.PeerID) *node {
 	if a := w.Find(p); a != nil {
 		return w.nodes[a.Index]
@@ -113,7 +111,7 @@ func (w *world) node(p election.PeerID) *node {
 	return nil
 }
 
-// named returns the one with that name, nil if there is none.
+// named returns the node with that name, nil if there is none.
 func (w *world) named(name string) *node {
 	for _, n := range w.nodes {
 		if n.info.Name == name {
@@ -123,13 +121,13 @@ func (w *world) named(name string) *node {
 	return nil
 }
 
-// record is the durable state with which the agent starts.
+// record returns the durable state with which the agent starts.
 func (w *world) record(p election.PeerID) election.State {
 	s := election.State{Peer: p, Roster: w.snap.Roster, Grants: map[election.Name]election.Grant{}, Seen: map[election.Name]election.Term{}}
 	for _, e := range w.snap.Elections {
 		before := e.Term
 		if _, alive := w.snap.agent(e.Leader); alive && before > 0 {
-			before-- // so that its leader can take the present term
+			before-- // so that the leader can take the present term again
 		}
 		if before == 0 {
 			continue
@@ -142,8 +140,8 @@ func (w *world) record(p election.PeerID) election.State {
 	return s
 }
 
-// campaign makes agents candidates: all of the snapshot's, or only the present leaders where
-// there is one.
+// campaign makes agents candidates: all candidates of the snapshot, or with leadersOnly, only the present
+// leader in each election that has one.
 func (w *world) campaign(leadersOnly bool) {
 	var members []election.Member
 	for _, n := range w.nodes {
@@ -164,14 +162,13 @@ func (n *node) member() election.Member {
 	return election.Member{Peer: n.Peer, Lineage: boot, Name: n.info.Name, JoinedAt: n.info.JoinedAt}
 }
 
-// viewOf sorts the members.
+// viewOf returns a view of these members, sorted.
 func viewOf(members []election.Member) election.ViewChanged {
 	slices.SortFunc(members, func(a, b election.Member) int { return cmp.Compare(a.Peer, b.Peer) })
 	return election.ViewChanged{View: election.View{Members: members}}
 }
 
-// run lets time pass until the instant. It returns false once the run has taken more than
-// maxSteps.
+// run moves time on to the instant. It returns false if the run has taken more than maxSteps.
 func (w *world) run(until election.Instant) bool {
 	for w.Happen(until) {
 		if w.steps++; w.steps > maxSteps {
@@ -181,7 +178,7 @@ func (w *world) run(until election.Instant) bool {
 	return true
 }
 
-// watch records who leads, as the leader itself reports.
+// watch records which agents lead, as reported by the leaders themselves.
 func (w *world) watch(a *virtual.Agent, action any) {
 	switch x := action.(type) {
 	case election.Withdrawal:
@@ -193,7 +190,7 @@ func (w *world) watch(a *virtual.Agent, action any) {
 	}
 }
 
-// hop is how long a message takes.
+// hop returns how long a message takes.
 func (w *world) hop(from, to *virtual.Agent) time.Duration {
 	if way := (w.nodes[from.Index].info.RTT + w.nodes[to.Index].info.RTT) / 4; way > 0 {
 		return w.between(way, way*3/2)

@@ -2,56 +2,28 @@ package virtual
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/doyen-election/doyen/election"
 )
 
-// Publish is the moment from which readers may see the elector's status after this step.
+// Publish is the action after which readers may see the elector's status after this step.
 type Publish struct{}
 
-// Actions lists what an output asks for, in the order in which an agent does it: the
-// *election.LifeRecord if there is one, Publish, each election.Withdrawal, the
-// *election.Persist if there is one, each election.Envelope, each election.PeerID to redial,
-// the election.Instant at which it wants to be woken, each election.Announcement and each
-// election.Reply. A process that crashes in the middle has done only the first ones.
+// Actions lists what an output asks for, in the order in which an agent does it: the *election.LifeRecord
+// if there is one, Publish, each election.Withdrawal, the *election.Persist if there is one, each
+// election.Envelope, each election.PeerID to redial, the election.Instant of the next wake-up, each
+// election.Announcement and each election.Reply. A process that crashes in between has done only the
+// first of these.
 func Actions(out *election.Output) iter.Seq[any] {
 	return func(yield func(any) bool) {
-		if out.Record != nil && !yield(out.Record) {
-			return
-		}
-		if !yield(Publish{}) {
-			return
-		}
-		for _, w := range out.Withdraw {
-			if !yield(w) {
-				return
-			}
-		}
-		if out.Persist != nil && !yield(out.Persist) {
-			return
-		}
-		for _, e := range out.Send {
-			if !yield(e) {
-				return
-			}
-		}
-		for _, p := range out.Redial {
-			if !yield(p) {
-				return
-			}
-		}
-		if !yield(out.WakeAt) {
-			return
-		}
-		for _, a := range out.Announce {
-			if !yield(a) {
-				return
-			}
-		}
-		for _, r := range out.Replies {
-			if !yield(r) {
-				return
-			}
-		}
+		_ = (out.Record == nil || yield(out.Record)) && yield(Publish{}) &&
+			each(out.Withdraw, yield) && (out.Persist == nil || yield(out.Persist)) &&
+			each(out.Send, yield) && each(out.Redial, yield) && yield(out.WakeAt) &&
+			each(out.Announce, yield) && each(out.Replies, yield)
 	}
+}
+
+func each[T any](list []T, yield func(any) bool) bool {
+	return !slices.ContainsFunc(list, func(x T) bool { return !yield(x) })
 }

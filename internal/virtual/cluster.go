@@ -6,18 +6,17 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Cluster is a number of agents that share one exact clock. Its network loses only what Cut
-// cuts, and its disks keep what they were given. Set its functions before the first agent is
-// added.
+// Cluster is a number of agents that share one exact clock. Its network loses only messages that Cut
+// cuts, and its disks keep all that was written. Set its functions before you add the first agent.
 type Cluster struct {
 	Timeline[election.Instant, Event]
 	Agents []*Agent
 
-	// Cut reports whether nothing gets from one agent to another now. A message is lost
-	// if Cut is true when it is sent or when it should arrive.
+	// Cut reports whether, now, nothing gets from one agent to the other. A message is lost if Cut is
+	// true when it is sent or when it should arrive.
 	Cut func(from, to *Agent) bool
-	// Delay is how long a message takes, but it never overtakes an earlier one. Write is
-	// how long a write takes.
+	// Delay is how long a message takes; but no message overtakes an earlier one. Write is how long a
+	// write takes.
 	Delay func(from, to *Agent) time.Duration
 	Write func(*Agent) time.Duration
 	// Watch is called with each action of an agent (see Actions), before the cluster
@@ -30,26 +29,26 @@ type Cluster struct {
 // Agent is one agent of a cluster.
 type Agent struct {
 	election.Holder
-	Step func(election.Instant, election.Input) election.Output // of its elector
-	Up   bool                                                   // if false, nothing reaches it
+	Step func(election.Instant, election.Input) election.Output // the Step of its elector
+	Up   bool                                                   // if false, nothing reaches the agent
 	Disk election.State                                         // the disk's content after its last write
-	Past election.Past                                          // what its lives have put on record
+	Past election.Past                                          // what its lives have put on the record
 	// Stubborn agents give no receipt when they are asked to stop leading.
 	Stubborn bool
-	Index    int // in Cluster.Agents
+	Index    int // the agent's index in Cluster.Agents
 
-	run     int                         // how many processes it has had
-	arrival map[*Agent]election.Instant // of the newest message to each: links keep the order
+	run     int                         // how many processes the agent has had
+	arrival map[*Agent]election.Instant // when the newest message to each agent arrives: links keep the order
 }
 
 // Event is an input on its way to one process of an agent.
 type Event struct {
-	from, to *Agent // from is nil if the input is no message
+	from, to *Agent // from is nil if the input is not a message
 	run      int
 	input    election.Input
 }
 
-// Add adds an agent. It is woken as soon as it is up.
+// Add adds an agent. The agent is woken as soon as it is up.
 func (c *Cluster) Add(a *Agent) {
 	a.Index, a.arrival = len(c.Agents), map[*Agent]election.Instant{}
 	c.Agents = append(c.Agents, a)
@@ -60,8 +59,8 @@ func (c *Cluster) Add(a *Agent) {
 	c.byPeer[a.Peer] = a
 }
 
-// Start begins a new process of the agent: the next life if the lineage is the same as before,
-// otherwise the first life of another lineage.
+// Start starts a new process of the agent. If the lineage is the same as before, it is the next life;
+// else it is the first life of another lineage.
 func (c *Cluster) Start(a *Agent, lineage election.LineageID) {
 	if lineage != a.Lineage {
 		a.Past = election.Past{Lineage: election.Lineage{ID: lineage}}
@@ -72,16 +71,16 @@ func (c *Cluster) Start(a *Agent, lineage election.LineageID) {
 	c.Wakes[a.Index] = c.Now
 }
 
-// Find returns the agent of that peer ID, nil if there is none.
+// Find returns the agent with that peer ID, nil if there is none.
 func (c *Cluster) Find(p election.PeerID) *Agent { return c.byPeer[p] }
 
-// Input gives the agent's present process an input after some time.
+// Input gives an input to the agent's present process, after some time.
 func (c *Cluster) Input(a *Agent, after time.Duration, in election.Input) {
 	c.Push(c.Now.Add(after), Event{to: a, run: a.run, input: in})
 }
 
-// Happen lets the next thing happen. If nothing happens up to end, it moves the time to end
-// and reports false.
+// Happen makes the next event happen. If none is due up to end, it moves the time to end and returns
+// false.
 func (c *Cluster) Happen(end election.Instant) bool {
 	e, agent, ok := c.Next(end)
 	switch {

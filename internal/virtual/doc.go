@@ -1,5 +1,5 @@
-// Package virtual plays agents in virtual time. It lets events happen in order, and carries
-// out what an elector asks for in the order that the protocol rests on.
+// Package virtual plays agents in virtual time. Events happen in order, and what an elector asks for is
+// carried out in the order that the protocol depends on.
 //
 //   - Timeline is a queue of events and of the moments at which agents want to be
 //     woken.
@@ -9,7 +9,7 @@
 //     traces. testbed/simulation has clocks, networks and disks that fail, and uses
 //     the first two only.
 //
-// It is deterministic: it draws no random numbers, reads no clock and starts no goroutine,
-// so equal calls give equal runs. It knows electors only by their Step, so that the tests of
-// the elector can use it. It checks no rules: the caller does.
+// It is deterministic: it draws no random numbers, reads no clock and starts no goroutine, so equal calls
+// give equal runs. It knows an elector only by its method Step, so that the elector's tests can use the
+// package. It checks no rules: the caller checks them.
 package virtual

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Recorded returns what is on record once added is there too. It shares no data with before,
-// which another world may still use.
+// Recorded returns the record that results when added is written over the record before. It shares no
+// data with before, which another world may still use.
 func Recorded(before election.LifeRecord, added *election.LifeRecord) election.LifeRecord {
 	r := election.LifeRecord{Retired: added.Retired, Spent: added.Spent, Shortest: added.Shortest, Rows: slices.Clone(before.Rows)}
 	for _, row := range added.Rows {
@@ -16,7 +16,7 @@ func Recorded(before election.LifeRecord, added *election.LifeRecord) election.L
 			return strings.Compare(string(a.Election), string(name))
 		})
 		switch {
-		case found && row.Highest == 0: // the election is forgotten
+		case found && row.Highest == 0: // this row makes the record forget the election
 			r.Rows = slices.Delete(r.Rows, i, i+1)
 		case found:
 			r.Rows[i] = row

@@ -8,21 +8,21 @@ import (
 // Never is a time that is never reached.
 const Never = 1<<63 - 1
 
-// Timeline has all that is going to happen: events of the caller's choice, and the times at
-// which agents want to be woken. T is the type of its time, in nanoseconds. The zero value is
-// an empty timeline at time 0.
+// Timeline has everything that is going to happen: the caller's events, and the times at which agents
+// want to be woken. T is the type of a time, in nanoseconds. The zero value is an empty timeline at time
+// 0.
 type Timeline[T ~int64, E any] struct {
 	Now T
-	// Wakes says when each agent wants to be woken, by its index; Never: not at all.
+	// Wakes is when each agent, by its index, wants to be woken; Never: not at all.
 	Wakes []T
 
 	heap []entry[T, E] // a binary heap; container/heap would box each event
-	last uint64        // number of the newest entry
+	last uint64        // the number of the newest entry
 }
 
 type entry[T ~int64, E any] struct {
 	at     T
-	number uint64 // of two at the same time, the older comes first
+	number uint64 // of two entries at the same time, the one with the lower number comes first
 	event  E
 }
 
@@ -30,7 +30,7 @@ func (e *entry[T, E]) before(f *entry[T, E]) bool {
 	return e.at < f.at || e.at == f.at && e.number < f.number
 }
 
-// Push makes the event happen at that time.
+// Push makes the event happen at time at.
 func (l *Timeline[T, E]) Push(at T, event E) {
 	l.last++
 	l.heap = append(l.heap, entry[T, E]{at: at, number: l.last, event: event})
@@ -44,10 +44,9 @@ func (l *Timeline[T, E]) Push(at T, event E) {
 	}
 }
 
-// Next moves the time on to what happens first, and returns it: an event, with -1 as the agent,
-// or the index of an agent to wake, whose wake-up is then cleared. At equal times events come
-// first. If nothing happens up to and including end, Next moves the time to end and reports
-// false.
+// Next moves the time to the next thing that happens, and returns that: an event, with agent -1, or the
+// index of an agent to wake, whose wake-up it clears. At equal times, events come before wake-ups. If
+// nothing happens up to and including end, Next moves the time to end and returns false.
 func (l *Timeline[T, E]) Next(end T) (event E, agent int, ok bool) {
 	agent, at := -1, T(Never)
 	for i, wake := range l.Wakes {
@@ -91,8 +90,8 @@ func (l *Timeline[T, E]) pop() E {
 	}
 }
 
-// Reschedule moves each event to the time that the function returns for it. If events then have
-// equal times, they keep their order.
+// Reschedule moves each event to the time that when returns for it. If events then have equal times, they
+// keep their order.
 func (l *Timeline[T, E]) Reschedule(when func(at T, event E) T) {
 	old := l.heap
 	l.heap = nil

@@ -74,6 +74,7 @@ step 'doyen-act.service: hooks and checks have a user and rights of their own, t
 install -D /dev/stdin /usr/local/libexec/doyen/rights <<'END'
 #!/bin/sh
 echo "$DOYEN_EVENT $(id -un) $(awk '/^CapEff/ { print $2 }' /proc/self/status)" >>"/var/lib/$(id -un)/runs"
+echo "${PASSWORD-none}" >"/var/lib/$(id -un)/password"
 END
 cp /etc/doyen/agent.yaml /root
 sed -i 's|^on-change: .*|on-change: /usr/local/libexec/doyen/rights|' /etc/doyen/agent.yaml
@@ -86,7 +87,9 @@ cat >/etc/systemd/system/doyen-act.service.d/rights.conf <<END
 StateDirectory=doyen-act
 AmbientCapabilities=CAP_NET_ADMIN
 CapabilityBoundingSet=CAP_NET_ADMIN
+EnvironmentFile=/etc/doyen/act.env
 END
+(umask 077; echo PASSWORD=secret >/etc/doyen/act.env) # of root: the service manager reads it
 systemd-analyze verify doyen.service doyen-act.service
 systemd-analyze security --no-pager --threshold=20 doyen-act.service | tail -1
 systemctl daemon-reload
@@ -95,6 +98,8 @@ systemctl restart doyen
 last() { [ "$(tail -1 "/var/lib/$1/runs")" = "$2" ]; }
 await last doyen-act 'leading doyen-act 0000000000001000'
 await grep doyen-act /var/lib/doyen-act/checked
+grep -x secret /var/lib/doyen-act/password
+no grep -azs PASSWORD=secret /proc/[0-9]*/cmdline "/proc/$(property MainPID)/environ" "/proc/$(life)/environ"
 [ ! -e /var/lib/doyen/runs ]
 for pid in "$(property MainPID)" "$(life)"; do
 	grep -x 'CapPrm:	0000000000000000' "/proc/$pid/status"; grep -x 'CapEff:	0000000000000000' "/proc/$pid/status"
@@ -131,6 +136,37 @@ await last doyen 'leading doyen 0000000000000000'
 [ "$(systemctl show -P ActiveState doyen-act)" = inactive ]
 cp /root/agent.yaml /etc/doyen/agent.yaml
 doyen reload
+
+step 'follow-unit: the unit runs while this host leads, by the polkit rule and not without it'
+cd /usr/share/doc/doyen/examples/systemd
+install -D -t /usr/local/libexec/doyen follow-unit
+install -D -m 0644 -t /etc/systemd/system report.service
+printf '#!/bin/sh\nexec sleep infinity\n' | install /dev/stdin /usr/local/bin/report
+systemctl daemon-reload
+sed -i 's|^on-change: .*|on-change: /usr/local/libexec/doyen/follow-unit report.service|' /etc/doyen/agent.yaml
+reports() { [ "$(systemctl show -P ActiveState report)" = "$1" ]; }
+doyen reload
+failed() { grep hook_failed <(doyen status); }
+await failed
+reports inactive
+install -D -m 0644 follow-unit.rules /etc/polkit-1/rules.d/50-follow-unit.rules
+understood() { runuser -u doyen -- systemctl --no-ask-password start report; }
+await understood
+systemctl stop report
+no runuser -u doyen -- systemctl --no-ask-password restart report
+no runuser -u doyen -- systemctl --no-ask-password stop doyen-act
+doyen drain on
+await reports inactive
+doyen drain off
+await reports active
+doyen drain on
+await reports inactive
+doyen drain off
+await doyen is-leader
+rm /etc/polkit-1/rules.d/50-follow-unit.rules
+cp /root/agent.yaml /etc/doyen/agent.yaml
+doyen reload
+cd /
 
 step 'stop is clean, and stays'
 systemctl stop doyen

@@ -21,6 +21,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/attack"
@@ -36,7 +37,7 @@ func Campaign(socket, election, priority, stamps string) []string {
 }
 
 // Command returns the arguments of what `doyen run` or a hook starts. It acts for as long as
-// it lives, and looks at no lease.
+// it lives, and looks at no lease. A hook acts from the event `leading` on.
 func Command(stamps string) []string { return []string{word, "command", stamps} }
 
 // Parent returns the arguments of a command that has a child act for it.
@@ -162,6 +163,9 @@ func say(stdout io.Writer, what string, term uint64) {
 
 // command acts until SIGTERM.
 func command(ctx context.Context, stamps string, stdout io.Writer) error {
+	if event := os.Getenv("DOYEN_EVENT"); event != "" && event != string(election.Leading) {
+		return nil // of a hook
+	}
 	term, err := strconv.ParseUint(os.Getenv("DOYEN_TERM"), 10, 64)
 	if err != nil {
 		return fmt.Errorf("read DOYEN_TERM: %w", err)

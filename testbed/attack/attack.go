@@ -68,6 +68,8 @@ func attacks() map[string]attack {
 			map[string]string{"padding": "239", "rate": "10"}, version0},
 		"observer": {"has the key, joins as an agent that is not a voter, and sends what no agent would",
 			map[string]string{"says": "term", "election": string(election.Default), "every": "200ms"}, observer},
+		"strangers": {"has the key in use, and joins under a new name and identity again and again, to be sent the next key",
+			map[string]string{"every": "100ms", "stay": "3s"}, strangers},
 		"replay": {"listens to the gossip of the host it is on, and sends all of it again, without the key",
 			map[string]string{"capture": "3s", "wait": "0s", "every": "1s"}, replay},
 	}

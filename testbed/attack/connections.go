@@ -18,6 +18,9 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
+// between is how long idle waits before it replaces a connection.
+const between = 100 * time.Millisecond
+
 // idle keeps a number of connections open to each target's gossip, peer or http port or its
 // socket. On each connection it sends the option send. If the other side closes one, idle
 // opens another. Several sources need an attack from the target's own host, because the
@@ -56,12 +59,13 @@ func idle(ctx context.Context, o Order) (string, error) {
 				from = net.TCPAddrFromAddrPort(netip.AddrPortFrom(loopbackSource(i%sources), 0))
 			}
 			all.Go(func() {
+				_ = observe.Sleep(ctx, between*time.Duration(i)/time.Duration(n)) // not all in step
 				for ctx.Err() == nil {
 					keepOpen(ctx, from, network, address, send, func(d int64) {
 						most.Store(max(most.Load(), held.Add(d)))
 						opened.Add(max(d, 0))
 					})
-					_ = observe.Sleep(ctx, 100*time.Millisecond)
+					_ = observe.Sleep(ctx, between)
 				}
 			})
 		}

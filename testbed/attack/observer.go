@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -30,7 +31,7 @@ func observer(ctx context.Context, o Order) (string, error) {
 	if says != "lease" && says != "term" && says != "roster" {
 		return "", fmt.Errorf("says=%s: want lease, term or roster", says)
 	}
-	l, err := joinAsObserver(o.Targets[0], o.Targets)
+	l, err := joinAsObserver("mallory", o.Targets)
 	if err != nil {
 		return "", err
 	}
@@ -67,10 +68,12 @@ type liar struct {
 	send   election.SendID
 
 	sent, granted, refused int
+	keys                   int // that it was sent
 }
 
 // joinAsObserver begins to join the cluster of the targets.
-func joinAsObserver(t Target, all []Target) (*liar, error) {
+func joinAsObserver(name string, all []Target) (*liar, error) {
+	t := all[0]
 	key, err := t.key()
 	if err != nil {
 		return nil, err
@@ -87,7 +90,7 @@ func joinAsObserver(t Target, all []Target) (*liar, error) {
 	if err != nil {
 		return nil, err
 	}
-	const name, version = "mallory", "0.1.0"
+	const version = "0.1.0"
 	now := time.Now().UnixNano()
 	l := &liar{cluster: t.Cluster, lease: t.Lease, self: election.Holder{Peer: id, Lineage: election.LineageID(now)},
 		stamps: map[election.PeerID]election.Instant{}, term: 1}
@@ -167,6 +170,11 @@ func (l *liar) told(by election.PeerID, m election.Message) {
 		l.introduce(by, m.ID)
 	case election.HeartbeatAck:
 		l.stamps[by] = max(l.stamps[by], m.Stamp)
+	case election.Call:
+		if strings.Contains(string(m.Body), `"add"`) {
+			l.keys++
+		}
+		l.network.Send(by, election.CallAnswer{ID: m.ID, Status: 200, Body: []byte(`{"keys":[{"fingerprint":"00","in_use":true}]}`)})
 	case election.VoteGrant:
 		l.granted++
 		l.stamps[by] = max(l.stamps[by], m.Stamp)

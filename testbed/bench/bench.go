@@ -145,7 +145,7 @@ func (b *bench) measure(ctx context.Context) error {
 				continue
 			}
 		}
-		err := b.builds(func() error { return p.measure(b, ctx) })
+		err := b.builds(ctx, func() error { return p.measure(b, ctx) })
 		if err == nil {
 			continue
 		}
@@ -161,13 +161,13 @@ func (b *bench) measure(ctx context.Context) error {
 }
 
 // builds measures the product once, or two builds in turns.
-func (b *bench) builds(measure func() error) error {
+func (b *bench) builds(ctx context.Context, measure func() error) error {
 	all := []struct{ build, path string }{{"", b.o.Binary}}
 	if b.o.Before != "" {
 		all = slices.Repeat([]struct{ build, path string }{{buildOld, b.o.Before}, {buildNew, b.o.Binary}}, turns)
 	}
 	for _, x := range all {
-		b.build, b.program, b.binary, b.idled = x.build, hosts.Binary{Path: x.path}, x.path, b.idled && b.o.Before == ""
+		b.build, b.program, b.binary, b.idled = x.build, hosts.Find(ctx, x.path), x.path, b.idled && b.o.Before == ""
 		if err := measure(); err != nil {
 			return err
 		}
@@ -311,6 +311,8 @@ func parts() []part {
 		{"many-elections", onRequest, (*bench).manyElections, needLinux},
 		{"load", onRequest, (*bench).load, nil},
 		{"readers", onRequest, (*bench).readers, nil},
+		{"pages", onRequest, (*bench).pages, needLoopback},
+		{"unread", onRequest, (*bench).unread, needLinux},
 		{"at-once", onRequest, (*bench).atOnce, nil},
 	}
 }
@@ -336,6 +338,13 @@ func (p part) wanted(o Options) bool {
 func needLinux(*bench) string {
 	if runtime.GOOS != "linux" {
 		return "what agents cost: that takes Linux"
+	}
+	return ""
+}
+
+func needLoopback(b *bench) string {
+	if b.o.Net == hosts.Namespaces {
+		return "readers of the status page: they can't reach agents in other namespaces"
 	}
 	return ""
 }

@@ -32,7 +32,7 @@ const (
 	asksAfterThaw  = 5
 )
 
-// rounds turns the experiment into a part of the bench (parts.go).
+// rounds turns the experiment into a part of the bench.
 func rounds(e experiment) func(*bench, context.Context) error {
 	return func(b *bench, ctx context.Context) error {
 		if e.profile != "" {

@@ -213,17 +213,7 @@ func (b *bench) readers(ctx context.Context) error {
 type reads struct{ answered, refused []float64 }
 
 func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Duration) (err error) {
-	return b.quiet(ctx, func(r *rig, _ *hosts.Host) error {
-		c := newCandidates(ctx, r.Cluster.Hosts(), elections)
-		defer c.close()
-		c.everywhere()
-		if _, err := b.await(ctx, fmt.Sprintf("%d elections before %d readers", elections, count), c, 2*patience, c.allLed); err != nil {
-			return err
-		}
-		if err := observe.Sleep(ctx, d/5); err != nil { // the costs of the start have ended by then
-			return err
-		}
-		_, before := c.state()
+	return b.amongElections(ctx, b.config(), "Readers", elections, d, func(r *rig) error {
 		answers := 0
 		for _, h := range r.Cluster.Hosts() {
 			b.progress(fmt.Sprintf("%d readers of %s", count, h.Name()), 0, 0)
@@ -235,9 +225,29 @@ func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Du
 			b.addAll("Readers", perRead, thin(each.answered))
 			b.addAll("Readers", perRefusal, thin(each.refused))
 		}
-		_, after := c.state()
-		b.add("Readers", value{Value: float64(after - before), Unit: leadsLost}, value{Value: float64(answers) / d.Seconds(), Unit: answersPerSecond})
+		b.add("Readers", value{Value: float64(answers) / d.Seconds(), Unit: answersPerSecond})
 		return nil
+	})
+}
+
+// amongElections measures something while programs of every host lead elections, and counts the leads
+// that they lose meanwhile.
+func (b *bench) amongElections(ctx context.Context, config hosts.Config, name string, elections int, d time.Duration, measure func(*rig) error) error {
+	return b.quietOf(ctx, config, func(r *rig, _ *hosts.Host) error {
+		c := newCandidates(ctx, r.Cluster.Hosts(), elections)
+		defer c.close()
+		c.everywhere()
+		if _, err := b.await(ctx, fmt.Sprintf("%d elections", elections), c, 2*patience, c.allLed); err != nil {
+			return err
+		}
+		if err := observe.Sleep(ctx, d/5); err != nil { // the costs of the start have ended by then
+			return err
+		}
+		_, before := c.state()
+		err := measure(r)
+		_, after := c.state()
+		b.add(name, value{Value: float64(after - before), Unit: leadsLost})
+		return err
 	})
 }
 

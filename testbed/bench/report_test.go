@@ -245,7 +245,7 @@ func TestPartsOfARun(t *testing.T) {
 func TestTwoBuildsAreMeasuredInTurns(t *testing.T) {
 	b := bench{o: Options{Binary: "new", Before: "old"}}
 	var order []string
-	err := b.builds(func() error {
+	err := b.builds(t.Context(), func() error {
 		b.add("x", value{Value: 1, Unit: "ms"})
 		order = append(order, b.build+" "+b.binary)
 		return nil

@@ -213,6 +213,7 @@ func crowds(p Point) []measure {
 	load := fmt.Sprintf("%d elections × %d candidates ", loadElections, p.Agents)
 	started := fmt.Sprintf("%d agents started at once: ", p.Agents)
 	read := fmt.Sprintf("%d connections with consistency=quorum, %d elections: ", readerCount, loadElections)
+	pages := fmt.Sprintf("%d readers of the status page at %d addresses, %d elections: ", pageReaders, pageAddresses, pageElections)
 	return []measure{
 		{"ManyElections", cpu, many + "CPU of a core", []Target{{ofMax, 3}}},
 		{"ManyElections", rss, many + "RSS", []Target{{ofMax, 60}}},
@@ -227,6 +228,9 @@ func crowds(p Point) []measure {
 		{"Readers", perRead, read + "a read answered", []Target{{ofMax, 500}}},
 		{"Readers", perRefusal, read + "a read refused", []Target{{ofMax, 500}}},
 		{"Readers", answersPerSecond, read + "answers", nil},
+		{"Pages", leadsLost, pages + "leads lost", []Target{{ofMax, 0}}},
+		{"Pages", perRead, pages + "/leader", []Target{{ofP99, 50}}},
+		{"Unread", rss, fmt.Sprintf("%d answers that nobody reads: RSS of the agent", unreadAnswers), []Target{{ofMax, 64}}},
 		{"StartAtOnce", "ms-started/start", started + "first process started → last process started", nil},
 		{"StartAtOnce", "ms-agreed/start", started + "first process started → all agree", []Target{{ofMax, agreed}}},
 		{"StartAtOnce", "ms-connected/start", started + "first process started → each connected to each", nil},

@@ -147,7 +147,7 @@ func (w *leaseWorld) steps() (steps []step[*leaseWorld]) {
 		v := &w.voters[i]
 		if next := int(v.ledger.State().Roster.Version.Driver) + 1; next < len(w.rosters) {
 			can(func(w *leaseWorld) {
-				w.voters[i].voter.Adopt(w.instant(), w.rosters[next])
+				w.voters[i].voter.Adopt(w.instant(), w.rosters[next], false)
 				w.voters[i].write(w.instant())
 			}, "%s learns of roster %d", leasePeers[i], next)
 		}

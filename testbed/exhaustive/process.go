@@ -92,7 +92,7 @@ func (p *process) step(now election.Instant, in election.Input) election.Output 
 		p.carry(p.contest.Resumed(p))
 	}
 	if p.contest.Ends(now) {
-		p.carry(p.contest.Expire(p))
+		p.carry(p.contest.StepDown(p, election.ReasonLeaseExpired, ""))
 	}
 	p.handle(in)
 	p.settle()
@@ -247,7 +247,7 @@ func (p *process) renewed(voter election.PeerID, m election.HeartbeatAck) {
 	case len(m.Nacks) == 0:
 		p.contest.Renewed(voter, &m, sent)
 	default:
-		v, _ := p.contest.Nacked(p, voter, m.Send, m.Nacks[0])
+		v := p.contest.Nacked(p, voter, m.Send, m.Nacks[0])
 		p.carry(v)
 	}
 }

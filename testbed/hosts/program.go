@@ -28,7 +28,7 @@ type Binary struct {
 func (b Binary) Command(c settings.Config, dir string) (*exec.Cmd, error) {
 	path := filepath.Join(dir, "config.yaml")
 	var text bytes.Buffer
-	if err := c.Fprint(&text); err != nil {
+	if err := c.Fprint(&text, nil); err != nil {
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
 	if err := os.WriteFile(path, b.lines(text.Bytes()), 0o600); err != nil {

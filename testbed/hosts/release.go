@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/doyen-election/doyen/election"
@@ -16,13 +16,13 @@ import (
 )
 
 // Former is the version of the newest release. This version must work together with it.
-const Former = "0.3.0"
+const Former = "0.4.0"
 
 // formerCommit is the commit from which that release was built.
-const formerCommit = "0b1019fdbaabe7aa8941d4028864437e2643195a"
+const formerCommit = "8a9d1d8c870fd489c94937418e8c334777de87d1"
 
 // formerLacks are the settings that the release does not know.
-var formerLacks = []string{"act", "act-user", "hook-failures"}
+var formerLacks []string
 
 // FindFormer returns the root of the source tree, or an error if it lacks that release.
 func FindFormer(ctx context.Context) (root string, err error) {
@@ -65,7 +65,16 @@ func BuildFormer(ctx context.Context, dir string) (Binary, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return Binary{}, fmt.Errorf("build %s: %w\n%s", Former, err, bytes.TrimSpace(out))
 	}
-	return Binary{Path: path, Lacks: formerLacks}, nil
+	return Find(ctx, path), nil
+}
+
+// Find returns the product at a path. It may be that release.
+func Find(ctx context.Context, path string) Binary {
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err == nil && bytes.HasPrefix(out, []byte("doyen "+Former+" ")) {
+		return Binary{Path: path, Lacks: formerLacks}
+	}
+	return Binary{Path: path}
 }
 
 // Install copies a program file to Program. The host runs it from its next start on.
@@ -95,33 +104,22 @@ func (h *Host) LoseProgram() (election.Instant, error) {
 
 // replace replaces a file by a copy of another. A process that runs the old file goes on.
 func replace(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
+	program, err := os.ReadFile(from)
 	fresh := to + ".new"
-	out, err := os.OpenFile(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
+	if err == nil {
+		err = os.WriteFile(fresh, program, 0o755)
 	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Close()); err != nil {
-		return err
+	if err == nil {
+		err = os.Rename(fresh, to)
 	}
-	return os.Rename(fresh, to)
+	return err
 }
 
 // lines removes the settings that the program does not know.
 func (b Binary) lines(config []byte) []byte {
 	var kept []byte
 	for line := range bytes.Lines(config) {
-		key, _, _ := bytes.Cut(line, []byte(":"))
-		lacks := false
-		for _, name := range b.Lacks {
-			lacks = lacks || string(key) == name
-		}
-		if !lacks {
+		if key, _, _ := bytes.Cut(line, []byte(":")); !slices.Contains(b.Lacks, string(key)) {
 			kept = append(kept, line...)
 		}
 	}

@@ -219,8 +219,7 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	w.settings[hosts[0]] = append(w.settings[hosts[0]], func(c *settings.Config) {
 		dir := filepath.Dir(c.Socket)
 		c.Keeper = true // it starts what runs the hook
-		act := strings.Join(append([]string{w.o.Actor}, actor.Command(lab.StampsIn(dir, name))...), " ")
-		command := fmt.Sprintf(`[ "$DOYEN_EVENT" != leading ] || exec %s`, act)
+		command := strings.Join(append([]string{w.o.Actor}, actor.Command(lab.StampsIn(dir, name))...), " ")
 		if of == string(election.Default) {
 			c.OnChange = command
 			return

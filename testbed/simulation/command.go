@@ -99,8 +99,7 @@ func (w *world) withdraw(r *rand.Rand) {
 	if !a.stand[e].stands {
 		return
 	}
-	lasts := w.lasts(r)
-	all := r.IntN(4) == 0
+	lasts, all := w.lasts(r), r.IntN(4) == 0
 	for i := range a.stand {
 		s := &a.stand[i]
 		if !s.stands || i != e && !all {

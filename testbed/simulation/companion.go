@@ -210,15 +210,16 @@ func (w *world) reloadHooks(r *rand.Rand) {
 	if w.plan.needed {
 		a.configure()
 	}
-	names := a.besides()
-	k := c.k
+	names, k := a.besides(), c.k
 	switch {
 	case c.number == 0:
 		a.accompany()
 	case len(names) == 0 && ends:
 		a.endCompanion()
-	case k != nil:
-		a.call(func() { _ = a.registry.Report(a.clock.at(w.Now), k.ID(), api.Companion{Elections: names}, anybody) })
+	case k != nil: // one report is sent after another, with what is true by then
+		a.call(func() {
+			_ = a.registry.Report(a.clock.at(w.Now), k.ID(), api.Companion{Elections: a.besides()}, anybody)
+		})
 	default:
 		a.call(a.join)
 	}

@@ -156,8 +156,7 @@ func (w *world) written(a *agent) {
 	if a.frozen > 0 {
 		return // the end of the freeze calls writtenIn again
 	}
-	number := a.disk.pending.Write
-	fails := -1
+	number, fails := a.disk.pending.Write, -1
 	if a.disk.failing > 0 {
 		fails = a.rng.IntN(maxCalls)
 	}

@@ -248,7 +248,7 @@ func (w *world) whoLeads() string {
 		}
 		if r := a.disk.state.Roster; a.alive {
 			text += " " + messages.Roster(r)
-			for _, s := range words.Warnings(a.elector.Status(a.clock.at(w.Now)), a.name) {
+			for _, s := range words.Warnings(a.elector.Status(a.clock.at(w.Now)), a.name, func(name string) (id, addr string) { return name, name }) {
 				text += " [" + s.Message + "]"
 			}
 		}

@@ -34,6 +34,7 @@ type Options struct {
 	unguarded bool
 	// careless is how hosts break a rule of lives.
 	careless carelessness
+	spoil    func(*agent) // if set, breaks a rule of companions
 	// blind is a checker that is wrong on purpose, to have something to shrink: above 0, it
 	// reports leaderships after that many as violations.
 	blind int
@@ -207,8 +208,7 @@ func (s Stats) String() string {
 func Run(o Options) Result {
 	w := newWorld(o)
 	w.run(o.Seed)
-	w.stats.Virtual = time.Duration(w.Now)
-	w.stats.HealSeed = o.Seed
+	w.stats.Virtual, w.stats.HealSeed = time.Duration(w.Now), o.Seed
 	for _, l := range w.logs {
 		w.stats.Terms += int(l.highest)
 	}

@@ -58,6 +58,9 @@ func (a *agent) turn() {
 		return
 	}
 	a.turning = true
+	if spoil := a.w.options.spoil; spoil != nil {
+		spoil(a)
+	}
 	life := a.life
 	for len(a.queue) > 0 && a.alive && a.life == life && a.w.violation == nil {
 		in := a.queue[0]

@@ -5,8 +5,15 @@ package browser
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -18,10 +25,12 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/device"
 )
 
-var shots = flag.String("shots", "", "write screenshots into this directory")
+var (
+	shots    = flag.String("shots", "", "write screenshots into this directory")
+	pictures = flag.Bool("pictures", false, "write the pictures of docs/monitoring.md again")
+)
 
 const patience = 60 * time.Second
 
@@ -40,18 +49,44 @@ func build(t *testing.T) string {
 
 // host is an agent of the cluster under test.
 type host struct {
-	name, page string
-	command    *exec.Cmd
+	name, page, socket string
+	start              func(voters string)
+	command            *exec.Cmd
 }
 
 // stop kills the agent, and returns when it is gone.
-func (h host) stop() {
+func (h *host) stop() {
 	_ = h.command.Process.Kill()
 	_ = h.command.Wait()
 }
 
+// past is what the agents find as their history: the times before now, and who led from then on.
+func past(now time.Time) []byte {
+	var b bytes.Buffer
+	for i, c := range []struct {
+		ago    time.Duration
+		leader string
+		reason string
+		gap    time.Duration
+	}{
+		{3 * time.Hour, "a", "elected", 0}, {25*time.Minute + 1600*time.Millisecond, "", "lease expired", 0},
+		{25 * time.Minute, "b", "elected", 1600 * time.Millisecond}, {12 * time.Minute, "", "transferred", 0}, {12*time.Minute - 4*time.Millisecond, "a", "elected", 4 * time.Millisecond},
+	} {
+		kind, who := "leader", any(nil)
+		if c.leader == "" {
+			kind = "no_leader"
+		} else {
+			who = map[string]string{"name": c.leader, "id": "12D3KooW" + c.leader}
+		}
+		line, _ := json.Marshal(map[string]any{"time": now.Add(-c.ago), "election": "default", "type": kind, "leader": who, "term": 1 + i/2, "reason": c.reason,
+			"gap_ms": c.gap.Milliseconds(), "evidence": "2 of 3 voters can be reached, 2 needed"})
+		b.Write(append(line, '\n'))
+	}
+	return b.Bytes()
+}
+
 // cluster starts three agents on loopback, of which the first leads.
-func cluster(t *testing.T, doyen string) []host {
+func cluster(t *testing.T, doyen string) []*host {
 	t.Helper()
 	var ports [9]int
 	for i := range ports {
@@ -63,19 +98,29 @@ func cluster(t *testing.T, doyen string) []host {
 		ports[i] = l.Addr().(*net.TCPAddr).Port
 		l.Close()
 	}
-	dir := t.TempDir()
-	var all []host
+	dir, err := os.MkdirTemp("/dev/shm", "doyen") // in memory, as a record has to be
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	var all []*host
 	for i, name := range []string{"a", "b", "c"} {
-		page := fmt.Sprintf("127.0.0.1:%d", ports[6+i])
-		c := exec.Command(doyen, "agent", "--name", name, "--data-dir", filepath.Join(dir, name), "--socket", filepath.Join(dir, name+".sock"),
-			"--gossip-port", fmt.Sprint(ports[i]), "--peer-port", fmt.Sprint(ports[3+i]), "--http", page, "--keeper=false",
-			"--priority", fmt.Sprint(300-i), "--voters", "a,b,c", "--join", fmt.Sprintf("127.0.0.1:%d", ports[0]))
-		var log bytes.Buffer
-		c.Stderr = &log
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
+		h := &host{name: name, page: fmt.Sprintf("http://127.0.0.1:%d/", ports[6+i]), socket: filepath.Join(dir, name+".sock")}
+		data := filepath.Join(dir, name)
+		if os.Mkdir(data, 0o700) != nil || os.WriteFile(filepath.Join(data, "history"), past(time.Now()), 0o600) != nil {
+			t.Fatal("the past can't be written")
 		}
-		h := host{name, "http://" + page + "/", c}
+		var log bytes.Buffer
+		h.start = func(voters string) {
+			h.command = exec.Command(doyen, "agent", "--name", name, "--cluster", "shop", "--data-dir", data, "--socket", h.socket,
+				"--gossip-port", fmt.Sprint(ports[i]), "--peer-port", fmt.Sprint(ports[3+i]), "--http", strings.Trim(h.page, "htp:/"), "--keeper=false", "--lease", "4s", // a browser can use all of a small machine
+				"--priority", fmt.Sprint(300-i), "--voters", voters, "--join", fmt.Sprintf("127.0.0.1:%d", ports[(i+1)%3]))
+			h.command.Stderr = &log
+			if err := h.command.Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.start("a,b,c")
 		t.Cleanup(func() {
 			h.stop()
 			if t.Failed() {
@@ -105,6 +150,44 @@ func cluster(t *testing.T, doyen string) []host {
 	return all
 }
 
+// small writes a picture with at most 256 colours, which a page hardly has more of.
+func small(t *testing.T, path string, shot []byte) {
+	t.Helper()
+	full, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, bounds := map[color.Color]int{}, full.Bounds()
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			count[full.At(x, y)]++
+		}
+	}
+	var often color.Palette
+	near := func(c color.Color) bool { // to a colour that is kept
+		if len(often) == 0 {
+			return false
+		}
+		r, g, b, _ := c.RGBA()
+		x, y, z, _ := often.Convert(c).RGBA()
+		return math.Abs(float64(r)-float64(x))+math.Abs(float64(g)-float64(y))+math.Abs(float64(b)-float64(z)) < 24<<8
+	}
+	for _, c := range slices.SortedFunc(maps.Keys(count), func(a, b color.Color) int { return count[b] - count[a] }) {
+		if len(often) < 256 && !near(c) {
+			often = append(often, c)
+		}
+	}
+	to := image.NewPaletted(bounds, often)
+	draw.Draw(to, bounds, full, bounds.Min, draw.Src)
+	var out bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // look runs actions in a browser, and keeps a screenshot if asked to.
 func look(t *testing.T, ctx context.Context, name string, actions ...chromedp.Action) {
 	t.Helper()
@@ -113,14 +196,18 @@ func look(t *testing.T, ctx context.Context, name string, actions ...chromedp.Ac
 		t.Fatalf("%s: %v", name, err)
 	}
 	if *shots != "" {
-		if err := os.WriteFile(filepath.Join(*shots, name+".png"), shot, 0o644); err != nil {
-			t.Fatal(err)
+		small(t, filepath.Join(*shots, name+".png"), shot)
+	}
+	if picture := filepath.Join("../../docs/pictures", name+".png"); *pictures {
+		if _, err := os.Stat(picture); err == nil {
+			small(t, picture, shot)
 		}
 	}
 }
 
 func TestTheStatusPageInABrowser(t *testing.T) {
-	agents := cluster(t, build(t))
+	doyen := build(t)
+	agents := cluster(t, doyen)
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.NoSandbox, chromedp.WSURLReadTimeout(patience))
 	allocator, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
@@ -168,26 +255,48 @@ func TestTheStatusPageInABrowser(t *testing.T) {
 	fits := func(width int) chromedp.Action {
 		return number(fmt.Sprintf("document.scrollingElement.scrollWidth <= %d", width), 1)
 	}
+	// both looks at a page in both widths, in which it has to fit.
+	both := func(name, page string, actions ...chromedp.Action) {
+		look(t, ctx, name+"-desktop", append([]chromedp.Action{chromedp.EmulateViewport(desktop, 844), chromedp.Navigate(page)}, append(actions, fits(desktop))...)...)
+		look(t, ctx, name+"-phone", append([]chromedp.Action{chromedp.EmulateViewport(phone, 844)}, append(actions, fits(phone))...)...)
+	}
+	single := func(rows string) chromedp.Action { // each row is one line of text
+		return number(fmt.Sprintf(`[...document.querySelectorAll(%q)].every((r) => r.getBoundingClientRect().height < 40)`, rows), 1)
+	}
+	a, b, c := agents[0], agents[1], agents[2]
 
-	look(t, ctx, "desktop", chromedp.EmulateViewport(desktop, 900), chromedp.Navigate(agents[1].page),
-		text(".who", "a"), text(".hero", "Leader of default", "for "), fits(desktop),
-		number(`document.querySelectorAll("main .banner").length`, 0),
-		number(`document.querySelectorAll(".hero .strip i").length > 0`, 1))
-	look(t, ctx, "phone", chromedp.Emulate(device.IPhone13), chromedp.Navigate(agents[1].page), fits(phone),
-		number(`getComputedStyle(document.querySelector("thead")).display === "none"`, 1))
-	// A fresh picture comes in without the page being loaded again.
-	look(t, ctx, "refreshed", chromedp.Evaluate(`window.stays = 1; document.querySelector("main").dataset.former = 1`, nil),
-		until(`!document.querySelector("main").dataset.former`), number("window.stays", 1))
+	both("well", b.page, until(`document.querySelector("main").textContent.includes("Asked for warnings: a, b, c")`), text("h1", "shop"), text(".who", "a"), text(".hero", "Leader of default", "for ", "could take over: b, c", "nobody for "),
+		text(".quorum", "3 of 3 voters"), number(`document.title === "shop: a leads"`, 1), number(`document.querySelectorAll("main .banner").length`, 0),
+		number(`document.querySelectorAll(".hero .strip .tick").length >= 2`, 1), number(`document.querySelector(".hero .strip .tick").getBoundingClientRect().width < 1`, 1),
+		single("tbody tr"), number(`!document.querySelector("time").textContent.includes("UTC")`, 1))
+	// A fresh picture comes in without the page being loaded again, and what is open stays open.
+	look(t, ctx, "refreshed", chromedp.Click("summary", chromedp.ByQuery), chromedp.Evaluate(`window.stays = 1; document.querySelector("main").dataset.former = 1`, nil),
+		until(`!document.querySelector("main").dataset.former`), number("window.stays", 1), number(`document.querySelectorAll("details[open]").length`, 1))
 	if _, err := chromedp.RunResponse(ctx, chromedp.Click("//a[text()='c']", chromedp.BySearch)); err != nil {
 		t.Fatal(err)
 	}
-	look(t, ctx, "linked", text("h1", "Agent c"))
+	look(t, ctx, "linked", text("header", "as agent c sees it"))
 
-	agents[0].stop()
-	agents[1].stop()
-	look(t, ctx, "no-quorum", until(`document.querySelector("main .banner")`), text("main .banner", "No quorum: nobody can lead.", "1 of 3 voters reachable, 2 needed"),
-		until(`document.querySelector(".who").textContent === "Nobody leads"`), fits(phone))
-	agents[2].stop()
+	// A voter is dead, another one is drained, and has a warning that only it knows.
+	b.stop()
+	c.stop()
+	c.start("a,b")
+	for limit := time.Now().Add(patience); ; { // until c serves its socket again
+		out, err := exec.Command(doyen, "drain", "on", "--socket", c.socket).CombinedOutput()
+		if err == nil {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	both("trouble", a.page, until(`["voters_differ", "b: no answer", "c: drained"].every((w) => document.querySelector("main").textContent.includes(w))`),
+		text(".quorum", "2 of 3 voters", "Missing: b"), single("tbody tr"), number(`document.querySelectorAll('li a[href^="https://"]').length === document.querySelectorAll("li").length`, 1))
+
+	a.stop()
+	both("no-quorum", c.page, until(`document.querySelector("main .banner")`), text("main .banner", "No quorum: nobody can lead. Missing: a, b"),
+		until(`document.querySelector(".who").textContent === "Nobody leads"`), text(".quorum", "1 of 3 voters", "reachable, 2 needed"))
+	c.stop()
 	look(t, ctx, "no-answer", until(`!document.querySelector("#old").hidden`), text("#old", "This agent has not answered for"), number("document.title === 'Doyen: no answer'", 1))
 	if len(complaints) > 0 {
 		t.Errorf("the browser complains: %s", strings.Join(complaints, "\n"))

@@ -1,16 +1,16 @@
-// Package inbox holds what peers sent and nobody has taken yet, and decides what is
-// taken first when more arrives than is taken.
+// Package inbox holds the messages of peers that nobody has taken yet. If more arrive than are taken, it
+// decides which are taken first.
 //
-// First comes the newest heartbeat of each peer, and its newest answer to a heartbeat, so
-// that a leader keeps its leases however many others ask for something. Then come votes,
-// and what votes rest on: rosters and reports. Messages of selection, and questions, come
-// last: while nobody leads, a hundred agents send them in numbers that grow with the
-// square. Among votes, and among what comes last, a peer's messages keep their order.
+// First come each peer's newest heartbeat, and its newest answer to a heartbeat, so that a leader keeps
+// its leases however many messages others send. Then come votes, and what votes depend on: rosters and
+// reports. Messages of selection, and questions, come last: while nobody leads, a hundred agents send
+// them in numbers that grow with the square. Votes of a peer keep their order; so do those of its
+// messages that come last.
 //
-// What a newer message makes worthless is not taken: an older heartbeat, an older request
-// for the same vote, or a request for a vote that its sender has released since. What
-// waits is bounded, and a peer that sends much does not crowd out the others: its newest
-// messages are refused. To the protocol that is a lossy network.
+// A message that a newer one made worthless is not taken: an older heartbeat, an older request for the
+// same vote, or a request for a vote that its sender has released since. The number of waiting messages
+// is bounded. If a peer sends too many, its newest are refused, so that it does not crowd out the others.
+// To the protocol this looks like a lossy network.
 //
 // It reads no clock and starts no goroutine. It is not safe for concurrent use.
 package inbox
@@ -28,19 +28,19 @@ const (
 	inRow = 16
 )
 
-// Item is what was put: a message of a peer, or a note. A note keeps its place among that
+// Item is what was put: a message of a peer, or a note about the peer. A note keeps its place among that
 // peer's messages.
 type Item struct {
 	Peer    election.PeerID
-	Message election.Message // nil: a note
+	Message election.Message // nil if the item is a note
 	Note    any
 }
 
-// Inbox holds what waits. The zero value is an empty inbox.
+// Inbox holds the waiting items. The zero value is an empty inbox.
 //
-// Invariants: of each peer at most PerPeer messages wait, and one of each urgent kind; what is
-// in urgent and votes was put before the peer's first note in queue; a peer is in peers while
-// something of it waits.
+// Invariants: of each peer, at most PerPeer messages wait, and one of each urgent kind. Entries in urgent
+// and votes were put before the peer's first note in queue. A peer is in peers while something of it
+// waits.
 type Inbox struct {
 	queue    []*entry
 	votes    []*entry
@@ -51,28 +51,29 @@ type Inbox struct {
 	vain     uint64 // messages that a newer one made worthless
 }
 
-// entry is an item that waits. It is changed in place when a newer message
-// replaces it, and left empty when it is not to be taken any more.
+// entry is an item that waits. A newer message may replace its content in place. If the entry is not to
+// be taken any more, it stays in its list with gone set.
 type entry struct {
 	Item
 	gone   bool
-	queued bool // in queue
+	queued bool // the entry is in queue, not in urgent or votes
 }
 
-// peer is what waits from one peer.
+// peer has what waits from one peer.
 type peer struct {
 	messages int
 	notes    int
-	newest   map[subject]*entry // put since the peer's last note
+	newest   map[subject]*entry // by subject, the newest message put since the peer's last note
 }
 
-// subject is what a message is about, if a newer message about it makes an older one worthless.
+// subject is what a message is about, for kinds of which a newer message makes an older one about the
+// same worthless.
 type subject struct {
 	kind     string
 	election election.Name
 }
 
-// subjectOf returns false if every message of this kind counts.
+// subjectOf returns false for a kind of which every message counts.
 func subjectOf(m election.Message) (subject, bool) {
 	switch m := m.(type) {
 	case election.Heartbeat, election.HeartbeatAck, election.Candidacies:
@@ -98,7 +99,7 @@ func (b *Inbox) Put(from election.PeerID, m election.Message) bool {
 			older.Message = m
 			return true
 		}
-		p.leave(older) // it was put behind a note that was taken since
+		p.leave(older) // the older one was put before a note that was taken since
 		older.gone = true
 	}
 	if !urgent && p.messages >= PerPeer {
@@ -124,7 +125,7 @@ func (b *Inbox) Put(from election.PeerID, m election.Message) bool {
 	return true
 }
 
-// cancel drops a waiting Vote Request whose sender releases the term.
+// cancel drops a waiting Vote Request for a term that its sender now releases.
 func (b *Inbox) cancel(p *peer, m election.Release) {
 	e := p.newest[subject{election.Kind(election.VoteRequest{}), m.Election}]
 	if e == nil {
@@ -145,29 +146,27 @@ func isUrgent(m election.Message) bool {
 	return false
 }
 
-// isWord reports whether a message is one of selection or a question: these come last.
+// isWord reports whether a message belongs to selection or is a question: these come last.
 func isWord(m election.Message) bool {
 	switch m.(type) {
-	case election.BullyElection, election.BullyAnswer, election.BullyDecline, election.BullyCoordinator,
-		election.RingElection, election.RingAck, election.RingElected,
-		election.Inquiry, election.CandidaciesAck, election.Call, election.CallAnswer:
+	case election.Selection, election.Inquiry, election.CandidaciesAck, election.Call, election.CallAnswer:
 		return true
 	}
 	return false
 }
 
-// Note adds what is not a message. It is never refused, and is taken before every message of
-// the peer that is put after it. When it is taken, the urgent messages and votes that were put
-// before it and still wait are dropped.
+// Note adds a note. A note is never refused, and is taken before every message of the peer that is put
+// after it. When it is taken, the urgent messages and votes of the peer that were put before it and still
+// wait are dropped.
 func (b *Inbox) Note(from election.PeerID, note any) {
 	p := b.peer(from)
 	p.notes++
-	p.newest = nil // later messages belong to another connection, and don't replace earlier ones
+	p.newest = nil // later messages are of another connection, and must not replace earlier ones
 	b.queue = append(b.queue, &entry{Item: Item{Peer: from, Note: note}})
 }
 
-// Unsay removes the peer's first note for which fits returns true, and everything of the
-// peer that was put after it. It reports whether there was such a note.
+// Unsay removes the peer's first note for which fits returns true, and everything from the peer that was
+// put after that note. It reports whether there was such a note.
 func (b *Inbox) Unsay(from election.PeerID, fits func(note any) bool) bool {
 	at := slices.IndexFunc(b.queue, func(e *entry) bool { return e.Peer == from && e.Message == nil && fits(e.Note) })
 	if at < 0 {
@@ -220,13 +219,13 @@ func (p *peer) drop(id election.PeerID, list []*entry) []*entry {
 	})
 }
 
-// Waiting is how many entries are kept.
+// Waiting returns how many entries the inbox keeps, those with gone set included.
 func (b *Inbox) Waiting() int { return len(b.queue) + len(b.votes) + len(b.urgent) }
 
-// Outdated counts the messages that a newer one made worthless before they were taken.
+// Outdated returns how many messages a newer one made worthless before they were taken.
 func (b *Inbox) Outdated() uint64 { return b.vain }
 
-// leave records that an entry does not wait any more.
+// leave records that an entry waits no more.
 func (p *peer) leave(e *entry) {
 	if e.Message == nil {
 		p.notes--
@@ -257,7 +256,7 @@ func (b *Inbox) peer(id election.PeerID) *peer {
 	return p
 }
 
-// tidy forgets a peer of which nothing waits.
+// tidy forgets a peer if nothing from it waits.
 func (b *Inbox) tidy(id election.PeerID, p *peer) {
 	if p.messages == 0 && p.notes == 0 {
 		delete(b.peers, id)

@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is the process that made a connection, held by a pidfd. The process's number can be
-// given to another process, a pidfd can't.
+// Process is the process that made a connection, held by a pidfd. The kernel may give the process's
+// number to another process. A pidfd always refers to the same process.
 type Process struct {
-	file    *os.File // nil: the process was gone already when it was looked up
+	file    *os.File // nil: the process had already ended when it was looked up
 	conn    *net.UnixConn
-	sockets []uint64 // other sockets that the process had
+	sockets []uint64 // other sockets that the process had open
 	gone    chan struct{}
-	alone   bool // to be read once gone is closed
+	alone   bool // may be read only once gone is closed
 }
 
-// Of returns the process at the other end. The connection was accepted at that instant of
-// CLOCK_BOOTTIME, in nanoseconds. Where the kernel has no pidfd of the peer (before 6.5), Of
-// opens one by number: a process that began after that instant is not the peer, but was given
-// the peer's number later. The sockets are the inodes of the peer's other connections, which
-// must be closed too before it is alone.
+// Of returns the process at the other end of a connection, which was accepted at that instant of
+// CLOCK_BOOTTIME in nanoseconds. Where the kernel has no pidfd of the peer (before 6.5), Of opens
+// one by number: if the process with that number started after that instant, it is not the peer,
+// but got the peer's number later. The sockets are the inodes of the peer's other connections. They
+// must be closed too before the peer is alone.
 func Of(conn *net.UnixConn, accepted int64, sockets ...uint64) (*Process, error) {
-	// The kernel is asked while the process lives, so that a missing proof is known before the
-	// end. The first time may take milliseconds, since the kernel loads a module.
+	// The kernel is asked while the process lives: if a proof is impossible, that is known before
+	// the end. The first question may take milliseconds, since the kernel loads a module.
 	if _, err := peerInode(conn); err != nil {
 		return nil, fmt.Errorf("prove that a process has ended: %w", err)
 	}
@@ -43,11 +43,11 @@ func Of(conn *net.UnixConn, accepted int64, sockets ...uint64) (*Process, error)
 
 // await waits for the end of the process that the descriptor refers to.
 func await(pidfd int, p *Process) (*Process, error) {
-	if err := unix.SetNonblock(pidfd, true); err != nil { // so that the runtime waits for it, and no thread
+	if err := unix.SetNonblock(pidfd, true); err != nil { // so that the runtime waits without a thread
 		return nil, fmt.Errorf("prove that a process has ended: %w", joined(err, pidfd))
 	}
 	p.file = os.NewFile(uintptr(pidfd), "pidfd")
-	if err := p.file.SetReadDeadline(time.Time{}); err != nil { // the runtime can't wait for it
+	if err := p.file.SetReadDeadline(time.Time{}); err != nil { // the runtime can't wait for such a descriptor
 		p.file.Close()
 		return nil, ErrNone
 	}
@@ -69,7 +69,7 @@ func peer(fd int, accepted int64) (int, error) {
 	return peerByNumber(fd, accepted)
 }
 
-// peerByNumber is peer without SO_PEERPIDFD.
+// peerByNumber does what peer does, for a kernel without SO_PEERPIDFD.
 func peerByNumber(fd int, accepted int64) (int, error) {
 	c, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil || c.Pid <= 0 {
@@ -85,7 +85,7 @@ func peerByNumber(fd int, accepted int64) (int, error) {
 	return pidfd, nil
 }
 
-// wait returns when the process has ended, or with Close.
+// wait returns when the process has ended or Close was called.
 func (p *Process) wait() {
 	raw, err := p.file.SyscallConn()
 	if err != nil {
@@ -114,9 +114,9 @@ func (p *Process) ended() {
 // Gone is closed when the process has ended with all its threads.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
-// Alone reports whether the connection was already closed everywhere when the process that
-// made it was found to have ended. If another process still held it then, that process may
-// still act, even if it closes the connection later. Before Gone is closed, Alone is false.
+// Alone reports whether no other process had the connections open when this one was found to have
+// ended. Another process that had one open may still act, even if it closes the connection later.
+// Alone is false until Gone is closed.
 func (p *Process) Alone() bool {
 	select {
 	case <-p.gone:
@@ -126,7 +126,7 @@ func (p *Process) Alone() bool {
 	}
 }
 
-// Close ends the wait, and does not close Gone.
+// Close stops waiting, and does not close Gone.
 func (p *Process) Close() {
 	if p.file != nil {
 		p.file.Close()

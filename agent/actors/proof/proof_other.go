@@ -20,7 +20,7 @@ func Identify(*net.UnixConn, int64, bool) record.Program { return record.Program
 // Recorded returns ErrNone.
 func Recorded(record.Program) (*Process, error) { return nil, ErrNone }
 
-// Held returns all sockets: this system can't tell which are held.
+// Held returns all sockets, since this system can't show which are still open.
 func Held(sockets []uint64) []uint64 { return sockets }
 
 // Gone is never closed.

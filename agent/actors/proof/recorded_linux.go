@@ -15,11 +15,11 @@ import (
 	"github.com/doyen-election/doyen/agent/record"
 )
 
-// tick is the unit in which /proc reports when a process began, in nanoseconds. Linux has
-// fixed this unit for all programs.
+// tick is the unit of the start times in /proc, in nanoseconds. Linux has fixed this unit for all
+// programs.
 const tick = int64(time.Second / 100)
 
-// started returns when a process began, in ticks of CLOCK_BOOTTIME, rounded down.
+// started returns when a process started, in ticks of CLOCK_BOOTTIME, rounded down.
 func started(pid int) (uint64, error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -29,10 +29,10 @@ func started(pid int) (uint64, error) {
 	return stat.Starttime, err
 }
 
-// Identify returns what the record needs to recognise the process at the other end of a
-// connection that was accepted at that instant: its number, its start and its namespaces. If
-// provable, it also has the connection's socket, so that the process's end can be proven. It
-// is zero where the system does not report this.
+// Identify returns what the record needs to recognise the process at the other end of a connection,
+// which was accepted at that instant: the process's number, start and namespaces. If provable, the
+// connection's socket is included, so that the process's end can be proven later. The result is
+// zero where the system does not report these.
 func Identify(conn *net.UnixConn, accepted int64, provable bool) record.Program {
 	var c *unix.Ucred
 	err := control(conn, func(fd int) (err error) {
@@ -43,7 +43,7 @@ func Identify(conn *net.UnixConn, accepted int64, provable bool) record.Program 
 		return record.Program{}
 	}
 	began, err := started(int(c.Pid))
-	if err != nil || int64(began)*tick > accepted { // another process has its number by now
+	if err != nil || int64(began)*tick > accepted { // another process has the number by now
 		return record.Program{}
 	}
 	p := record.Program{UID: c.Uid, PID: c.Pid, Started: began, Space: space()}
@@ -53,8 +53,8 @@ func Identify(conn *net.UnixConn, accepted int64, provable bool) record.Program 
 	return p
 }
 
-// space is a number for the namespaces in which numbers of processes and sockets mean
-// something; 0: not known.
+// space is a number for this process's namespaces, in which the numbers of processes and sockets
+// are valid; 0: not known.
 var space = sync.OnceValue(func() uint64 {
 	var all uint64
 	for _, kind := range []string{"pid", "net"} {
@@ -71,9 +71,9 @@ var space = sync.OnceValue(func() uint64 {
 	return all
 })
 
-// Recorded returns a program as an earlier process run of this agent recorded it. The program
-// may have ended since. The error is why its end can't be proven. The program is alone if no
-// process holds a socket that is recorded for it.
+// Recorded returns a program that an earlier process run of this agent has recorded. The program
+// may have ended since then. The error is why its end can't be proven. The program is alone if no
+// process has one of its recorded sockets open.
 func Recorded(r record.Program) (*Process, error) {
 	if r.PID <= 0 || r.Started == 0 || r.Sockets[0] == 0 || r.More || r.Space == 0 || r.Space != space() {
 		return nil, ErrNone
@@ -95,9 +95,9 @@ func Recorded(r record.Program) (*Process, error) {
 	if err != nil {
 		return nil, ErrNone
 	}
-	began, err := started(int(r.PID)) // the start of the process that the descriptor holds, or of a later one
+	began, err := started(int(r.PID)) // the start of the process that the pidfd refers to, or of a later one
 	switch {
-	case ready(pidfd): // the process with that number has ended too, so the program has ended either way
+	case ready(pidfd): // the process with that number has ended too, so the program has ended in any case
 	case err != nil:
 		return nil, joined(ErrNone, pidfd)
 	case began == r.Started:
@@ -108,8 +108,8 @@ func Recorded(r record.Program) (*Process, error) {
 	return p, nil
 }
 
-// Held returns those of the sockets that some process still holds. If the kernel can't be
-// asked, it returns all.
+// Held returns those of the sockets that a process still has open. If the kernel can't be asked, it
+// returns all of them.
 func Held(sockets []uint64) []uint64 {
 	return slices.DeleteFunc(slices.Clone(sockets), func(inode uint64) bool {
 		held, err := isHeld(uint32(inode))

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errUnseen means that the kernel shows no such socket to this process. If the socket is
-// this process's own end of a connection, the connection is of another network
-// namespace.
+// errUnseen means that the kernel does not show this socket to this process. If it is this
+// process's own end of a connection, the connection belongs to another network namespace.
 var errUnseen = errors.New("ask sock_diag: there is no such socket in this network namespace")
 
 // control calls f with the descriptor of a connection.
@@ -38,10 +37,10 @@ func ownInode(conn syscall.Conn) (uint32, error) {
 	return uint32(stat.Ino), nil // inodes of sockets have 32 bits
 }
 
-// peerInode asks sock_diag (see sock_diag(7), it needs no privilege) for the inode of the socket at
-// the other end of a connection, 0 if no process holds that socket any more: no descriptor of it is
-// left anywhere, and none is on its way in a message. A socket that was only shut down still counts
-// as held.
+// peerInode asks sock_diag, see sock_diag(7), for the inode of the socket at the other end of a
+// connection. This needs no privilege. The result is 0 if no process has that socket open: there is
+// no descriptor of it anywhere, and none is on its way in a message. A socket that was only shut
+// down still counts as open.
 func peerInode(conn *net.UnixConn) (uint32, error) {
 	own, err := ownInode(conn)
 	if err != nil {
@@ -59,10 +58,10 @@ func peerInode(conn *net.UnixConn) (uint32, error) {
 	return 0, errors.New("ask sock_diag: the socket has no peer")
 }
 
-// isHeld reports whether a process holds the socket with that inode. Ask only about an inode
-// that peerInode returned and for which isHeld was true then: a socket of another network namespace
-// looks like one that nobody holds. Inodes come again after 2^32 sockets: if another socket
-// has the number by then, isHeld is true.
+// isHeld reports whether a process has the socket with that inode open. Ask only about an inode
+// that peerInode has returned and that was open then: a socket of another network namespace looks
+// like one that nobody has open. Inodes are used again after 2^32 sockets: if another socket has
+// got the number by then, isHeld is true.
 func isHeld(inode uint32) (bool, error) {
 	if inode == 0 {
 		return false, nil
@@ -81,7 +80,7 @@ const (
 	answerSize    = 16  // of struct unix_diag_msg
 )
 
-// request is struct unix_diag_req: a socket by its inode, whatever its cookie.
+// request is struct unix_diag_req. It names a socket by its inode, with any cookie.
 type request struct{ inode, show uint32 }
 
 func (q request) Len() int { return 24 }

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -13,15 +14,15 @@ import (
 )
 
 const (
-	// checkWait is how long an agent check may take to name its election, which it need not do.
+	// checkWait is how long an agent check may take to name its election. The name is optional.
 	checkWait    = 100 * time.Millisecond
 	checkTimeout = time.Second
 	maxCheckLine = 80
 )
 
-// Check answers HAProxy's agent checks until ctx ends. A check may send the name of an election as
-// a line (agent-send); without one it is default. look reports whether this agent leads that
-// election, and whether it is drained. How many checks there may be at a time is the listener's.
+// Check answers HAProxy's agent checks until ctx ends. A check may send the name of an election as a line
+// (agent-send); without a name, the election is default. look reports whether this agent leads that election,
+// and whether it is drained. The listener has to bound how many checks there are at a time.
 func Check(ctx context.Context, l net.Listener, logger *slog.Logger, look func(election.Name) (leads, drained bool)) {
 	context.AfterFunc(ctx, func() { _ = l.Close() })
 	go func() {
@@ -47,18 +48,11 @@ func check(c net.Conn, look func(election.Name) (leads, drained bool)) {
 	if c.SetReadDeadline(now.Add(checkWait)) != nil || c.SetWriteDeadline(now.Add(checkTimeout)) != nil {
 		return
 	}
-	line, buf := "", make([]byte, maxCheckLine)
-	for len(line) < maxCheckLine && !strings.Contains(line, "\n") {
-		n, err := c.Read(buf[:maxCheckLine-len(line)])
-		if line += string(buf[:n]); err != nil {
-			break
-		}
-	}
-	name, _, _ := strings.Cut(line, "\n")
-	_, _ = io.WriteString(c, verdict(strings.TrimSpace(name), look)+"\n") // the client may have gone
+	line, _ := bufio.NewReader(io.LimitReader(c, maxCheckLine)).ReadString('\n') // or the part of the line that has come
+	_, _ = io.WriteString(c, verdict(strings.TrimSpace(line), look)+"\n")        // the client may have gone
 }
 
-// verdict is what HAProxy is to do with the server beside this agent. "ready" takes back a
+// verdict tells HAProxy what to do with the server beside this agent. "ready" takes back a
 // former drain or maint.
 func verdict(name string, look func(election.Name) (leads, drained bool)) string {
 	if name == "" {

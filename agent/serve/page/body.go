@@ -12,11 +12,11 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// raw is HTML. All else that is put on the page is escaped, which suffices as values are only in
-// text and in quoted attributes.
+// raw is HTML. All other text is escaped when it is put on the page. That suffices, since
+// values are only in text and in quoted attributes.
 type raw string
 
-// put fills values into HTML, where %s and %v are.
+// put fills values into HTML, at %s and %v.
 func put(format string, values ...any) raw {
 	for i, v := range values {
 		if _, done := v.(raw); !done {
@@ -32,24 +32,21 @@ type column struct {
 	attributes raw
 }
 
-const number raw = ` class="n"`
+// wide marks a cell that a phone has no room for, and number marks such a cell with a number.
+const wide, number raw = ` class="wide"`, ` class="n wide"`
 
 func table(columns []column, rows [][]any) raw {
-	var t strings.Builder
-	t.WriteString("<div class=\"box\"><table>\n<thead><tr>")
-	for _, c := range columns {
-		t.WriteString(string(put("<th%s>%s</th>", c.attributes, c.label)))
-	}
-	t.WriteString("</tr></thead>\n<tbody>")
-	for _, r := range rows {
-		t.WriteString("\n<tr>")
-		for i, content := range r {
-			t.WriteString(string(put(`<td%s data-label="%s">%s</td>`, columns[i].attributes, columns[i].label, content)))
+	line := func(tag string, cell func(i int) any) (text raw) {
+		for i, c := range columns {
+			text += put("<"+tag+"%s>%s</"+tag+">", c.attributes, cell(i))
 		}
-		t.WriteString("</tr>")
+		return "<tr>" + text + "</tr>\n"
 	}
-	t.WriteString("\n</tbody></table></div>\n")
-	return raw(t.String())
+	body := raw("")
+	for _, r := range rows {
+		body += line("td", func(i int) any { return r[i] })
+	}
+	return "<div class=\"box\"><table>\n<thead>" + line("th", func(i int) any { return columns[i].label }) + "</thead>\n<tbody>\n" + body + "</tbody></table></div>\n"
 }
 
 func state(class, word string) raw { return put(`<span class="state %s">%s</span>`, class, word) }
@@ -64,165 +61,118 @@ func more(n int, what string) raw {
 // row is an election on the page.
 type row struct {
 	api.Election
-	since string // how long the leader has led
-	hour  []part // who led in the last hour, the oldest first
+	since string   // how long the leader has led
+	hour  []part   // who led in the last hour, the oldest first
+	names []string // of all that led or are members
 }
 
 // body is what is between <main> and </main>.
 func (f Facts) body(rows []row) string {
 	a, text := f.Agent, raw("")
 	if a.Quorum.Enabled && a.Quorum.State == api.QuorumLost {
-		text += put("<p class=\"banner\" role=\"alert\">No quorum: nobody can lead. %s</p>\n", quorumText(a.Quorum))
+		text += put("<p class=\"banner\" role=\"alert\">No quorum: nobody can lead. Missing: %s</p>\n", strings.Join(f.Missing, ", "))
 	}
-	text += put("<header>\n<h1>Agent %s</h1>\n<span class=\"soft\">cluster %s, algorithm %s, lease %s</span>\n</header>\n", a.Name, a.Cluster, a.Algorithm, pageDuration(a.LeaseMS))
+	text += put("<header>\n<h1>%s</h1>\n<span class=\"soft\">Doyen cluster, as agent %s sees it</span>\n</header>\n<div class=\"top\">\n", a.Cluster, a.Name)
 	if h := hero(rows); h != nil {
 		text += h.hero()
 	}
-	led := 0
-	for _, r := range rows {
-		if r.Leader != nil {
-			led++
-		}
-	}
+	text += f.quorum() + "</div>\n" + f.attention()
 	if len(rows) > 1 {
-		text += put("<p>%s have a leader.</p>\n", state(goodOrBad(led == len(rows)), fmt.Sprintf("%d of %d elections", led, len(rows))))
+		text += electionsTable(rows)
 	}
-	text += put("<p>%s %s</p>\n", state(quorumState(a.Quorum)), quorumText(a.Quorum))
-	if a.Draining {
-		text += "<p><span class=\"state warn\">Draining:</span> this agent can't be elected.</p>\n"
+	text += membersTable(f.Members)
+	if list := f.changes(); list != "" {
+		text += "<h2>Last changes</h2>\n<div class=\"box\">\n" + list + "</div>\n"
 	}
-	if len(a.Warnings) > 0 {
-		text += "<h2>Warnings</h2>\n<ul>"
-		for _, w := range a.Warnings {
-			text += put(`<li><b>%s</b>: %s <span class="soft">since %s</span></li>`, w.Code, w.Message, stamp(w.Since))
-		}
-		text += "</ul>\n"
-	}
-	text += electionsTable(rows) + membersTable(f.Members)
-	if len(f.Past) > 0 {
-		text += historyTable(f.Past[max(0, len(f.Past)-pageHistory):])
-	}
-	return string(text + put("<footer>Seen by agent %s (version %s, up %s) at %s; refreshed every %v s. What is shown may be outdated when it is read: programs should ask /leader, or the socket.</footer>\n",
-		a.Name, a.Version, pageDuration(a.UptimeMS), stamp(f.Now), pageRefresh))
+	return string(text + put("<footer><span id=\"zone\">Times are UTC.</span> Seen by agent %s (version %s, %s, lease %s, up %s) at %s; refreshed every %v s. What is shown may be outdated when it is read: programs should ask /leader, or the socket. The docs are on each host with a package too: /usr/share/doc/doyen/docs.</footer>\n",
+		a.Name, a.Version, a.Algorithm, pageDuration(a.LeaseMS), pageDuration(a.UptimeMS), stamp(f.Now), pageRefresh))
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+// stamp is a time in UTC, which the page's script changes to the time of its reader.
+func stamp(t time.Time) raw {
+	return put(`<time datetime="%s">%s</time>`, t.UTC().Format(time.RFC3339Nano), t.UTC().Format("2006-01-02 15:04:05 UTC"))
+}
 
-// hero is how the page shows the election that it begins with.
+// card is one of the large answers at the top of the page.
+func card(class, label, answer, small string, more raw) raw {
+	return put("<section class=\"card %s\">\n<p class=\"soft\">%s</p>\n<p class=\"who\">%s</p>\n<p class=\"soft\">%s</p>\n%s</section>\n", class, label, answer, small, more)
+}
+
+// hero is the HTML of the election that the page shows first.
 func (r *row) hero() raw {
-	who, of, state, led := raw(`<span class="bad">Nobody leads</span>`), "Election ", " bad", ""
+	class, label, answer, small, others := "hero bad", "Election ", "Nobody leads", fmt.Sprint("term ", r.Term), r.Candidates
 	if r.Leader != nil {
-		who, of, state = put("%s", r.Leader.Name), "Leader of ", ""
+		class, label, answer = "hero good", "Leader of ", r.Leader.Name
+		others = slices.DeleteFunc(slices.Clone(others), func(name string) bool { return name == answer })
 	}
 	if r.since != "" {
-		led = "for " + r.since + ", "
+		small = "for " + r.since + ", " + small
 	}
-	here := ""
-	if r.IsLeader {
-		here = ", this agent"
-	}
-	return put("<section class=\"hero%s\">\n<p class=\"soft\">%s%s</p>\n<p class=\"who\">%s</p>\n<p class=\"soft\">%sterm %v%s</p>\n%s\n<div class=\"ends\"><span>an hour ago</span><span>now</span></div>\n</section>\n",
-		state, of, r.Election.Election, who, led, r.Term, here, r.strip())
+	small += "; could take over: " + cmp.Or(strings.Join(others, ", "), "no other host")
+	return card(class, label+r.Election.Election, answer, small, r.strip()+
+		put("<div class=\"ends\"><span>an hour ago</span><b>%s</b><span>now</span></div>\n<p class=\"legend\"><i class=\"nobody\"></i> nobody <i class=\"tick\"></i> nobody, for less than %v s <i class=\"unknown\"></i> not known</p>\n", loss(r.hour), tickTime.Seconds()))
 }
 
 func (r *row) strip() raw {
 	parts := raw("")
 	for _, p := range r.hour {
-		parts += put(`<i class="%s" style="flex-grow: %v" title="%s"></i>`, p.Class(), p.PerMille(), p.Title())
+		class, what := p.look(r.names)
+		parts += put(`<i class="%s" style="flex-grow: %v" title="%s for %s">%s</i>`, class, p.For.Seconds(), what, pageDuration(p.For.Milliseconds()), p.Leader)
 	}
-	return put(`<div class="strip">%s</div>`, parts)
+	return put("<div class=\"strip\">%s</div>\n", parts)
+}
+
+func (f Facts) quorum() raw {
+	q := f.Agent.Quorum
+	class, answer, small := "good", fmt.Sprintf("%d of %d voters", q.Reachable, q.Voters), fmt.Sprintf("reachable, %d needed", q.Needed)
+	switch {
+	case !q.Enabled:
+		class, answer, small = "warn", "Off", "this is one agent's view; there may be two leaders"
+	case q.Voters == 0:
+		class, answer, small = "bad", "No voters yet", "the agents have not agreed on the first voters"
+	case q.State == api.QuorumLost:
+		class, small = "bad", small+": nobody can lead"
+	case q.State == api.QuorumEdge && q.Voters > 1:
+		class, small = "warn", small+"; if one more is lost, nobody can lead"
+	}
+	if len(f.Missing) > 0 {
+		small += ". Missing: " + strings.Join(f.Missing, ", ")
+	}
+	return card("quorum "+class, "Quorum", answer, small, "")
 }
 
 func electionsTable(rows []row) raw {
 	var cells [][]any
 	for _, r := range rows[:min(len(rows), pageRows)] {
-		leader, lease, class := raw(`<span class="bad">nobody</span>`), "–", "warn"
+		leader, lease := raw(`<span class="bad">nobody</span>`), "–"
 		if r.Leader != nil {
 			leader, lease = put("<b>%s</b>", r.Leader.Name), pageDuration(r.LeaseRemainingMS)
 		}
-		switch r.State {
-		case api.StateLeading, api.StateFollowing:
-			class = "good"
-		case api.StateNoQuorum:
-			class = "bad"
-		}
+		class := cmp.Or(map[string]string{api.StateLeading: "good", api.StateFollowing: "good", api.StateNoQuorum: "bad"}[r.State], "warn")
 		cells = append(cells, []any{r.Election.Election, leader, cmp.Or(r.since, "–"), r.strip(), r.Term, lease,
 			state(class, strings.ReplaceAll(r.State, "_", " ")), strings.Join(r.Candidates, ", ")})
 	}
-	return "<h2>Elections</h2>\n" + table([]column{{label: "Election"}, {label: "Leader"}, {label: "For"}, {label: "Last hour"}, {"Term", number}, {"Lease left", number}, {label: "State here"}, {label: "Candidates"}}, cells) +
+	return "<h2>Elections</h2>\n" + table([]column{{label: "Election"}, {label: "Leader"}, {label: "For"}, {"Last hour", wide}, {"Term", number}, {"Lease left", number}, {label: "Here"}, {"Candidates", wide}}, cells) +
 		more(len(rows)-pageRows, "elections")
 }
 
 func membersTable(members []api.Member) raw {
-	yes := map[bool]string{true: "yes", false: "no"}
+	yes, link := map[bool]string{true: "yes", false: "no"}, map[bool]raw{true: state("good", "up"), false: state("bad", "none")}
 	var cells [][]any
 	for _, m := range members[:min(len(members), pageRows)] {
-		name, priority, class := put("%s", m.Name), "–", "warn"
+		name, priority, status := put("%s", m.Name), "–", m.Status
 		if m.HTTPAddr != "" {
 			name = put(`<a href="http://%s/">%s</a>`, m.HTTPAddr, m.Name)
 		}
 		if m.Candidate {
 			priority = strconv.Itoa(m.Priority)
 		}
-		if m.Status == api.StatusAlive || m.Status == api.StatusDead {
-			class = goodOrBad(m.Status == api.StatusAlive)
+		if m.Status == api.StatusAlive && m.Drained {
+			status = "drained"
 		}
-		cells = append(cells, []any{name, state(class, m.Status), yes[m.Voter], yes[m.Candidate], priority, yes[m.Connected], m.PeerAddr, m.Version})
+		class := cmp.Or(map[string]string{api.StatusAlive: "good", api.StatusDead: "bad"}[status], "warn")
+		cells = append(cells, []any{name, state(class, status), yes[m.Voter], priority, link[m.Connected], m.PeerAddr, m.Version})
 	}
-	return "<h2>Members</h2>\n" + table([]column{{label: "Name"}, {label: "Status"}, {label: "Votes"}, {label: "Candidate"}, {"Priority", number}, {label: "Direct connection"}, {label: "Address"}, {label: "Version"}}, cells) +
+	return "<h2>Members</h2>\n" + table([]column{{label: "Name"}, {label: "Status"}, {label: "Votes"}, {"Priority", number}, {label: "Link"}, {"Address", wide}, {"Version", wide}}, cells) +
 		more(len(members)-pageRows, "members")
-}
-
-// historyTable shows the newest change first.
-func historyTable(past []api.Transition) raw {
-	var cells [][]any
-	for _, c := range slices.Backward(past) {
-		leader, gap, evidence := raw(`<span class="soft">nobody</span>`), "–", raw("")
-		if c.Leader != nil {
-			leader = put("%s", c.Leader.Name)
-		}
-		if c.GapMS != 0 {
-			gap = pageDuration(c.GapMS)
-		}
-		if c.Evidence != "" {
-			evidence = put(` <span class="soft">%s</span>`, c.Evidence)
-		}
-		cells = append(cells, []any{stamp(c.Time), c.Election, leader, c.Term, gap, put("<span>%s%s</span>", c.Reason, evidence)})
-	}
-	return "<h2>Last changes</h2>\n" + table([]column{{label: "Time"}, {label: "Election"}, {label: "Leader"}, {"Term", number}, {"Gap", number}, {"Why", ` class="why"`}}, cells)
-}
-
-func goodOrBad(good bool) string {
-	if good {
-		return "good"
-	}
-	return "bad"
-}
-
-func quorumState(q api.Quorum) (class, word string) {
-	switch {
-	case !q.Enabled:
-		return "warn", "Quorum is off:"
-	case q.State == api.QuorumEdge && q.Voters > 1:
-		return "warn", "Quorum on the edge:"
-	case q.State == api.QuorumEdge:
-		return "warn", "Quorum:"
-	case q.State == api.QuorumLost:
-		return "bad", "Quorum lost:"
-	}
-	return "good", "Quorum:"
-}
-
-func quorumText(q api.Quorum) string {
-	switch {
-	case !q.Enabled:
-		return "this is one agent's view; there may be two leaders."
-	case q.Voters == 0:
-		return "the agents have not agreed on the first voters yet."
-	}
-	text := fmt.Sprintf("%d of %d voters reachable, %d needed", q.Reachable, q.Voters, q.Needed)
-	if q.State == api.QuorumEdge && q.Voters > 1 {
-		text += "; if one more is lost, nobody can lead"
-	}
-	return text + "."
 }

@@ -18,7 +18,9 @@ func TestEveryValueIsEscaped(t *testing.T) {
 			Quorum: api.Quorum{Enabled: true, State: api.QuorumLost, Voters: 3}},
 		Elections: []api.Election{{Election: bad, Leader: who, State: bad, Candidates: []string{bad, bad}}},
 		Members:   []api.Member{{Name: bad, Status: bad, PeerAddr: bad, Version: bad, HTTPAddr: bad}, {Name: bad}},
-		Past:      []api.Transition{{Time: time.Now(), Election: bad, Leader: who, Reason: bad, Evidence: bad}},
+		Past: []api.Transition{{Time: time.Now(), Election: bad, Reason: bad, Evidence: bad},
+			{Time: time.Now(), Election: bad, Leader: who, Reason: bad, Evidence: bad}},
+		Others: []api.AgentReport{{Name: bad, Reached: true, Warnings: []api.Warning{{Code: bad, Message: bad + bad}}}},
 	}
 	w := httptest.NewRecorder()
 	Handler(func() Facts { return facts }).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))

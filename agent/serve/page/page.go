@@ -1,5 +1,5 @@
-// Package page is what people and load balancers see without the API: the status page, and the
-// answers to HAProxy's agent checks. It is given what they show, and names nobody by itself.
+// Package page is what people and load balancers see without the API: the status page, and the answers to
+// HAProxy's agent checks. The caller provides the facts; this package never decides by itself who leads.
 package page
 
 import (
@@ -10,6 +10,7 @@ import (
 	"html"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,8 +20,8 @@ import (
 )
 
 const (
-	pageRefresh = 3   // seconds
-	pageRows    = 200 // of a table; for more there is the command line
+	pageRefresh = 3   // how many seconds pass until the page is asked for again
+	pageRows    = 200 // rows of a table; the command line shows more
 	pageHistory = 12
 )
 
@@ -32,18 +33,22 @@ type Facts struct {
 	Elections []api.Election // sorted by name
 	Members   []api.Member
 	Past      []api.Transition // the newest last
-	Now       time.Time
+	Missing   []string         // voters that this agent can't reach
+	// Others is what the other agents last reported about themselves, a few seconds ago; nil:
+	// no answers have come yet.
+	Others []api.AgentReport
+	Now    time.Time
 }
 
 // Past is how many of the newest changes the page looks through.
 const Past = 1000
 
-// Handler answers with the page as it is at each request.
+// Handler answers each request with the page as it is at that moment.
 func Handler(facts func() Facts) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { send(w, facts()) })
 }
 
-// scriptHash is how the page's headers name its only script.
+// scriptHash is the hash by which the page's headers allow its only script.
 func scriptHash() string {
 	_, rest, _ := strings.Cut(pageText, "<script>")
 	script, _, _ := strings.Cut(rest, "</script>")
@@ -51,8 +56,8 @@ func scriptHash() string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// send sends the page, which loads nothing else: no font, no image. Its one script asks for the page
-// again. Its headers forbid browsers everything else.
+// send sends the page. The page loads nothing else: no font, no image. Its one script asks for
+// the page again. Its headers forbid browsers everything else.
 func send(w http.ResponseWriter, f Facts) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -66,14 +71,22 @@ func send(w http.ResponseWriter, f Facts) {
 }
 
 func (f Facts) rows() (rows []row) {
-	past := map[string][]api.Transition{}
+	past, names := map[string][]api.Transition{}, []string{}
 	for _, c := range f.Past {
 		if c.Type != api.ChangeCommand {
 			past[c.Election] = join(past[c.Election], c)
 		}
+		if c.Leader != nil {
+			names = append(names, c.Leader.Name)
+		}
 	}
+	for _, m := range f.Members {
+		names = append(names, m.Name)
+	}
+	slices.Sort(names) // sorted, so that a leader has the same colour on the pages of all agents
+	names = slices.Compact(names)
 	for n, e := range f.Elections {
-		r := row{Election: e}
+		r := row{Election: e, names: names}
 		if n < pageRows {
 			r.since, r.hour = ledFor(e, past[e.Election], f.Now), strip(past[e.Election], f.Now)
 		}
@@ -83,27 +96,27 @@ func (f Facts) rows() (rows []row) {
 }
 
 func (f Facts) title(rows []row) string {
-	h := hero(rows)
-	switch {
-	case h == nil:
-		return "Doyen: " + f.Agent.Name
-	case h.Leader == nil:
-		return "Doyen: nobody leads"
+	h, who := hero(rows), "nobody"
+	if h == nil {
+		return f.Agent.Cluster
 	}
-	return "Doyen: " + h.Leader.Name + " leads"
+	if h.Leader != nil {
+		who = h.Leader.Name
+	}
+	return f.Agent.Cluster + ": " + who + " leads"
 }
 
-// hero is the election that the page begins with.
+// hero is the election that the page shows first: the only one, or default if it is in use; nil: none.
 func hero(all []row) *row {
 	for i := range all {
-		if len(all) == 1 || all[i].Election.Election == string(election.Default) {
+		if len(all) == 1 || all[i].Election.Election == string(election.Default) && all[i].State != api.StateIdle {
 			return &all[i]
 		}
 	}
 	return nil
 }
 
-// ledFor is for how long the leader has led, as a person says it.
+// ledFor is for how long the leader has led, as a person would write it.
 func ledFor(e api.Election, past []api.Transition, now time.Time) string {
 	if e.Leader == nil || len(past) == 0 || past[len(past)-1].Leader == nil || past[len(past)-1].Leader.Name != e.Leader.Name {
 		return ""
@@ -121,11 +134,13 @@ func pageDuration(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {
 	case d >= 24*time.Hour:
-		return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh %dm", d/time.Hour, d%time.Hour/time.Minute)
+		return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	case d > time.Hour:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= 10*time.Minute:
+		return fmt.Sprintf("%d min", d/time.Minute)
 	case d >= time.Minute:
-		return d.Truncate(time.Second).String()
+		return fmt.Sprintf("%.1f min", d.Minutes())
 	case d >= time.Second:
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}

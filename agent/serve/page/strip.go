@@ -1,6 +1,9 @@
 package page
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/api"
@@ -9,50 +12,57 @@ import (
 // stripTime is how much of the past the status page draws.
 const stripTime = time.Hour
 
-// part is a piece of an election's last hour, in which the same agent led, or nobody.
+// tickTime is the longest time without a leader that is drawn as a thin tick, about a pixel wide.
+const tickTime = 30 * time.Second
+
+// part is a piece of an election's last hour, in which the same agent led, or nobody led.
 type part struct {
 	Leader string // empty: nobody
 	Known  bool   // false: before this agent's first entry
 	For    time.Duration
 }
 
-// PerMille is the part's length in thousandths of the strip.
-func (p part) PerMille() int64 { return int64(1000 * p.For / stripTime) }
-
-// Class is how the part looks.
-func (p part) Class() string {
+// look is the part's class in the page's style, and the text that it shows. names is sorted,
+// and has the names of all leaders.
+func (p part) look(names []string) (class, what string) {
 	switch {
 	case !p.Known:
-		return "unknown"
+		return "unknown", "not known"
+	case p.Leader == "" && p.For < tickTime:
+		return "tick", "nobody"
 	case p.Leader == "":
-		return "nobody"
+		return "nobody", "nobody"
 	}
-	sum := uint32(2166136261) // FNV-1a: on all pages the same leader has the same colour
-	for _, b := range []byte(p.Leader) {
-		sum = (sum ^ uint32(b)) * 16777619
-	}
-	return "l" + string('0'+rune(sum%6))
+	return fmt.Sprint("l", slices.Index(names, p.Leader)%6), p.Leader
 }
 
-// Title is what a person reads who points at the part.
-func (p part) Title() string {
-	who := p.Leader
-	switch {
-	case !p.Known:
-		who = "not known"
-	case who == "":
-		who = "nobody"
+// loss is a text about how long nobody led, out of the time that is known.
+func loss(parts []part) string {
+	var lost, known time.Duration
+	for _, p := range parts {
+		if p.Known {
+			known += p.For
+		}
+		if p.Known && p.Leader == "" {
+			lost += p.For
+		}
 	}
-	return who + " for " + pageDuration(p.For.Milliseconds())
+	switch {
+	case known == 0:
+		return ""
+	case lost == 0:
+		return "led without a break for " + pageDuration(known.Milliseconds())
+	}
+	return "nobody for " + pageDuration(lost.Milliseconds()) + " of " + pageDuration(known.Milliseconds())
 }
 
 // strip draws the last hour of one election from its changes, the oldest first. It goes by the
-// time of day: changes may be of another boot.
+// time of day, since the changes may be from several boots.
 func strip(changes []api.Transition, now time.Time) []part {
 	var parts []part
 	begin := now.Add(-stripTime)
 	last, at := part{}, begin
-	until := func(end time.Time) { // what was so before lasted until then
+	until := func(end time.Time) { // the last state lasted until that end
 		if end.After(now) {
 			end = now
 		}
@@ -68,25 +78,21 @@ func strip(changes []api.Transition, now time.Time) []part {
 		at = end
 	}
 	for _, c := range changes {
-		when := c.Time
-		if c.Leader == nil {
-			until(when)
-			last = part{Known: true}
-			continue
-		}
-		if gap := time.Duration(c.GapMS) * time.Millisecond; gap > 0 {
-			until(when.Add(-gap))
+		if gap := time.Duration(c.GapMS) * time.Millisecond; gap > 0 && c.Leader != nil {
+			until(c.Time.Add(-gap))
 			last = part{Known: true}
 		}
-		until(when)
-		last = part{Known: true, Leader: c.Leader.Name}
+		until(c.Time)
+		if last = (part{Known: true}); c.Leader != nil {
+			last.Leader = c.Leader.Name
+		}
 	}
 	until(now)
 	return parts
 }
 
-// join appends a change to those of its election. Where this agent was restarted and then heard
-// the leader and the term of before, nothing has changed: the restarts between the two are removed.
+// join appends a change to those of its election. If this agent was restarted, and then heard the
+// same leader in the same term as before, nothing has changed: the restarts in between are removed.
 func join(changes []api.Transition, c api.Transition) []api.Transition {
 	n := len(changes)
 	for n > 0 && changes[n-1].Type == api.ChangeRestarted && changes[n-1].Leader == nil {
@@ -98,12 +104,11 @@ func join(changes []api.Transition, c api.Transition) []api.Transition {
 	return append(changes, c)
 }
 
-// ledSince is since when the newest change's leader has led without a pause; certain is
-// false if it may have led before this agent's first entry. The changes are of one election,
-// the oldest first.
+// ledSince is since when the newest change's leader has led without a pause. certain is false
+// if that leader may have led even before this agent's first entry. The changes are of one
+// election, the oldest first.
 func ledSince(changes []api.Transition) (since time.Time, certain bool) {
-	for i := len(changes) - 1; i >= 0; i-- {
-		c := changes[i]
+	for _, c := range slices.Backward(changes) {
 		if c.Leader == nil || c.Leader.Name != changes[len(changes)-1].Leader.Name {
 			return since, true
 		}
@@ -113,4 +118,43 @@ func ledSince(changes []api.Transition) (since time.Time, certain bool) {
 		}
 	}
 	return since, false
+}
+
+// changes puts the newest changes into sentences, the newest first. The end of a leadership and
+// the next leader are one sentence. A reader can unfold what this agent knew at the time.
+func (f Facts) changes() (list raw) {
+	texts, evidence := make([]string, len(f.Past)), make([]string, len(f.Past))
+	former, ended := map[string]string{}, map[string]int{} // by election: which agent led, and which entry of f.Past ended that
+	for i, t := range f.Past {
+		texts[i], evidence[i] = t.Reason, t.Evidence
+		switch end, over := ended[t.Election]; {
+		case t.Type == api.ChangeCommand || t.Type == api.ChangeRestarted:
+		case t.Leader == nil:
+			texts[i], ended[t.Election] = "nobody leads "+t.Election+": "+t.Reason, i
+		default:
+			var why []string
+			if over {
+				why, evidence[i] = append(why, f.Past[end].Reason), evidence[end]+"; then: "+t.Evidence
+				texts[end] = ""
+				delete(ended, t.Election)
+			}
+			if t.GapMS > 0 {
+				why = append(why, "nobody led for "+pageDuration(t.GapMS))
+			}
+			name, after := t.Leader.Name, former[t.Election]
+			if texts[i] = name + " leads " + t.Election; after != "" && after != name {
+				texts[i] += " after " + after
+			}
+			texts[i] = strings.TrimSuffix(texts[i]+": "+strings.Join(why, ", "), ": ")
+			former[t.Election] = name
+		}
+	}
+	shown := 0
+	for i, t := range slices.Backward(f.Past) {
+		if texts[i] != "" && shown < pageHistory {
+			list += put("<details id=\"c%v\"><summary>%s <span>%s</span></summary><p>term %v: %s</p></details>\n", t.Time.UnixNano(), stamp(t.Time), texts[i], t.Term, evidence[i])
+			shown++
+		}
+	}
+	return list
 }

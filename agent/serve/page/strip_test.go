@@ -76,3 +76,29 @@ func TestTheStripDrawsTheLastHour(t *testing.T) {
 		}
 	}
 }
+
+func TestALossTooShortToDrawIsATickAndIsSummedUp(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	f := Facts{Now: now, Members: []api.Member{{Name: "a"}, {Name: "b"}}, Elections: []api.Election{{Election: "default"}}}
+	led := func(ago time.Duration, who string, gap time.Duration) api.Transition {
+		return api.Transition{Time: now.Add(-ago), Election: "default", Leader: &api.Leader{Name: who, ID: who}, GapMS: gap.Milliseconds()}
+	}
+	for _, c := range []struct {
+		past         []api.Transition
+		drawn, loss  string
+		ticks, plain int
+	}{
+		{nil, `class="unknown" style="flex-grow: 3600" title="not known for 60 min"`, "", 0, 0},
+		{[]api.Transition{led(2*time.Hour, "a", 0)}, `class="l0" style="flex-grow: 3600" title="a for 60 min">a<`, "led without a break for 60 min", 0, 0},
+		{[]api.Transition{led(25*time.Minute+30*time.Second, "a", 0), led(9*time.Minute, "b", 1150*time.Millisecond), led(time.Minute, "a", 450*time.Millisecond)},
+			`class="tick" style="flex-grow: 0.45" title="nobody for 450 ms">`, "nobody for 1.6 s of 25 min", 2, 0},
+		{[]api.Transition{led(2*time.Hour, "a", 0), led(time.Minute, "b", 2*time.Minute)}, `class="nobody" style="flex-grow: 120" title="nobody for 2.0 min">`, "nobody for 2.0 min of 60 min", 0, 1},
+	} {
+		f.Past = c.past
+		r := f.rows()[0]
+		drawn := string(r.strip())
+		if got := loss(r.hour); !strings.Contains(drawn, c.drawn) || got != c.loss || strings.Count(drawn, `"tick"`) != c.ticks || strings.Count(drawn, `"nobody"`) != c.plain {
+			t.Errorf("got %q, want %q and %q:\n%s", got, c.drawn, c.loss, drawn)
+		}
+	}
+}

@@ -1,9 +1,9 @@
 // Package socket makes the Unix sockets that programs of this host connect to, and asks the kernel
 // who has connected.
 //
-// It guarantees that a socket replaces only an old socket, where no other user could replace it, and
-// that the connections of a listener, and those of each user or address, are bounded (Places). It
-// does not decide what a peer may do: package access does.
+// It guarantees that a socket replaces only an old socket, and only where no other user could
+// replace it. It also guarantees that the connections of a listener, and those of each user or
+// address, are bounded (Places). Package access decides what a peer may do.
 package socket
 
 import (
@@ -32,8 +32,8 @@ func (e *Error) Error() string { return e.Path + ": " + e.Problem + "; " + e.Hin
 
 const dialTimeout = time.Second
 
-// Listen listens on a Unix socket that the agent's user and group may connect to. It replaces a
-// socket on which nobody listens. Anything else at the path stays, and causes a *Error.
+// Listen listens on a Unix socket that the agent's user and group may connect to. It replaces a socket
+// on which no process listens. Anything else at the path stays, and is reported as an *Error.
 func Listen(path string) (net.Listener, error) {
 	if err := socketDir(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func Listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// socketDir makes the directory, only for the agent's user and group. A directory that exists
+// socketDir makes the directory, for the agent's user and group only. A directory that exists
 // is used as it is: it may be /run itself.
 func socketDir(dir string) error {
 	err := makeDir(dir, 0o750)
@@ -64,8 +64,8 @@ func socketDir(dir string) error {
 	return trusted(dir, os.Geteuid())
 }
 
-// makeDir makes a directory of that mode, whatever the umask is. It also makes the missing
-// directories above, for everybody to pass. fs.ErrExist: the directory exists already.
+// makeDir makes a directory of that mode, whatever the umask is. It also makes the missing directories
+// above it, which everybody may pass. The error is fs.ErrExist if the directory exists already.
 func makeDir(dir string, mode fs.FileMode) error {
 	err := os.Mkdir(dir, mode)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,11 +79,11 @@ func makeDir(dir string, mode fs.FileMode) error {
 	return err
 }
 
-// trusted refuses a directory of another user: below /tmp, any user may have made it first,
-// and that user could replace this agent's socket. Root may listen in any directory.
+// trusted refuses a directory of another user: below /tmp, any user may have made it first, and
+// could then replace this agent's socket. Root may listen in any directory.
 func trusted(dir string, uid int) error {
 	directory := false
-	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} { // a link, and the directory that it leads to
+	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} { // first a link, then the directory that it leads to
 		info, err := look(dir)
 		if err != nil {
 			return &Error{dir, "can't be used: " + Cause(err), "choose another path with --socket"}

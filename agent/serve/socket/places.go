@@ -15,21 +15,26 @@ import (
 
 // Origin is what a connection counts for: a user, or a network address.
 type Origin struct {
-	Name     string // for people
+	Name     string // a name for people
 	Favoured bool   // its share is not bounded, and it may use the reserve
 }
 
-// Places bounds the connections of a listener: those of each origin by a share, and all
-// together, with a reserve for favoured ones. If all places are taken, the connection that has
-// been idle for longest is closed. If the new one's origin has used up its share, that must be
-// one of the same origin. If no such connection is idle, the new one is refused.
+// Places bounds the connections of a listener: those of each origin by a share, and all together,
+// with a reserve for favoured origins. If all places are taken, it closes the connection that has
+// been idle for longest, among those of the origin with most connections of all that have an idle
+// one: so a crowd from one origin can't keep out others. No origin gives way to one that has more. If
+// an origin has used up its share, its own longest idle connection makes room. Without an idle
+// connection to close, the new one is refused.
 type Places struct {
 	net.Listener
 	share int
-	// Brief means that no answer takes long: if no connection is idle, the one whose answer takes
-	// longest is closed, since its reader does not read.
+	// Brief means that no answer takes long. If no connection is idle, the one whose answer has
+	// taken longest is closed, since its reader does not read.
 	Brief  bool
 	origin func(*Conn) Origin
+	// Opened, if not nil, bounds how often an origin may connect. Further connections are
+	// closed at once and without an answer, since answers to a crowd would delay others.
+	Opened *door.Pace[string]
 
 	mu    sync.Mutex
 	taken *door.Places[string] // by the origin's name
@@ -61,6 +66,10 @@ func (p *Places) admit(c net.Conn) *Conn {
 		k.Peer, k.Vouched = who, true
 	}
 	k.origin = p.origin(k)
+	if p.Opened != nil && !p.Opened.Take(election.Instant(time.Now().UnixNano()), k.origin.Name, 1) {
+		c.Close()
+		return nil
+	}
 	p.mu.Lock()
 	gone, why := p.room(k.origin)
 	if why == "" {
@@ -78,8 +87,8 @@ func (p *Places) admit(c net.Conn) *Conn {
 	return k
 }
 
-// room takes a place for one more connection of the origin. It returns the connection that
-// must be closed for that, which has lost its place already; or why there is no place.
+// room takes a place for one more connection of the origin. gone is the connection that must be
+// closed for that, if any; it has lost its place already. why is the reason if there is no place.
 func (p *Places) room(o Origin) (gone *Conn, why string) {
 	share := p.share
 	if o.Favoured {
@@ -92,7 +101,16 @@ func (p *Places) room(o Origin) (gone *Conn, why string) {
 		gone = p.oldest(func(k *Conn) bool { return k.origin == o })
 		why = fmt.Sprintf("%s has %d connections to this agent, which is its share: close some", o.Name, p.taken.Of(o.Name))
 	default:
-		if gone = p.oldest(func(k *Conn) bool { return !k.origin.Favoured }); gone == nil && o.Favoured {
+		most := 0
+		if !o.Favoured {
+			most = p.taken.Of(o.Name)
+		}
+		for k := range p.open {
+			if !k.busy || p.Brief {
+				most = max(most, p.sharing(k))
+			}
+		}
+		if gone = p.oldest(func(k *Conn) bool { return most > 0 && p.sharing(k) == most }); gone == nil && o.Favoured {
 			gone = p.oldest(func(*Conn) bool { return true })
 		}
 		why = fmt.Sprintf("there are %d connections to this agent, which is the limit: try again", len(p.open))
@@ -105,8 +123,16 @@ func (p *Places) room(o Origin) (gone *Conn, why string) {
 	return gone, ""
 }
 
-// oldest returns, of the connections that fit, the one that has been idle for longest; nil:
-// there is none.
+// sharing is how many connections the origin of k has; 0: the share does not bound that origin.
+func (p *Places) sharing(k *Conn) int {
+	if k.origin.Favoured || k.origin == (Origin{}) { // an empty origin is that of a candidacy
+		return 0
+	}
+	return p.taken.Of(k.origin.Name)
+}
+
+// oldest returns, of the connections that fit, the one that has been idle for longest; nil: no
+// such connection is idle.
 func (p *Places) oldest(fits func(*Conn) bool) (idle *Conn) {
 	var busy *Conn
 	for k := range p.open {
@@ -133,7 +159,7 @@ func (p *Places) leave(k *Conn) {
 	p.taken.Leave(k.origin.Name, 1)
 }
 
-// turn puts a connection behind all others.
+// turn puts a connection behind all others, as the last to be closed.
 func (p *Places) turn(k *Conn) {
 	p.turns++
 	k.turned = p.turns
@@ -148,9 +174,9 @@ type Conn struct {
 	Accepted election.Instant
 
 	// Guarded by Places.
-	origin Origin // the zero one: it counts for nobody
+	origin Origin // empty: the connection counts for nobody
 	busy   bool
-	turned int // when busy was set, counted by Places
+	turned int // the turn at which busy was last set, as Places counts turns
 }
 
 // Turn records whether a request is being answered.
@@ -180,8 +206,8 @@ func (k *Conn) Close() error {
 	return k.Conn.Close()
 }
 
-// Follow keeps a connection in the right line as net/http reports its state. Only the handler
-// reports that a request is there, since net/http calls a connection active from the first byte on.
+// Follow records that a connection is idle or was taken over, as net/http reports. Only the handler
+// reports that a request is there, since net/http calls a connection active from its first byte on.
 func Follow(c net.Conn, state http.ConnState) {
 	k, ok := c.(*Conn)
 	switch {
@@ -206,7 +232,7 @@ func refuseConn(c net.Conn, why string) {
 // AddressOf is the origin of a connection that counts for its address.
 func AddressOf(k *Conn) Origin { return Origin{Name: "address " + network(k.RemoteAddr())} }
 
-// network is the network in which one party can have many addresses.
+// network is the network of the address: in some networks, one party can have many addresses.
 func network(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/doyen-election/doyen/internal/door"
 )
 
 // visitor is a connection of some origin that is never used.
@@ -152,5 +154,55 @@ func TestANetworkIsOneOrigin(t *testing.T) {
 		if got := network(a); got != want {
 			t.Errorf("%s counts for %s, want %s", addr, got, want)
 		}
+	}
+}
+
+// 512 readers at 16 addresses closed the connection of a load balancer again and again, before it was answered.
+func TestACrowdGivesWayBeforeThoseWhoHaveFewConnections(t *testing.T) {
+	p := placesFor(6, 4, 0)
+	few, _ := p.visit("balancer")
+	other, _ := p.visit("other")
+	for range 100 {
+		for _, who := range []string{"a", "b", "c"} {
+			p.visit(who)
+		}
+	}
+	if few.closed || other.closed {
+		t.Errorf("closed: the balancer's %t, another's %t", few.closed, other.closed)
+	}
+	if late, k := p.visit("late"); k == nil || late.closed || few.closed {
+		t.Error("one more that has none found no place")
+	}
+}
+
+// Only busy connections of the one that has most must not make a refusal of what idle ones of others can give.
+func TestIdleConnectionsGiveWayAlsoIfTheBusyOneHasMore(t *testing.T) {
+	p := placesFor(6, 4, 0)
+	for range 3 {
+		_, k := p.visit("busy")
+		k.Turn(true)
+	}
+	first, _ := p.visit("idle")
+	second, _ := p.visit("idle")
+	few, _ := p.visit("few")
+	if _, k := p.visit("busy"); k != nil || first.closed || second.closed || few.closed {
+		t.Error("one with more got the place of one with fewer")
+	}
+	if _, k := p.visit("new"); k == nil || !first.closed || second.closed || few.closed {
+		t.Error("one that has none was kept out by idle connections, or the wrong one gave way")
+	}
+}
+
+// Each connection of a crowd takes work before it can be refused.
+func TestAnOriginThatConnectsTooOftenIsClosedAtOnce(t *testing.T) {
+	p := placesFor(100, 100, 0)
+	p.Opened = door.NewPace[string](0, 3)
+	for i := range 5 {
+		if v, k := p.visit("a"); (k != nil) != (i < 3) || v.closed != (i >= 3) || v.heard.Len() > 0 {
+			t.Errorf("connection %d: closed %t, answered %q", i+1, v.closed, v.heard.String())
+		}
+	}
+	if _, k := p.visit("b"); k == nil {
+		t.Error("another was kept out")
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Sharing is who may connect to a socket, besides the agent's user: its mode, and the number of
-// its group; negative: the group that it has by itself.
+// Sharing is who may connect to a socket, besides the agent's user: the socket's mode, and the
+// number of its group. If that is negative, the socket keeps the group with which it was made.
 type Sharing struct {
 	Mode  fs.FileMode
 	Group int
@@ -43,8 +43,8 @@ func Share(path string, to Sharing) error {
 	return nil
 }
 
-// Possible reports why this process can't share a socket at the path, as far as that shows before
-// there is one.
+// Possible reports why this process can't share a socket at the path, as far as that shows
+// before the socket exists.
 func (to Sharing) Possible(path string) error {
 	if to.Group < 0 {
 		return nil
@@ -57,7 +57,7 @@ func (to Sharing) Possible(path string) error {
 	case err != nil:
 		return &Error{dir, "can't be used: " + Cause(err), "choose another path"}
 	case enters(info, to.Group) && info.Mode()&fs.ModeSetgid != 0 && groupOf(info) == to.Group:
-		return nil // what is made there has the group by itself
+		return nil // files that are made there get that group anyway
 	case enters(info, to.Group):
 		return mayGive(path, to.Group)
 	case !own(info) || info.Mode().Perm()&0o030 != 0o010:

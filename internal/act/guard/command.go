@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -8,32 +9,32 @@ import (
 
 // command is one run of a command, as its guard sees it.
 //
-// Invariant: once why is set, the command is being ended for that reason. Once killing is
-// set, SIGKILL is repeated until nothing is left.
+// Invariant: if why is set, the command is being ended for that reason. If killing is set, SIGKILL
+// is sent again and again until no process is left.
 type command struct {
 	order Order
-	pid   int // 0: it is not known yet, since the exec has not ended
-	group int // its own process group; 0: it shares another's, or has none yet
-	kept  int // copy of the campaign's connection; -1: none
+	pid   int // 0: not known yet, since the exec has not ended
+	group int // its separate process group; 0: it has none, or none yet
+	kept  int // descriptor of its copy of the campaign's connection; -1: there is none
 	term  uint64
 
 	schedule Schedule
-	killAt   int64 // when an order wants SIGKILL
-	termAt   int64 // when an order wants SIGTERM, beside another signal
+	killAt   int64 // when to send SIGKILL, by order
+	termAt   int64 // when to send SIGTERM, by order, if another signal was sent before
 	why      string
-	told     map[int]bool // see askFamily
-	killing  int64        // since when it is being killed; 0: it is not
-	stuck    bool         // it was reported that killing does not help
+	told     map[int]bool // the processes that have got the signal, see askFamily
+	killing  int64        // since when the command is being killed; 0: it is not
+	stuck    bool         // the parent was notified that killing does not help
 
-	ended  bool // the command itself; descendants may be left
+	ended  bool // the command itself has ended; descendants may be left
 	others bool
 	status int
-	first  struct{ pid, status int } // the child that ended last while pid was not known: perhaps the command
+	first  struct{ pid, status int } // the last child that ended while pid was not known: perhaps it was the command
 }
 
-// keep holds a copy of the connection to the agent: the candidacy lasts as long as anybody holds one.
-// A command that has started already can't be given a copy of a new connection: then the candidacy
-// ends with the guard and its parent.
+// keep stores a copy of the connection to the agent, since the candidacy lasts as long as any
+// process has the connection open. A command that runs already can't get a copy of a new
+// connection. In that case the candidacy ends when the guard and its parent have ended.
 func (c *command) keep(files []int, how int) {
 	if len(files) == 0 {
 		return
@@ -52,11 +53,9 @@ func (c *command) drop() {
 	}
 }
 
-// stop begins to end the command as the parent orders.
+// stop starts to end the command as the parent has ordered.
 func (c *command) stop(o Order) {
-	if c.why == "" {
-		c.why = ByOrder
-	}
+	c.why = cmp.Or(c.why, ByOrder)
 	c.killAt, c.termAt = min(c.killAt, o.KillAt), never
 	switch {
 	case o.Signal != 0:
@@ -67,7 +66,7 @@ func (c *command) stop(o Order) {
 	}
 }
 
-// reaped takes the end of a child.
+// reaped handles the end of a child.
 func (c *command) reaped(pid, status int) {
 	switch {
 	case c.pid == 0:
@@ -77,12 +76,10 @@ func (c *command) reaped(pid, status int) {
 	}
 }
 
-// end takes the end of the command itself.
+// end handles the end of the command itself.
 func (c *command) end(status int) {
 	c.ended, c.status = true, status
-	if c.why == "" {
-		c.why = ByItself
-	}
+	c.why = cmp.Or(c.why, ByItself)
 }
 
 // pass sends the command a signal that does not end the run. Descendants don't get it:
@@ -93,8 +90,8 @@ func (c *command) pass(signal syscall.Signal) {
 	}
 }
 
-// held returns the process group, or 0 if it may not be the command's any more: once no
-// process is left in a group, another group may get its number.
+// held returns the process group, or 0 if the number may belong to another group by now. That is
+// possible once the group has no process left.
 func (c *command) held() int {
 	if c.ended && !inhabited(c.group) {
 		return 0
@@ -102,8 +99,8 @@ func (c *command) held() int {
 	return c.group
 }
 
-// enforce does what is due while the command or a descendant of it is left. If killing does not
-// help, enforce returns once why.
+// enforce does what is due while the command or a descendant is left. If killing does not help, it
+// returns the reason, once.
 func (c *command) enforce(now int64) (fault string) {
 	if c.ended && !c.others {
 		c.others = true
@@ -123,10 +120,8 @@ func (c *command) enforce(now int64) (fault string) {
 	}
 	if c.killing == 0 {
 		c.killing = now
-		if c.why == "" {
-			c.why = ByOrder // the parent is gone
-		}
-		if group := c.held(); group > 0 { // nearly always that kills all; the next step checks
+		c.why = cmp.Or(c.why, ByOrder)    // without another reason, the parent has ended
+		if group := c.held(); group > 0 { // this nearly always kills all; the next step checks that
 			killGroup(group)
 			return ""
 		}
@@ -139,7 +134,7 @@ func (c *command) enforce(now int64) (fault string) {
 	return Blocked(err)
 }
 
-// Blocked describes why killing does not help; err is what killing returned.
+// Blocked describes why killing does not help. err is the error of the kill.
 func Blocked(err error) string {
 	if err != nil {
 		return "a process can't be killed: " + err.Error()
@@ -147,10 +142,10 @@ func Blocked(err error) string {
 	return "a process does not exit: it is blocked in the kernel, perhaps by a disk"
 }
 
-// next is when enforce has something to do.
+// next is when enforce has something to do again.
 func (c *command) next(now int64) int64 {
 	switch {
-	case c.stuck: // more would only cost the processor
+	case c.stuck: // trying more often would only cost processor time
 		return now + int64(StuckAfter)
 	case c.killing > 0:
 		return now + int64(Again)

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reap takes the status of every child that has ended. childless reports that no child is
-// left. Since this process is a subreaper, it then has no descendant either.
+// Reap reads the status of every child that has ended. childless is true if no child is left. Since
+// this process is a subreaper, it then has no descendant either.
 func Reap(ended func(pid int, status unix.WaitStatus)) (childless bool) {
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
-		case err != nil: // ECHILD
+		case err != nil: // ECHILD: there is no child
 			return true
 		case pid == 0:
 			return false
@@ -26,10 +26,10 @@ func Reap(ended func(pid int, status unix.WaitStatus)) (childless bool) {
 	}
 }
 
-// KillFamily sends SIGKILL to the process group, if the command has a separate one, and to
-// every child. Only a child's number is safe to use: no other process gets it
-// before the child is reaped. A child's descendant becomes a child when its parent is dead, so
-// the next call finds it. err is about a process that this one may not kill.
+// KillFamily sends SIGKILL to the command's process group, if it has a separate one, and to every
+// child. Besides the group it kills only children, because a child's number is safe to use: no
+// other process gets it before the child is reaped. A descendant becomes a child when its parent
+// has died, so the next call finds it. err is about a process that this process may not kill.
 func KillFamily(group int) (err error) {
 	if group > 0 {
 		killGroup(group)
@@ -43,8 +43,8 @@ func KillFamily(group int) (err error) {
 	return err
 }
 
-// inhabited reports whether a child of this process is in the group. When the process after which
-// a group is called is gone, nothing else shows that the number is still its own.
+// inhabited reports whether a child of this process is in the group. Once the process with the
+// group's number has ended, only that shows that the number still belongs to this group.
 func inhabited(group int) bool {
 	return slices.ContainsFunc(children(unix.Getpid()), func(pid int) bool {
 		in, err := unix.Getpgid(pid)
@@ -55,12 +55,12 @@ func inhabited(group int) bool {
 // killGroup sends SIGKILL to a process group. No process of the group escapes by forking.
 func killGroup(group int) {
 	hasten(unix.PRIO_PGRP, group)
-	_ = syscall.Kill(-group, syscall.SIGKILL) // it is not an error if none of it is left
+	_ = syscall.Kill(-group, syscall.SIGKILL) // not an error: the group may have no process left
 }
 
-// askFamily sends the signal once to each process. The first call sends it to the group, and
-// to the descendants of this process that are in another group. A process that a later call
-// finds was forked since, and gets the signal whatever its group. told holds who has got it.
+// askFamily sends the signal once to each process. The first call sends it to the group, and to the
+// descendants of this process in other groups. A process that only a later call finds was forked
+// since then, and gets the signal whatever its group is. told records which processes have got it.
 func askFamily(group int, signal syscall.Signal, told map[int]bool) {
 	first := group > 0 && !told[-group]
 	if first {
@@ -78,14 +78,14 @@ func askFamily(group int, signal syscall.Signal, told map[int]bool) {
 	}
 }
 
-// ask sends a signal, and has a stopped process continue so that it can act on the signal.
+// ask sends a signal, and has a stopped process continue, so that it can handle the signal.
 func ask(pid int, signal syscall.Signal) {
-	_ = syscall.Kill(pid, signal) // a process that is gone needs none
+	_ = syscall.Kill(pid, signal) // a process that has ended needs no signal
 	_ = syscall.Kill(pid, syscall.SIGCONT)
 }
 
-// maxDescendants bounds one walk: a fork bomb must not keep its killer busy with looking for
-// processes.
+// maxDescendants bounds one search for descendants: a fork bomb must not keep its killer busy with
+// searching.
 const maxDescendants = 10_000
 
 func descendants(pid int) []int {

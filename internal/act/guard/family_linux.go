@@ -21,16 +21,16 @@ func Adopt() error {
 	return nil
 }
 
-// attributes has the kernel kill the command when the thread that started it ends, and puts
-// the command into the process group, or into a new one if group is 0.
+// attributes has the kernel kill the command when the thread that started it ends. The command
+// joins the process group; group 0 makes a new one.
 func attributes(group int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pgid: group, Pdeathsig: syscall.SIGKILL}
 }
 
-// ownProgram is the program file of this process, even if another file has its name by now.
+// ownProgram returns the program file of this process, even if another file has its name by now.
 func ownProgram() (string, error) {
 	const link = "/proc/self/exe"
-	if _, err := os.Stat(link); err != nil { // there is no /proc
+	if _, err := os.Stat(link); err != nil { // this system has no /proc
 		return os.Executable()
 	}
 	return link, nil
@@ -46,7 +46,7 @@ func children(pid int) []int {
 	for _, list := range lists {
 		text, err := os.ReadFile(list)
 		if err != nil {
-			continue // the thread is gone
+			continue // the thread has ended
 		}
 		for field := range strings.FieldsSeq(string(text)) {
 			if child, err := strconv.Atoi(field); err == nil {
@@ -57,45 +57,39 @@ func children(pid int) []int {
 	return found
 }
 
-// scanChildren is children for a kernel without lists of children (CONFIG_PROC_CHILDREN).
+// scanChildren does what children does, for a kernel without lists of children (CONFIG_PROC_CHILDREN).
 func scanChildren(pid int) []int {
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		return nil
-	}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	var found []int
 	for _, path := range stats {
 		child, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil {
-			continue
-		}
-		if parent, ok := ParentOf(child); ok && parent == pid {
+		if parent, ok := ParentOf(child); err == nil && ok && parent == pid {
 			found = append(found, child)
 		}
 	}
 	return found
 }
 
-// ParentOf returns false if the process is gone.
+// ParentOf returns the parent of a process; false: the process has ended.
 func ParentOf(pid int) (parent int, ok bool) {
 	of, ok := look(pid)
 	return of.parent, ok
 }
 
-// seen is a process as the kernel shows it. Its start is in ticks since the host's.
+// seen is a process as the kernel shows it. start is in ticks after the start of the host.
 type seen struct {
 	parent, session int
 	start           uint64
 	zombie          bool
 }
 
-// look returns false if the process is gone.
+// look returns what the kernel shows of a process; false: the process has ended.
 func look(pid int) (s seen, ok bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return s, false
 	}
-	// The name, in brackets, may hold anything; state, parent, group, session follow it.
+	// The name, in brackets, may have any bytes. After it come state, parent, group and session.
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 20 {
 		return s, false

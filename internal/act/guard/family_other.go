@@ -18,13 +18,13 @@ func attributes(group int) *syscall.SysProcAttr {
 
 func ownProgram() (string, error) { return os.Executable() }
 
-// children returns none: on this system only the process group can be ended.
+// children returns none: this system can only end the process group.
 func children(int) []int { return nil }
 
-// ParentOf returns false: this system does not show it.
+// ParentOf returns false, since this system does not show a process's parent.
 func ParentOf(int) (int, bool) { return 0, false }
 
-// EndLeftovers finds none: this system does not show whose processes are.
+// EndLeftovers finds none: this system does not show whose a process is.
 func EndLeftovers(context.Context, string, *slog.Logger) int { return 0 }
 
 func mark(string, uint64) string     { return "" }

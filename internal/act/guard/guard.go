@@ -1,25 +1,25 @@
-// Package guard starts commands, each under a guard: a process of this program that executes the
-// command, keeps its deadline, and kills. `doyen run` and `doyen act` start nothing in another way.
+// Package guard starts commands. Each runs under a guard: a process of this program that executes the command,
+// keeps its deadline, and kills it. `doyen run` and `doyen act` start all their commands in this way.
 //
 // It guarantees, on Linux:
 //
-//   - A command is started only before its deadline, and SIGKILL goes to it and to all its
-//     descendants at the deadline. A guard reads CLOCK_BOOTTIME itself, so that also holds if its
-//     parent is frozen. If the parent dies, the guard kills at once.
-//   - Descendants that left the process group or the session, or whose parent has ended, are found:
-//     a guard is a subreaper, and does not report a command that it has ended as gone before the
-//     kernel reports that no child is left.
+//   - A command is started only before its deadline. At the deadline SIGKILL goes to it and to all
+//     its descendants. A guard reads CLOCK_BOOTTIME itself, so this also holds if its parent is
+//     frozen. If the parent dies, the guard kills at once.
+//   - A guard also finds descendants that have left the process group or the session, or whose
+//     parent has ended, since it is a subreaper. It reports a command that it has ended as gone only
+//     when the kernel reports that no child is left.
 //   - If the guard is killed, the kernel kills the command (PR_SET_PDEATHSIG, set before the exec),
-//     and its parent what the command has started (Pool.Run; doyen run is a subreaper too).
-//   - An exec that hangs delays only its own guard's command: the guard goes on to keep the deadline,
-//     and what hangs is killed before it executes anything once the deadline has passed.
+//     and the parent kills what the command has started (Pool.Run; doyen run is a subreaper too).
+//   - An exec that hangs delays only the command of its guard. The guard still keeps the
+//     deadline, and at the deadline it kills what hangs, before this has executed anything.
 //
-// It does not guarantee that a process dies on SIGKILL in time: one that waits in the kernel for a
-// disk dies when the kernel lets it. This user can't kill a process that changed to another user, and
-// does not find it if its guard was killed.
-// What the command had started elsewhere, by a service manager or a container engine, is not reached
-// at all. If guard and parent are killed at the same moment, the descendants of a command of Pool
-// live until EndLeftovers. On systems other than Linux only the process group is known.
+// It does not guarantee that a process dies of SIGKILL in time: one that waits in the kernel for a
+// disk dies only when that wait ends. A process that has changed to another user can't be killed,
+// and if its guard was killed it is not found. What the command has had started elsewhere, by a
+// service manager or a container engine, is not reached at all. If guard and parent are killed at
+// the same moment, the descendants of a command of Pool live until EndLeftovers. On systems other
+// than Linux only the process group is known.
 //
 // Deadlines are instants of CLOCK_BOOTTIME in nanoseconds.
 package guard
@@ -36,10 +36,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Guard is its parent's hold on a guard.
+// Guard is the parent's side of a guard.
 type Guard struct {
 	PID int
-	// Reports is closed when the guard is gone. Somebody has to read it while a command runs.
+	// Reports is closed when the guard has ended. The parent has to read it while a command runs.
 	Reports chan Report
 
 	process *os.Process
@@ -70,7 +70,7 @@ func New(env []string) (*Guard, error) {
 	process, err := os.StartProcess(program, []string{os.Args[0], Word}, &os.ProcAttr{
 		Env:   env,
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, its},
-		// What a terminal sends to the parent's group is not for the guard.
+		// A signal that a terminal sends to the parent's group must not reach the guard.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
@@ -94,14 +94,15 @@ func (g *Guard) listen() {
 	}
 }
 
-// await ends the reports with the process: a command whose exec hangs may have a copy of its socket.
+// await closes Reports when the guard has ended. The socket's end is not enough: a command whose exec hangs may
+// have a copy.
 func (g *Guard) await() {
-	_, _ = g.process.Wait() // it fails if doyen run, which waits for all its children, came first
+	_, _ = g.process.Wait() // it fails if doyen run, which waits for all its children, has reaped the guard first
 	close(g.ended)
 	_ = g.conn.CloseRead()
 }
 
-// hasEnded reports whether the process has ended.
+// hasEnded reports whether the guard has ended.
 func (g *Guard) hasEnded() bool {
 	select {
 	case <-g.ended:
@@ -119,7 +120,7 @@ func (g *Guard) Send(o Order, of ...syscall.Conn) error {
 		_ = g.conn.SetWriteDeadline(time.Now().Add(time.Second))
 		return send(g.conn, o, fds...)
 	}
-	for _, c := range slices.Backward(of) { // each is held until the order is sent
+	for _, c := range slices.Backward(of) { // keeps each one open until the order is sent
 		raw, err := c.SyscallConn()
 		if err != nil {
 			return fmt.Errorf("reach what the command is given: %w", err)
@@ -135,7 +136,7 @@ func (g *Guard) Send(o Order, of ...syscall.Conn) error {
 	return send()
 }
 
-// Tell gives an order. A guard that takes no order for a second counts as ended, and its
+// Tell gives an order. If a guard accepts no order for a second, it counts as ended, and its
 // reports end.
 func (g *Guard) Tell(o Order) {
 	if err := g.Send(o); err != nil {
@@ -143,9 +144,9 @@ func (g *Guard) Tell(o Order) {
 	}
 }
 
-// Prepare has both sides do what a start needs: the first message with a descriptor takes them
-// milliseconds longer.
+// Prepare has both sides do in advance what a start needs, since the first message with a
+// descriptor takes them milliseconds longer.
 func (g *Guard) Prepare() { _ = g.Send(Order{Do: Prepare}, g.conn) }
 
-// Close ends the guard, and what it runs.
+// Close ends the guard and its command.
 func (g *Guard) Close() { g.conn.Close() }

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// mark names a run in the environment of its processes: by this process, its session, a number
-// and whose it is.
+// mark returns the text that identifies a run in the environment of its processes: this process,
+// its session, the run's number and its owner.
 func mark(owner string, run uint64) string {
 	self, ok := look(os.Getpid())
 	if owner == "" || !ok {
@@ -24,20 +24,20 @@ func mark(owner string, run uint64) string {
 	return fmt.Sprintf("%d %d %d %d %s", os.Getpid(), self.start, self.session, run, owner)
 }
 
-// endMarked kills what is left of a run whose guard has ended, and what descends from it, and returns
-// once nothing is left.
+// endMarked kills all processes of a run whose guard has ended, descendants included, and returns
+// once none is left.
 func endMarked(mark string, logger *slog.Logger) {
 	if mark != "" {
 		end(context.Background(), logger, func(of string, _ seen) bool { return of == mark })
 	}
 }
 
-// EndLeftovers kills what a process like this one, of the same owner, had under way when it was
-// killed together with its guards, and returns how many processes these were, once none is left or
-// ctx ends. A process that has a session of its own is spared: a run that has ended may have left it.
+// EndLeftovers kills what an earlier process with the same owner was running when it was killed
+// together with its guards. It returns how many processes there were, once none is left or ctx
+// ends. It spares a process in a separate session, which a run that ended in order may have left.
 func EndLeftovers(ctx context.Context, owner string, logger *slog.Logger) int {
 	return end(ctx, logger, func(of string, s seen) bool {
-		words := strings.SplitN(of, " ", 5) // see mark
+		words := strings.SplitN(of, " ", 5) // the parts of a mark, in the order that mark writes
 		if len(words) < 5 || words[4] != owner || words[2] != strconv.Itoa(s.session) {
 			return false
 		}
@@ -47,7 +47,7 @@ func EndLeftovers(ctx context.Context, owner string, logger *slog.Logger) int {
 	})
 }
 
-// end kills the processes whose mark fits, and returns how many these were, once none is left or ctx
+// end kills the processes whose mark fits. It returns how many there were, once none is left or ctx
 // ends.
 func end(ctx context.Context, logger *slog.Logger, fits func(mark string, s seen) bool) (found int) {
 	again := Again
@@ -79,8 +79,8 @@ func end(ctx context.Context, logger *slog.Logger, fits func(mark string, s seen
 	}
 }
 
-// endOne kills a process if its mark fits, else it returns os.ErrProcessDone. The process is held by
-// a descriptor first, so that what is killed is what was looked at.
+// endOne kills a process if its mark fits, else it returns os.ErrProcessDone. It opens a descriptor
+// of the process first, so that it kills the process that it has checked.
 func endOne(pid int, fits func(mark string, s seen) bool) error {
 	process, err := os.FindProcess(pid)
 	if err != nil {

@@ -16,45 +16,45 @@ import (
 type Order struct {
 	Do string `json:"do"`
 
-	// Of start: what to run. The arguments may have any bytes.
+	// Of start: what to run. An argument may have any bytes.
 	Path  string   `json:"path,omitempty"`
 	Args  [][]byte `json:"args,omitempty"`
-	Env   []string `json:"env,omitempty"`   // beside the guard's own
-	Group int      `json:"group,omitempty"` // process group that the command joins; 0: a separate one
+	Env   []string `json:"env,omitempty"`   // added to the guard's environment
+	Group int      `json:"group,omitempty"` // process group that the command joins; 0: it gets a separate one
 	Nice  int      `json:"nice,omitempty"`
-	// Standard says that two descriptors come along, the command's input and its output, and that
-	// what the command leaves running when it ends by itself goes on.
+	// Standard means two things: two descriptors come with the order, for the command's input and
+	// output, and when the command ends by itself, what it leaves running goes on.
 	Standard    bool          `json:"standard,omitempty"`
-	LeavesGroup bool          `json:"leaves_group,omitempty"` // with Standard: also what is in its process group
-	Grace       time.Duration `json:"grace,omitempty"`        // for descendants that outlive the command
-	Campaign    string        `json:"campaign,omitempty"`     // whose receipt the guard gives; empty: none
+	LeavesGroup bool          `json:"leaves_group,omitempty"` // with Standard: what it leaves in its process group goes on too
+	Grace       time.Duration `json:"grace,omitempty"`        // how long descendants may outlive the command
+	Campaign    string        `json:"campaign,omitempty"`     // the campaign for which the guard gives the receipt; empty: it gives none
 
-	Term     uint64   `json:"term,omitempty"` // of start and lease, as Schedule is
+	Term     uint64   `json:"term,omitempty"` // of start and lease; so is Schedule
 	Schedule Schedule `json:"schedule"`
 	Signal   int      `json:"signal,omitempty"`  // of stop and signal; 0: none
-	TermAt   int64    `json:"term_at,omitempty"` // of stop: when to send SIGTERM as well; 0: not
-	KillAt   int64    `json:"kill_at,omitempty"` // of stop
+	TermAt   int64    `json:"term_at,omitempty"` // of stop: when to send SIGTERM as well; 0: never
+	KillAt   int64    `json:"kill_at,omitempty"` // of stop: when to send SIGKILL
 
-	Copies int   `json:"copies,omitempty"` // how many descriptors come along
-	files  []int // those, received
+	Copies int   `json:"copies,omitempty"` // how many descriptors come with the order
+	files  []int // the received descriptors
 }
 
 // What an order asks for.
 const (
-	Start   = "start"   // the command, with its input and output, or with a copy of the campaign's connection
-	Keep    = "keep"    // the connection's copy that comes along, instead of the former one's
-	Lease   = "lease"   // keep another schedule
-	Stop    = "stop"    // end the command: the signal now, SIGKILL at kill_at
-	Signal  = "signal"  // pass the signal on
-	Prepare = "prepare" // for a start with a copy of a connection, and for a receipt
+	Start   = "start"   // run the command, with its input and output, or with a copy of the campaign's connection
+	Keep    = "keep"    // replace the copy of the connection by the one that comes with the order
+	Lease   = "lease"   // replace the schedule
+	Stop    = "stop"    // end the command: send the signal now, and SIGKILL at kill_at
+	Signal  = "signal"  // pass the signal to the command
+	Prepare = "prepare" // get ready for a start with a copy of a connection, and for a receipt
 )
 
 // Report is a message from a guard.
 type Report struct {
 	Kind   string `json:"kind"`
-	Why    string `json:"why,omitempty"`    // of gone, failed and stuck
-	Errno  int    `json:"errno,omitempty"`  // of failed
-	Status int    `json:"status,omitempty"` // of gone: the exit status, or 128 and the signal
+	Why    string `json:"why,omitempty"`    // of gone, failed and stuck: the reason
+	Errno  int    `json:"errno,omitempty"`  // of failed: the system's error
+	Status int    `json:"status,omitempty"` // of gone: the exit status, or 128 plus the signal
 	Killed bool   `json:"killed,omitempty"` // of gone: SIGKILL was needed
 	Others bool   `json:"others,omitempty"` // of gone: descendants outlived the command
 }
@@ -64,8 +64,8 @@ const (
 	Ready   = "ready"
 	Started = "started"
 	Failed  = "failed" // the command could not be started; nothing runs
-	Gone    = "gone"   // neither the command nor a descendant is left, but for what it may leave
-	Kills   = "kills"  // SIGKILL was sent
+	Gone    = "gone"   // the command has ended, with all descendants but those that it may leave
+	Kills   = "kills"  // SIGKILL was sent for the first time
 	Stuck   = "stuck"  // SIGKILL was sent and has had no effect so far
 )
 
@@ -74,11 +74,11 @@ const (
 	ByItself = "itself"
 	ByOrder  = "order"
 	ByLease  = "lease" // the schedule ran out
-	TooLate  = "late"  // the schedule had run out before the start: nothing ran
+	TooLate  = "late"  // the schedule had run out before the start, so nothing ran
 )
 
-// send writes a message to the socket between a guard and its parent, with copies of the descriptors.
-// Each message is one line of JSON.
+// send writes a message to the socket between a guard and its parent, with copies of the
+// descriptors. A message is one line of JSON.
 func send(to *net.UnixConn, message any, fds ...int) error {
 	line, err := json.Marshal(message)
 	if err != nil {
@@ -95,14 +95,14 @@ func send(to *net.UnixConn, message any, fds ...int) error {
 	return nil
 }
 
-// link is a guard's end of the socket.
+// link is the guard's end of the socket.
 type link struct {
 	conn *net.UnixConn
 	rest []byte
 	fds  []int
 }
 
-// next takes an order that has come in already, and returns false if there is none.
+// next returns an order that has arrived already; false: there is none.
 func (l *link) next(o *Order) (ok bool, err error) {
 	raw, err := l.conn.SyscallConn()
 	if err != nil {
@@ -137,8 +137,8 @@ func (l *link) next(o *Order) (ok bool, err error) {
 	}
 }
 
-// listen reports on ready, until the link is closed, that there is something to receive. The
-// end of the other process counts too.
+// listen signals on ready that there is something to receive, until the link is closed. The end of
+// the other process counts as something to receive.
 func (l *link) listen(ready chan<- struct{}) {
 	raw, err := l.conn.SyscallConn()
 	for err == nil {
@@ -147,7 +147,7 @@ func (l *link) listen(ready chan<- struct{}) {
 	}
 }
 
-// take returns the descriptors that came with a message. They come in the order of messages.
+// take returns the descriptors that came with a message. They arrive in the order of the messages.
 func (l *link) take(n int) []int {
 	n = min(n, len(l.fds))
 	fds := l.fds[:n:n]
@@ -155,10 +155,10 @@ func (l *link) take(n int) []int {
 	return fds
 }
 
-// maxRights bounds the descriptors of one message, in bytes.
+// maxRights is how many bytes the descriptors of one message may take.
 var maxRights = unix.CmsgSpace(4 * 8)
 
-// took keeps what has come in.
+// took stores received bytes and descriptors.
 func (l *link) took(data, oob []byte) error {
 	if len(data) == 0 && len(oob) == 0 {
 		return errEnded
@@ -181,10 +181,10 @@ func (l *link) took(data, oob []byte) error {
 	return nil
 }
 
-// errEnded is the end of the other process.
+// errEnded means that the other process has ended.
 var errEnded = errors.New("the other process is gone")
 
-// Readable waits until there is something to read, or the other end is gone.
+// Readable waits until there is something to read, or the other end has closed.
 func Readable(raw syscall.RawConn) error {
 	return raw.Read(func(fd uintptr) bool {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)

@@ -21,28 +21,28 @@ import (
 
 const (
 	shell = "/bin/sh"
-	// markVariable names a run in the environment of what it starts.
+	// markVariable is the environment variable that identifies a run in the processes that it starts.
 	markVariable = "DOYEN_RUN"
-	// outputGrace is for how long what a command has left running may hold its output open.
+	// outputGrace is how long the output may stay open when the command has ended but has left something running.
 	outputGrace = time.Second
-	// shortestStep bounds how often a guard is sent a deadline.
+	// shortestStep is the shortest time between two deadlines that a guard is sent.
 	shortestStep = 10 * time.Millisecond
-	// lateAfter is how late a guard may be with a kill.
+	// lateAfter is how late a guard's kill may be.
 	lateAfter = 40 * time.Millisecond
-	// spare is how many guards wait for a command.
+	// spare is how many free guards are kept for the next commands.
 	spare = 2
 )
 
-// How a run ended for which its command is not to blame.
+// The errors of a run that did not end because of its command.
 var (
-	// ErrDeadline: the guard has killed it, or not begun it, since its deadline had passed.
+	// ErrDeadline: the guard killed the command, or did not start it, since its deadline had passed.
 	ErrDeadline = errors.New("its deadline was not extended in time")
-	// ErrGuard: the guard was killed, and the run with it.
+	// ErrGuard: the guard has ended, and the run with it, or before the run could start.
 	ErrGuard = errors.New("its guard has ended")
 )
 
-// Pool runs lines of the shell, each under a guard of its own. A guard that is free waits for the
-// next line. The methods may be called from any goroutine.
+// Pool runs lines of the shell, each under a separate guard. A free guard waits for the next line.
+// Any goroutine may call the methods.
 type Pool struct {
 	env    []string
 	nice   int
@@ -52,22 +52,22 @@ type Pool struct {
 	runs   atomic.Uint64
 }
 
-// Run is a line to run.
+// Run is a line of the shell to run.
 type Run struct {
 	Line   string
-	Env    []string // beside the pool's
+	Env    []string // added to the pool's environment
 	Input  []byte
 	Output io.Writer
-	// LeavesGroup says that what the line leaves running in its process group goes on; what it
-	// leaves elsewhere always does.
+	// LeavesGroup means that what the line leaves running in its process group goes on. What it
+	// leaves in other groups always goes on.
 	LeavesGroup bool
-	// Until, if not nil, returns the deadline, and is called several times until then. A deadline
-	// that was given is not taken back.
+	// Until, if not nil, returns the deadline. It is called several times during the run. A later
+	// call can extend the deadline, but not shorten it.
 	Until func() int64
 }
 
 // NewPool returns a pool whose commands have that environment and that nice value. owner, if not
-// empty, names whose they are, for EndLeftovers.
+// empty, is the name by which EndLeftovers recognises the commands.
 func NewPool(env []string, nice int, owner string, logger *slog.Logger) *Pool {
 	p := &Pool{env: env, nice: nice, owner: owner, logger: logger, free: make(chan *Guard, spare)}
 	if g, err := New(env); err == nil {
@@ -76,7 +76,7 @@ func NewPool(env []string, nice int, owner string, logger *slog.Logger) *Pool {
 	return p
 }
 
-// take returns a guard that is free.
+// take returns a free guard, or starts one.
 func (p *Pool) take() (*Guard, error) {
 	for {
 		select {
@@ -98,8 +98,8 @@ func (p *Pool) put(g *Guard) {
 	}
 }
 
-// Run runs a line, and returns once neither it nor what it may not leave is left. It is killed when
-// ctx ends. The error is an *Exit if the command failed.
+// Run runs a line. It returns once the line has ended, with everything that it may not leave
+// running. When ctx ends, the line is killed. The error is an Exit if the command failed.
 func (p *Pool) Run(ctx context.Context, r Run) error {
 	g, err := p.take()
 	if err != nil {
@@ -114,7 +114,7 @@ func (p *Pool) Run(ctx context.Context, r Run) error {
 	err = w.await(ctx)
 	if errors.Is(err, ErrGuard) {
 		_ = g.process.Kill()
-		<-g.ended // the kernel has killed the command, but not what it has started
+		<-g.ended // by then the kernel has killed the command, but not what the command has started
 		endMarked(named, p.logger)
 		w.left = true
 	}
@@ -129,7 +129,7 @@ func (p *Pool) Run(ctx context.Context, r Run) error {
 	return err
 }
 
-// Exit is the status of a command that failed.
+// Exit is the exit status of a command that failed.
 type Exit int
 
 func (e Exit) Error() string {
@@ -139,25 +139,25 @@ func (e Exit) Error() string {
 	return fmt.Sprintf("exit status %d", int(e))
 }
 
-// waiting is a run under way.
+// waiting is a run in progress.
 type waiting struct {
 	Run
 	guard  *Guard
 	logger *slog.Logger
 	until  int64 // the deadline that the guard was sent
-	asked  int64 // since when it is to be ended; 0: it is not
-	kills  int64 // when the guard has reported that it kills; 0: it has not
-	stuck  bool  // killing has not helped so far
-	left   bool  // the guard has processes that go on, or has ended: it is not for another run
+	asked  int64 // when its end was asked for; 0: it was not
+	kills  int64 // when the guard reported that it kills; 0: it has not
+	stuck  bool  // the guard has reported that killing does not help
+	left   bool  // the guard has ended, or has processes that go on: it can't be used for another run
 	pipe   *os.File
 	read   chan struct{}
 }
 
-// program is a line that runs one program, of whose words the shell changes nothing.
+// program matches a line that runs one program and in which the shell changes nothing.
 var program = regexp.MustCompile(`^/[A-Za-z0-9_/.,:@%+ =-]*$`)
 
-// script has the shell become the program, if the line is nothing else. If the guard is killed, the
-// kernel kills only the process that the guard has executed, which is then the program itself.
+// script has the shell turn into the program, if the line is only that. If the guard is killed, the
+// kernel kills only the process that the guard has executed, so this must be the program itself.
 func script(line string) string {
 	if program.MatchString(line) {
 		return "exec " + line
@@ -177,7 +177,7 @@ func (w *waiting) start(nice int, named string) error {
 		return fmt.Errorf("make the command's output: %w", err)
 	}
 	defer end.Close()
-	for _, of := range []*os.File{input, end} { // a command expects its input and output to block
+	for _, of := range []*os.File{input, end} { // a command expects blocking input and output
 		if err := syscall.SetNonblock(int(of.Fd()), false); err != nil {
 			feed.Close()
 			pipe.Close()
@@ -185,7 +185,7 @@ func (w *waiting) start(nice int, named string) error {
 		}
 	}
 	go func() {
-		_, _ = feed.Write(w.Input) // many commands don't read it
+		_, _ = feed.Write(w.Input) // an error does not matter: many commands don't read their input
 		feed.Close()
 	}()
 	w.pipe, w.read = pipe, make(chan struct{})
@@ -204,12 +204,12 @@ func (w *waiting) start(nice int, named string) error {
 		Standard: true, LeavesGroup: w.LeavesGroup, Schedule: Schedule{w.until, w.until}}
 	if err := w.guard.Send(o, input, end); err != nil {
 		pipe.Close()
-		return fmt.Errorf("start the command: %w", err)
+		return fmt.Errorf("start the command: %w: %w", ErrGuard, err)
 	}
 	return nil
 }
 
-// await waits for the end, prolongs the deadline, and kills the guard if that is late.
+// await waits for the end and extends the deadline. If the guard is late, await returns ErrGuard.
 func (w *waiting) await(ctx context.Context) error {
 	asked := ctx.Done()
 	for {
@@ -237,8 +237,8 @@ func (w *waiting) await(ctx context.Context) error {
 	}
 }
 
-// due is when a guard is late that has not killed, or has not reported what came of it. A guard that
-// kills in vain is not late: the run has not ended, and what waits for its end goes on waiting.
+// due is when the guard counts as late because it has not killed, or has not reported the result. A guard
+// whose kill has no effect is not late: the run goes on, and everything that waits for its end keeps waiting.
 func (w *waiting) due() int64 {
 	switch {
 	case w.stuck:
@@ -260,7 +260,7 @@ func (w *waiting) wait() time.Duration {
 	return time.Hour
 }
 
-// hear takes a report. done says that the run has ended.
+// hear handles a report. done is true if the run has ended.
 func (w *waiting) hear(r Report, ok bool) (done bool, err error) {
 	switch {
 	case !ok:
@@ -285,7 +285,7 @@ func (w *waiting) hear(r Report, ok bool) (done bool, err error) {
 	return false, nil
 }
 
-// output waits for the end of the output.
+// output waits until the output has been read to its end, or for outputGrace.
 func (w *waiting) output() error {
 	defer w.pipe.Close()
 	select {

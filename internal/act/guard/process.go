@@ -21,41 +21,41 @@ import (
 )
 
 const (
-	// Word is the first argument of a process that is to call Main.
+	// Word is the first argument of a process that has to call Main.
 	Word = "guard"
 	// guardSocket is the descriptor of the guard's end of the link.
 	guardSocket = 3
-	// keepFrom is the least descriptor under which a command holds its copy of
-	// the campaign's connection: above those that shells and daemons use.
+	// keepFrom is the lowest descriptor that a command's copy of the campaign's connection may
+	// have. It is higher than those that shells and daemons use.
 	keepFrom = 100
-	// Again is how long to wait before killing again, and StuckAfter how long before it is
-	// reported that killing does not help.
+	// Again is the wait before the next kill. StuckAfter is the time after which the guard reports
+	// that killing does not help.
 	Again      = 2 * time.Millisecond
 	StuckAfter = 200 * time.Millisecond
-	// receiptTimeout bounds giving a receipt.
+	// receiptTimeout bounds the sending of a receipt.
 	receiptTimeout = time.Second
-	// maxOrders bounds the orders that a guard obeys before it looks at its schedule. Its
-	// socket holds fewer.
+	// maxOrders is how many orders a guard obeys before it checks its schedule. Its socket can hold
+	// fewer than these.
 	maxOrders = 1000
-	// never is after every deadline.
+	// never is later than any deadline.
 	never = int64(math.MaxInt64)
 )
 
 // process is a guard at work. It alone waits for the command and its descendants: it is their
-// parent, or becomes that.
+// parent, or becomes their parent.
 type process struct {
 	link     *link
-	ready    chan struct{} // there may be orders; nil once the parent is gone
+	ready    chan struct{} // there may be orders; nil once the parent has ended
 	alarm    *alarm.Alarm
 	orphan   bool
-	command  *command // nil: nothing runs
+	command  *command // nil: no command runs
 	receipts sync.WaitGroup
 	forks    chan fork
 	made     chan birth
 }
 
-// Main is the whole life of a guard. The caller ends the process with the status that Main
-// returns. The main function must call it, before anything else has started a process.
+// Main is all that a guard's process does. The main function must call it before anything else has
+// started a process, and end the process with the status that Main returns.
 func Main() int {
 	g, err := newProcess()
 	if err == nil {
@@ -70,8 +70,8 @@ func Main() int {
 
 func newProcess() (*process, error) {
 	syscall.CloseOnExec(guardSocket)
-	// When a process with threads needs a larger table of descriptors, that takes some ten
-	// milliseconds. They are spent now, and not when the command is to start.
+	// A process with threads needs some ten milliseconds to enlarge its table of descriptors. It
+	// does so now, and not when the command is to start.
 	if grown, err := unix.FcntlInt(guardSocket, unix.F_DUPFD_CLOEXEC, keepFrom); err == nil {
 		syscall.Close(grown)
 	}
@@ -96,22 +96,22 @@ func newProcess() (*process, error) {
 	return &process{link: &link{conn: socket}, ready: make(chan struct{}), alarm: a, forks: make(chan fork, 1), made: make(chan birth, 1)}, nil
 }
 
-// loop obeys orders, reaps and keeps the schedule until both parent and command are gone.
+// loop obeys orders, reaps, and keeps the schedule, until the parent and the command have ended.
 func (g *process) loop() error {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
-	// What ends or stops the parent must not end its guard. The signals are caught, since
-	// the command would inherit it if they were ignored.
+	// A signal that ends or stops the parent must not end its guard. The signals are caught,
+	// because the command would inherit it if they were ignored.
 	deaf := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGPIPE} {
 		if !signal.Ignored(s) {
 			signal.Notify(deaf, s)
 		}
 	}
-	runtime.GOMAXPROCS(2) // one for an exec that hangs, see fork
+	runtime.GOMAXPROCS(2) // one processor more, for an exec that hangs, see forker
 	go g.link.listen(g.ready)
 	go g.forker()
-	g.tell(Report{Kind: Ready}) // the loop finds out if the parent is gone
+	g.tell(Report{Kind: Ready}) // an error does not matter: the loop notices if the parent has ended
 	for !g.orphan || g.command != nil {
 		select {
 		case <-g.ready:
@@ -120,8 +120,8 @@ func (g *process) loop() error {
 		case b := <-g.made:
 			g.born(b)
 		}
-		// The clock is read before the orders. So an order from before a deadline is known
-		// when the deadline is judged, even if this guard did not run for a while.
+		// The clock is read before the orders. So every order that came before a deadline is known
+		// when the deadline is checked, even if this guard did not run for a while.
 		now := alarm.Now()
 		g.catchUp()
 		g.step(now)
@@ -130,8 +130,8 @@ func (g *process) loop() error {
 	return nil
 }
 
-// catchUp obeys all orders that the parent has given. When the parent has ended, the command is due
-// to be killed.
+// catchUp obeys all orders that have arrived. If the parent has ended, the command is to be killed
+// at once.
 func (g *process) catchUp() {
 	for range maxOrders {
 		if g.orphan {
@@ -157,7 +157,7 @@ func (g *process) catchUp() {
 	}
 }
 
-// obey obeys an order. The caller closes the descriptors that came with it and are left in it.
+// obey obeys an order. The caller closes the order's descriptors that obey leaves in it.
 func (g *process) obey(o *Order) {
 	c := g.command
 	switch {
@@ -165,7 +165,7 @@ func (g *process) obey(o *Order) {
 		g.receipts.Go(warm)
 	case o.Do == Start && c == nil:
 		g.start(o)
-	case c == nil: // sent before the parent knew that the command is gone
+	case c == nil: // the parent did not know yet that the command has ended
 	case o.Do == Keep:
 		c.keep(o.files, unix.F_DUPFD_CLOEXEC)
 	case o.Do == Lease:
@@ -177,7 +177,7 @@ func (g *process) obey(o *Order) {
 	}
 }
 
-// start has the command started, unless its time has passed already.
+// start has the command started, unless its schedule has run out already.
 func (g *process) start(o *Order) {
 	if alarm.Now() >= o.Schedule.TermAt {
 		g.tell(Report{Kind: Gone, Why: TooLate})
@@ -192,35 +192,35 @@ func (g *process) start(o *Order) {
 		f.closed, o.files = o.files, nil
 		f.attr.Files = []uintptr{uintptr(f.closed[0]), uintptr(f.closed[1]), uintptr(f.closed[1])}
 	} else {
-		// The command inherits every descriptor that is not closed on exec. It is the only
-		// process that a guard starts.
+		// The command inherits every descriptor that is not closed on exec, so it inherits this
+		// copy. No other process does: a guard starts only this one.
 		c.keep(o.files, unix.F_DUPFD)
 	}
 	g.command = c
 	g.forks <- f
 }
 
-// fork is a process to be made.
+// fork describes a process to be started.
 type fork struct {
 	path   string
 	args   []string
 	attr   syscall.ProcAttr
-	closed []int // descriptors that are closed then
+	closed []int // descriptors to close when it has started
 }
 
-// birth is the outcome of making a process.
+// birth is the outcome of starting a process.
 type birth struct {
 	pid int
 	err error
 }
 
-// forker makes processes on one thread, which lives as long as the guard: the kernel kills
-// the command when the thread that made it ends. The loop itself is not bound to a thread:
-// it would be slower to wake.
+// forker starts processes on one thread, which lives as long as the guard: the kernel kills the
+// command when the thread that started it ends. The loop itself is not bound to a thread, since it
+// would then be slower to wake.
 //
-// An exec may hang, on a disk or for a scanner. Until it ends, the thread keeps its processor, and
-// a collection of garbage would have all others wait for it: none begins meanwhile, so that the
-// loop goes on to keep the deadline.
+// An exec may hang, because of a disk or a scanner. Until it ends, its thread keeps its processor,
+// and a garbage collection would make all other threads wait for it. So no collection begins in
+// that time, and the loop can keep the deadline.
 func (g *process) forker() {
 	runtime.LockOSThread()
 	for f := range g.forks {
@@ -234,7 +234,7 @@ func (g *process) forker() {
 	}
 }
 
-// born takes the outcome of making the command's process.
+// born handles the outcome of starting the command.
 func (g *process) born(b birth) {
 	c := g.command
 	if b.err != nil {
@@ -256,7 +256,7 @@ func (g *process) born(b birth) {
 	g.tell(Report{Kind: Started})
 }
 
-// step reaps processes that ended, does what is due, and reports when no process is left.
+// step reaps the processes that have ended, does what is due, and reports when no process is left.
 func (g *process) step(now int64) {
 	childless := Reap(func(pid int, status unix.WaitStatus) {
 		if c := g.command; c != nil {
@@ -290,9 +290,9 @@ func (g *process) step(now int64) {
 	g.tell(Report{Kind: Gone, Why: c.why, Status: c.status, Killed: c.killing > 0, Others: c.others || !childless})
 }
 
-// withdraw sends the receipt, since the parent can't: it has died or is frozen. Else the agent
-// would renew the lease for a host where nothing runs. The receipt ends the candidacy too, and so
-// does the connection, which is closed after it in case that the receipt comes to nothing.
+// withdraw sends the receipt in place of the parent, which has died or is frozen. Otherwise the agent
+// would renew the lease for a host where nothing runs. The receipt also ends the candidacy. Closing the
+// connection ends it too, in case the receipt is lost, so the connection is closed after the receipt.
 func (g *process) withdraw(c *command) {
 	agent, kept := client.New(os.Getenv("DOYEN_SOCKET")), c.kept
 	c.kept = -1
@@ -307,8 +307,8 @@ func (g *process) withdraw(c *command) {
 	})
 }
 
-// warm asks the agent something, so that the receipt is not the first request. The first one
-// takes milliseconds longer, for program pages and tables that were not used before, and a
+// warm asks the agent a question in advance, so that the receipt is not the first request. A first
+// request takes milliseconds longer, for program pages and tables that were not used before, and a
 // successor waits for the receipt.
 func warm() {
 	agent := client.New(os.Getenv("DOYEN_SOCKET"))
@@ -318,10 +318,10 @@ func warm() {
 	agent.Close()
 }
 
-// tell sends the parent a report. The loop notices it if the parent has ended.
+// tell sends the parent a report. If the parent has ended, the loop notices that by itself.
 func (g *process) tell(r Report) { _ = send(g.link.conn, r) }
 
-// exitStatus is what a shell would call the status.
+// exitStatus returns the status in the form that a shell uses.
 func exitStatus(status unix.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -39,6 +40,16 @@ func TestTheGuardStartsNothingWhenTheLeaseIsAboutToEnd(t *testing.T) {
 		if got != test.want || (len(g.forks) == 1) != (got.Kind == Failed) || g.command != nil {
 			t.Errorf("%s: it reports %+v, want %+v; processes asked for: %d", test.name, got, test.want, len(g.forks))
 		}
+	}
+}
+
+// A guard may be killed between two runs. That shows nothing about the command, which was not started.
+func TestARunThatItsGuardDoesNotReadHasLostItsGuard(t *testing.T) {
+	runner, own := linked(t)
+	own.conn.Close()
+	w := &waiting{Run: Run{Line: "true", Output: io.Discard}, guard: &Guard{conn: runner.conn}, until: never}
+	if err := w.start(0, ""); !errors.Is(err, ErrGuard) {
+		t.Errorf("it fails for %v, want %v", err, ErrGuard)
 	}
 }
 

@@ -1,15 +1,15 @@
-// Package health runs an operator's checks, and decides by them whether this host may be a
+// Package health runs an operator's checks. Their outcomes decide whether this host may be a
 // candidate, in all elections or in single ones.
 //
-// A check is a command line of the shell. It fails if its status is not 0, or if it has not ended
-// in time: then it is killed with its process group. Fall failures in a row make the host
-// unhealthy, Rise successes healthy again. Before its first outcome a host is unhealthy, unless
-// the caller assumes otherwise: one success is enough then, and one failure where it does not lead.
+// A check is a command line of the shell. It fails if its exit status is not 0, or if it has not ended in time,
+// when it is killed with its process group. Fall failures in a row make the host unhealthy, and Rise successes in
+// a row make it healthy again. Before the first outcome the host is unhealthy, unless the caller assumes
+// otherwise. For the first verdict one success is enough, and also one failure if the host does not lead.
 //
-// It guarantees that at most one run of each check is under way, and that none of them delays its
-// caller: each check has its own goroutine. A run that SIGKILL does not end (a disk that hangs)
-// counts as failed too. What a check leaves in its process group ends with it; what it leaves in
-// another one ends if the check was killed, and else goes on.
+// It guarantees that at most one run of each check is in progress, and that no check delays another
+// one or the caller: each has a separate goroutine. A run that SIGKILL does not end (a disk that
+// hangs) counts as failed too. What a check leaves in its process group is killed. What it leaves
+// in another group is killed only if the check itself was killed.
 package health
 
 import (
@@ -31,16 +31,17 @@ import (
 	"github.com/doyen-election/doyen/internal/act/guard"
 )
 
-// Check is one check; zero values stand for the defaults.
+// Check is one check. A zero value means the default.
 type Check struct {
-	Command        string // empty: there is none
+	Command        string // empty: there is no check
 	Every, Timeout time.Duration
 	Fall, Rise     int
+	KeepLast       bool // while the check fails, the host may lead where no other host can
 }
 
-// The defaults of a Check, and its bounds.
+// The defaults of a Check, and the bounds of its values.
 const (
-	DefaultEvery   = 2 * time.Second // also of Timeout
+	DefaultEvery   = 2 * time.Second // also the default of Timeout
 	DefaultFall    = 3
 	DefaultRise    = 2
 	Shortest       = 10 * time.Millisecond
@@ -55,18 +56,18 @@ func (c Check) Resolved() Check {
 	return c
 }
 
-// Host names the check of the host as a whole, which counts for every election.
+// Host is the name of the check of the whole host, which counts for every election.
 const Host election.Name = ""
 
-// verdict is what the outcomes of a check have come to.
+// verdict is the result of the outcomes of a check so far.
 type verdict struct {
 	healthy bool
-	known   bool // there was an outcome that counts, or the caller assumes that the host is healthy
-	row     int  // outcomes in a row against it
+	known   bool // an outcome has counted, or the caller assumes that the host is healthy
+	row     int  // outcomes in a row that contradict the verdict
 }
 
-// add takes an outcome, and reports whether the verdict has changed, or is the first. Of a host that
-// leads the first failure is no verdict yet.
+// add adds an outcome, and reports whether the verdict has changed or is the first one. While the
+// host leads, a single failure does not become the first verdict.
 func (v *verdict) add(c Check, ok, leads bool) bool {
 	if v.known && ok == v.healthy {
 		v.row = 0
@@ -86,7 +87,7 @@ func (v *verdict) add(c Check, ok, leads bool) bool {
 	return true
 }
 
-// Checks are the checks that run. Its methods may be called from any goroutine.
+// Checks are the running checks. Any goroutine may call its methods.
 type Checks struct {
 	pool    *guard.Pool
 	allowed func(command string) error
@@ -100,28 +101,28 @@ type Checks struct {
 	ended   sync.WaitGroup
 }
 
-// check is one check that runs.
+// check is one running check.
 type check struct {
 	Check
 	verdict
 	name   election.Name
 	cancel context.CancelFunc
 	run    func(context.Context) string
-	hung   chan string // the outcome of the run under way; nil: there is none
+	hung   chan string // gets the outcome of the run in progress; nil: no run is in progress
 }
 
-// New returns checks that run in the pool until ctx ends. A command that is not allowed fails. leads
-// reports whether this host may lead where a check counts. report is called with each verdict, unhealthy being
-// why the host may not be a candidate, empty if it may; current reports whether the verdict still
-// counts.
+// New returns checks that run in the pool until ctx ends. If allowed refuses a command, the check
+// fails. leads reports whether this host may lead an election for which the check counts. report is
+// called with each verdict: unhealthy is why the host may not be a candidate, empty if it may, and
+// current reports whether the verdict still counts.
 func New(ctx context.Context, pool *guard.Pool, allowed func(command string) error, leads func(election.Name) bool,
 	report func(name election.Name, current func() bool, unhealthy string), logger *slog.Logger) *Checks {
 	return &Checks{pool: pool, allowed: allowed, leads: leads, report: report, logger: logger, ctx: ctx, running: map[election.Name]*check{}}
 }
 
-// Set replaces the checks. A check that has changed keeps its verdict, and a new one starts with
-// that of healthy. The caller forgets the verdicts of the checks that were removed, which Set
-// returns.
+// Set replaces the checks. A changed check keeps its verdict. For a new one, healthy reports
+// whether to assume success at the start. Set returns the checks that it removed: the caller
+// forgets their verdicts.
 func (h *Checks) Set(checks map[election.Name]Check, healthy func(election.Name) bool) (removed []election.Name) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,10 +155,10 @@ func (h *Checks) Set(checks map[election.Name]Check, healthy func(election.Name)
 	return removed
 }
 
-// Wait returns once all checks have ended, after ctx has.
+// Wait returns once ctx and then all checks have ended.
 func (h *Checks) Wait() {
 	<-h.ctx.Done()
-	h.mu.Lock() // a Set under way is the last that starts a check
+	h.mu.Lock() // a Set that runs now is the last one that starts a check
 	clear(h.running)
 	h.mu.Unlock()
 	h.ended.Wait()
@@ -203,14 +204,14 @@ func (h *Checks) log(ctx context.Context, k *check, why string) {
 	logger.Log(ctx, level, "the verdict of a check has changed", "unhealthy", why)
 }
 
-// Failed is what the reason of a verdict begins with.
+// Failed is the start of the reason in each unhealthy verdict.
 const Failed = "check failed: "
 
-// dying is how long a run may take to end once it was killed.
+// dying is how long a killed run may take to end.
 const dying = 2 * time.Second
 
-// outcome runs the check, and returns why it failed; empty: it did not. A run that has not ended
-// although it was killed has failed, and fails again at each call until it ends.
+// outcome runs the check, and returns why it failed; empty: it succeeded. If a run does not end
+// even when it is killed, this call fails, and so does each further call until the run has ended.
 func (k *check) outcome(ctx context.Context) string {
 	if k.hung == nil {
 		k.hung = make(chan string, 1)
@@ -233,7 +234,7 @@ func (k *check) outcome(ctx context.Context) string {
 	}
 }
 
-// once runs the check, and returns why it failed; empty: it did not.
+// once runs the check, and returns why it failed; empty: it succeeded.
 func (h *Checks) once(ctx context.Context, k *check) string {
 	if err := h.allowed(k.Command); err != nil {
 		return err.Error()
@@ -249,7 +250,7 @@ func (h *Checks) once(ctx context.Context, k *check) string {
 	defer again.Stop()
 	for {
 		err := h.pool.Run(limit, r)
-		if errors.Is(err, guard.ErrGuard) { // what killed it says nothing of what is checked
+		if errors.Is(err, guard.ErrGuard) { // the end of the guard shows nothing about what is checked
 			select {
 			case <-limit.Done():
 			case <-again.C:
@@ -266,10 +267,10 @@ func (h *Checks) once(ctx context.Context, k *check) string {
 	}
 }
 
-// repeatAfter is how soon a run is repeated whose guard was killed, as the kernel may for memory.
+// repeatAfter is how soon a run is repeated if its guard was killed, as the kernel may do when memory is short.
 const repeatAfter = 100 * time.Millisecond
 
-// maxLine bounds the line of a check that is shown, in bytes.
+// maxLine is how many bytes of a check's line are shown.
 const maxLine = 200
 
 // LastLine keeps the last line that is not blank. Any goroutine may use it.
@@ -294,7 +295,7 @@ func (l *LastLine) Write(p []byte) (int, error) {
 	}
 }
 
-// Text returns the line as it is shown, empty if there is none.
+// Text returns the line in the form in which it is shown; empty: there is none.
 func (l *LastLine) Text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -305,7 +306,7 @@ func (l *LastLine) Text() string {
 	return Line(string(line))
 }
 
-// Line returns what people see of a line of another program: printable, and not too long.
+// Line makes a line of another program fit to be shown: printable, and not too long.
 func Line(line string) string {
 	text := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

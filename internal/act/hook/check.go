@@ -8,33 +8,42 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 )
 
-// maxLinks bounds how many symbolic links a path may go through.
+// maxLinks is how many symbolic links a path may go through.
 const maxLinks = 40
 
 var (
-	// redirected is where a line of the shell writes its output to.
-	redirected = regexp.MustCompile(`>+&?\s*\S+`)
-	// named is an absolute path in a line.
-	named = regexp.MustCompile(`(?:^|[\s;|&<>()'"=:])(/[^\s;|&<>()'"$\x60*?=:]*)`)
-	// plain is a program and its arguments, of which the shell changes nothing.
+	// named matches an absolute path in a plain command.
+	named = regexp.MustCompile(`(?:^|[ =:])(/[^ =:]*)`)
+	// plain matches a program and its arguments in which the shell changes nothing.
 	plain = regexp.MustCompile(`^[A-Za-z0-9_/.,:@%+-][A-Za-z0-9_/.,:@%+ =-]*$`)
+	// builtins are commands that every shell (POSIX) has built in, if a plain command can start with them.
+	builtins = strings.Fields(". : alias bg cd command eval exec exit export false fg getopts hash jobs kill pwd read readonly return set shift test times trap true type ulimit umask unalias unset wait echo printf")
 )
 
-// Check refuses a command if anybody but the given user and root could have changed what it runs: a
-// user that can change what root runs is as powerful as root. The program, every absolute path among
-// its arguments, which may be a script, and every directory and symbolic link on the way to them
-// must be owned by root or the given user, and not be writable by others. A directory with the
-// sticky bit may be writable, but others must not be able to create what is run.
+// ErrShellLine is the error about a command of root that is more than the absolute path of a
+// program and its arguments.
+var ErrShellLine = errors.New("root would run a line of the shell, and nobody can check what such a line runs: it depends on more than the files that it names")
+
+// Check refuses a command with ErrShellLine, or if a user other than root and the given one could have changed what it runs:
+// a user that can change what root runs is as powerful as root. It checks the program, every absolute
+// path in the arguments, which may be a script, and every directory and symbolic link on the way to
+// them. Each must be owned by root or the given user, and not be writable by others. A directory with
+// the sticky bit may be writable, but others must not be able to create there what is run.
 //
-// In a line that only the shell understands (see ShellLine), Check looks at the absolute paths that
-// it can see, without those to which output is redirected. It can't see what a variable will be, nor
-// what the program itself goes on to run.
+// It can't see what the program itself runs. An empty command runs nothing.
 func Check(command string, uid int) error {
-	for _, found := range named.FindAllStringSubmatch(redirected.ReplaceAllString(command, " "), -1) {
+	if command == "" {
+		return nil
+	}
+	if !plain.MatchString(command) || !filepath.IsAbs(command) {
+		return ErrShellLine
+	}
+	for _, found := range named.FindAllStringSubmatch(command, -1) {
 		check := checkRun
 		if path := found[1]; !strings.HasPrefix(command, path) {
 			check = func(path string, uid int) error {
@@ -51,14 +60,8 @@ func Check(command string, uid int) error {
 	return nil
 }
 
-// ShellLine reports whether a command is more than the absolute path of a program and its arguments:
-// then what it runs can't be checked, and root should not run it.
-func ShellLine(command string) bool {
-	return command != "" && !(plain.MatchString(command) && filepath.IsAbs(command))
-}
-
-// Program returns the program of a command, without what it is given, which may be secret. It is
-// empty if that is not plain.
+// Program returns the program of a command, without the arguments, which may be secret. It is empty
+// if the command is not plain.
 func Program(command string) string {
 	program, _, _ := strings.Cut(strings.TrimSpace(command), " ")
 	if !plain.MatchString(program) || strings.Contains(program, "=") {
@@ -67,15 +70,16 @@ func Program(command string) string {
 	return program
 }
 
-// Missing returns an error if the program of a command does not exist, or is not executable: most
-// probably its name is misspelt. It does not look into lines that only the shell understands.
+// Missing returns an error if the program of a command does not exist or is not executable: its
+// name is probably misspelt. It does not check lines that only the shell understands. It starts no
+// process, because an agent that reloads its configuration may not.
 func Missing(command string) error {
 	program := Program(command)
 	if !plain.MatchString(command) || program == "" || program == ":" {
 		return nil
 	}
 	if !strings.Contains(program, "/") {
-		if err := exec.Command("/bin/sh", "-c", "command -v \"$1\"", "sh", program).Run(); err != nil {
+		if _, err := exec.LookPath(program); errors.Is(err, exec.ErrNotFound) && !slices.Contains(builtins, program) {
 			return fmt.Errorf("there is no program %s in %s", program, os.Getenv("PATH"))
 		}
 		return nil
@@ -96,8 +100,8 @@ func Missing(command string) error {
 	return nil
 }
 
-// checkRun refuses a path that is run, or in which programs are searched, if others can create
-// it or something in it.
+// checkRun refuses a path that is run, or in which programs are searched, if others can create it
+// or create something in it.
 func checkRun(path string, uid int) error {
 	last, err := follow(path, uid)
 	missing := absent(err)
@@ -112,14 +116,14 @@ func checkRun(path string, uid int) error {
 	return nil
 }
 
-// absent reports whether the error comes from looking at a file: nothing can be run there now.
+// absent reports whether the error means that there is no such file: nothing can be run there now.
 func absent(err error) bool {
 	_, is := errors.AsType[*fs.PathError](err)
 	return is
 }
 
-// CheckAsRoot is Check if this process is root's. A process of another user can at most harm
-// that user.
+// CheckAsRoot is Check if this process runs as root. A process of another user can harm only that
+// user.
 func CheckAsRoot(command string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -127,7 +131,7 @@ func CheckAsRoot(command string) error {
 	return Check(command, 0)
 }
 
-// OwnedError is a file or directory that belongs to a user that must not be able to change it.
+// OwnedError is the error about a file or directory of a user that must not be able to change it.
 type OwnedError struct {
 	Path string
 	UID  uint32
@@ -137,9 +141,8 @@ func (e *OwnedError) Error() string {
 	return fmt.Sprintf("%s belongs to user %d, who could change it: chown root %s", e.Path, e.UID, e.Path)
 }
 
-// CheckPathAsRoot refuses, by the rules of Check, a file or directory that another user than root
-// could change or replace. In a process that is not root's it accepts all paths: its files are its
-// own matter.
+// CheckPathAsRoot refuses, by the rules of Check, a file or directory that a user other than root
+// could change or replace. If this process does not run as root, it accepts every path.
 func CheckPathAsRoot(path string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -153,15 +156,15 @@ type place struct {
 	info fs.FileInfo
 }
 
-// checkPath is follow for a path that must exist.
+// checkPath does what follow does, for a path that must exist.
 func checkPath(path string, uid int) error {
 	_, err := follow(path, uid)
 	return err
 }
 
-// follow walks to the file from the root, through symbolic links, as the kernel does: what
-// `..` is depends on where a link before it has led. It refuses anything on the way that
-// others can write. It returns the file. If that does not exist, it returns the directory in
+// follow walks from the root directory to the file, through symbolic links, as the kernel does: the
+// meaning of `..` depends on where a link before it has led. It refuses everything on the way that
+// others can write. It returns the file. If the file does not exist, it returns the directory in
 // which the path ends, and a *fs.PathError.
 func follow(path string, uid int) (last place, err error) {
 	rest := strings.Split(path, "/")
@@ -196,12 +199,12 @@ func follow(path string, uid int) (last place, err error) {
 		if len(rest) == 0 {
 			return last, nil
 		}
-		at, rest = filepath.Join(at, rest[0]), rest[1:] // at has no links here, so `..` leaves one directory
+		at, rest = filepath.Join(at, rest[0]), rest[1:] // at has no links, so `..` goes up one directory
 	}
 }
 
-// openToOthers reports whether others can create files in a directory, with the sticky bit or
-// without it.
+// openToOthers reports whether others can create files in a directory, even if it has the sticky
+// bit.
 func openToOthers(info fs.FileInfo) bool {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	return ok && info.IsDir() && (info.Mode().Perm()&0o002 != 0 || info.Mode().Perm()&0o020 != 0 && owner.Gid != 0)
@@ -216,7 +219,7 @@ func mode(info fs.FileInfo) uint32 {
 	return bits
 }
 
-// checkOwner judges one file, directory or link.
+// checkOwner checks the owner and the mode of one file, directory or link.
 func checkOwner(path string, info fs.FileInfo, uid int) error {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -228,7 +231,7 @@ func checkOwner(path string, info fs.FileInfo, uid int) error {
 	mode := info.Mode()
 	switch {
 	case mode&fs.ModeSymlink != 0, mode&fs.ModeCharDevice != 0, mode.IsDir() && mode&fs.ModeSticky != 0:
-		return nil // /dev/null is open to all
+		return nil // everybody may write to /dev/null
 	case mode.Perm()&0o022 == 0o022:
 		return fmt.Errorf("%s can be written by anybody (mode %04o): chmod go-w %s", path, mode.Perm(), path)
 	case mode.Perm()&0o002 != 0:

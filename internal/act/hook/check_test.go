@@ -2,6 +2,7 @@ package hook_test
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,8 +15,8 @@ import (
 	"github.com/doyen-election/doyen/internal/act/hook"
 )
 
-// script makes a file in a directory of its own.
-func script(t *testing.T, mode, dirMode os.FileMode) string {
+// file makes an executable file in a directory of its own.
+func file(t *testing.T, mode, dirMode os.FileMode) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "d")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -35,10 +36,10 @@ func script(t *testing.T, mode, dirMode os.FileMode) string {
 
 func TestWhatOthersCanWriteIsRefused(t *testing.T) {
 	uid := os.Geteuid()
-	good := script(t, 0o755, 0o755)
-	open := script(t, 0o757, 0o755)
-	inOpen := script(t, 0o755, 0o777)
-	inSticky := script(t, 0o755, 0o777|os.ModeSticky)
+	good := file(t, 0o755, 0o755)
+	open := file(t, 0o757, 0o755)
+	inOpen := file(t, 0o755, 0o777)
+	inSticky := file(t, 0o755, 0o777|os.ModeSticky)
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(inOpen, link); err != nil {
 		t.Fatal(err)
@@ -62,21 +63,17 @@ func TestWhatOthersCanWriteIsRefused(t *testing.T) {
 		{good, ""},
 		{good + " leading", ""},
 		{inSticky, ""},
-		{"exec " + good + " leading >/dev/null 2>&1 &", ""},
 		{open, "can be written by anybody"},
 		{inOpen, "can be written by anybody"},
 		{link, "can be written by anybody"},
 		{loop, "too many symbolic links"},
 		{up + "/../script", "can be written by anybody"},
 		{"/bin/sh " + open, "can be written by anybody"},
-		{"/bin/sh -c '" + open + " x'", "can be written by anybody"},
 		{"/usr/bin/env A=1 " + open, "can be written by anybody"},
 		{"/bin/some --run=" + open, "can be written by anybody"},
-		{"PATH=" + filepath.Dir(inOpen) + ":$PATH script", "can be written by anybody"},
-		{"true | " + open, "can be written by anybody"},
-		{"echo $(" + open + ")", "can be written by anybody"},
-		{"sh <<X\n" + open + "\nX", "can be written by anybody"},
-		{"ip addr add 10.77.0.100/24 dev eth0 </dev/null >>" + open + " 2>" + inOpen, ""}, // output runs nothing
+		{"/usr/bin/env PATH=/bin:" + filepath.Dir(inOpen) + " script", "can be written by anybody"},
+		{"exec " + good, "nobody can check"},
+		{"", ""},
 	} {
 		err := hook.Check(c.command, uid)
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
@@ -99,9 +96,9 @@ func TestWhatOthersCanWriteIsRefused(t *testing.T) {
 // Between the look and the run, others can create what is not there yet.
 func TestWhatOthersCanCreateIsRefused(t *testing.T) {
 	uid := os.Geteuid()
-	good := filepath.Dir(script(t, 0o755, 0o755))
-	open := filepath.Dir(script(t, 0o755, 0o777))
-	sticky := filepath.Dir(script(t, 0o755, 0o777|os.ModeSticky))
+	good := filepath.Dir(file(t, 0o755, 0o755))
+	open := filepath.Dir(file(t, 0o755, 0o777))
+	sticky := filepath.Dir(file(t, 0o755, 0o777|os.ModeSticky))
 	dangling := filepath.Join(good, "dangling")
 	if err := os.Symlink(sticky+"/nothing", dangling); err != nil {
 		t.Fatal(err)
@@ -128,22 +125,22 @@ func TestWhatOthersCanCreateIsRefused(t *testing.T) {
 	}
 }
 
-// As root a hook is the path of a program and its arguments.
+// As root a hook or check is the path of a program and its arguments.
 func TestWhatOnlyTheShellUnderstands(t *testing.T) {
 	for command, line := range map[string]bool{
 		"": false, "/usr/local/libexec/hook": false, "/usr/local/libexec/hook --up eth0 10.0.0.1/24": false,
 		"hook": true, "./hook": true, "/bin/sh -c 'x'": true, "/opt/hook $DOYEN_EVENT": true, "/opt/a; /opt/b": true, "/opt/a > /x": true, "/opt/a\n/opt/b": true, "A=1 /opt/a": true,
 	} {
-		if hook.ShellLine(command) != line {
-			t.Errorf("%q is a line of the shell: %t", command, !line)
+		if err := hook.Check(command, 0); errors.Is(err, hook.ErrShellLine) != line {
+			t.Errorf("%q: %v", command, err)
 		}
 	}
 }
 
 func TestAMissingProgramIsFound(t *testing.T) {
-	good := script(t, 0o755, 0o755)
+	good := file(t, 0o755, 0o755)
 	for command, want := range map[string]string{
-		good + " x": "", good + "x": "does not exist", filepath.Dir(good): "is a directory", script(t, 0o644, 0o755): "is not executable",
+		good + " x": "", good + "x": "does not exist", filepath.Dir(good): "is a directory", file(t, 0o644, 0o755): "is not executable",
 		"cat /dev/null": "", "test -e x": "", ": x": "", "there-is-no-such-program x": "there is no program there-is-no-such-program", "there-is-none | cat": "", "A=1 none": "",
 	} {
 		if err := hook.Missing(command); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -157,7 +154,7 @@ func TestARefusedRunIsLoggedAndGivesItsReceipt(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, which CI is: only root's commands are checked")
 	}
-	path := script(t, 0o755, 0o755)
+	path := file(t, 0o755, 0o755)
 	r, log := start(t, path, time.Minute)
 	await(t, "the first run", tell(r, hook.Event{Election: "default", Event: election.NoLeader}))
 	if err := os.Chmod(path, 0o777); err != nil {
@@ -171,8 +168,8 @@ func TestARefusedRunIsLoggedAndGivesItsReceipt(t *testing.T) {
 
 func TestAnElectionsOwnCommandIsRunInThePlaceOfTheOneForOthers(t *testing.T) {
 	dir := t.TempDir()
-	c := hook.Commands{Default: "cat > " + dir + "/default", Others: "cat > " + dir + "/others", Limit: time.Minute,
-		Of: map[election.Name]string{"payments": "cat > " + dir + "/own", "cron": "x"}}
+	c := hook.Commands{Default: script(t, "cat > "+dir+"/default"), Others: script(t, "cat > "+dir+"/others"), Limit: time.Minute,
+		Of: map[election.Name]string{"payments": script(t, "cat > "+dir+"/own"), "cron": "x"}}
 	r := hook.New(c, pool(), slog.New(slog.DiscardHandler))
 	defer r.Close(t.Context())
 	change := api.Change{Type: api.ChangeLeader, Election: "payments", Term: 7, Leader: &api.Leader{Name: "b"}, Reason: "elected"}
@@ -196,4 +193,17 @@ func TestWhichElectionsRunSomething(t *testing.T) {
 			t.Errorf("%s: runs something: %v, want %v", name, got, want)
 		}
 	}
+}
+
+// script returns a command that runs a line of the shell: root runs such a line only from a script.
+func script(t *testing.T, line string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return line
+	}
+	path := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(path, []byte(line), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return "/bin/sh " + path // not the script itself: while another test forks, the kernel may refuse to execute what was just written
 }

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	maxLines = 50   // of output that is logged of one run
-	maxLine  = 2048 // bytes of a line
+	maxLines = 50   // lines of output that are logged of one run
+	maxLine  = 2048 // bytes that are logged of one line
 )
 
-// guardSlack is how much later than this process the guard ends a run that takes too long:
-// this process can log the reason.
+// guardSlack is how much later than this process the guard kills a run that takes too long, so that
+// this process kills it first and can log the reason.
 const guardSlack = 500 * time.Millisecond
 
 func (r *Runner) run(t *task) {
@@ -39,7 +39,7 @@ func (r *Runner) run(t *task) {
 	case t.ctx.Err() != nil:
 		logger.Warn("hook killed: "+context.Cause(t.ctx).Error(), "after", took)
 	case errors.Is(err, guard.ErrDeadline), errors.Is(err, guard.ErrGuard):
-		undoes := e.StopIn != 0 && !e.repeated // once more, before the term is released
+		undoes := e.StopIn != 0 && !e.repeated // the end of a leadership runs once more, before the term is released
 		t.event.repeated = undoes
 		t.again = undoes || r.standsOn(t)
 		logger.Warn("hook killed by its guard: "+err.Error(), "after", took, "again", t.again)
@@ -54,7 +54,7 @@ func (r *Runner) run(t *task) {
 }
 
 // standsOn reports whether a run that its guard has killed is to be repeated, because its
-// leadership continues. It waits until that is known, but no longer than the lease.
+// leadership continues. It waits until that is known, but not longer than the lease.
 func (r *Runner) standsOn(t *task) bool {
 	e := t.event
 	if e.Event != election.Leading || e.Stands == nil || e.Until == nil || boottime.Now() >= t.limit {
@@ -73,14 +73,14 @@ func (r *Runner) standsOn(t *task) bool {
 	return false
 }
 
-// shortestStep is how often standsOn asks.
+// shortestStep is how often standsOn checks that.
 const shortestStep = 10 * time.Millisecond
 
 // exec runs the command.
 func (r *Runner) exec(t *task, logger *slog.Logger) error {
 	e, command := t.event, cmp.Or(t.event.Command, r.Command(t.event.Election))
 	if command == "" || t.ctx.Err() != nil {
-		return t.ctx.Err() // or a reload has removed it
+		return t.ctx.Err() // or because a reload has removed the command
 	}
 	if err := CheckAsRoot(command); err != nil {
 		return fmt.Errorf("refuse to run hook: %w", err)
@@ -111,7 +111,7 @@ func (r *Runner) exec(t *task, logger *slog.Logger) error {
 	return nil
 }
 
-// until returns by when a run has to end, as far as is known now.
+// until returns the time by which a run has to end, as far as it is known now.
 func (e Event) until(limit election.Instant) election.Instant {
 	if e.Until == nil {
 		return limit
@@ -119,8 +119,8 @@ func (e Event) until(limit election.Instant) election.Instant {
 	return min(limit, e.Until())
 }
 
-// output logs the first lines that a command writes, and counts the rest. One goroutine writes to
-// it, and has ended when the run has.
+// output logs the first lines that a command writes, and counts the rest. Only one goroutine writes
+// to it, and that has ended when the run has ended.
 type output struct {
 	logger *slog.Logger
 	rest   []byte

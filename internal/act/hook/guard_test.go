@@ -79,7 +79,7 @@ func startActing(t *testing.T, env ...string) acting {
 	mkfifo(t, alive)
 	mkfifo(t, never)
 	a := acting{t: t, agent: exec.Command(os.Args[0])}
-	a.agent.Env = append(os.Environ(), child+"=exec 3> "+alive+"; echo x >&3; (cat "+never+") & cat "+never)
+	a.agent.Env = append(os.Environ(), child+"="+script(t, "exec 3> "+alive+"; echo x >&3; (cat "+never+") & cat "+never))
 	a.agent.Env = append(a.agent.Env, env...)
 	if _, err := a.agent.StdinPipe(); err != nil {
 		t.Fatal(err)

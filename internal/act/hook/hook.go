@@ -1,21 +1,21 @@
 // Package hook runs an operator's command at every change of leadership.
 //
-// It guarantees order, one run at a time for each election, a bounded queue and bounded runs:
-// a command that takes too long is killed with its whole process group. An event that is
-// outdated before its turn is skipped. Of each election the newest event waits, and before it
-// the end of a leadership, which is never skipped. The ends of this agent's own leaderships
-// run first, then their starts, then the rest. Elections without their own command share a few
-// places. So the other elections don't wait for them, however many there are.
+// It guarantees order, one run at a time for each election, a bounded queue and bounded runs: a
+// command that takes too long is killed with its whole process group. An event that is outdated
+// before its turn is skipped. For each election the newest event waits, and before it perhaps the
+// end of a leadership, which is never skipped. The ends of this agent's own leaderships run first,
+// then their starts, then all others. Elections without their own command share a few places, so
+// that the elections with their own command never wait for them, however many there are.
 //
-// A command that was run because this agent leads is killed as soon as that leadership ends,
-// so that the run for the end need not wait. Each run is under a guard (package guard), which
-// kills it by the end of the lease, and every run at its limit, if this process is frozen, and at
-// once if this process dies. As root, the package refuses commands that others could have
-// written, see Check.
+// A command that runs because this agent leads is killed as soon as that leadership ends, so that
+// the run for the end does not have to wait. Each run is under a guard (package guard), which kills
+// it by the end of the lease and no later than the run's limit, even if this process is frozen.
+// It kills the run at once if this process dies. For root, the package refuses commands that others
+// could have written, see Check.
 //
-// It does not guarantee that a service which a command has started stops. What a run that ends by
-// itself leaves running goes on. Nor does it guarantee that the run for the end of a leadership
-// has finished before another agent leads, but it logs when a run is too late.
+// It does not guarantee that a service which a command has started stops: what a run that ends by
+// itself leaves running goes on. Nor does it guarantee that the run for the end of a leadership has
+// finished before another agent leads, but it logs when such a run is late.
 package hook
 
 import (
@@ -34,19 +34,19 @@ import (
 	"github.com/doyen-election/doyen/internal/act/guard"
 )
 
-// Why a run was killed.
+// The reasons why a run was killed.
 var (
 	errTooLong = errors.New("it took too long")
 	errOver    = errors.New("its event is outdated")
 	errStopped = errors.New("the agent stops")
 )
 
-// Commands are what is run: an election's own command if it has one, else Default for
+// Commands are the commands of elections: an election's entry in Of if it has one, else Default for
 // election.Default and Others for the rest.
 type Commands struct {
-	Default string // empty: none
+	Default string // empty: no command
 	Of      map[election.Name]string
-	Others  string // of elections that are not in Of; empty: none
+	Others  string // for elections that are not in Of; empty: no command
 	// Limit bounds each run.
 	Limit time.Duration
 }
@@ -65,8 +65,8 @@ func (c Commands) For(name election.Name) string {
 	return c.Others
 }
 
-// Elections returns the elections that have a command, api.EveryElection for those that are not
-// named.
+// Elections returns the elections that have a command; api.EveryElection means those that the
+// configuration does not name.
 func (c Commands) Elections() []election.Name {
 	names := slices.Sorted(maps.Keys(c.Of))
 	if c.Default != "" && c.Of[election.Default] == "" {
@@ -84,64 +84,64 @@ func (c Commands) named(name election.Name) bool {
 	return ok || name == election.Default
 }
 
-// Limit bounds one run of an agent's hook.
+// Limit is how long one run of an agent's hook may take.
 const Limit = 10 * time.Second
 
 // Event is one change for which the command is run.
 type Event struct {
 	Election election.Name
 	Event    election.Event // leading, following or none
-	Leader   string         // name; empty: there is none
+	Leader   string         // name of the leader; empty: there is none
 	Term     election.Term
-	// Change is what the command reads, as JSON, from its standard input.
+	// Change is written as JSON to the command's standard input.
 	Change api.Change
-	// Command, if not empty, is run even if the configuration has another one by then: what a
-	// command has set up, the same command undoes.
+	// Command, if not empty, is run even if the configuration has another command by then: what a
+	// command has set up has to be undone by the same command.
 	Command string
 	// Stands, if not nil, is called just before the run and reports whether the event is still
-	// true. If it is not, the run is skipped.
+	// true. If not, the run is skipped.
 	Stands func() bool
-	// Until, if not nil, returns the present deadline of the run, and is called several times
-	// during the run. The guard ends a run at its deadline.
+	// Until, if not nil, returns the run's present deadline, and is called several times during the
+	// run. The guard kills the run at its deadline.
 	Until func() election.Instant
-	// StopIn, if not 0, is the time from now after which the leadership that this event ends has
-	// certainly expired: another agent may lead from then on.
+	// StopIn, if not 0, is for an event that ends a leadership: the time from now after which that
+	// leadership has certainly expired, so that another agent may lead.
 	StopIn time.Duration
-	// Result, if not nil, is called when the command has run for this event, with nil if it
+	// Result, if not nil, is called when the command has run for this event. The error is nil if it
 	// succeeded.
 	Result func(error)
-	// Done, if not nil, is called once: after the command has run for this event or a later one
+	// Done, if not nil, is called once: when the command has run for this event or for a later one
 	// of the election, or has failed, or was given up.
 	Done func()
 
-	repeated bool // since a guard has killed the run
+	repeated bool // the event runs again, because a guard has killed its run
 }
 
 // Runner runs the commands. Its methods may be called from any goroutine.
 type Runner struct {
-	commands atomic.Pointer[Commands] // replaced, never changed
+	commands atomic.Pointer[Commands] // replaced as a whole, never changed
 	pool     *guard.Pool
 	logger   *slog.Logger
-	ctx      context.Context // of all runs
+	ctx      context.Context // the context of all runs
 	cancel   context.CancelCauseFunc
 	ended    chan struct{}
 
 	mu      sync.Mutex
-	waiting []Event // at most two of each election, see supersede
+	waiting []Event // at most two for each election, see supersede
 	running map[election.Name]*task
-	shared  int // how many running tasks are of elections without their own hook setting, which share a few places
+	shared  int // running tasks of elections that the configuration does not name, which share a few places
 	closed  bool
 }
 
-// task is an event in progress, with what kills its run.
+// task is an event in progress, with the function that kills its run.
 type task struct {
 	event  Event
 	ctx    context.Context
 	kill   context.CancelCauseFunc
 	cancel context.CancelFunc
 	shares bool
-	limit  election.Instant // when the run must end, whatever Until returns
-	again  bool             // the run is to be repeated
+	limit  election.Instant // when the run must end, even if Until returns a later time
+	again  bool             // the run has to be repeated
 }
 
 // New returns a runner of `sh -c COMMAND`, whose runs are in the pool.
@@ -152,10 +152,10 @@ func New(commands Commands, pool *guard.Pool, logger *slog.Logger) *Runner {
 	return r
 }
 
-// Command returns what is run for an election; empty: nothing.
+// Command returns the command of an election; empty: it has none.
 func (r *Runner) Command(name election.Name) string { return r.commands.Load().For(name) }
 
-// Commands returns what the runner runs at present.
+// Commands returns the present commands.
 func (r *Runner) Commands() Commands { return *r.commands.Load() }
 
 // Configure replaces the commands of elections. Runs in progress go on.
@@ -165,7 +165,7 @@ func (r *Runner) Configure(c Commands) {
 	r.commands.Store(&next)
 }
 
-// Enqueue accepts an event of an election that has a command; it never blocks.
+// Enqueue adds an event if its election has a command. It never blocks.
 func (r *Runner) Enqueue(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,12 +186,12 @@ func (r *Runner) Enqueue(e Event) {
 }
 
 // supersede skips the waiting events of the election that the new event outdates. A new event
-// outdates any event that reports a leader. An event that reports that nobody leads is
-// outdated only by another such event: it may be the end of a leadership, at which the command
-// stops something. The Done of a skipped event is called with the new event's.
+// outdates each event that reports a leader. An event that reports that nobody leads may be the end
+// of a leadership, at which the command stops something, so only another such event outdates it.
+// When the new event's Done is called, that of a skipped event is called too.
 func (r *Runner) supersede(e *Event) {
 	r.waiting = slices.DeleteFunc(r.waiting, func(old Event) bool {
-		undoes := old.Command != "" && old.Command != cmp.Or(e.Command, r.Command(e.Election)) // what another command has set up
+		undoes := old.Command != "" && old.Command != cmp.Or(e.Command, r.Command(e.Election)) // undoes what another command than the new event's has set up
 		if old.Election != e.Election || old.Event == election.NoLeader && e.Event != election.NoLeader || undoes {
 			return false
 		}
@@ -201,7 +201,7 @@ func (r *Runner) supersede(e *Event) {
 	})
 }
 
-// watchOverrun logs once if the run for the end of a leadership has not finished when another
+// watchOverrun logs, once, if the run for the end of a leadership has not finished when another
 // agent may lead.
 func (r *Runner) watchOverrun(e *Event) {
 	if e.StopIn == 0 {
@@ -224,7 +224,7 @@ func both(a, b func()) func() {
 	return func() { a(); b() }
 }
 
-// Close has the waiting events run until ctx ends, then kills the runs.
+// Close lets the waiting events run until ctx ends, and then kills the runs.
 func (r *Runner) Close(ctx context.Context) {
 	r.mu.Lock()
 	r.closed = true

@@ -60,6 +60,9 @@ func pool() *guard.Pool {
 
 func start(t *testing.T, command string, limit time.Duration) (*hook.Runner, *log) {
 	t.Helper()
+	if !filepath.IsAbs(command) {
+		command = script(t, command)
+	}
 	l := &log{}
 	r := hook.New(hook.Commands{Default: command, Others: command, Limit: limit}, pool(), slog.New(slog.NewTextHandler(l, nil)))
 	t.Cleanup(func() {
@@ -328,16 +331,16 @@ func TestFailuresAndFloodsAreLoggedBounded(t *testing.T) {
 // The command is the operator's, quotes and all, and gets no file of the agent's.
 func TestTheCommandIsGivenToTheShellAsItIs(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	r, l := start(t, `printf '%s|' "a  b" 'c"d' "$0" > `+out+`; (echo x >&3) 2>/dev/null || echo closed >> `+out, patience)
+	r, l := start(t, `printf '%s|' "a  b" 'c"d' > `+out+`; (echo x >&3) 2>/dev/null || echo closed >> `+out, patience)
 	await(t, "the run", tell(r, hook.Event{Election: "default", Event: election.Following}))
 	got, err := os.ReadFile(out)
-	if want := "a  b|c\"d|/bin/sh|closed\n"; err != nil || string(got) != want {
+	if want := "a  b|c\"d|closed\n"; err != nil || string(got) != want {
 		t.Errorf("the command wrote %q, %v; want %q\n%s", got, err, want, l)
 	}
 }
 
 func TestCloseGivesEveryReceipt(t *testing.T) {
-	r := hook.New(hook.Commands{Default: "cat /dev/zero > /dev/null", Limit: time.Hour}, pool(), slog.New(slog.DiscardHandler))
+	r := hook.New(hook.Commands{Default: script(t, "cat /dev/zero > /dev/null"), Limit: time.Hour}, pool(), slog.New(slog.DiscardHandler))
 	first := tell(r, hook.Event{Election: "default", Event: election.Following})
 	second := tell(r, hook.Event{Election: "default", Event: election.Following})
 	ctx, cancel := context.WithCancel(context.Background())

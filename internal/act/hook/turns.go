@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// maxWaiting bounds the events that wait over all elections: two events for each election
-	// that an agent holds at once.
+	// maxWaiting is how many events may wait in total: two for each election that an agent can have
+	// at once.
 	maxWaiting = 2048
-	// ownPlaces is how many runs of elections that the configuration names may be in progress at
-	// once, and sharedPlaces how many of all others. Any user that may be a candidate can make an
-	// election, and must not delay the named ones.
+	// ownPlaces is how many runs may be in progress for elections that the configuration names, and
+	// sharedPlaces how many for all others. Any user that may be a candidate can create an
+	// election, and this must not delay the named ones.
 	ownPlaces    = 8
 	sharedPlaces = 4
 )
 
-// importance orders the events, the lowest first. The end of this agent's leadership comes
-// before everything else, since the term is released after that run.
+// importance is low for an event that runs early. The end of this agent's leadership comes first,
+// since its term is released after that run.
 func (e Event) importance() int {
 	switch {
 	case e.StopIn != 0:
@@ -30,7 +30,7 @@ func (e Event) importance() int {
 	return 2
 }
 
-// dispatch starts what may run. The caller holds the lock.
+// dispatch starts the events that may run. The caller holds the lock.
 func (r *Runner) dispatch() {
 	for {
 		i := r.nextUp()
@@ -61,21 +61,18 @@ func (r *Runner) dispatch() {
 	}
 }
 
-// nextUp returns which waiting event runs next; -1: none may. Within an election the oldest
-// event comes first, and no event runs while another one does.
+// nextUp returns the index of the waiting event that runs next; -1: no event may run. In each
+// election the oldest event comes first, and no event runs while another one does.
 func (r *Runner) nextUp() int {
 	best := -1
 	for i, e := range r.waiting {
-		if best >= 0 && r.waiting[best].importance() <= e.importance() {
+		beaten := best >= 0 && r.waiting[best].importance() <= e.importance()
+		if r.running[e.Election] != nil || !r.hasPlace(e.Election) || beaten {
 			continue
 		}
-		if r.running[e.Election] != nil || !r.hasPlace(e.Election) {
-			continue
+		if !slices.ContainsFunc(r.waiting[:i], func(o Event) bool { return o.Election == e.Election }) {
+			best = i
 		}
-		if slices.ContainsFunc(r.waiting[:i], func(o Event) bool { return o.Election == e.Election }) {
-			continue
-		}
-		best = i
 	}
 	return best
 }
@@ -87,8 +84,8 @@ func (r *Runner) hasPlace(name election.Name) bool {
 	return r.shared < sharedPlaces
 }
 
-// finish ends a task, and calls its Done before the next task of its election starts. A task
-// that is to be repeated waits again instead, unless a newer event of its election waits.
+// finish ends a task, and calls its Done before the next task of its election starts. A task that
+// has to be repeated waits again instead, unless a newer event of its election is waiting.
 func (r *Runner) finish(t *task) {
 	t.cancel()
 	t.kill(nil)
@@ -111,9 +108,9 @@ func (r *Runner) finish(t *task) {
 	r.dispatch()
 }
 
-// makeRoom drops one event when too many wait: the oldest of an election that is not named,
-// else the oldest of all, but never the end of this agent's own leadership. If elections come
-// and go faster than the command runs, most of them have ended when their turn comes.
+// makeRoom drops one event when too many wait: the oldest of an election that is not named, or else
+// the oldest of all, but never the end of this agent's own leadership. If elections come and go
+// faster than the command runs, most of them no longer exist when their turn comes.
 func (r *Runner) makeRoom() {
 	if len(r.waiting) < maxWaiting {
 		return
@@ -123,7 +120,7 @@ func (r *Runner) makeRoom() {
 		i = slices.IndexFunc(r.waiting, func(e Event) bool { return e.StopIn == 0 })
 	}
 	if i < 0 {
-		return // all are ends of this agent's leaderships, which are bounded
+		return // only ends of this agent's leaderships wait, and these are bounded
 	}
 	left := r.waiting[i]
 	r.waiting = slices.Delete(r.waiting, i, i+1)

@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/internal/act/health"
 )
 
-// startCheck runs the health check, if there is one, under a guard of its own. This host is not a
+// startCheck runs the health check, if there is one, under a separate guard. This host is not a
 // candidate before the first success.
 func (r *runner) startCheck() {
 	if r.Check.Command == "" {
@@ -17,15 +17,12 @@ func (r *runner) startCheck() {
 	r.unfit = "no check has succeeded yet"
 	pool := guard.NewPool(environment(r.Config), r.nice, "", slog.New(slog.DiscardHandler))
 	checks := health.New(r.ctx, pool, func(string) error { return nil }, func(election.Name) bool { return false }, func(_ election.Name, _ func() bool, unhealthy string) {
-		select {
-		case r.verdicts <- unhealthy:
-		case <-r.ctx.Done():
-		}
+		r.call(func() { r.judged(unhealthy) })
 	}, slog.New(slog.DiscardHandler))
 	checks.Set(map[election.Name]health.Check{health.Host: r.Check}, func(election.Name) bool { return false })
 }
 
-// judged takes a verdict: why this host may not be a candidate; empty: it may.
+// judged handles a verdict. unhealthy is why this host may not be a candidate; empty: it may.
 func (r *runner) judged(unhealthy string) {
 	r.unfit = unhealthy
 	switch {
@@ -37,7 +34,7 @@ func (r *runner) judged(unhealthy string) {
 	}
 }
 
-// withdraw ends the candidacy of a host that is not fit. Nothing runs under it.
+// withdraw ends the candidacy of a host that is not healthy and where nothing runs.
 func (r *runner) withdraw() {
 	if r.candidacy != nil {
 		r.candidacy.Close()

@@ -16,16 +16,16 @@ import (
 	"github.com/doyen-election/doyen/internal/act/health"
 )
 
-// When to start the command again, if it ended by itself while this host leads.
+// When the command is started again if it has ended by itself while this host leads.
 const (
 	RestartAlways    = "always"
 	RestartOnFailure = "on-failure" // when its status is not 0
-	// RestartNever ends Run when the command ends, also if it was ended because the
-	// lead was lost: Run starts the command at most once.
+	// RestartNever ends Run when the command ends, even if it had to end because the lead was lost:
+	// Run starts the command at most once.
 	RestartNever = "never"
 )
 
-// The statuses of shells for a command that can't be run.
+// The exit statuses of shells for a command that can't be run.
 const (
 	statusNotRunnable = 126
 	statusNotFound    = 127
@@ -33,40 +33,40 @@ const (
 
 const shell = "/bin/sh"
 
-// Config is what to run, and how.
+// Config is the command to run, and how to run it.
 type Config struct {
 	// Client reaches the agent of this host.
 	Client   *client.Client
 	Election string
 	Request  api.CampaignRequest
-	// Command is the program and its arguments. With Shell it is a line for /bin/sh,
-	// and the arguments that the line finds in $1, $2 and so on.
+	// Command is the program and its arguments. With Shell it is a line for /bin/sh, followed by
+	// the arguments that are $1, $2 and so on in that line.
 	Command []string
 	Shell   bool
-	// Grace is the time between the first signal and SIGKILL; the end of the lease
-	// cuts it short.
+	// Grace is the time between the first signal and SIGKILL. If the lease ends earlier, SIGKILL is
+	// sent earlier.
 	Grace   time.Duration
 	Restart string
-	// Status makes Run's status the command's own, also when a signal ends it.
+	// Status makes Run return the command's exit status, also when a signal has ended Run.
 	Status bool
-	// Wait has Run wait for an agent that can't be reached at the start.
+	// Wait has Run wait if the agent can't be reached at the start.
 	Wait bool
-	// Check, if it has a command, decides whether this host may be a candidate. While it fails,
-	// Run is not one, and hands over what it leads.
+	// Check, if it has a command, decides whether this host may be a candidate. While it fails, the
+	// host is not a candidate, and Run hands over what it leads.
 	Check health.Check
-	// Ready has the command act only once it has sent READY=1 to its NOTIFY_SOCKET. If it has
-	// not done so within ReadyIn, Run hands over.
+	// Ready means that the command acts only once it has sent READY=1 to its NOTIFY_SOCKET. If it
+	// does not send that within ReadyIn, Run hands over.
 	Ready   bool
 	ReadyIn time.Duration
-	// Watchdog, if above 0, is for how long the command that acts may send no WATCHDOG=1 before
-	// Run hands over.
+	// Watchdog, if above 0, is how long the acting command may send no WATCHDOG=1 before Run hands
+	// over.
 	Watchdog time.Duration
-	// Signals are passed on to the command or end it, see Run.
+	// Signals are passed to the command, or end Run, see there.
 	Signals <-chan os.Signal
-	// Say, if not nil, gets a line about each thing that happens.
+	// Say, if not nil, is called with a line about each event.
 	Say func(line string)
 
-	path  string // of the program
+	path  string // path of the program
 	lines chan<- string
 }
 
@@ -79,8 +79,8 @@ type CommandError struct {
 func (e *CommandError) Error() string { return e.Err.Error() }
 func (e *CommandError) Unwrap() error { return e.Err }
 
-// resolve checks the configuration and finds the program, before this host campaigns: a
-// mistyped command must not take the lead.
+// resolve checks the configuration and finds the program before this host is a candidate: a host
+// with a mistyped command must not become the leader.
 func (c Config) resolve() (Config, error) {
 	switch {
 	case len(c.Command) == 0 || c.Command[0] == "":
@@ -113,7 +113,7 @@ func lookStatus(err error) int {
 	return statusNotRunnable
 }
 
-// args is the command's argument list, the program's name included.
+// args returns the command's argument list, with the program's name first.
 func (c Config) args() []string {
 	if !c.Shell {
 		return c.Command
@@ -121,8 +121,8 @@ func (c Config) args() []string {
 	return append([]string{shell, "-c", c.Command[0], shell}, c.Command[1:]...)
 }
 
-// environment is this process's own, with the variables for the command except those
-// that each start has.
+// environment returns this process's environment, with the variables for the command except those
+// that differ from start to start.
 func environment(c Config) []string {
 	var env []string
 	for _, entry := range os.Environ() {
@@ -134,14 +134,14 @@ func environment(c Config) []string {
 			env = append(env, entry)
 		}
 	}
-	socket, err := filepath.Abs(c.Client.Socket()) // the command may change its directory
+	socket, err := filepath.Abs(c.Client.Socket()) // absolute, since the command may change its working directory
 	if err != nil {
 		socket = c.Client.Socket()
 	}
 	return append(env, "DOYEN_ELECTION="+c.Election, "DOYEN_SOCKET="+socket)
 }
 
-// name is what a line for people calls the command.
+// name returns what lines for people call the command.
 func (c Config) name() string {
 	if c.Shell {
 		return "the command"

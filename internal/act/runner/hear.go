@@ -12,21 +12,22 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// hear handles a line of the agent.
-func (r *runner) hear(h hearing) {
-	e, now := h.event, alarm.Now()
+// hear handles a line of the agent, or the end of the lines.
+func (r *runner) hear(e api.CampaignEvent, err error) {
+	now := alarm.Now()
 	switch {
-	case h.err != nil && r.leading && !r.view && broken(h.err):
+	case err != nil && r.leading && !r.view && broken(err):
 		r.resuming = true
-		go func() {
-			err := h.from.Resume(r.ctx)
-			select {
-			case r.resumed <- attempt{h.from, err}:
-			case <-r.ctx.Done():
-			}
-		}()
-	case h.err != nil:
-		r.cutOff(h.err)
+		go func(from *client.Candidacy) {
+			err := from.Resume(r.ctx)
+			r.call(func() {
+				if from == r.candidacy && !r.over {
+					r.resume(err)
+				}
+			})
+		}(r.candidacy)
+	case err != nil:
+		r.cutOff(err)
 	case e.Type == api.CampaignElected, e.Type == api.CampaignRenewed && (r.leading || e.Term == r.late):
 		r.lead(e, now)
 	case e.Type == api.CampaignRevoked && r.leading:
@@ -38,13 +39,13 @@ func (r *runner) hear(h hearing) {
 	}
 }
 
-// broken reports whether the connection broke, as it does when the agent dies, and was not ended by the agent.
+// broken reports whether the connection broke, as when the agent dies. It is false if the agent ended it.
 func broken(err error) bool {
 	_, unreachable := errors.AsType[*client.UnreachableError](err)
 	return unreachable
 }
 
-// cutOff handles the end of the candidacy's lines.
+// cutOff handles the end of the candidacy's lines for good.
 func (r *runner) cutOff(err error) {
 	r.over = true
 	if r.leading {
@@ -54,8 +55,8 @@ func (r *runner) cutOff(err error) {
 	}
 }
 
-// resume handles the outcome of taking the candidacy up again: meanwhile the command runs on
-// under the deadline that it has.
+// resume handles the outcome of resuming the candidacy. Until then the command runs on under the
+// deadline that it has.
 func (r *runner) resume(err error) {
 	r.resuming = false
 	if err != nil {
@@ -71,7 +72,7 @@ func (r *runner) resume(err error) {
 	}
 }
 
-// lead handles a line with a deadline.
+// lead handles a line that has a deadline.
 func (r *runner) lead(e api.CampaignEvent, now int64) {
 	left := time.Duration(e.ValidUntilBoottimeNS - now)
 	if !r.leading && left <= 0 {
@@ -104,10 +105,10 @@ func (r *runner) lose(reason string, revoked bool) {
 	r.say("no longer leading %s (%s): %s", r.Election, reason, what)
 }
 
-// forget resets how often the command has ended, which counts for one leadership only.
+// forget resets the count of ends of the command, which is only for one leadership.
 func (r *runner) forget() { r.ends, r.notBefore = 0, 0 }
 
-// learn handles a report of the guard, or its end.
+// learn handles a report of the guard. If ok is false, the guard has ended.
 func (r *runner) learn(got guard.Report, ok bool) {
 	switch {
 	case !ok:
@@ -131,7 +132,7 @@ func (r *runner) learn(got guard.Report, ok bool) {
 	}
 }
 
-// gone handles the end of the command and all its descendants.
+// gone handles the end of the command with all its descendants.
 func (r *runner) gone(got guard.Report) {
 	if got.Others && got.Why == guard.ByItself {
 		r.say("%s left processes running when it ended: stopping them", r.name())
@@ -152,8 +153,8 @@ func (r *runner) gone(got guard.Report) {
 	}
 }
 
-// interrupted continues after the end of a command that was made to end. With RestartNever
-// it is not started again even if this host leads again: nobody knows how far it got.
+// interrupted continues after the end of a command that was made to end. With RestartNever the
+// command is not started again even if this host leads again, because nobody knows how far it got.
 func (r *runner) interrupted(status int) {
 	if r.Status {
 		r.status = status
@@ -164,24 +165,22 @@ func (r *runner) interrupted(status int) {
 	}
 }
 
-// ended handles the end of a command that was not made to end.
+// ended handles the end of a command that ended by itself.
 func (r *runner) ended(status int) {
-	if r.ending {
-		if r.Status {
-			r.status = status
-		}
-		return
-	}
-	if r.Restart == RestartNever || r.Restart == RestartOnFailure && status == 0 {
+	switch {
+	case r.ending && r.Status:
+		r.status = status
+	case r.ending:
+	case r.Restart == RestartNever, r.Restart == RestartOnFailure && status == 0:
 		r.say("%s ended with status %d", r.name(), status)
 		r.ending, r.status = true, status
-		return
+	default:
+		r.relax(status)
 	}
-	r.relax(status)
 }
 
-// relax delays the next start and, after too many ends in a row, lets another host lead. It
-// does not count an end when the lease had expired, or nearly: that may have been forced.
+// relax delays the next start. After too many ends in a row, it lets another host lead. An end at
+// or near the end of the lease does not count, since the command may have been forced to end.
 func (r *runner) relax(status int) {
 	now := alarm.Now()
 	if !r.leading || now >= guard.Plan(r.until, r.lease).TermAt {
@@ -203,7 +202,7 @@ func (r *runner) relax(status int) {
 	r.say("%s ended with status %d: starting it again in %v", r.name(), status, wait)
 }
 
-// replaceGuard kills what is left of the command, and starts another guard.
+// replaceGuard kills all processes that are left of the command, and starts another guard.
 func (r *runner) replaceGuard() {
 	r.purge()
 	ran := r.state != idle

@@ -11,15 +11,15 @@ import (
 	"github.com/doyen-election/doyen/internal/act/guard"
 )
 
-// notices is the socket to which the command writes, in NOTIFY_SOCKET.
+// notices is the socket that NOTIFY_SOCKET names, to which the command writes.
 type notices struct {
 	name string
 	file *os.File
 	raw  syscall.RawConn
 }
 
-// newNotices lets the kernel choose a name that is no file. Others may write to it too, so the
-// kernel is asked who did.
+// newNotices lets the kernel choose a name that is not a file. Other processes may write to it too,
+// so the kernel is asked which process has written.
 func newNotices() (*notices, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -38,7 +38,7 @@ func newNotices() (*notices, error) {
 	return n, nil
 }
 
-// listen reports whenever there is something to read, until the socket is closed.
+// listen sends to the channel whenever there is something to read, until the socket is closed.
 func (n *notices) listen(done <-chan struct{}, to chan<- *notices) {
 	for guard.Readable(n.raw) == nil {
 		select {
@@ -49,8 +49,8 @@ func (n *notices) listen(done <-chan struct{}, to chan<- *notices) {
 	}
 }
 
-// next takes a notice that has come in. Descriptors that come with it (BARRIER=1) are closed,
-// which is the answer that their sender waits for.
+// next returns a notice that has arrived. It closes the descriptors that come with it (BARRIER=1),
+// which is the answer for which their sender waits.
 func (n *notices) next() (text []byte, from sender, ok bool) {
 	buffer, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
 	err := n.raw.Control(func(fd uintptr) {

@@ -4,7 +4,7 @@ package runner
 
 import "errors"
 
-// notices are not there: only Linux tells who wrote to a socket.
+// notices are not available, since only Linux shows which process wrote to a socket.
 type notices struct{ name string }
 
 func newNotices() (*notices, error)                      { return nil, errors.New("only Linux has a NOTIFY_SOCKET") }

@@ -3,21 +3,20 @@ package runner
 import "time"
 
 const (
-	// soonest and latest bound the wait before a command that ended is started again. The
-	// wait doubles with every end that comes soon after the start.
+	// soonest and latest bound the wait before a command that has ended is started again. The wait
+	// doubles with each end that comes soon after a start.
 	soonest = 100 * time.Millisecond
 	latest  = 10 * time.Second
-	// longRun is how long a command must have run so that its end counts as the first
-	// of a row.
+	// longRun is how long a command must have run so that its end starts a new count.
 	longRun = 10 * time.Second
-	// standBack is how long the host is not a candidate after its command has been silent.
+	// standBack is how long the host is not a candidate after its command was silent for too long.
 	standBack = 10 * time.Second
-	// giveUpAfter is after how many ends in a row, each soon after the start, the host lets
-	// another host try.
+	// giveUpAfter is how many ends in a row, each soon after a start, make the host let another
+	// host lead.
 	giveUpAfter = 5
 )
 
-// pause is the wait before the start that follows the n-th end in a row.
+// pause is the wait before the next start after the n-th end in a row.
 func pause(n int) time.Duration {
 	return min(soonest<<min(n-1, 10), latest)
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// maxNotices bounds what is read at once of the command's notices.
+// maxNotices is how many of the command's notices are read at once.
 const maxNotices = 64
 
-// progress is what the present run of the command reports by itself, by sd_notify's protocol.
+// progress is what the present run of the command reports of itself, by sd_notify's protocol.
 type progress struct {
-	notices *notices // nil: nothing is expected
-	ready   bool     // the command acts
-	dueAt   int64    // when it has been silent for too long; never: nothing is expected
+	notices *notices // nil: no notices are expected
+	ready   bool     // the command acts, since it has sent READY=1 or does not have to
+	dueAt   int64    // when it will have been silent for too long; never: no notice is expected
 }
 
-// expect begins with a run of the command, and returns the name of the socket for its notices.
-// Each run has its own: what an earlier one sent does not count.
+// expect prepares for a run of the command, and returns the name of the socket for its notices.
+// Each run has a new socket, so that notices of an earlier run do not count.
 func (r *runner) expect(now int64) (name string, err error) {
 	r.expectNothing()
 	if !r.notifies() {
@@ -38,7 +38,7 @@ func (r *runner) expect(now int64) (name string, err error) {
 	return n.name, nil
 }
 
-// notifies reports whether the command has a NOTIFY_SOCKET.
+// notifies reports whether the command gets a NOTIFY_SOCKET.
 func (c *Config) notifies() bool { return c.Ready || c.Watchdog > 0 }
 
 func (r *runner) expectNothing() {
@@ -48,7 +48,7 @@ func (r *runner) expectNothing() {
 	r.progress = progress{dueAt: never}
 }
 
-// heed reads what the command has reported by now.
+// heed reads the notices that have arrived.
 func (r *runner) heed(now int64) {
 	p := &r.progress
 	for range maxNotices {
@@ -79,15 +79,15 @@ func (r *runner) heed(now int64) {
 	}
 }
 
-// alive waits for the next WATCHDOG=1, if any is expected.
+// alive starts the wait for the next WATCHDOG=1, if the command has to send it.
 func (p *progress) alive(now int64, watchdog time.Duration) {
 	if p.dueAt = never; watchdog > 0 {
 		p.dueAt = now + int64(watchdog)
 	}
 }
 
-// watch hands over when the command has been silent for too long. A time in which this process
-// did not run does not count: nor did the command, perhaps.
+// watch hands over when the command has been silent for too long. A time in which this process did
+// not run does not count, since the command may not have run either.
 func (r *runner) watch(now int64) {
 	p := &r.progress
 	if now < p.dueAt || r.state != starting && r.state != running {
@@ -108,7 +108,7 @@ func (r *runner) watch(now int64) {
 	r.handOver(r.name()+" sent no "+what+" for "+r.silence().String(), standBack)
 }
 
-// silence is how long the command may report nothing.
+// silence is how long the command may send no notice.
 func (r *runner) silence() time.Duration {
 	if r.progress.ready {
 		return r.Watchdog
@@ -116,8 +116,8 @@ func (r *runner) silence() time.Duration {
 	return r.ReadyIn
 }
 
-// handOver ends a leadership for a reason of this host's: the command is stopped in order, then
-// the receipt lets others lead. This host is not a candidate again for some time.
+// handOver ends a leadership because of a problem on this host: the command is stopped in order,
+// and then the receipt lets other hosts lead. For the time wait, this host is not a candidate.
 func (r *runner) handOver(why string, wait time.Duration) {
 	r.progress.dueAt = never
 	if !r.leading || r.ending {
@@ -128,8 +128,8 @@ func (r *runner) handOver(why string, wait time.Duration) {
 	r.notBefore = alarm.Now() + int64(wait)
 }
 
-// ofCommand reports whether the sender of a notice is a process of the command. One that has
-// ended meanwhile, as systemd-notify does, must have been this user's.
+// ofCommand reports whether the sender of a notice is a process of the command. A sender that has
+// already ended, as systemd-notify does at once, must have been of this user.
 func (r *runner) ofCommand(s sender) bool {
 	for pid := s.pid; pid > 1; {
 		parent, ok := guard.ParentOf(pid)
@@ -144,9 +144,9 @@ func (r *runner) ofCommand(s sender) bool {
 	return false
 }
 
-// sender is who sent a notice, as the kernel reports it.
+// sender is the process that sent a notice, as the kernel reports it.
 type sender struct{ pid, uid int }
 
-// notifyVariables are those of sd_notify's protocol. If this process has them, they name the socket of
-// its own service manager, which the command must not write to.
+// notifyVariables are the variables of sd_notify's protocol. If this process has them, they name
+// the socket of its service manager, to which the command must not write.
 var notifyVariables = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}

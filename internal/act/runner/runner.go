@@ -11,108 +11,103 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 const (
-	// standTimeout bounds one attempt to become a candidate: a frozen agent's kernel accepts
-	// the connection, and no answer comes.
+	// standTimeout bounds one attempt to become a candidate. If the agent is frozen, the kernel
+	// accepts the connection, and no answer comes.
 	standTimeout = 5 * time.Second
-	// receiptTimeout bounds giving a receipt.
+	// receiptTimeout bounds the sending of a receipt.
 	receiptTimeout = time.Second
 	firstRetry     = 50 * time.Millisecond
 	lastRetry      = 2 * time.Second
-	// never is after every deadline.
+	// never is later than any deadline.
 	never = int64(math.MaxInt64)
 )
 
-// state is how far the present run of the command has come.
+// state is the state of the present run of the command.
 type state int
 
 const (
 	idle     state = iota // neither the command nor a descendant is left
-	starting              // the start is ordered and not answered
+	starting              // the start was ordered, and the guard has not reported it yet
 	running
-	stopping // the end is ordered
+	stopping // the end was ordered
 )
 
-// runner is one Run. Its loop is one goroutine, for which the others do the waiting.
+// runner is one call of Run. Its loop is one goroutine. Other goroutines wait for events on its behalf.
 //
-// Invariants: the command is ordered to start only while leading is set; the receipt is
-// given only in state idle; owed is true from the elected line to the receipt or to the
-// end of the candidacy.
+// Invariants: the command is ordered to start only while leading is true. The receipt is given only
+// in state idle. owed is true from the elected line until the receipt is given or the candidacy
+// ends.
 type runner struct {
 	Config
-	ctx      context.Context // its end ends everything that waits
-	ask      <-chan struct{} // closed to ask for the end; nil once that was seen
+	ctx      context.Context // everything that waits ends with it
+	ask      <-chan struct{} // closed to ask for the end; nil once the loop has seen that
 	terminal bool
-	group    int // process group the command joins; 0: a separate one
-	nice     int // of the command
+	group    int // process group that the command joins; 0: a separate one
+	nice     int // nice value of the command
 	guard    *guard.Guard
-	ready    bool        // the guard has reported that it is ready
-	verdicts chan string // why this host is not fit, or empty
-	unfit    string      // why it may not be a candidate; empty: it may
+	ready    bool   // the guard has reported that it is ready
+	unfit    string // why this host may not be a candidate; empty: it may
 	children chan os.Signal
 	alarm    *alarm.Alarm
-	attempts chan attempt
-	heard    chan hearing
-	resumed  chan attempt
-	waits    chan waiting
+	calls    chan func() // functions for the loop to run, from the goroutines that wait for it
 
 	progress progress
 	noticed  chan *notices
 
 	candidacy *client.Candidacy
-	over      bool // the candidacy's connection ended, or its lines don't count any more
-	asking    bool // an attempt is under way
-	resuming  bool // the agent died, and the candidacy is being taken up with its next process run
-	back      bool // it was, and no line was read since
-	met       bool // it was a candidate once
+	over      bool // the candidacy's connection has ended, or its lines don't count any more
+	asking    bool // an attempt to become a candidate is in progress
+	resuming  bool // the agent has died, and the candidacy is being resumed with the agent's next process run
+	back      bool // the candidacy was resumed, and no line was read since
+	met       bool // this host has been a candidate before
 	retry     time.Duration
-	complaint string // the last one reported since this host was a candidate
-	explained string // the last reason reported, since this host led, why it is not elected
+	complaint string // the last problem that was reported since this host was a candidate
+	explained string // why it is not elected, as reported last since this host led
 
 	leading bool
-	view    bool // there is no quorum behind it: others lead as soon as the agent is gone
+	view    bool // the leadership is not by quorum: others lead as soon as the agent has ended
 	owed    bool
 	revoked bool   // the agent has sent a revoked line
-	why     string // why this host gives up the lead unasked
+	why     string // why this host gives up the lead without being asked
 	term    uint64
-	late    uint64        // a term whose elected line was read after its deadline
+	late    uint64        // a term whose elected line was read only after its deadline
 	until   int64         // the newest deadline received
 	lease   time.Duration // the longest time that was ever left of the lease
 
 	state     state
-	announced uint64 // the term of the last start
-	stopped   int64  // when the newest order to stop was given
-	killAt    int64  // when that order wants SIGKILL
+	announced uint64 // the term under which the command was started last
+	stopped   int64  // when the last order to stop was given
+	killAt    int64  // when the last order to stop wants SIGKILL
 	began     int64
-	woken     int64 // what the alarm was set to last
-	ends      int   // how often in a row the command ended by itself soon after its start
-	notBefore int64 // no start until then
+	woken     int64 // the time for which the alarm was set last
+	ends      int   // how many times in a row the command has ended by itself soon after its start
+	notBefore int64 // the command is not started before this time
 
 	ending  bool
-	signals int // how many asked for the end
+	signals int // how many signals have asked for the end
 	status  int
 	fault   error
 }
 
-// Run campaigns in the election and runs the command while it leads. Run ends when a signal
-// asks for the end, when the command ends and Restart says so, or when the agent refuses it
-// at the start. It returns the command's exit status if Status asks for that, or 128 plus
-// the number of the signal that killed the command; else 0.
+// Run campaigns in the election and runs the command while this host leads. Run ends when a signal
+// asks for that, when the command ends and Restart does not have it started again, or when the
+// agent refuses it at the start. If Status is set, it returns the command's exit status, or 128
+// plus the number of the signal that killed the command; else 0.
 //
-// All Signals are passed on. SIGINT, SIGTERM and SIGQUIT, and at a terminal SIGHUP, also end
-// Run once the command has ended. A second one does not wait for that.
+// All Signals are passed on to the command. SIGINT, SIGTERM and SIGQUIT, and at a terminal SIGHUP,
+// also end Run once the command has ended. The second such signal kills the command at once.
 //
 // Errors are *CommandError if the command can't be run, *client.UnreachableError and
 // *client.APIError if the agent can't be asked or refuses at the start.
 //
-// Run takes over the process: it makes it a subreaper, waits for every child and has
-// every descendant killed at the end.
+// Run takes over the process: it makes it a subreaper, waits for every child, and kills every
+// descendant at the end.
 func Run(ctx context.Context, c Config) (status int, err error) {
 	c, err = c.resolve()
 	if err != nil {
@@ -121,8 +116,8 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 	defer c.speak()()
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r := &runner{Config: c, ctx: life, ask: ctx.Done(), attempts: make(chan attempt), heard: make(chan hearing), resumed: make(chan attempt), waits: make(chan waiting), children: make(chan os.Signal, 1),
-		verdicts: make(chan string), progress: progress{dueAt: never}, noticed: make(chan *notices)}
+	r := &runner{Config: c, ctx: life, ask: ctx.Done(), calls: make(chan func()), children: make(chan os.Signal, 1),
+		progress: progress{dueAt: never}, noticed: make(chan *notices)}
 	if _, err := unix.IoctlGetInt(0, unix.TIOCGPGRP); err == nil {
 		r.terminal, r.group = true, unix.Getpgrp()
 	}
@@ -149,7 +144,7 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 	return r.status, r.fault
 }
 
-// loop handles one event after the other, and calls follow after each.
+// loop handles one event after another, and calls follow after each.
 func (r *runner) loop() {
 	for !r.follow(alarm.Now()) {
 		r.woken = r.wakeAt(alarm.Now())
@@ -160,24 +155,12 @@ func (r *runner) loop() {
 			r.end(0)
 		case s := <-r.Signals:
 			r.signal(s.(syscall.Signal))
-		case s := <-r.attempts:
-			r.take(s)
-		case h := <-r.heard:
-			if h.from == r.candidacy && !r.over {
-				r.hear(h)
-			}
-		case s := <-r.resumed:
-			if s.candidacy == r.candidacy && !r.over {
-				r.resume(s.err)
-			}
-		case w := <-r.waits:
-			r.explain(w)
+		case f := <-r.calls:
+			f()
 		case report, ok := <-r.guard.Reports:
 			r.learn(report, ok)
 		case <-r.children:
-			guard.Reap(func(int, unix.WaitStatus) {}) // the end of the guard is reported
-		case unhealthy := <-r.verdicts:
-			r.judged(unhealthy)
+			guard.Reap(func(int, unix.WaitStatus) {}) // the guard's end is reported in another way
 		case n := <-r.noticed:
 			if n == r.progress.notices {
 				r.heed(alarm.Now())
@@ -190,7 +173,15 @@ func (r *runner) loop() {
 	}
 }
 
-// follow does what the present state asks for. It returns true when Run is to end.
+// call has the loop run f.
+func (r *runner) call(f func()) {
+	select {
+	case r.calls <- f:
+	case <-r.ctx.Done():
+	}
+}
+
+// follow does what the present state requires. It returns true when Run has to end.
 func (r *runner) follow(now int64) bool {
 	r.watch(now)
 	if r.state == running && (!r.leading || r.ending) {
@@ -209,7 +200,7 @@ func (r *runner) follow(now int64) bool {
 	switch {
 	case r.ending:
 		return true
-	case !r.ready: // without a guard the command could not be started or ended
+	case !r.ready: // without a guard the command can be neither started nor ended
 	case r.unfit != "":
 		r.withdraw()
 	case r.mayStart(now):
@@ -221,8 +212,8 @@ func (r *runner) follow(now int64) bool {
 	return false
 }
 
-// overdue ends a command that its guard has not ended in time. But perhaps this process is
-// the one that did not run: then a report of the guard waits to be read.
+// overdue ends a command that its guard has not ended in time. But perhaps it was this process that
+// did not run, and a report of the guard is waiting to be read.
 func (r *runner) overdue(now int64) {
 	if still, own := r.stoodStill(now); own {
 		select {
@@ -238,14 +229,14 @@ func (r *runner) overdue(now int64) {
 	r.loseGuard()
 }
 
-// stoodStill returns how long after its alarm this process runs, and whether that is so long
-// that the delay is this process's and not its guard's.
+// stoodStill returns how much later than its alarm this process runs. own is true if that is so
+// long that this process is late, and not its guard.
 func (r *runner) stoodStill(now int64) (still time.Duration, own bool) {
 	still = time.Duration(now - r.woken)
 	return still, still > guard.Margin(r.lease)/2
 }
 
-// wakeAt is when the loop has something to do even if nothing happens.
+// wakeAt is when the loop has something to do even if no event comes.
 func (r *runner) wakeAt(now int64) int64 {
 	wake := never
 	switch r.state {
@@ -263,8 +254,8 @@ func (r *runner) wakeAt(now int64) int64 {
 	return wake
 }
 
-// lateAt is when the guard counts as too late to end the command: half of the time that it
-// had left for that has passed.
+// lateAt is when the guard counts as too late with ending the command: once half of the time has
+// passed that was left between the kill and the end of the lease.
 func (r *runner) lateAt() int64 {
 	due := guard.Plan(r.until, r.lease).KillAt
 	if r.state == stopping {
@@ -273,8 +264,8 @@ func (r *runner) lateAt() int64 {
 	return due + min(int64(guard.Margin(r.lease)/2), max(0, r.until-due)/2)
 }
 
-// mayStart reports whether the command may be started: not in the pause after it ended by
-// itself, and not so late in the lease that it would have to be ended at once.
+// mayStart reports whether the command may be started: it may not during the pause after it ended
+// by itself, nor so late in the lease that it would have to be ended at once.
 func (r *runner) mayStart(now int64) bool {
 	return r.leading && !r.resuming && now >= r.notBefore && now < guard.Plan(r.until, r.lease).TermAt
 }
@@ -307,21 +298,21 @@ func (r *runner) start(now int64) {
 	}
 }
 
-// stop has the command ended, in time for its lease.
+// stop has the guard end the command, in time for the lease.
 func (r *runner) stop(now int64) {
 	r.state, r.stopped = stopping, now
 	r.killAt = min(now+int64(r.Grace), guard.Plan(r.until, r.lease).KillAt)
 	r.guard.Tell(guard.Order{Do: guard.Stop, Signal: int(syscall.SIGTERM), KillAt: r.killAt})
 }
 
-// goesOn reports whether the candidacy continues after sending a receipt returned err: only
-// if the agent accepted the receipt before the lease's end. A later receipt could end the
-// next leadership, whose line is not read yet.
+// goesOn reports whether the candidacy continues after a receipt, whose sending returned err. It
+// does only if the agent accepted the receipt before the end of the lease: a later receipt could
+// end the next leadership, whose line has not been read yet.
 func (r *runner) goesOn(err error, now int64) bool {
 	return err == nil && r.revoked && now < r.until
 }
 
-// giveReceipt notifies the agent that the command has ended.
+// giveReceipt reports to the agent that the command has ended.
 func (r *runner) giveReceipt() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), receiptTimeout)
 	defer cancel()
@@ -330,14 +321,14 @@ func (r *runner) giveReceipt() {
 	r.leading, r.owed, r.revoked, r.why = false, false, false, ""
 }
 
-// loseGuard ends a guard that does not do its part, and all its descendants.
+// loseGuard kills a guard that does not work as it should, with all its descendants.
 func (r *runner) loseGuard() {
 	r.purge()
 	r.learn(guard.Report{}, false)
 }
 
-// purge ends the guard, and kills and reaps until no descendant is left. A run of the check is killed
-// too, and repeated.
+// purge ends the guard, and kills and reaps until no descendant is left. A run of the check is
+// killed too, and then repeated.
 func (r *runner) purge() {
 	r.guard.Close()
 	began, again := alarm.Now(), guard.Again
@@ -354,21 +345,15 @@ func (r *runner) purge() {
 	}
 }
 
-// hearing is a line of the agent, or the end of the lines.
-type hearing struct {
-	from  *client.Candidacy
-	event api.CampaignEvent
-	err   error
-}
-
+// listen passes each line of the agent, and the end of the lines, to the loop.
 func (r *runner) listen(from *client.Candidacy) {
 	for {
 		event, err := from.Next(r.ctx)
-		select {
-		case r.heard <- hearing{from, event, err}:
-		case <-r.ctx.Done():
-			return
-		}
+		r.call(func() {
+			if from == r.candidacy && !r.over {
+				r.hear(event, err)
+			}
+		})
 		if err != nil {
 			return
 		}

@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// maxLines bounds the lines that wait to be written.
+	// maxLines is how many lines may wait to be written.
 	maxLines = 64
-	// lastLines is how long the end waits for the lines that are left.
+	// lastLines is how long Run's end waits for the last lines to be written.
 	lastLines = 200 * time.Millisecond
 )
 
-// speak has a separate goroutine write the lines: stderr may be a full pipe that nobody
-// reads, which must not block the runner. finish waits a little for the last lines.
+// speak has a separate goroutine write the lines: stderr may be a full pipe that nobody reads, and
+// that must not block the runner. finish waits a moment until the last lines are written.
 func (c *Config) speak() (finish func()) {
 	if c.Say == nil {
 		return func() {}
@@ -35,7 +35,7 @@ func (c *Config) speak() (finish func()) {
 	}
 }
 
-// say has a line written, or drops it if too many wait.
+// say queues a line to be written, or drops it if too many lines wait.
 func (c *Config) say(format string, args ...any) {
 	if c.lines == nil {
 		return

@@ -17,10 +17,10 @@ func TestWhatKeepsItFromStandingIsToldOnce(t *testing.T) {
 	r := &runner{Config: Config{Election: "payments", lines: lines}, met: true}
 	away, busy := errors.New("no socket exists"), errors.New("too many campaigns")
 	for _, err := range []error{away, away, busy, busy, away} {
-		r.take(attempt{err: err})
+		r.take(nil, err)
 	}
 	r.complaint = "" // as after it stood
-	r.take(attempt{err: away})
+	r.take(nil, away)
 	close(lines)
 	want := []string{
 		"can't be a candidate in payments: no socket exists; trying again",
@@ -44,13 +44,13 @@ func TestWhyItWaitsIsToldOnce(t *testing.T) {
 	lines := make(chan string, 8)
 	own := new(client.Candidacy)
 	r := &runner{Config: Config{lines: lines}, candidacy: own}
-	r.explain(waiting{own, ""})
-	r.explain(waiting{own, "drained"})
-	r.explain(waiting{own, "drained"})
-	r.explain(waiting{own, "no quorum"})
-	r.explain(waiting{new(client.Candidacy), "of an earlier candidacy"})
+	r.explain(own, "")
+	r.explain(own, "drained")
+	r.explain(own, "drained")
+	r.explain(own, "no quorum")
+	r.explain(new(client.Candidacy), "of an earlier candidacy")
 	r.leading = true
-	r.explain(waiting{own, "drained"})
+	r.explain(own, "drained")
 	close(lines)
 	if got := []string{<-lines, <-lines, <-lines}; !slices.Equal(got, []string{"drained", "no quorum", ""}) {
 		t.Errorf("said %q", got)

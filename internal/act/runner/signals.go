@@ -12,21 +12,12 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// signal passes a signal on, and ends the run if it asks for that.
+// signal passes a signal on to the command, and ends Run if the signal asks for that.
 func (r *runner) signal(s syscall.Signal) {
-	switch s {
-	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT:
+	switch {
+	case s == syscall.SIGINT, s == syscall.SIGTERM, s == syscall.SIGQUIT, s == syscall.SIGHUP && r.terminal: // SIGHUP: the terminal was closed
 		r.end(s)
-	case syscall.SIGHUP:
-		if r.terminal { // the terminal was closed
-			r.end(s)
-			return
-		}
-		r.pass(s)
-	case syscall.SIGWINCH:
-		if !r.terminal { // a terminal sends it to its whole group
-			r.pass(s)
-		}
+	case s == syscall.SIGWINCH && r.terminal: // a terminal sends SIGWINCH to its whole group, so the command has got it
 	default:
 		r.pass(s)
 	}
@@ -38,15 +29,15 @@ func (r *runner) pass(s syscall.Signal) {
 	}
 }
 
-// end begins the end of the run; s is 0 if no signal asked for it. The second call does not
-// wait for the command.
+// end starts the end of Run. s is the signal that asked for it; 0: none did. A second call kills
+// the command at once.
 func (r *runner) end(s syscall.Signal) {
 	now := alarm.Now()
 	r.signals++
 	if !r.ending {
 		r.ending = true
 		if r.Status && s != 0 {
-			r.status = 128 + int(s) // unless the command's own follows
+			r.status = 128 + int(s) // replaced by the command's own status, if that follows
 		}
 	}
 	if r.state == idle {
@@ -59,8 +50,8 @@ func (r *runner) end(s syscall.Signal) {
 	case s == 0:
 		o.Signal = int(syscall.SIGTERM)
 	case r.terminal && (s == syscall.SIGINT || s == syscall.SIGQUIT):
-		// The terminal has sent the signal to the command too, and many programs take a second
-		// one for "at once". But perhaps only this process got it: so SIGTERM follows later.
+		// The terminal has sent the signal to the command too, and many programs treat a second one
+		// as "at once". But perhaps only this process got it, so SIGTERM is sent later.
 		o.Signal, o.TermAt = 0, now+int64(r.Grace/2)
 	}
 	if r.state != stopping {
@@ -70,8 +61,8 @@ func (r *runner) end(s syscall.Signal) {
 	r.guard.Tell(o)
 }
 
-// reclaim makes the runner's process group the one to which the terminal sends signals, if
-// the group that had them has ended: else Ctrl-C would reach nobody.
+// reclaim makes the runner's process group the terminal's foreground group if the former foreground
+// group has ended: otherwise no process would get Ctrl-C.
 func (r *runner) reclaim() {
 	if !r.terminal {
 		return
@@ -80,12 +71,12 @@ func (r *runner) reclaim() {
 	if err != nil || group == r.group || !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {
 		return
 	}
-	signal.Ignore(syscall.SIGTTOU) // the kernel would stop a background process that sets the group
+	signal.Ignore(syscall.SIGTTOU) // otherwise the kernel would stop a background process that sets the group
 	defer signal.Reset(syscall.SIGTTOU)
-	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, r.group) // the terminal may be gone
+	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, r.group) // the terminal may have closed
 }
 
-// ending describes the end of a command that was made to end.
+// ending describes how a command ended that was made to end.
 func ending(name string, got guard.Report) string {
 	if got.Killed {
 		return name + " had to be killed"

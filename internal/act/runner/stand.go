@@ -10,13 +10,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// attempt is the outcome of one try to become a candidate.
-type attempt struct {
-	candidacy *client.Candidacy
-	err       error
-}
-
-// stand tries to become a candidate, after a wait that grows from failure to failure.
+// stand tries to become a candidate, after a wait that grows with each failure.
 func (r *runner) stand() {
 	if r.candidacy != nil {
 		r.candidacy.Close()
@@ -24,9 +18,9 @@ func (r *runner) stand() {
 	}
 	r.asking, r.resuming, r.back = true, false, false
 	request := r.Request
-	// If runner and guard are killed together, the command's children may live on, and they
-	// don't hold the campaign's connection: its end proves nothing. If only one of the two
-	// is killed, the other gives the receipt.
+	// If runner and guard are killed together, the command's children may live on without the
+	// campaign's connection, so the end of the connection proves nothing. If only one of the two is
+	// killed, the other one gives the receipt.
 	request.Proof = new(false)
 	wait := max(r.retry/2+rand.N(r.retry/2+1), alarm.Until(r.notBefore))
 	r.retry = min(max(firstRetry, 2*r.retry), lastRetry)
@@ -38,7 +32,7 @@ func (r *runner) stand() {
 		defer cancel()
 		candidacy, err := r.Client.Stand(ctx, r.Election, request)
 		select {
-		case r.attempts <- attempt{candidacy, err}:
+		case r.calls <- func() { r.take(candidacy, err) }:
 		case <-r.ctx.Done():
 			if err == nil {
 				candidacy.Close()
@@ -48,28 +42,28 @@ func (r *runner) stand() {
 }
 
 // take handles the outcome of an attempt to become a candidate.
-func (r *runner) take(s attempt) {
+func (r *runner) take(candidacy *client.Candidacy, err error) {
 	r.asking = false
-	if s.err != nil {
-		if !r.met && !r.worthWaiting(s.err) {
-			r.ending, r.fault = true, fmt.Errorf("campaign in %s: %w", r.Election, s.err)
+	if err != nil {
+		if !r.met && !r.worthWaiting(err) {
+			r.ending, r.fault = true, fmt.Errorf("campaign in %s: %w", r.Election, err)
 			return
 		}
-		r.complain(s.err)
+		r.complain(err)
 		return
 	}
-	if r.unfit != "" { // since the attempt began
-		s.candidacy.Close()
+	if r.unfit != "" { // the check has failed since the attempt started
+		candidacy.Close()
 		return
 	}
 	r.say("candidate in %s", r.Election)
-	r.candidacy, r.over, r.met, r.retry, r.late, r.complaint = s.candidacy, false, true, 0, 0, ""
-	go r.listen(s.candidacy)
-	go r.askWhy(s.candidacy)
+	r.candidacy, r.over, r.met, r.retry, r.late, r.complaint = candidacy, false, true, 0, 0, ""
+	go r.listen(candidacy)
+	go r.askWhy(candidacy)
 }
 
-// complain reports why this host can't be a candidate, once for each reason: if an agent is
-// away for a day, not every attempt is worth a line.
+// complain reports why this host can't be a candidate, once for each reason. If an agent is away
+// for a day, not every attempt deserves a line.
 func (r *runner) complain(err error) {
 	if text := err.Error(); text != r.complaint {
 		r.complaint = text
@@ -77,10 +71,8 @@ func (r *runner) complain(err error) {
 	}
 }
 
-// worthWaiting reports whether --wait covers this error at the start.
+// worthWaiting reports whether, because of --wait, Run waits after this error at the start.
 func (r *runner) worthWaiting(err error) bool {
-	if refused, ok := errors.AsType[*client.APIError](err); ok {
-		return r.Wait && refused.Status >= 500
-	}
-	return r.Wait
+	refused, ok := errors.AsType[*client.APIError](err)
+	return r.Wait && (!ok || refused.Status >= 500)
 }

@@ -10,27 +10,18 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// patience is how long a candidacy waits before the runner says why: an election takes less.
+// patience is how long a candidacy waits before the runner reports why. An election takes less time.
 const patience = time.Second
 
-// waiting is what keeps a candidacy from being elected.
-type waiting struct {
-	candidacy *client.Candidacy
-	why       string
-}
-
-// askWhy asks the agent what a candidacy waits for. If the agent does not answer, askWhy says
-// nothing: the end of the connection is reported anyway.
+// askWhy asks the agent what a candidacy waits for. If the agent does not answer, askWhy reports
+// nothing, since the end of the connection is reported anyway.
 func (r *runner) askWhy(candidacy *client.Candidacy) {
-	if r.lines == nil {
-		return
-	}
-	if !r.waitFor(patience) {
+	if r.lines == nil || !r.waitFor(patience) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, standTimeout)
 	defer cancel()
-	defer r.Client.Close() // the connection for questions; the candidacy has its own
+	defer r.Client.Close() // closes the connection for questions; the candidacy has a separate one
 	agent, err := r.Client.Agent(ctx)
 	if err != nil {
 		return
@@ -46,14 +37,11 @@ func (r *runner) askWhy(candidacy *client.Candidacy) {
 			return
 		}
 	}
-	settings, _ := r.Client.Settings(ctx) // an agent of an older version has none
-	select {
-	case r.waits <- waiting{candidacy, whyNotElected(agent, e, campaigns, settings.Rights)}:
-	case <-r.ctx.Done():
-	}
+	settings, _ := r.Client.Settings(ctx) // an agent of an older version has no settings to show
+	r.call(func() { r.explain(candidacy, whyNotElected(agent, e, campaigns, settings.Rights)) })
 }
 
-// waitFor waits for that time. It returns false if Run ended first.
+// waitFor waits for that time. It returns false if Run has ended first.
 func (r *runner) waitFor(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -63,15 +51,15 @@ func (r *runner) waitFor(d time.Duration) bool {
 	}
 }
 
-// takesOver reports whether a candidacy with that priority soon takes over from the agent
+// takesOver reports whether a candidacy with that priority will soon take over from the agent
 // itself, which leads now.
 func takesOver(priority *int, agent api.Agent, members []api.Member) bool {
 	return priority != nil && agent.Preempt &&
 		slices.ContainsFunc(members, func(m api.Member) bool { return m.ID == agent.ID && m.Priority < *priority })
 }
 
-// whyNotElected describes what keeps a program of this host from being elected, if that does
-// not pass by itself.
+// whyNotElected describes what keeps a program of this host from being elected, unless that ends by
+// itself.
 func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign, rights []api.Right) string {
 	limited := slices.ContainsFunc(rights, func(r api.Right) bool { return r.Election == e.Election })
 	switch {
@@ -96,10 +84,10 @@ func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign, ri
 func unhealthy(w api.Warning) bool { return w.Code == "check_failed" }
 
 // explain reports why the candidacy is not elected, once for each reason.
-func (r *runner) explain(w waiting) {
-	if w.candidacy != r.candidacy || r.over || r.leading || w.why == "" || w.why == r.explained {
+func (r *runner) explain(candidacy *client.Candidacy, why string) {
+	if candidacy != r.candidacy || r.over || r.leading || why == "" || why == r.explained {
 		return
 	}
-	r.explained = w.why
-	r.say("%s", w.why)
+	r.explained = why
+	r.say("%s", why)
 }

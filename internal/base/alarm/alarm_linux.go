@@ -9,11 +9,10 @@ import (
 
 const clock = unix.CLOCK_BOOTTIME
 
-// Alarm is one alarm, which can be set again and again. Its methods are for one
-// goroutine.
+// Alarm is one alarm, which can be set again and again. Only one goroutine may use it.
 type Alarm struct {
-	// C gets one value when the alarm rings. After Set, a value may still be there for
-	// the instant set before: read the clock.
+	// C gets one value when the alarm rings. After Set, C may still have a value of the earlier instant,
+	// so read the clock.
 	C <-chan struct{}
 
 	file *os.File
@@ -33,7 +32,7 @@ func New() (*Alarm, error) {
 		count := make([]byte, 8)
 		for {
 			if _, err := a.file.Read(count); err != nil {
-				return // closed
+				return // Close was called
 			}
 			select {
 			case rings <- struct{}{}:
@@ -44,20 +43,20 @@ func New() (*Alarm, error) {
 	return a, nil
 }
 
-// Set lets the alarm ring at this instant instead of the one set before, at once if the
-// instant has passed.
+// Set makes the alarm ring at this instant and not at an earlier set one. If the instant has passed, it
+// rings at once.
 func (a *Alarm) Set(instant int64) {
-	at := unix.ItimerSpec{Value: unix.NsecToTimespec(max(1, instant))} // 0 would disarm it
+	at := unix.ItimerSpec{Value: unix.NsecToTimespec(max(1, instant))} // 0 would disarm the timer
 	raw, err := a.file.SyscallConn()
 	if err != nil {
-		return // closed
+		return // Close was called
 	}
 	_ = raw.Control(func(fd uintptr) {
-		_ = unix.TimerfdSettime(int(fd), unix.TFD_TIMER_ABSTIME, &at, nil) // no valid value fails
+		_ = unix.TimerfdSettime(int(fd), unix.TFD_TIMER_ABSTIME, &at, nil) // no valid argument makes it fail
 	})
 }
 
-// Close frees the alarm. It does not ring any more.
+// Close frees the alarm, which then does not ring any more.
 func (a *Alarm) Close() {
 	a.file.Close()
 	<-a.done

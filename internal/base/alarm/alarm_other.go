@@ -17,8 +17,8 @@ const (
 
 // Alarm is one alarm, which can be set again and again.
 type Alarm struct {
-	// C gets one value when the alarm rings. After Set, a value may still be there for
-	// the instant set before: read the clock.
+	// C gets one value when the alarm rings. After Set, C may still have a value of the earlier instant,
+	// so read the clock.
 	C <-chan struct{}
 
 	rings chan struct{}
@@ -33,8 +33,8 @@ func New() (*Alarm, error) {
 	return &Alarm{C: rings, rings: rings}, nil
 }
 
-// Set lets the alarm ring at this instant instead of the one set before, at once if the
-// instant has passed.
+// Set makes the alarm ring at this instant and not at an earlier set one. If the instant has passed, it
+// rings at once.
 func (a *Alarm) Set(instant int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,7 +65,7 @@ func (a *Alarm) ring() {
 	}
 }
 
-// Close frees the alarm. It does not ring any more.
+// Close frees the alarm, which then does not ring any more.
 func (a *Alarm) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

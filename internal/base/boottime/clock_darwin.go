@@ -2,8 +2,8 @@ package boottime
 
 import "golang.org/x/sys/unix"
 
-// These two clocks show a sleep: the one counts it, the other stands still meanwhile.
-// Neither is corrected, so only a sleep moves them apart.
+// These two clocks show a sleep: the first counts it, the second stops during it. Neither is corrected,
+// so only a sleep makes their difference change.
 const (
 	counting = unix.CLOCK_MONOTONIC_RAW
 	still    = unix.CLOCK_UPTIME_RAW

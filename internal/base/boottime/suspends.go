@@ -6,25 +6,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Suspends notices that the host was suspended: CLOCK_BOOTTIME has gained on a clock that
-// stands still in a suspend. One oscillator drives both clocks, and both are corrected
-// alike. So while the host runs, their difference stays the same to a nanosecond.
+// Suspends notices that the host was suspended: then CLOCK_BOOTTIME has gained on a clock that stops in a
+// suspend. One oscillator drives both clocks, and both are corrected alike. So while the host runs, their
+// difference is constant to a nanosecond.
 //
-// It does not tell how long the host was suspended. The kernel measures that by a clock
-// that goes on, if there is one, and that clock may count whole seconds: CLOCK_BOOTTIME may
-// gain a second more or less than the time that passed. If it gains nothing, the suspend is
-// not noticed. A Suspends is not safe for concurrent use.
+// It does not measure how long the host was suspended. The kernel measures that with another clock, if
+// there is one that goes on, and that clock may count only whole seconds: CLOCK_BOOTTIME may gain a
+// second more or less than has passed. If it gains nothing, the suspend is not noticed. A Suspends is not
+// safe for concurrent use.
 type Suspends struct {
-	ahead int64 // the least upper bound so far of how much CLOCK_BOOTTIME was ahead
+	ahead int64 // CLOCK_BOOTTIME was ahead by no more than this: the least such bound so far
 	read  func() (before, boot, after int64)
 }
 
-// slack is for rounding: the kernel makes both clocks from one reading, each rounded to a
-// nanosecond. A busy machine needs no slack, see Seen. A gain that slack hides makes a lease
-// longer by no more than slack.
+// slack allows for rounding: the kernel computes both clocks from one reading and rounds each to a
+// nanosecond. A busy machine needs no slack, see Seen. If slack hides a gain, a lease lasts longer by no
+// more than slack.
 const slack = 1000
 
-// NewSuspends returns a Suspends that notices suspends from now on.
+// NewSuspends returns a Suspends that notices suspends after this call.
 func NewSuspends() *Suspends { return newSuspends(readings) }
 
 func newSuspends(read func() (before, boot, after int64)) *Suspends {
@@ -33,12 +33,12 @@ func newSuspends(read func() (before, boot, after int64)) *Suspends {
 	return s
 }
 
-// Seen reports whether the host was suspended since it was last asked.
+// Seen reports whether the host was suspended since the last call.
 //
-// CLOCK_BOOTTIME is read between two readings of the other clock, however far apart those
-// are on a busy machine. So it was ahead by boot-before at most, and by boot-after at least.
-// Only a gain beyond doubt counts as a suspend. The least upper bound is kept, so a later
-// reading shows what a slow one hides.
+// It reads CLOCK_BOOTTIME between two readings of the other clock, which may be far apart on a busy
+// machine. So CLOCK_BOOTTIME was ahead by at most boot-before and at least boot-after. Only a gain beyond
+// doubt counts as a suspend. The least upper bound is kept, so that a later, quicker reading still shows
+// a gain that a slow reading hides.
 func (s *Suspends) Seen() bool {
 	before, boot, after := s.read()
 	if boot-after > s.ahead+slack {
@@ -49,19 +49,19 @@ func (s *Suspends) Seen() bool {
 	return false
 }
 
-// Ahead returns how far CLOCK_BOOTTIME is ahead of the clock that stands still in a suspend, at
-// most: a later process gives it to SuspendedSince.
+// Ahead returns a bound: CLOCK_BOOTTIME is ahead by at most this of the clock that stops in a suspend. A
+// later process passes it to SuspendedSince.
 func Ahead() int64 {
 	ahead := int64(math.MaxInt64)
-	for range 8 { // one of them was not interrupted
+	for range 8 { // so many that at least one is not interrupted
 		before, boot, _ := readings()
 		ahead = min(ahead, boot-before)
 	}
 	return ahead
 }
 
-// SuspendedSince reports whether the host was suspended since Ahead returned that, in this or
-// another process, under the same kernel and in the same time namespace.
+// SuspendedSince reports whether the host was suspended since Ahead returned this value. Ahead may have
+// run in another process, under the same kernel and in the same time namespace.
 func SuspendedSince(ahead int64) bool {
 	for range 8 {
 		if _, boot, after := readings(); boot-after > ahead+slack {
@@ -71,8 +71,8 @@ func SuspendedSince(ahead int64) bool {
 	return false
 }
 
-// readings reads all three in the same way: where a hypervisor emulates clocks, it then
-// emulates all three.
+// readings reads all three clocks in the same way. So a hypervisor that emulates clocks emulates all
+// three.
 func readings() (before, boot, after int64) {
 	var ts [3]unix.Timespec
 	for i, id := range [3]int32{still, counting, still} {

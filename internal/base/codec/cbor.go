@@ -6,19 +6,19 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// maxNesting is how deep arrays and maps may be nested. Messages need 5 levels,
-// the rest is room for later fields.
+// maxNesting bounds how deep arrays and maps may be nested. Messages need 5 levels; the rest is room for
+// later fields.
 const maxNesting = 10
 
 // Format is a way to write and read CBOR.
 type Format struct {
 	enc cbor.EncMode
 	dec cbor.DecMode
-	err error // the options were refused
+	err error // why the options were refused
 }
 
-// NewFormat returns a deterministic encoder and a strict decoder that refuses
-// arrays and maps of more elements or pairs than given.
+// NewFormat returns a deterministic encoder and a strict decoder. The decoder refuses arrays of more than
+// maxArray elements, and maps of more than maxMap pairs.
 func NewFormat(maxArray, maxMap int) Format {
 	enc, err := cbor.CoreDetEncOptions().EncMode()
 	if err != nil {
@@ -39,7 +39,7 @@ func NewFormat(maxArray, maxMap int) Format {
 	return Format{enc: enc, dec: dec}
 }
 
-// Marshal writes a value.
+// Marshal encodes a value.
 func (f Format) Marshal(v any) ([]byte, error) {
 	if f.err != nil {
 		return nil, f.err
@@ -47,7 +47,7 @@ func (f Format) Marshal(v any) ([]byte, error) {
 	return f.enc.Marshal(v)
 }
 
-// Unmarshal reads a value. It ignores fields that it does not know.
+// Unmarshal decodes a value. It ignores unknown fields.
 func (f Format) Unmarshal(data []byte, v any) error {
 	if f.err != nil {
 		return f.err

@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// One check a message, in the order of the table. Rounds, send IDs, lineages and
-// stamps are opaque: every value of theirs is accepted.
+// One check for each kind of message, in the order of the table. Rounds, send IDs, lineages and stamps
+// have no structure, so all of their values are accepted.
 
 func checkBullyElection(m election.BullyElection) error {
 	return cmp.Or(electionName(m.Election), rank("rank", m.Rank))
@@ -77,7 +77,7 @@ func checkHeartbeat(m election.Heartbeat) error {
 	)
 }
 
-// progress is of both halves of a roster, and of the sender.
+// progress checks an election.Progress for each voter of both halves of a roster, and for the sender.
 func progress(all []election.Progress) error {
 	return each("progress", all, 2*election.MaxVoters+1, func(p election.Progress) election.PeerID { return p.Peer },
 		func(p election.Progress) error { return peer("peer", p.Peer) })
@@ -98,7 +98,7 @@ func checkHeartbeatAck(m election.HeartbeatAck) error {
 	)
 }
 
-// nack accepts term 0: the voter has nothing on record.
+// nack accepts term 0, which means that the voter has nothing on record.
 func nack(n election.Nack) error {
 	return cmp.Or(electionName(n.Election), maybeTerm("term", n.Term))
 }
@@ -113,7 +113,7 @@ func checkReport(m election.Report) error {
 	)
 }
 
-// maybeElection accepts an empty name: the message is about all elections.
+// maybeElection accepts an empty name, which means that the message is about all elections.
 func maybeElection(e election.Name) error {
 	if e == "" {
 		return nil
@@ -121,7 +121,7 @@ func maybeElection(e election.Name) error {
 	return electionName(e)
 }
 
-// record accepts one without a holder: a term learnt with a roster was granted to nobody.
+// record accepts a record without a holder: a term that came with a roster was granted to no agent.
 func record(s election.Record) error {
 	return cmp.Or(
 		electionName(s.Election), term("term", s.Term),

@@ -15,7 +15,7 @@ type kind struct {
 	check  func(election.Message) error
 }
 
-// kinds is every kind of message. It is not changed after the program's start.
+// kinds has every kind of message. It does not change after the program's start.
 var kinds = []kind{
 	of(1, checkBullyElection),
 	of(2, checkBullyAnswer),
@@ -41,12 +41,12 @@ var kinds = []kind{
 	of(23, checkCandidacies),
 	of(24, checkCandidaciesAck),
 	of(25, checkRosterCancel),
-	// 26 was the Obituary of 0.3.0: an agent of that version that receives one sends it on.
+	// 26 was the Obituary of 0.3.0. An agent of 0.3.0 that receives one passes it on.
 	of(27, checkCall),
 	of(28, checkCallAnswer),
 }
 
-// The same kinds by number and by type, which are not changed either.
+// The same kinds by number and by type. These maps do not change either.
 var (
 	byNumber = indexKinds(func(k kind) uint64 { return k.number })
 	byType   = indexKinds(func(k kind) reflect.Type { return k.typ })

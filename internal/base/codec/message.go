@@ -10,15 +10,14 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// MaxMessage bounds an encoded message, in bytes. A message of election.MaxElections claims or
-// records fits.
+// MaxMessage bounds an encoded message, in bytes. A message with election.MaxElections claims or records
+// is smaller.
 const MaxMessage = 256 << 10
 
-// messages is how messages are written. A struct becomes a map, and no message has more
-// than 64 fields.
+// messages is the format of messages. A struct becomes a map, and no message has more than 64 fields.
 var messages = NewFormat(election.MaxElections, 64)
 
-// envelope is a message on the wire: an array of its kind and its fields.
+// envelope is a message on the wire: an array with its kind and its fields.
 type envelope struct {
 	_    struct{} `cbor:",toarray"`
 	Kind uint64
@@ -32,16 +31,16 @@ func (e *UnknownKindError) Error() string {
 	return fmt.Sprintf("message of unknown kind %d (from a newer version?)", e.Kind)
 }
 
-// InvalidError reports what is not a message: there are too many bytes, they are not CBOR, they
-// don't have the fields of their kind, or a field has a value that no correct agent sends.
+// InvalidError reports bytes that are not a message. They are too many, are not CBOR or lack the fields
+// of their kind, or a field has a value that a correct agent never sends.
 type InvalidError struct{ Err error }
 
 func (e *InvalidError) Error() string { return "invalid message: " + e.Err.Error() }
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// EncodeMessage returns the message in at most MaxMessage bytes. A message that
-// DecodeMessage would refuse is an error here already: an *InvalidError if it has a value
-// that no correct agent sends.
+// EncodeMessage encodes a message in at most MaxMessage bytes. It refuses every message that
+// DecodeMessage would refuse. The error is an *InvalidError if a value is one that a correct agent never
+// sends.
 func EncodeMessage(m election.Message) ([]byte, error) {
 	k, ok := byType[reflect.TypeOf(m)]
 	if !ok {
@@ -64,8 +63,8 @@ func EncodeMessage(m election.Message) ([]byte, error) {
 	return data, nil
 }
 
-// DecodeMessage decodes a message. Errors are *UnknownKindError or *InvalidError. It keeps no
-// reference to data.
+// DecodeMessage decodes a message. An error is an *UnknownKindError or an *InvalidError. The result does
+// not refer to data.
 func DecodeMessage(data []byte) (election.Message, error) {
 	if len(data) > MaxMessage {
 		return nil, &InvalidError{Err: fmt.Errorf("%d bytes are over the limit of %d", len(data), MaxMessage)}
@@ -91,6 +90,6 @@ func DecodeMessage(data []byte) (election.Message, error) {
 	return m, nil
 }
 
-// isMap reports whether the CBOR item is a map (RFC 8949, section 3.1). Without this check,
-// a null would decode to a message of zeros.
+// isMap reports whether the CBOR item is a map (RFC 8949, section 3.1). Without this check, a null would
+// decode to a message with all fields zero.
 func isMap(item []byte) bool { return len(item) > 0 && item[0]>>5 == 5 }

@@ -20,20 +20,20 @@ import (
 //	checksum  32 bytes  SHA-256 of format, length and body
 //	body
 //
-// The header stays the same in every format, so that an older program can tell
-// a newer file from a damaged one.
+// Every format has this same header, so that an older program can distinguish a newer file from a damaged
+// one.
 const (
 	magic         = "doyen-state\n"
 	formatAt      = len(magic)
 	lengthAt      = formatAt + 4
 	checksumAt    = lengthAt + 8
 	bodyAt        = checksumAt + sha256.Size
-	maxStateItems = 1 << 16 // grants on record
+	maxStateItems = 1 << 16 // the most grants on record
 )
 
-// StateFormat is the newest format that this version reads. It writes that only if a roster
-// in the state says what format 1 has no fields for, so that an older version can start as
-// long as nothing uses them, and refuses to start while something does.
+// StateFormat is the newest format that this version reads. It writes this format only if a roster in the
+// state has something for which format 1 has no fields. So an older version can start as long as nothing
+// uses those fields, and refuses to start while something does.
 const StateFormat uint32 = 2
 
 func formatOf(s *election.State) uint32 {
@@ -48,7 +48,7 @@ const MaxState = 32 << 20
 
 var states = NewFormat(maxStateItems, maxStateItems)
 
-// ForeignStateError reports bytes that never were a Doyen state.
+// ForeignStateError reports bytes that never were a state of Doyen.
 type ForeignStateError struct{}
 
 func (*ForeignStateError) Error() string {
@@ -62,14 +62,14 @@ func (e *NewerStateError) Error() string {
 	return fmt.Sprintf("state file has format %d, this version reads up to %d: run a newer doyen", e.Format, StateFormat)
 }
 
-// DamagedStateError reports that the state is not what was written. Promises may be lost, so
-// the state must not be used, nor replaced by an empty one.
+// DamagedStateError reports that the state differs from what was written. Promises may be lost, so the
+// state must not be used, and must not be replaced by an empty one.
 type DamagedStateError struct{ Why string }
 
 func (e *DamagedStateError) Error() string { return "state file is damaged: " + e.Why }
 
-// EncodeState returns the state as the bytes of a file, checksummed. A state
-// that DecodeState would refuse is an error here already.
+// EncodeState encodes the state as the content of a file, with a checksum. It refuses every state that
+// DecodeState would refuse.
 func EncodeState(s election.State) ([]byte, error) {
 	if err := checkState(s); err != nil {
 		return nil, fmt.Errorf("encode state: %w", err)
@@ -84,7 +84,7 @@ func EncodeState(s election.State) ([]byte, error) {
 	return seal(formatOf(&s), body), nil
 }
 
-// seal puts the header before the body.
+// seal puts the header in front of the body.
 func seal(format uint32, body []byte) []byte {
 	data := make([]byte, bodyAt, bodyAt+len(body))
 	copy(data, magic)
@@ -96,13 +96,13 @@ func seal(format uint32, body []byte) []byte {
 	return data
 }
 
-// checksum covers everything except itself and the magic, which is compared anyway.
+// checksum covers everything except itself and the magic. The magic needs none: it is compared.
 func checksum(data []byte) [sha256.Size]byte {
 	return sha256.Sum256(append(append([]byte(nil), data[formatAt:checksumAt]...), data[bodyAt:]...))
 }
 
-// DecodeState returns the state that EncodeState was given. Errors are
-// *ForeignStateError, *NewerStateError or *DamagedStateError.
+// DecodeState returns the state that was given to EncodeState. An error is a *ForeignStateError,
+// *NewerStateError or *DamagedStateError.
 func DecodeState(data []byte) (election.State, error) {
 	body, err := unseal(data)
 	if err != nil {
@@ -115,7 +115,7 @@ func DecodeState(data []byte) (election.State, error) {
 	if err := checkState(s); err != nil {
 		return election.State{}, &DamagedStateError{Why: err.Error()}
 	}
-	for name, g := range s.Grants { // no agent has used a longer lease; the longest decides how long holds last
+	for name, g := range s.Grants { // no agent has used a lease longer than MaxLease, and the longest lease decides how long a hold lasts
 		g.Lease = min(g.Lease, election.MaxLease)
 		s.Grants[name] = g
 	}
@@ -125,7 +125,7 @@ func DecodeState(data []byte) (election.State, error) {
 // unseal checks the header and returns the body.
 func unseal(data []byte) ([]byte, error) {
 	if !bytes.HasPrefix(data, []byte(magic)) {
-		// A file that ends within the magic was a state.
+		// A file that is shorter than the magic, but starts like it, was a state.
 		if bytes.HasPrefix([]byte(magic), data) {
 			return nil, &DamagedStateError{Why: fmt.Sprintf("it was cut short, to %d bytes", len(data))}
 		}
@@ -178,7 +178,7 @@ func checkState(s election.State) error {
 	return nil
 }
 
-// grant accepts one with neither holder nor lease: a term learnt with a roster.
+// grant accepts a grant without holder and lease: a term that came with a roster has neither.
 func grant(g election.Grant) error {
 	return cmp.Or(term("term", g.Term), maybeHolder("holder", g.Holder), maybeDuration("lease", g.Lease))
 }

@@ -34,7 +34,7 @@ func electionName(n election.Name) error {
 	return fmt.Errorf("election name %.64q is not valid", n)
 }
 
-// term refuses 0, which means "no term".
+// term refuses 0, which means that there is no term.
 func term(field string, t election.Term) error {
 	if t == 0 {
 		return fmt.Errorf("%s is 0", field)
@@ -70,7 +70,7 @@ func maybePeer(field string, p election.PeerID) error {
 
 func holder(field string, h election.Holder) error { return peer(field, h.Peer) }
 
-// maybeHolder accepts the zero holder: nobody.
+// maybeHolder accepts the zero holder, which means nobody.
 func maybeHolder(field string, h election.Holder) error {
 	if h == (election.Holder{}) {
 		return nil
@@ -89,7 +89,7 @@ func priority(field string, p int) error {
 	return nil
 }
 
-// maybeRank accepts the zero rank: none is stated.
+// maybeRank accepts the zero rank, which means that no rank is given.
 func maybeRank(field string, r election.Rank) error {
 	if r == (election.Rank{}) {
 		return nil
@@ -132,8 +132,7 @@ func cluster(id string) error {
 	return text("cluster ID", id, maxCluster)
 }
 
-// each checks every element. It also checks that the keys strictly rise, so that none comes
-// twice.
+// each checks every element. It also checks that the keys strictly rise, so that no key comes twice.
 func each[T any, K cmp.Ordered](field string, list []T, limit int, key func(T) K, check func(T) error) error {
 	if len(list) > limit {
 		return fmt.Errorf("%d %s are over the limit of %d", len(list), field, limit)
@@ -200,8 +199,8 @@ func settings(s election.Settings) error {
 	return lease(s.Lease)
 }
 
-// voters checks one half of a roster. A name may stand only once in a half. The two halves
-// may give one name to two peers: one voter replaces the other.
+// voters checks one half of a roster. A name may appear only once in a half. Two peers in different
+// halves may have the same name: then one voter replaces the other.
 func voters(field string, list []election.Voter) error {
 	names := make(map[string]bool, min(len(list), election.MaxVoters))
 	return each(field, list, election.MaxVoters,

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// The start has ended when the agent has been on time, and made little garbage, for
-// calmFor. This is checked every calmTick. After calmLatest the start has ended anyway.
+// The agent's start has ended when, for calmFor, the agent has been on time and made little garbage. This
+// is checked every calmTick. After calmLatest, the start counts as ended in any case.
 const (
 	calmFor    = 2 * time.Second
 	calmTick   = 100 * time.Millisecond
 	calmLatest = time.Minute
-	// onTime is how late a timer may ring. Even where many agents start at once, each is
-	// late only now and then: a process that has slept soon gets a processor.
+	// onTime is how late a timer may ring. Even where many agents start at once, each is late only now
+	// and then: a process that has slept soon gets a processor.
 	onTime = 20 * time.Millisecond
-	// littleGarbage, in bytes, is more than an agent at rest makes in calmFor.
+	// littleGarbage, in bytes, is more than an idle agent makes in calmFor.
 	littleGarbage = 2 << 20
 )
 
@@ -42,7 +42,7 @@ func whenCalm(ctx context.Context, allocated func() uint64, since func(due time.
 	}
 }
 
-// allocated is how many bytes were allocated since the start.
+// allocated returns how many bytes the process has allocated since its start.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)

@@ -1,9 +1,8 @@
 // Package footprint keeps an idle agent small. An agent sits on every host and does
 // little, so memory and wake-ups matter more than the last bit of speed.
 //
-// It changes settings of the whole process, so only the daemon calls it. It guarantees
-// nothing: a system may be unable to take pages back, or may not let a process relax its
-// timers.
+// It changes settings of the whole process, so only the daemon calls it. It guarantees nothing: a system
+// may not be able to take pages back, and may not allow a process to delay its timers.
 package footprint
 
 import (
@@ -18,30 +17,29 @@ import (
 // garbage, so this costs nothing that can be measured.
 const gcPercent = 50
 
-// startPercent is GOGC until the start has ended. Exchanges and handshakes with all other
-// agents leave much garbage then: if many agents start at once on one machine, collecting
-// it would take a quarter of the machine's time.
+// startPercent is GOGC until the start has ended. Exchanges and handshakes with all other agents leave
+// much garbage then. If many agents start at once on one machine, collecting it as often as later would
+// take a quarter of the machine's time.
 const startPercent = 400
 
-// startMemory is how many bytes of memory Go may use in the start before it collects often.
-// Without that bound, many readers of an agent that has just started would fill twice as much.
+// startMemory is how many bytes Go may use during the start before it collects more often. Without this
+// bound, many readers of an agent that has just started would make it use twice as much.
 const startMemory = 64 << 20
 
-// processors is how many cores run the agent's Go code at once. The agent never computes
-// for long, so one is enough. To wake a second core for each message would cost a fifth
-// more when idle, and would make an answer take twice as long. System calls, such as
-// writes to a slow disk, occupy none of them.
+// processors is how many cores run the agent's Go code at once. The agent never computes for long, so one
+// is enough. If each message woke a second core, the agent would cost a fifth more when idle, and answers
+// would take twice as long. System calls, such as writes to a slow disk, do not count.
 const processors = 1
 
-// timerSlack is by how much the timers of the process may ring late, so that the system
-// can bundle them. While anything runs, Go's own monitor sleeps for 20 µs at a time: without
-// slack, that would be a sixth of the agent's cost. A leader may be that late: it withdraws
-// a quarter of a heartbeat before it must, in every profile 12 ms or more.
+// timerSlack is how late the timers of the process may ring, so that the system can bundle them. While
+// anything runs, Go's own monitor sleeps for only 20 µs at a time: without slack, the monitor would be a
+// sixth of the agent's cost. For a leader this delay does no harm: it withdraws a quarter of a heartbeat
+// before it must, which is 12 ms or more in every profile.
 const timerSlack = 500 * time.Microsecond
 
-// Limit has the collector spare the processor until Trim, keeps the scheduler to one core
-// and, where the system allows it, has timers ring together. What GOGC, GOMEMLIMIT or
-// GOMAXPROCS sets stays.
+// Limit reduces the work of the garbage collector until Trim, keeps the scheduler to one core and, where
+// the system allows it, makes timers ring together. It does not change what GOGC, GOMEMLIMIT or
+// GOMAXPROCS sets.
 func Limit() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(processors)
@@ -55,8 +53,8 @@ func Limit() {
 	relaxTimers(timerSlack)
 }
 
-// shrink has the collector keep the heap small from now on, unless GOGC is set, and returns
-// free memory to the system.
+// shrink makes the collector keep the heap small from now on, unless GOGC is set. It returns free memory
+// to the system.
 func shrink() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

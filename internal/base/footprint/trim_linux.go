@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Trim returns to the system what only the start needed: free heap, and the pages of the
-// program file, nearly all of which the start touches once.
+// Trim returns memory that only the start needed to the system: free heap, and the pages of the program
+// file. The start touches nearly all of these pages once.
 func Trim() error {
 	shrink()
 	return Drop()
 }
 
-// Drop returns the pages of the program file. They are unchanged, and are read from the page
-// cache again when they are needed.
+// Drop returns the pages of the program file to the system. They are unchanged, and are read again from
+// the page cache when they are needed.
 //
-// It skips a mapping with changed pages, even if it is read-only: in a position-independent
-// program the loader has put addresses there, and would be lost.
+// It skips a mapping with changed pages, even a read-only one: in a position-independent program, the
+// loader has written addresses into these pages, which would be lost.
 func Drop() error {
 	program, err := os.Executable()
 	if err != nil {
@@ -31,12 +31,12 @@ func Drop() error {
 		return fmt.Errorf("trim footprint: %w", err)
 	}
 	defer maps.Close()
-	var from, to uintptr // of the mapping that the lines are about; if there is none, to is 0
+	var from, to uintptr // of the mapping that the present lines describe; to is 0 if Drop skips it
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {
 		line := lines.Bytes()
 		changed, last := bytes.CutPrefix(line, []byte("Anonymous:"))
-		if len(line) > 0 && (line[0] < 'A' || line[0] > 'Z') { // the address of the next one
+		if len(line) > 0 && (line[0] < 'A' || line[0] > 'Z') { // this line starts the next mapping with its address
 			var mode string
 			if n, _ := fmt.Sscanf(string(line), "%x-%x %4s", &from, &to, &mode); n < 3 || mode[1] == 'w' || !bytes.HasSuffix(line, []byte(" "+program)) {
 				to = 0

@@ -2,7 +2,7 @@
 
 package footprint
 
-// Trim returns heap that only the start needed to the system.
+// Trim returns free heap that only the start needed to the system.
 func Trim() error {
 	shrink()
 	return nil

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ThisBoot asks the kernel for the name of its present run.
+// ThisBoot returns the kernel's name for the present boot of the host.
 func ThisBoot() (HostBoot, error) {
 	text, err := unix.Sysctl("kern.bootsessionuuid")
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// ThisBoot asks the kernel for the name of its present run.
+// ThisBoot returns the kernel's name for the present boot of the host.
 func ThisBoot() (HostBoot, error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// caught is deferred, as caught(debug.SetPanicOnFault(true), &err). It turns a fault into an error:
-// memory that is not there, which would end the process otherwise. It undoes SetPanicOnFault.
+// caught turns a memory fault, which would end the process, into an error. Use it as defer
+// caught(debug.SetPanicOnFault(true), &err). It also restores the setting of SetPanicOnFault.
 func caught(before bool, err *error) {
 	debug.SetPanicOnFault(before)
 	switch p := recover().(type) {

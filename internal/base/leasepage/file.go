@@ -33,8 +33,7 @@ func parseBoot(text string) (HostBoot, error) {
 	return b, nil
 }
 
-// open opens a regular file. It refuses a link, and does not wait at a pipe that nobody
-// writes.
+// open opens a regular file. It refuses a link, and does not wait at a pipe that nobody writes to.
 func open(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
@@ -53,11 +52,11 @@ func open(path string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// mapping is one page, mapped for as long as something refers to it.
+// mapping is one page, mapped until nothing refers to the mapping any more.
 type mapping struct {
 	words *words
 	head  [headerSize]byte
-	sum   uint64 // the check's part over head
+	sum   uint64 // the part of the check that comes from head
 	file  os.FileInfo
 }
 
@@ -83,12 +82,12 @@ func mapFile(f *os.File, protection int) (m *mapping, err error) {
 }
 
 func unmap(w *words) {
-	_ = unix.MunmapPtr(unsafe.Pointer(w), Size) // fails only for what is not a mapping
+	_ = unix.MunmapPtr(unsafe.Pointer(w), Size) // fails only for an address that is not a mapping
 }
 
 func (m *mapping) sequence() uint64 { return atomic.LoadUint64(&m.words[wordSequence]) }
 
-// load returns the value of a sequence, and whether it is one that a writer has completed.
+// load returns the value at a sequence, and whether a writer has completed that value.
 func (m *mapping) load(sequence uint64) (v value, whole bool) {
 	at := place(sequence)
 	v = value{atomic.LoadUint64(&m.words[at]), int64(atomic.LoadUint64(&m.words[at+1]))}
@@ -96,8 +95,8 @@ func (m *mapping) load(sequence uint64) (v value, whole bool) {
 	return v, sequence != 0 && sum == seal(m.sum, sequence, v)
 }
 
-// Wipe makes sure that a file holds no lease any more, also for programs that have it
-// mapped, and removes it. Where there is no file, there is nothing to do.
+// Wipe makes sure that a file holds no lease any more, even for programs that have mapped it. Then it
+// removes the file. If there is no file, it does nothing.
 func Wipe(path string) error {
 	err := overwrite(path)
 	if removeErr := os.Remove(path); removeErr != nil && !errors.Is(removeErr, os.ErrNotExist) {
@@ -109,8 +108,8 @@ func Wipe(path string) error {
 	return nil
 }
 
-// overwrite replaces a page by zeros: with the sequence 0 it has no value. If the disk has no
-// room even for that, the file is cut to nothing.
+// overwrite replaces a page by zeros: a page with sequence 0 has no value. If the disk has no room even
+// for that, overwrite cuts the file to length 0.
 func overwrite(path string) error {
 	f, err := open(path, os.O_RDWR)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, errNoFile) {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// The layout, version 1, in bytes from the start of the file, numbers in the
-// host's own byte order:
+// The layout, version 1. Places and lengths are in bytes, and numbers have the host's own byte order:
 //
 //	  0   8  magic: "doyenlp" and a newline
 //	  8   4  version of the layout: 1
@@ -22,9 +21,9 @@ import (
 //	160  24  the value if the sequence is even: term, deadline, check
 //	192  24  the value if the sequence is odd, the same
 //
-// All up to Size is zeros otherwise. A deadline is an instant of CLOCK_BOOTTIME
-// in nanoseconds, 0 if the agent does not lead. The check is 64-bit FNV-1a, taken
-// word by word of 8 bytes, over the first 128 bytes, sequence, term, deadline.
+// All other bytes up to Size are zeros. A deadline is an instant of CLOCK_BOOTTIME in nanoseconds; 0
+// means that the agent does not lead. The check is 64-bit FNV-1a over the first 128 bytes, sequence, term
+// and deadline, in words of 8 bytes.
 const (
 	// Size is a page's length in bytes.
 	Size = 4096
@@ -41,27 +40,26 @@ const (
 	atHost     = 80
 	atAgent    = 96
 
-	// Places of words of 8 bytes.
+	// The places of single values, counted in words of 8 bytes.
 	wordSequence = 128 / 8
 	wordEven     = 160 / 8
 	wordOdd      = 192 / 8
 )
 
-// Dir returns where the agent that listens at the socket keeps its pages: for
-// /run/doyen/doyen.sock it is /run/doyen/doyen.leases. So two agents with sockets in one
-// directory don't share it.
+// Dir returns where the agent that listens at the socket keeps its pages: for /run/doyen/doyen.sock it is
+// /run/doyen/doyen.leases. So two agents whose sockets are in one directory have different ones.
 func Dir(socket string) string { return strings.TrimSuffix(socket, ".sock") + ".leases" }
 
-// Path returns where that agent keeps the page of an election.
+// Path returns where that agent keeps the page of the election.
 func Path(socket, election string) string { return filepath.Join(Dir(socket), election) }
 
-// words are a page in memory.
+// words is a page in memory.
 type words = [Size / 8]uint64
 
-// HostBoot names one run of the kernel: CLOCK_BOOTTIME starts again with each.
+// HostBoot names one boot of the host: CLOCK_BOOTTIME starts again at each boot.
 type HostBoot [16]byte
 
-// header is the part of a page that does not change while it lives.
+// header is the part of a page that never changes.
 type header struct {
 	election string
 	host     HostBoot
@@ -92,7 +90,7 @@ const (
 
 func mix(sum, word uint64) uint64 { return (sum ^ word) * fnvPrime }
 
-// headerSum is the check's part over the header.
+// headerSum is the part of the check that comes from the header.
 func headerSum(b [headerSize]byte) uint64 {
 	sum := uint64(fnvBasis)
 	for i := 0; i < headerSize; i += 8 {
@@ -101,13 +99,13 @@ func headerSum(b [headerSize]byte) uint64 {
 	return sum
 }
 
-// seal is the check. It ties a value to its page and its sequence: neither another page's
-// bytes nor a mixture of two values pass for it.
+// seal computes the check. It ties a value to its page and its sequence, so that neither bytes of another
+// page nor a mixture of two values is accepted.
 func seal(header, sequence uint64, v value) uint64 {
 	return mix(mix(mix(header, sequence), v.term), uint64(v.deadline))
 }
 
-// place is the first word of the value that is current at a sequence.
+// place returns the index of the first word of the value at a sequence.
 func place(sequence uint64) int {
 	if sequence%2 == 0 {
 		return wordEven
@@ -115,8 +113,7 @@ func place(sequence uint64) int {
 	return wordOdd
 }
 
-// judge returns an error if a header is not that of the election's page in this boot of the
-// host.
+// judge returns an error if b is not the header of this election's page in this boot of the host.
 func judge(b [headerSize]byte, election string, host HostBoot) error {
 	want := header{election: election, host: host, agent: binary.NativeEndian.Uint64(b[atAgent:])}
 	if len(election) > maxName {

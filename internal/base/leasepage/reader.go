@@ -23,24 +23,24 @@ type Lease struct {
 	Remaining time.Duration // until the deadline, at the moment of the check
 }
 
-// Reader checks one page. Several goroutines may use it at once. When an agent that was
-// started again has made a new page, the reader goes over to that.
+// Reader checks one page. Several goroutines may use it at once. If an agent that was started again has
+// made a new page, the reader changes to that page.
 type Reader struct {
 	path string
 	host HostBoot
 	page atomic.Pointer[mapping] // nil once closed
 
-	lookAt atomic.Int64 // no look at the path before then
-	mu     sync.Mutex   // held during such a look
+	lookAt atomic.Int64 // until then, follow does not check the path
+	mu     sync.Mutex   // held while follow checks the path
 }
 
-// lookEvery is the least time between two looks for a new page, by a reader whose page holds
-// no lease.
+// lookEvery is the least time between two checks for a new page, which a reader makes while its page
+// holds no lease.
 const lookEvery = 10 * time.Millisecond
 
-// Open opens the page of the election that the file is named after. Errors are those of
-// opening a file (fs.ErrNotExist if the agent keeps no such page), or why the file is not
-// a page that can be read.
+// Open opens the page of an election, whose name is the file's name. The error is that of opening the
+// file (fs.ErrNotExist if the agent keeps no such page), or the reason why the file is not a readable
+// page.
 func Open(path string) (*Reader, error) {
 	host, err := ThisBoot()
 	if err != nil {
@@ -55,13 +55,13 @@ func Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// open maps the file that is at the path now, if it is a page.
+// open maps the file that is now at the path, if it is a page.
 func (r *Reader) open() (*mapping, error) {
 	f, err := open(r.path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // the mapping stays
+	defer f.Close() // the mapping remains
 	m, err := mapFile(f, unix.PROT_READ)
 	if err != nil {
 		return nil, err
@@ -69,8 +69,8 @@ func (r *Reader) open() (*mapping, error) {
 	return m, judge(m.head, filepath.Base(r.path), r.host)
 }
 
-// Check returns the lease, and whether the agent is inside it: at one instant during the
-// call, the page showed the lease and the clock was before its deadline.
+// Check returns the lease, and whether the agent is inside it. If so, then at one instant during the call
+// the page showed the lease and the clock was before its deadline.
 func (r *Reader) Check() (Lease, bool) {
 	m := r.page.Load()
 	if m == nil {
@@ -92,8 +92,7 @@ func (r *Reader) Valid() bool {
 	return ok
 }
 
-// Close ends the reading: every later check returns false. The memory is given back once
-// no check reads it.
+// Close makes every later check return false. The memory is freed once no check reads it.
 func (r *Reader) Close() error {
 	r.page.Store(nil)
 	return nil
@@ -104,12 +103,11 @@ var (
 	errBusy    = errors.New("the page changes too fast to be read")
 )
 
-// turns bounds how often a reading begins again because the page was written meanwhile. The
-// page is written a few times a second.
+// turns bounds how often a reading starts again because the page was written meanwhile. A page is written
+// only a few times a second.
 const turns = 1000
 
-// read takes a value and then the clock's reading. If the page was written in between, it
-// begins again.
+// read reads the value and then the clock. If the page was written in between, it starts again.
 func (m *mapping) read() (l Lease, err error) {
 	defer caught(debug.SetPanicOnFault(true), &err)
 	defer runtime.KeepAlive(m)
@@ -128,8 +126,8 @@ func (m *mapping) read() (l Lease, err error) {
 	return Lease{}, errBusy
 }
 
-// follow looks, now and then, whether the path leads to another file than the one mapped. If
-// so, it maps and returns that file, else nil.
+// follow checks, no more often than every lookEvery, whether the path now leads to another file than the
+// mapped one. If so, it maps that file and returns the new mapping, else nil.
 func (r *Reader) follow(m *mapping) *mapping {
 	now := alarm.Now()
 	if now < r.lookAt.Load() || !r.mu.TryLock() {

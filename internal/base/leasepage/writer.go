@@ -12,20 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Writer keeps one page. Its methods are for one goroutine at a time.
+// Writer keeps one page. Only one goroutine at a time may call its methods.
 type Writer struct {
 	path     string
-	page     *mapping // nil: the page is gone
+	page     *mapping // nil: the page was removed
 	sequence uint64
 	value    value
 
-	put func(*uint64, uint64) // stores one word; a test stops the writer between two
+	put func(*uint64, uint64) // stores one word; a test can stop the writer between two stores
 }
 
-// Create makes the page of an election, without a lease, for the agent of that boot ID. It
-// is a file with the election's name in the directory; a file that is there already is
-// wiped. The file appears at its name only when it is complete: its blocks are allocated,
-// and the owner's group may read it.
+// Create makes an election's page, without a lease, for the agent with that boot ID. The page is a file
+// in the directory, with the election's name; Create wipes a file that is already there. The file appears
+// under its name only when it is complete: its blocks are allocated, and the owner's group may read it.
 func Create(directory, election string, agent uint64) (*Writer, error) {
 	w, err := create(directory, election, agent)
 	if err != nil {
@@ -54,7 +53,7 @@ func create(directory, election string, agent uint64) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // the mapping stays
+	defer f.Close() // the mapping remains
 	err = w.begin(f, header{election: election, host: host, agent: agent})
 	if err == nil {
 		err = os.Rename(draft, w.path)
@@ -65,8 +64,8 @@ func create(directory, election string, agent uint64) (*Writer, error) {
 	return w, nil
 }
 
-// Adopt goes on with the page that an earlier process of the same lineage left. Programs that
-// have it mapped see what it shows, until Set changes that.
+// Adopt continues the page that an earlier process of the same lineage left. Programs that have mapped it
+// see its old content until Set changes that.
 func Adopt(directory, election string, agent uint64) (_ *Writer, err error) {
 	defer caught(debug.SetPanicOnFault(true), &err)
 	host, err := ThisBoot()
@@ -78,7 +77,7 @@ func Adopt(directory, election string, agent uint64) (_ *Writer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // the mapping stays
+	defer f.Close() // the mapping remains
 	if w.page, err = mapFile(f, unix.PROT_READ|unix.PROT_WRITE); err != nil {
 		return nil, err
 	}
@@ -97,21 +96,21 @@ func Adopt(directory, election string, agent uint64) (_ *Writer, err error) {
 	}
 }
 
-// draftPrefix marks a page in the making; no election's name begins with it.
+// draftPrefix marks a page that is not complete yet. No election's name starts with it.
 const draftPrefix = ".new-"
 
 func usable(election string) bool {
 	return election != "" && len(election) <= maxName && election[0] != '.' && !strings.ContainsAny(election, "/\x00")
 }
 
-// begin fills in the new file. All of it is written, so that a store through the mapping never
+// begin fills in the new file. It writes the whole file, so that a later store through the mapping never
 // needs a block that a full disk does not have.
 func (w *Writer) begin(f *os.File, h header) error {
 	head := h.encode()
 	if _, err := f.WriteAt(append(head[:], make([]byte, Size-headerSize)...), 0); err != nil {
 		return err
 	}
-	err := f.Chmod(0o640) // whatever the umask is
+	err := f.Chmod(0o640) // independent of the umask
 	if err != nil {
 		return err
 	}
@@ -121,10 +120,10 @@ func (w *Writer) begin(f *os.File, h header) error {
 	return w.store(value{})
 }
 
-// Set has the page show that the agent leads in that term until the deadline, an instant
-// of CLOCK_BOOTTIME in nanoseconds. With a deadline of 0 the agent does not lead. What the
-// page shows already is not written again. After an error the page is gone, and no reader
-// finds a lease in it.
+// Set makes the page show that the agent leads in that term until the deadline, an instant of
+// CLOCK_BOOTTIME in nanoseconds. A deadline of 0 means that the agent does not lead. If the page already
+// shows these values, Set writes nothing. After an error the page is removed, and no reader finds a lease
+// in it.
 func (w *Writer) Set(term uint64, deadline int64) error {
 	v := value{term, deadline}
 	if w.page == nil || v == w.value {
@@ -136,7 +135,7 @@ func (w *Writer) Set(term uint64, deadline int64) error {
 	return nil
 }
 
-// store writes a value where no reader looks, and then has readers look there.
+// store writes a value to the copy that no reader uses, and then makes readers use that copy.
 func (w *Writer) store(v value) (err error) {
 	defer caught(debug.SetPanicOnFault(true), &err)
 	next, words := w.sequence+1, w.page.words
@@ -149,7 +148,7 @@ func (w *Writer) store(v value) (err error) {
 	return nil
 }
 
-// Close ends the lease that the page shows, and removes it.
+// Close ends the lease that the page shows, and removes the page.
 func (w *Writer) Close() error {
 	if w.page == nil {
 		return nil

@@ -1,5 +1,4 @@
-// Package logger makes the log of an agent's processes: the agent and its keeper write the
-// same format.
+// Package logger makes the logs of an agent's processes. The agent and its keeper write the same format.
 package logger
 
 import (
@@ -12,18 +11,18 @@ func New(format string, level slog.Leveler, w io.Writer) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: level}
 	if format == "json" {
 		opts.ReplaceAttr = readable
-		return slog.New(slog.NewJSONHandler(w, opts))
+		return slog.New(slog.NewJSONHandler(showing{w}, opts))
 	}
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// Level returns the level of that name; info if there is none.
+// Level returns the level with that name, or info if there is none.
 func Level(name string) (l slog.Level) {
-	_ = l.UnmarshalText([]byte(name)) // else it stays info
+	_ = l.UnmarshalText([]byte(name)) // after an error, the level stays info
 	return l
 }
 
-// readable writes durations with their unit, since JSON would show bare nanoseconds.
+// readable writes durations with their unit: JSON would show bare nanoseconds.
 func readable(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())

@@ -8,11 +8,11 @@ import (
 
 const (
 	ringLines = 1000
-	ringWidth = 1 << 10 // bytes kept of a line
+	ringWidth = 1 << 10 // how many bytes of a line are kept
 )
 
-// Ring keeps the newest 1,000 lines of a log in memory, a kilobyte of each. Every Write is one
-// line, as a slog handler makes it.
+// Ring keeps the newest 1,000 lines of a log in memory, up to a kilobyte of each. Every Write is one
+// line, as a slog handler writes it.
 type Ring struct {
 	mu    sync.Mutex
 	lines [][]byte
