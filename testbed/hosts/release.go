@@ -19,7 +19,7 @@ import (
 const Former = "0.4.0"
 
 // formerCommit is the commit from which that release was built.
-const formerCommit = "8a9d1d8c870fd489c94937418e8c334777de87d1"
+const formerCommit = "07fedb5c8aeeef110e9934a625231c3769e647de"
 
 // formerLacks are the settings that the release does not know.
 var formerLacks []string
