@@ -65,8 +65,8 @@ func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.
 	l := g.t.link(idOf(p))
 	switch {
 	case l == nil:
-		g.t.count.refused[refuseUnknownPeer].Add(1)
 		g.t.strangers.knock(g.t.box, idOf(p), addrPort(addrs.RemoteMultiaddr()))
+		g.t.count.refused[refuseUnknownPeer].Add(1) // last: who sees the count finds the stranger
 		return false
 	case l.dials:
 		g.t.count.refused[refuseDirection].Add(1)
