@@ -56,6 +56,7 @@ func withKey(t *testing.T, c *settings.Config, fill byte) {
 // Two agents that do not belong together, or do not agree, say so on both
 // sides, by name or by address, and why; each thing once. Both go on living.
 func TestAgentsThatDoNotAgreeSayWhyOnBothSidesOnce(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		change func(*testing.T, *settings.Config)

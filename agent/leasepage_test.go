@@ -73,6 +73,7 @@ func TestTheLeasePageSaysWhatTheSocketSays(t *testing.T) {
 }
 
 func TestWithoutAQuorumThereIsNoLease(t *testing.T) {
+	t.Parallel()
 	c := lone(t)
 	c.Quorum = false
 	client, _, _ := start(t, c)

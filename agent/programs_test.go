@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv(programSocket) == "" {
 		flag.Parse()
-		flag.Set("test.parallel", "6") // they wait for leases, not for processors
+		flag.Set("test.parallel", "16") // they wait for leases, not for processors
 		os.Exit(m.Run())
 	}
 	if err := playAProgram(); err != nil {

@@ -131,6 +131,7 @@ func TestAReloadAppliesWhatItCanAndNamesTheRest(t *testing.T) {
 // A lease that the whole cluster has is not the file's. Where the file names none there is nothing to
 // warn about; a reload compares it, and names the command that changes it.
 func TestAReloadComparesWhatTheClusterHas(t *testing.T) {
+	t.Parallel()
 	r := newReloading(t, func(*settings.Config) {})
 	untilAnswer(r, "/v1/elections/default", isLed)
 	r.c.Lease = 4 * time.Second

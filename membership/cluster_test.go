@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	flag.Set("test.parallel", "6") // they wait for rounds of gossip, not for processors
+	flag.Set("test.parallel", "12") // they wait for rounds of gossip, not for processors
 	os.Exit(m.Run())
 }
 

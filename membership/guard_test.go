@@ -244,6 +244,7 @@ func TestAHugeExchangeTakesNoMemory(t *testing.T) {
 // Whatever memberlist itself says passes: ordinary gossip, in packets and in
 // streams, with and without a key.
 func TestWhatAgentsSayPassesTheGuard(t *testing.T) {
+	t.Parallel()
 	for name, key := range map[string][]byte{"with a key": testConfig(1).Key, "without": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

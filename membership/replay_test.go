@@ -89,24 +89,14 @@ func TestAnEndedLifeComesBackOnlyIfItAnswers(t *testing.T) {
 // later: the live one keeps the name, and the former identity is not let in.
 func TestAReplayedLifeChangesNothing(t *testing.T) {
 	t.Parallel()
-	cfg := testConfig(1)
-	cfg.Pace = PaceLocal
-	cfg.tune = func(t *timing) {
-		t.forget, t.probeInterval, t.probeTimeout = 100*time.Millisecond, t.probeInterval/2, t.probeTimeout/2
-	}
-	cfg.Rightful = func(m Member) bool { return m.Peer == testConfig(2).Self.Peer } // it was a voter
-	a := start(t, cfg)
-	former := startJoined(t, 2, a)
-	a.sees("agent-1", "agent-2")
-	node, recording := former.del.self, recorded(former)
-	if err := former.Close(); err != nil {
-		t.Fatal(err)
-	}
-	a.departs("agent-2", Dead)
 	t.Run("nobody has its name", func(t *testing.T) {
+		t.Parallel()
+		a, node, recording := survivor(t)
 		replay(t, a, node, recording, func(v View) bool { return len(v.Members) == 1 })
 	})
 	t.Run("another has its name", func(t *testing.T) {
+		t.Parallel()
+		a, node, recording := survivor(t)
 		cfg := testConfig(12)
 		cfg.Self.Name, cfg.Join = "agent-2", addrsOf(a)
 		live := start(t, cfg)
@@ -118,6 +108,25 @@ func TestAReplayedLifeChangesNothing(t *testing.T) {
 			return len(v.Members) == 2 && find(t, v, "agent-2").Peer == live.self.Peer && !refusesName(v, "agent-2")
 		})
 	})
+}
+
+// survivor returns an agent that has seen the death of agent-2, and what gossip said of that one.
+func survivor(t *testing.T) (a *agent, node string, recording []byte) {
+	cfg := testConfig(1)
+	cfg.Pace = PaceLocal
+	cfg.tune = func(t *timing) {
+		t.forget, t.probeInterval, t.probeTimeout = 100*time.Millisecond, t.probeInterval/2, t.probeTimeout/2
+	}
+	cfg.Rightful = func(m Member) bool { return m.Peer == testConfig(2).Self.Peer } // it was a voter
+	a = start(t, cfg)
+	former := startJoined(t, 2, a)
+	a.sees("agent-1", "agent-2")
+	node, recording = former.del.self, recorded(former)
+	if err := former.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.departs("agent-2", Dead)
+	return a, node, recording
 }
 
 // An agent that starts while a recording is sent knows neither of the two that
@@ -152,6 +161,7 @@ func TestOfTwoUnknownWithOneNameTheOneThatAnswersIsBelieved(t *testing.T) {
 }
 
 func TestEndedLivesAreBoundedAndForgotten(t *testing.T) {
+	t.Parallel()
 	a := newAssembler(testConfig(1).Self, nil, nil)
 	now := time.Unix(1000, 0)
 	m := testConfig(7).Self

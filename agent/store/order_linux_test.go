@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,9 @@ import (
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("STORE_TEST_DIR"); dir != "" {
 		os.Exit(openAndWrite(dir))
+	}
+	if err := flag.Set("test.parallel", "8"); err != nil { // they wait for time, not for processors
+		panic(err)
 	}
 	os.Exit(m.Run())
 }

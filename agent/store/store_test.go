@@ -200,6 +200,7 @@ func snapshot(t *testing.T, dir string) map[string]string {
 }
 
 func TestALockedDirectoryNamesItsOwner(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s, _, err := open(t, dir)
 	if err != nil {

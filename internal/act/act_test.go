@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -37,6 +38,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && (os.Args[1] == asHook || os.Args[1] == asCheck) {
 		runOne(os.Args[1], os.Args[2])
 		return
+	}
+	if err := flag.Set("test.parallel", "8"); err != nil { // they wait for leases, not for processors
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
@@ -144,6 +148,7 @@ func acting() act.Work {
 }
 
 func TestTheReceiptFollowsTheRunThatUndoes(t *testing.T) {
+	t.Parallel()
 	w := acting()
 	w.Hooks.Default += "; read end <PIPE.end"
 	r := start(t, w)
@@ -188,6 +193,7 @@ func TestAHigherTermGoesOnWithTheRunOfTheOneBefore(t *testing.T) {
 }
 
 func TestWhatNobodyProlongsIsEnded(t *testing.T) {
+	t.Parallel()
 	r := start(t, acting())
 	c := r.agent.Stood()
 	elect(c, api.CampaignElected, 2, 4*time.Second)
@@ -220,6 +226,7 @@ func TestItResumesWithWhatItHolds(t *testing.T) {
 }
 
 func TestAHookThatFailsIsRepeatedAndThenHandsOver(t *testing.T) {
+	t.Parallel()
 	r := start(t, act.Work{Failures: 2, Hooks: hook.Commands{Default: `echo $DOYEN_EVENT >PIPE; [ $DOYEN_EVENT = none ]`}})
 	c := r.agent.Stood()
 	elect(c, api.CampaignElected, 2, long)
@@ -252,6 +259,7 @@ func TestAHookThatAReloadRemovesRunsOnceMore(t *testing.T) {
 // One that is lost, because the agent was paused for long, would leave this host without its vote or with a lead
 // that it may not have.
 func TestAReportThatTheAgentDidNotTakeIsSentAgain(t *testing.T) {
+	t.Parallel()
 	r := start(t, acting())
 	c := r.agent.Stood()
 	r.agent.Refuse(http.StatusServiceUnavailable, api.CodeBusy, "later")
@@ -282,6 +290,7 @@ func verdict(t *testing.T, c *clienttest.Campaign) string {
 
 // One failure of a check that has just begun shows less than a leadership that goes on.
 func TestALeaderHandsOverOnlyAfterAsManyFailuresAsTheCheckMayHave(t *testing.T) {
+	t.Parallel()
 	w := checked("/nowhere")
 	check := w.Checks[health.Host]
 	check.Every = time.Second
@@ -318,6 +327,7 @@ func TestACheckDecidesWhetherTheHostIsAble(t *testing.T) {
 }
 
 func TestOneThatIsRefusedEnds(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		status int
 		code   string

@@ -146,6 +146,7 @@ func until(t *testing.T, said <-chan string, text, before string) {
 }
 
 func TestTheReceiptForARunThatCannotBeKilledIsWithheld(t *testing.T) {
+	t.Parallel()
 	said, end := unkillable(t, asHook)
 	until(t, said, "a process can't be killed", "receipt")
 	for quiet := time.After(3 * time.Second); ; { // more than its output is waited for
@@ -165,6 +166,7 @@ func TestTheReceiptForARunThatCannotBeKilledIsWithheld(t *testing.T) {
 
 // Its process is waited for, but not for ever.
 func TestACheckThatCannotBeKilledFails(t *testing.T) {
+	t.Parallel()
 	said, _ := unkillable(t, asCheck)
 	until(t, said, "check failed: it did not end within 1s, nor when it was killed", "check failed")
 }

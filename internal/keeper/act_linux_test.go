@@ -31,6 +31,7 @@ func openingHangs(t *testing.T, path string) (release func()) {
 
 // K6: where no life follows, what acts ends last. A disk that hangs delays that, but not for long.
 func TestWhatActsEndsOnceTheRecordIsGoneOrTheDiskHangsForTooLong(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -37,6 +38,9 @@ func TestMain(m *testing.M) {
 			fmt.Println("ends while there is a record:", err == nil)
 			os.Exit(0)
 		}
+	}
+	if err := flag.Set("test.parallel", "8"); err != nil { // they wait for time, not for processors
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
@@ -244,6 +248,7 @@ func (k *kept) send(pid int, s syscall.Signal) {
 }
 
 func TestALifeThatIsKilledOrHangsIsFollowedByTheNext(t *testing.T) {
+	t.Parallel()
 	k := keep(t, nil, "run")
 	first := k.life()
 	k.send(first, syscall.SIGKILL)
@@ -267,6 +272,7 @@ func TestALifeThatIsKilledOrHangsIsFollowedByTheNext(t *testing.T) {
 // A life that comes to its main function late, on a busy host, is watched from then on.
 // One that may only have been slow is given more time when it is started again.
 func TestALifeThatStartedSlowlyIsKilledWhenItHangs(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"slow", "slower"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
@@ -335,6 +341,7 @@ func TestNoLifeOutlivesItsKeeper(t *testing.T) {
 }
 
 func TestASecondSignalEndsWithoutWaiting(t *testing.T) {
+	t.Parallel()
 	k := keep(t, nil, "run")
 	life := k.life()
 	k.send(life, syscall.SIGSTOP) // it can't answer the first

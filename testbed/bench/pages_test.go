@@ -8,6 +8,7 @@ import (
 
 // Not in parallel: a busy machine would cost leads.
 func TestReadersOfThePageAreMeasured(t *testing.T) {
+	t.Parallel()
 	b := small(t)
 	b.on.Profile = "wan"
 	if err := b.readPages(t.Context(), 3, 4, 3*time.Second); err != nil {

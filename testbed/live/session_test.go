@@ -43,7 +43,7 @@ var product hosts.Binary
 func options(out *strings.Builder) live.Options {
 	return live.Options{ // a lease of the local profile would not always outlast what else a busy machine does
 		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: product},
-		For:   10 * time.Second, Stdout: out, Getenv: func(string) string { return "" },
+		For:   8 * time.Second, Stdout: out, Getenv: func(string) string { return "" },
 	}
 }
 

@@ -2,6 +2,7 @@ package hook_test
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -41,6 +42,9 @@ func TestMain(m *testing.M) {
 	if command := os.Getenv(child); command != "" {
 		playAnAgent(command)
 		return
+	}
+	if err := flag.Set("test.parallel", "8"); err != nil { // they wait for leases, not for processors
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
@@ -141,6 +145,7 @@ func TestAKilledAgentLeavesNoRunBehind(t *testing.T) {
 // The agent is stopped without its knowledge: it can end nothing. As long as it
 // was not, it prolonged the run with its lease.
 func TestAFrozenAgentsRunEndsWithItsLease(t *testing.T) {
+	t.Parallel()
 	a := startActing(t, childLimit+"=1h", childLease+"=1s")
 	for range 20 { // four times a lease, so it has gone on for several
 		if !a.renewed.Scan() || a.renewed.Text() == "ended" {
@@ -162,6 +167,7 @@ func (a acting) goesOn() {
 }
 
 func TestAFrozenAgentsRunIsLimited(t *testing.T) {
+	t.Parallel()
 	a := startActing(t, childLimit+"=2s")
 	a.signal(syscall.SIGSTOP)
 	a.ended()
@@ -182,6 +188,7 @@ func TestARunEndsWithItsGuard(t *testing.T) {
 
 // A guard that is frozen kills nothing, and can't be asked to.
 func TestAFrozenGuardDoesNotDelayTheEndOfARun(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Linux's /proc, to find the guard's process; CI runs it")
 	}
@@ -252,6 +259,7 @@ func (a acting) guard() int {
 // The guard kills a run of a leadership that goes on: nobody else would have the
 // command told of that.
 func TestALeadershipThatGoesOnIsToldAgainAfterItsRunWasKilledByTheGuard(t *testing.T) {
+	t.Parallel()
 	alive, never := filepath.Join(t.TempDir(), "alive"), filepath.Join(t.TempDir(), "never")
 	mkfifo(t, alive)
 	mkfifo(t, never)

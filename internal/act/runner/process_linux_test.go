@@ -70,7 +70,7 @@ func TestMain(m *testing.M) {
 	}
 	// The tests wait for leases to run out, and need no processor for that. More of them at once
 	// would start so many processes that none begins before its lease has ended.
-	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.NumCPU())); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(6*runtime.NumCPU())); err != nil {
 		panic(err)
 	}
 	meter, _ = hiccup.Start("")
