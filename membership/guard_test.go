@@ -258,10 +258,7 @@ func TestWhatAgentsSayPassesTheGuard(t *testing.T) {
 				others = append(others, start(t, cfg))
 			}
 			a.sees("agent-1", "agent-2", "agent-3", "agent-4", "agent-5")
-			if err := others[3].Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := others[2].Leave(t.Context()); err != nil {
+			if err := errors.Join(others[3].Close(), others[2].Leave(t.Context())); err != nil {
 				t.Fatal(err)
 			}
 			a.departs("agent-5", Dead)

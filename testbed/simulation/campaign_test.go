@@ -29,6 +29,7 @@ func TestASweepPlaysItsSeedsAndEnds(t *testing.T) {
 }
 
 func TestACampaignTellsWhatBrokeAndDrawsIt(t *testing.T) {
+	t.Parallel()
 	o, _ := straying(t, 1)
 	page := filepath.Join(t.TempDir(), "seed.html")
 	var out, log strings.Builder
@@ -50,6 +51,7 @@ func TestACampaignTellsWhatBrokeAndDrawsIt(t *testing.T) {
 }
 
 func TestACampaignSaysThatNothingWasShrunk(t *testing.T) {
+	t.Parallel()
 	o, _ := straying(t, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

@@ -15,6 +15,7 @@ import (
 // takes every write. What is left of a world in which that happens shows it too,
 // unless the counter checks tokens.
 func TestWithoutTheTokenCheckALateWriteUndoesASuccessors(t *testing.T) {
+	t.Parallel()
 	const worlds = min(100, defaultSeeds/3)
 	bad := 0
 	var first Options

@@ -10,6 +10,7 @@ import (
 // TestCarelessHostsAreFoundOut shows that the checkers see what comes of it where hosts
 // break a rule of lives or of companions.
 func TestCarelessHostsAreFoundOut(t *testing.T) {
+	t.Parallel()
 	if testing.Short() || defaultSeeds < 700 {
 		t.Skip("it plays some thousand worlds: not with -short; CI runs it")
 	}

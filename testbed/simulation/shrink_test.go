@@ -68,6 +68,7 @@ func TestShrinkingLeavesTheFaultsThatMatter(t *testing.T) {
 }
 
 func TestAnOverlapIsShrunkAndReplaysFromItsCommand(t *testing.T) {
+	t.Parallel()
 	o, whole := straying(t, 30)
 	s := Shrink(t.Context(), o, 200, 2)
 	if s == nil {
@@ -90,6 +91,7 @@ func TestAnOverlapIsShrunkAndReplaysFromItsCommand(t *testing.T) {
 // broken on purpose takes for a violation: a leadership that begins beside a
 // predecessor cut off or paused.
 func TestABrokenCheckerIsShrunkTheSameOnAnyNumberOfCores(t *testing.T) {
+	t.Parallel()
 	o := Options{blind: 1}
 	for o.Seed = 1; ; o.Seed++ {
 		if r := Run(o); r.Violation != nil && r.Stats.Injected() > 20 && r.Stats.Injected() < 60 && !newWorld(o).changes(rosters|identities|copies) { // few tries do for so many
@@ -170,6 +172,7 @@ func TestNobodyLeftToVoteIsSaid(t *testing.T) {
 
 // TestEachKindOfFaultStrikes shows that the seeds meet what faultKinds has.
 func TestEachKindOfFaultStrikes(t *testing.T) {
+	t.Parallel()
 	var total Stats
 	for s := uint64(1); s <= 40; s++ {
 		total.Add(Run(Options{Seed: s}).Stats)

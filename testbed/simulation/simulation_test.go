@@ -65,6 +65,7 @@ func TestSeed(t *testing.T) {
 
 // TestEqualSeedsGiveEqualTraces shows that a seed replays.
 func TestEqualSeedsGiveEqualTraces(t *testing.T) {
+	t.Parallel()
 	for s := uint64(1); s <= 12; s++ {
 		var a, b bytes.Buffer
 		Run(Options{Seed: s, Live: &a})
