@@ -70,7 +70,7 @@ func (d *Driver) propose(r election.Roster, counter uint64) {
 // Proposal is the roster to propose now. Each proposal is a separate value.
 func (d *Driver) Proposal() *election.Roster { return d.proposal }
 
-// Accept counts an acceptance. The promises that it reports run on from its arrival (R4).
+// Accept counts an acceptance. What is left of its promises counts from its arrival (R4).
 func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.RosterAccept) {
 	if m.Driver != d.Ballot || m.Version != d.proposal.Version || !d.Asks(from) {
 		return

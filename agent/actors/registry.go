@@ -61,8 +61,8 @@ type Config struct {
 	// Past is what an earlier life of this agent left, sorted by election. The registry continues
 	// from there.
 	Past []Past
-	// Needs is for what this host needs a companion. What an earlier life led continues without one
-	// for a while.
+	// Needs lists the elections that need a companion on this host. What an earlier life led continues
+	// without one for a while.
 	Needs Needs
 	// Record puts on record which program acts in an election, and RecordCompanion which companion does.
 	// They are called before the process is notified of the term in Told. Nil: nothing is recorded.

@@ -164,7 +164,7 @@ func replay(file []byte) (s state, end int, err error) {
 		}
 		end += entryLen + len(body)
 	}
-	if s.header.Lineage == 0 || s.life.Number == 0 { // the first item was complete when the file got its name
+	if s.header.Lineage == 0 || s.life.Number == 0 { // a file gets its name only with a complete first item
 		return s, end, errDamaged
 	}
 	return s, end, nil

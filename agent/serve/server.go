@@ -91,7 +91,7 @@ type Config struct {
 	Preemption func() (preempt bool, delay time.Duration)
 	// LogLevel sets the level of the log for a while, and returns the level that it has after that.
 	LogLevel func(level string, limit time.Duration) (then string)
-	// Debug are the parts of a bug report that only the agent has, by name, and without keys.
+	// Debug has the parts of a bug report that only the agent knows, by name. They show no cluster key.
 	Debug map[string]func() []byte
 	// Pings asks another agent for an answer over UDP, and returns why none came.
 	Pings func(to membership.Member) error

@@ -104,7 +104,7 @@ func (k *keeper) ended(now int64, status syscall.WaitStatus) {
 	}
 }
 
-// next has the next life started after a wait. If no life can be started, it ends the lineage and
+// next starts the next life after a wait. If no life can be started, it ends the lineage and
 // then this process: whatever depends on the service must not go on as if there were an agent.
 func (k *keeper) next(now int64, wait time.Duration, code int) {
 	k.startAt = now + int64(wait)

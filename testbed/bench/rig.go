@@ -24,8 +24,8 @@ type rig struct {
 const (
 	// patience is how long anything may take that should take a few leases.
 	patience = 20 * time.Second
-	// pollEvery is how often agents are asked for their deadlines, if there are at most
-	// pollFew. More agents are asked less often, so that asking stays cheap.
+	// pollEvery is how often agents are asked for their deadlines, if there are fewer
+	// than twice pollFew. More agents are asked less often, so that asking stays cheap.
 	pollEvery = 50 * time.Millisecond
 	pollFew   = 8
 )

@@ -81,7 +81,7 @@ const (
 
 const (
 	// slack is how many milliseconds a takeover may take beyond the lease, which must pass for
-	// safety. manySlack is the same for many elections to be led again.
+	// safety. manySlack is that limit for a takeover of many elections.
 	slack     = 30
 	manySlack = 200
 	// hostsUp is how long fifty hosts may take to start and agree.

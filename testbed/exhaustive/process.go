@@ -104,7 +104,7 @@ func (p *process) step(now election.Instant, in election.Input) election.Output 
 	p.out.Persist = p.ledger.Next(now)
 	p.out.WakeAt = max(now+1, min(due, p.wakeAt, p.voter.WakeAt(), p.ledger.WakeAt()))
 	out := p.out
-	p.out = election.Output{} // so that copies do not copy it
+	p.out = election.Output{} // so that a copy of p lacks it
 	return out
 }
 

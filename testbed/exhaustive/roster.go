@@ -48,7 +48,7 @@ type rosterAgent struct {
 	accepted []election.Version
 	seeks    *rosterBallot
 	drives   *quorum.Driver
-	begun    string // the ballot and the rosters from which it drives
+	begun    string // its ballot and rosters when it began to drive
 }
 
 // rosterBallot is a candidacy in the roster election, with the votes for it.

@@ -30,7 +30,7 @@ type Program struct {
 	Stamps         string // the folder for its stamps
 
 	lab   *Lab
-	make  func(*Program) *exec.Cmd // nil if the program is a hook, which the agent runs
+	make  func(*Program) *exec.Cmd // nil if the program is a hook, which doyen act runs
 	again bool                     // start it again whenever it has ended
 	ended chan struct{}
 

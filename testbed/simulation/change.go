@@ -218,7 +218,7 @@ func (w *world) revise(a *agent, r *rand.Rand) election.ChangeRoster {
 	return change
 }
 
-// unrevise has the roster's lease be the plan's again, and its rights go, by asking one agent
+// unrevise resets the roster's lease to the plan's and removes its rights, by asking one agent
 // after the other. It reports whether all have taken that over.
 func (w *world) unrevise() bool {
 	for tries := range 20 * len(w.agents) {

@@ -48,8 +48,8 @@ func rests(rule string) bool {
 		"K4b", "K4d", "G7", "stale answer", "announced terms never fall", "announced deadlines never fall", "traffic"}, rule)
 }
 
-// checkTrusted checks that only agents with an older copy of their data directory are reported
-// to have one.
+// checkTrusted checks that no agent is reported without reason to have an older copy of its data
+// directory, or is barred without reason.
 func (w *world) checkTrusted(a *agent) {
 	if !a.alive || a.elector == nil {
 		return

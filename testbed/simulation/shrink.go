@@ -10,8 +10,8 @@ import (
 // DefaultTries is how many worlds Shrink plays at most: this takes some tens of seconds.
 const DefaultTries = 2500
 
-// variations is how many other variations of chance are tried before a world counts as not
-// showing the violation.
+// variations is with how many other random draws a world is tried before it counts as not showing
+// the violation.
 const variations = 2
 
 type Shrinking struct {

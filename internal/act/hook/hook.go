@@ -191,7 +191,7 @@ func (r *Runner) Enqueue(e Event) {
 // When the new event's Done is called, that of a skipped event is called too.
 func (r *Runner) supersede(e *Event) {
 	r.waiting = slices.DeleteFunc(r.waiting, func(old Event) bool {
-		undoes := old.Command != "" && old.Command != cmp.Or(e.Command, r.Command(e.Election)) // undoes what another command than the new event's has set up
+		undoes := old.Command != "" && old.Command != cmp.Or(e.Command, r.Command(e.Election)) // what a different command has set up
 		if old.Election != e.Election || old.Event == election.NoLeader && e.Event != election.NoLeader || undoes {
 			return false
 		}

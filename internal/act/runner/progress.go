@@ -116,8 +116,8 @@ func (r *runner) silence() time.Duration {
 	return r.ReadyIn
 }
 
-// handOver ends a leadership because of a problem on this host: the command is stopped in order,
-// and then the receipt lets other hosts lead. For the time wait, this host is not a candidate.
+// handOver ends a leadership because of a problem on this host: first the command is stopped, then
+// the receipt lets other hosts lead. This host is no candidate until wait has passed.
 func (r *runner) handOver(why string, wait time.Duration) {
 	r.progress.dueAt = never
 	if !r.leading || r.ending {
