@@ -20,9 +20,9 @@ var limits = []struct {
 	code, comments int      // lines
 }{
 	// What is installed, with the client that programs use.
-	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 39100, 5790},
-	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 7172, 1241},
-	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 21700, 2288},
+	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 40030, 5880},
+	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 7812, 1336},
+	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 21900, 2310},
 }
 
 // methods are how many a receiver may have, without those of tests: a type that does
@@ -37,7 +37,7 @@ var methods = map[string]int{
 
 const (
 	mostMethods = 60    // of any other receiver
-	docsWords   = 61530 // README.md, docs and the folders in it
+	docsWords   = 62360 // README.md, docs and the folders in it
 )
 
 // In lines: what fits in a head. A test may be longer than a function, for its

@@ -25,7 +25,7 @@ func (a *agent) resetGenesis(s election.State) (election.State, error) {
 		return s, nil
 	}
 	s.Pending = nil
-	if err := a.store.Write(s); err != nil {
+	if err := a.store.Write(election.Persist{State: &s}); err != nil {
 		return s, fmt.Errorf("drop pending roster: %w", err)
 	}
 	a.logger.Info("the pending first roster was dropped")

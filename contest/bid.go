@@ -16,12 +16,15 @@ type bid struct {
 	resendAt election.Instant
 	every    time.Duration // between two requests; it grows, so that slow voters are not overloaded
 	refused  map[election.PeerID]election.VoteRefusal
+	word     *wording
+	rewrites bool // it has the votes, and writes the word again
 	second   bool // this is the nomination's second bid: its first one failed only because of its term
 }
 
 func (c *Contest) newBid(s *step) *bid {
-	return &bid{lease: quorum.NewLease(c.newTerm(s), c.cfg.Lease, c.cfg.Drift, s.roster),
-		refused: map[election.PeerID]election.VoteRefusal{}}
+	t := c.newTerm(s)
+	return &bid{lease: quorum.NewLease(t, c.cfg.Lease, c.cfg.Drift, s.roster),
+		refused: map[election.PeerID]election.VoteRefusal{}, word: c.newWording(t, s.roster)}
 }
 
 // refuse records a refusal. A refusal by a voter that has granted the term is a late message,
@@ -158,10 +161,14 @@ func (c *Contest) VoteGranted(f Facts, from election.PeerID, m election.VoteGran
 	switch {
 	case fresh && c.asksFor(m.Term):
 		c.bid.lease.Count(from, sent, m.Version)
+		c.bid.word.vote(from, m)
 		delete(c.bid.refused, from)
 	case fresh && c.Role() == Leader && c.held.term == m.Term:
 		c.held.lease.Count(from, sent, m.Version)
+		c.held.word.vote(from, m)
 		delete(c.held.disputed, from)
+	case fresh && c.Role() == Leaving && c.held.term == m.Term:
+		c.held.word.vote(from, m) // what acts may write until its receipt (W12)
 	case c.Role() == Follower:
 		// A vote for a bid that was given up: the voter need not keep it.
 		s.send(from, election.Release{Election: m.Election, Term: m.Term, Holder: c.cfg.Self})
@@ -211,6 +218,7 @@ func (c *Contest) Reroster(f Facts) Verdict {
 	s := new(step).begin(c, f)
 	if c.held != nil && c.held.lease != nil {
 		c.held.lease.Reroster(s.roster)
+		c.held.word.reroster(s.roster)
 	}
 	if c.Role() == Leader || c.Role() == Nominee && c.bid.lease.Term <= s.roster.Floor {
 		c.highest = max(c.highest, s.roster.Floor)
@@ -220,6 +228,7 @@ func (c *Contest) Reroster(f Facts) Verdict {
 	}
 	if b := c.bid; b != nil {
 		b.lease.Reroster(s.roster)
+		b.word.reroster(s.roster)
 		b.resendAt = s.now
 		clear(b.refused)
 	}

@@ -39,6 +39,7 @@ type Contest struct {
 	ended     election.Term // all terms up to this one have ended: their leader released them, or a later term followed; only with quorum
 	gone      gone
 	rumour    rumour
+	order     *order // a program's request to replace the word; nil: there is none
 
 	vacantSince election.Instant
 	missedSince election.Instant                     // as vacantSince, but a rumour does not end it
@@ -129,6 +130,8 @@ type tenure struct {
 	leaving   *departure                           // nil while it leads
 	outworn   bool                                 // this leader must take a higher term at once (K4d, K4e)
 	former    bool                                 // a former life won the term
+	word      *wording                             // nil without quorum, and in the roster election
+	wanted    bool                                 // a program waits for the word
 }
 
 // Advance does what is due because of the time, or because facts have changed.
@@ -144,6 +147,7 @@ func (c *Contest) Advance(f Facts) Verdict {
 	default:
 		c.seek(s)
 	}
+	c.endOrder(s)
 	return s.out
 }
 

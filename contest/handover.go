@@ -64,6 +64,7 @@ func (c *Contest) Stopped(t election.Term) {
 func (c *Contest) finishLeaving(s *step) {
 	d := c.held.leaving
 	if !d.stopped && s.now < d.StopBy {
+		c.advanceWord(s)
 		s.wake(d.StopBy)
 		return
 	}

@@ -19,7 +19,7 @@ func (c *Contest) becomeLeader(s *step, won *tenure) {
 	c.counts.TermsWon++
 	s.sendAll(c.selection.Confirmed(c.field(s), election.Leadership{Leader: c.cfg.Self, Term: won.term}))
 	c.selection.Stop()
-	c.announce(s, election.Announcement{Event: election.Leading, Leader: c.cfg.Self, Term: won.term, Reason: election.ReasonElected})
+	c.announce(s, election.Announcement{Event: election.Leading, Leader: c.cfg.Self, Term: won.term, Reason: election.ReasonElected, Word: won.toldWord()})
 	s.out.Beat = true // claim and renew at once
 	c.lead(s)
 }
@@ -39,6 +39,7 @@ func (c *Contest) lead(s *step) {
 		return
 	}
 	c.overtakeTerm(s)
+	c.advanceWord(s)
 	c.Refresh(s.now)
 	if c.held.lease != nil {
 		s.wake(c.actsUntil(c.held.lease))
@@ -78,7 +79,7 @@ func (c *Contest) overtakeTerm(s *step) {
 		c.bid = c.newBid(s)
 	}
 	if s.now < c.actsUntil(c.bid.lease) && c.bid.lease.End() >= c.held.lease.End() { // programs know the end of the old lease
-		c.overtake(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease})
+		c.overtake(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease, word: c.bid.word})
 		return
 	}
 	c.seekVotes(s)

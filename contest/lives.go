@@ -52,6 +52,9 @@ func (c *Contest) Resume(a election.Authority, lease *quorum.Lease) {
 		return
 	}
 	c.held = &tenure{term: a.Term, lease: lease, former: lease != nil}
+	if lease != nil {
+		c.held.word = c.newWording(a.Term, lease.Roster())
+	}
 	c.outdate(a.Term - 1)
 	if a.Ending.Reason != "" {
 		c.held.leaving = &departure{Ending: a.Ending}

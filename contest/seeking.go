@@ -12,8 +12,14 @@ import (
 // a round of selection.
 func (c *Contest) seek(s *step) {
 	if c.Role() == Nominee && s.now < c.actsUntil(c.bid.lease) {
-		c.becomeLeader(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease})
-		return
+		if c.bid.word.settled() {
+			c.becomeLeader(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease, word: c.bid.word})
+			return
+		}
+		if !c.bid.rewrites { // that takes the voters another write
+			c.bid.rewrites, c.bid.deadline = true, max(c.bid.deadline, s.now.Add(c.cfg.VoteTimeout()))
+		}
+		c.bid.word.send(s, c)
 	}
 	if !c.vacant(s) {
 		if c.Role() == Nominee { // two nominees that refuse each other must not start again at the same moment

@@ -52,6 +52,7 @@ type Verdict struct {
 	Remember election.Term       // without quorum: the term that this agent now leads, to be written; 0: none
 	Send     []election.Envelope // the caller numbers the Vote Requests
 	Announce []election.Announcement
+	Replies  []election.Reply
 	WakeAt   election.Instant // when Advance is to be called
 	Again    bool             // Advance is to be called again before that, at once
 	Queue    bool             // this agent's round waits for its turn

@@ -114,7 +114,8 @@ type (
 		Holder   Holder  `cbor:"3,keyasint"`
 		Send     SendID  `cbor:"4,keyasint"`
 		Version  Version `cbor:"5,keyasint"`
-		Stamp    Instant `cbor:"6,keyasint"` // of the voter's clock; the next heartbeat echoes it
+		Stamp    Instant `cbor:"6,keyasint"`          // of the voter's clock; the next heartbeat echoes it
+		Word     Word    `cbor:"7,keyasint,omitzero"` // the voter's, as it is on disk (W3); needs level 3
 	}
 	// VoteRefusal answers a vote request that was not granted.
 	VoteRefusal struct {
@@ -288,9 +289,10 @@ type (
 	// RosterPropose asks a voter to accept a new roster. Its sender drives the change: Driver is
 	// the term in which it led the roster election.
 	RosterPropose struct {
-		Driver Term   `cbor:"1,keyasint"`
-		Holder Holder `cbor:"2,keyasint"`
-		Roster Roster `cbor:"3,keyasint"`
+		Driver  Term   `cbor:"1,keyasint"`
+		Holder  Holder `cbor:"2,keyasint"`
+		Roster  Roster `cbor:"3,keyasint"`
+		CatchUp bool   `cbor:"4,keyasint,omitempty"` // some voter has words: catch up before the acceptance counts (W9)
 	}
 	// RosterAccept reports that the sender has the proposed version on disk.
 	RosterAccept struct {
@@ -300,6 +302,7 @@ type (
 		// Promise is how long the longest promise of the sender still runs, over all elections.
 		// Promises of its earlier process runs count as well (R4).
 		Promise time.Duration `cbor:"4,keyasint,omitempty"`
+		Words   WordsHeld     `cbor:"5,keyasint,omitempty"`
 	}
 	// RosterRefuse reports that the sender does not accept the proposal. Roster is the sender's own.
 	RosterRefuse struct {

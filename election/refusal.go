@@ -54,6 +54,11 @@ const (
 	DeniedHeartbeat       Denial = "heartbeat does not fit"
 	DeniedRights          Denial = "too many rights"
 	DeniedNoSuchRight     Denial = "no such right"
+	DeniedNoWords         Denial = "no words"
+	DeniedWordText        Denial = "word too long or not UTF-8"
+	DeniedWordBusy        Denial = "another write of the word"
+	DeniedWordChanged     Denial = "word changed"
+	DeniedWordUnknown     Denial = "word not confirmed"
 )
 
 // Obstacle is a reason why an agent can't lead an election now. 0: it can lead.

@@ -30,7 +30,13 @@ const MaxVoters = 31
 
 // Level is the feature level of this version of Doyen; 0.2.0 has level 0. A message or field
 // that was added at some level is used only with agents that have at least this level.
-const Level = 2
+const Level = LevelSettings // words are not complete: no program can write or delete one yet
+
+// The levels at which features were added.
+const (
+	LevelSettings = 2 // settings and rights in the roster; Progress
+	LevelWords    = 3
+)
 
 // Settings apply to all agents that have the roster, and replace what each has configured.
 type Settings struct {
@@ -87,7 +93,7 @@ func (r *Roster) Level() uint64 {
 	if r == nil || len(r.Rights) == 0 && r.Settings == (Settings{}) {
 		return 0
 	}
-	return Level
+	return LevelSettings
 }
 
 // Lease is the lease of every vote and renewal at this version. 0: each request has its own.

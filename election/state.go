@@ -32,6 +32,9 @@ type State struct {
 	// from which an operator went back: the agent does not adopt it again.
 	Former  *Roster `cbor:"10,keyasint,omitempty"`
 	Refused Version `cbor:"11,keyasint,omitzero"`
+	// KeepsWords reports whether any word is on disk: then a missing log of words is lost promises.
+	KeepsWords bool          `cbor:"12,keyasint,omitempty"`
+	Words      map[Name]Word `cbor:"-"` // in a log of their own, and here only at a start
 }
 
 // Grant returns the grant on record in an election. If there is none, every term up to Forgotten
@@ -47,6 +50,25 @@ func (s *State) Grant(name Name) Grant {
 func (s State) Clone() State {
 	s.Grants = maps.Clone(s.Grants)
 	s.Seen = maps.Clone(s.Seen)
+	return s
+}
+
+// After returns what is on disk after the write.
+func (s State) After(p *Persist) State {
+	words := maps.Clone(s.Words)
+	if p.State != nil {
+		s = *p.State
+		if !s.KeepsWords {
+			words = nil
+		}
+	}
+	for _, w := range p.Words {
+		if words == nil {
+			words = map[Name]Word{}
+		}
+		words[w.Election] = w.Word
+	}
+	s.Words = words
 	return s
 }
 

@@ -71,6 +71,16 @@ type (
 		Term     Term // step down only from this term; 0: from any
 		Request  RequestID
 	}
+	// WriteWord replaces the word of an election that this agent leads.
+	WriteWord struct {
+		Election Name
+		Term     Term     // only while it leads in this term
+		If       WordRank // the ID of the word that it replaces; zero: there must be none
+		Text     string   // at most MaxWord bytes
+		Request  RequestID
+	}
+	// WantWord makes this agent read the word of an election that its former life led (W7).
+	WantWord struct{ Election Name }
 	// Drain makes the agent hand over all leaderships and be no candidate. With On false it ends the drain.
 	Drain struct {
 		On      bool
@@ -127,11 +137,12 @@ type Output struct {
 	WakeAt   Instant        // the next Tick must arrive no later than this
 }
 
-// Persist is a state to be written to the disk. Writes are numbered from 1, and no two are in
+// Persist is what is to be written to the disk. Writes are numbered from 1, and no two are in
 // progress at the same time.
 type Persist struct {
 	Write uint64
-	State State
+	Words []NamedWord // those that have changed, sorted by election; to be synced before the state
+	State *State      // nil: only words have changed
 }
 
 // Withdrawal reports that this agent steps down from a leadership.
@@ -149,6 +160,7 @@ type Announcement struct {
 	Leader   Holder // the new leader; zero if Event is NoLeader
 	Term     Term   // the leader's; if Event is NoLeader, the term that has ended
 	Reason   Reason
+	Word     Word // the election's, if Event is Leading; zero: it has none
 }
 
 type Event string
@@ -186,4 +198,5 @@ type Reply struct {
 	Request RequestID
 	Refusal *Refusal
 	Leader  Record // only in the answer to an Inquire
+	Word    Word   // only in the answer to a WriteWord: what this agent knows to be the word now; zero: nothing
 }

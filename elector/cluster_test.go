@@ -194,7 +194,11 @@ func (c *cluster) did(a *virtual.Agent, action any) {
 	case election.PeerID:
 		c.tracef("%s redials %s", a.Peer, x)
 	case election.Announcement:
-		c.tracef("%s announces %s: %s term %d (%s)", a.Peer, x.Event, x.Leader.Peer, x.Term, x.Reason)
+		word := ""
+		if x.Word != (election.Word{}) {
+			word = ", word " + messages.Word(x.Word)
+		}
+		c.tracef("%s announces %s: %s term %d (%s)%s", a.Peer, x.Event, x.Leader.Peer, x.Term, x.Reason, word)
 	case election.Reply:
 		n := c.nodes[string(a.Peer)]
 		n.replies = append(n.replies, x)

@@ -161,6 +161,12 @@ func (e *Elector) handle(in election.Input) {
 		e.reply(in.Request, e.resign(in))
 	case election.Transfer:
 		e.reply(in.Request, e.transfer(in))
+	case election.WriteWord:
+		e.writeWord(in)
+	case election.WantWord:
+		if c := e.held(in.Election); c != nil {
+			c.WantWord()
+		}
 	case election.Drain:
 		e.drain(in)
 	case election.Configure:
@@ -200,6 +206,18 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 		e.voteRefusal(from, m)
 	case election.Release:
 		e.released(from, m)
+	case election.WordWrite:
+		e.voter.Keep(e.now, from, m)
+	case election.WordsWanted:
+		if page, ok := e.voter.Page(m); ok {
+			e.send(from, page)
+		}
+	case election.Words:
+		e.sendAll(e.voter.Read(from, m))
+	case election.WordAck:
+		if c := e.held(m.Election); c != nil && !e.older(from) {
+			e.carry(c, c.WordKept(c, from, m))
+		}
 	case election.Heartbeat:
 		e.heartbeat(from, m)
 	case election.HeartbeatAck:
@@ -262,7 +280,7 @@ func (e *Elector) ignores(m election.Message) string {
 		if e.barred.Code != "" {
 			return "barred"
 		}
-	case election.VoteRequest, election.VoteGrant, election.VoteRefusal, election.GenesisRefuse, election.RosterRefuse, election.RosterCancel:
+	case election.VoteRequest, election.VoteGrant, election.VoteRefusal, election.GenesisRefuse, election.RosterRefuse, election.RosterCancel, election.WordWrite, election.WordAck, election.WordsWanted, election.Words:
 	default:
 		return ""
 	}
@@ -303,7 +321,7 @@ func (e *Elector) advance() election.Instant {
 	e.advanceContests()
 	e.sweep()
 	e.sendProgress()
-	return min(formed, e.expireInquiries(), e.sendCandidacies(), e.watchDisk(), e.beat(), e.probe(), e.doubtEnds())
+	return min(formed, e.expireInquiries(), e.sendCandidacies(), e.watchDisk(), e.catchUp(), e.beat(), e.probe(), e.doubtEnds())
 }
 
 func (e *Elector) wakeAt(duty election.Instant) election.Instant {

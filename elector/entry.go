@@ -95,6 +95,7 @@ func (e *Elector) carry(c *entry, v contest.Verdict) {
 		e.send(m.To, m.Message)
 	}
 	e.out.Announce = append(e.out.Announce, v.Announce...)
+	e.out.Replies = append(e.out.Replies, v.Replies...)
 	c.wake(v.WakeAt)
 	c.touched, c.refresh = c.touched || v.Again, c.refresh || v.Again
 	if v.Queue {

@@ -192,7 +192,7 @@ func TestAResignationCostsSevenMessages(t *testing.T) {
 
 // A leader of an older version passes nothing on, and an agent of one reads no such field.
 func TestWithAnOlderVersionProgressIsReported(t *testing.T) {
-	for _, levels := range [][2]uint64{{election.Level, election.Level}, {1, election.Level}, {election.Level, 1}} {
+	for _, levels := range [][2]uint64{{election.LevelSettings, election.LevelSettings}, {1, election.LevelSettings}, {election.LevelSettings, 1}} {
 		o := newLone(t, trioState())
 		for i, id := range []election.PeerID{"b", "c"} {
 			o.step(election.PeerConnected{Peer: id, Lineage: 1, Level: levels[i]})
@@ -208,7 +208,7 @@ func TestWithAnOlderVersionProgressIsReported(t *testing.T) {
 			o.rest(testTiming.Heartbeat)
 		}
 		want := 1
-		if levels == [2]uint64{election.Level, election.Level} {
+		if levels == [2]uint64{election.LevelSettings, election.LevelSettings} {
 			want = 0
 		}
 		if r := sentTo[election.Report](o.take(), "c"); len(r) != want {
@@ -220,7 +220,7 @@ func TestWithAnOlderVersionProgressIsReported(t *testing.T) {
 // Without a leader nobody passes it on.
 func TestWithoutALeaderProgressIsReportedAfterALease(t *testing.T) {
 	o := newLone(t, trioState())
-	o.step(election.PeerConnected{Peer: "c", Lineage: 1, Level: election.Level})
+	o.step(election.PeerConnected{Peer: "c", Lineage: 1, Level: election.LevelSettings})
 	o.hear("c", election.Report{Voter: true, Roster: soloRoster, Stamp: o.now})
 	o.rest(2 * testTiming.Lease)
 	o.take()

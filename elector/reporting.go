@@ -152,7 +152,7 @@ func (e *Elector) older(id election.PeerID) bool {
 func (e *Elector) news(to *peer, beat bool) (list []election.Progress) {
 	for i, m := range e.progress.rows {
 		id := e.progress.keys[i]
-		if to.Level >= election.Level && e.now < m.since.Add(2*e.cfg.Lease) && (id == e.cfg.Self.Peer || beat && e.roster.Has(id)) {
+		if to.Level >= election.LevelSettings && e.now < m.since.Add(2*e.cfg.Lease) && (id == e.cfg.Self.Peer || beat && e.roster.Has(id)) {
 			list = append(list, m.Progress)
 		}
 	}
@@ -172,10 +172,10 @@ func (e *Elector) sendProgress() {
 	e.reportAt = election.Never
 	passedOn := slices.ContainsFunc(e.contests.rows, func(c *entry) bool {
 		p := e.peers.get(c.Leader().Holder.Peer)
-		return c.Role() == contest.Leader || p != nil && p.Level >= election.Level
+		return c.Role() == contest.Leader || p != nil && p.Level >= election.LevelSettings
 	})
 	for i, p := range e.peers.rows {
-		if p.Reported && !(passedOn && p.Level >= election.Level) {
+		if p.Reported && !(passedOn && p.Level >= election.LevelSettings) {
 			e.send(e.peers.keys[i], election.Report{Election: election.RosterElection, Lineage: self.Lineage, Writes: e.ledger.Writes(), Stamp: e.now})
 		}
 	}

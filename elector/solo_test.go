@@ -138,7 +138,7 @@ func (s *solo) step(in election.Input) {
 		s.begun = out.Persist.Write
 	} else if out.Persist != nil {
 		s.writes++
-		s.disk = out.Persist.State
+		s.disk = s.disk.After(out.Persist)
 		s.step(election.Persisted{Write: out.Persist.Write})
 	}
 }

@@ -49,6 +49,8 @@ func clusterOf(t *testing.T, d *datadriven.TestData) *cluster {
 			}
 		case "view":
 			c.quorum = false
+		case "words":
+			c.level = election.LevelWords
 		case "priority":
 			for _, v := range a.Vals {
 				name, p, _ := strings.Cut(v, "=")
@@ -90,6 +92,19 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 		c.input(arg(0), w)
 	case "transfer":
 		c.input(arg(0), election.Transfer{Election: election.Default, To: election.PeerID(arg(1)), Request: 1})
+	case "write": // agent term ID text: in place of the word with that ID; 0: of none
+		w := election.WriteWord{Election: election.Default, Text: arg(3), Request: 1}
+		fmt.Sscan(arg(1), &w.Term)
+		if id := strings.Split(arg(2), "."); len(id) == 3 {
+			var life, n uint64
+			fmt.Sscan(id[0], &w.If.Term)
+			fmt.Sscan(id[1], &life)
+			fmt.Sscan(id[2], &n)
+			w.If.Seq = life<<40 + n
+		}
+		c.input(arg(0), w)
+	case "want":
+		c.input(arg(0), election.WantWord{Election: election.Default})
 	case "drain":
 		c.input(arg(0), election.Drain{On: true, Request: 1})
 	case "restart":
@@ -132,7 +147,11 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 				c.tracef("refused: %s", r.Refusal.Why)
 				continue
 			}
-			c.tracef("done")
+			text := "done"
+			if r.Word != (election.Word{}) {
+				text += ", the word is " + messages.Word(r.Word)
+			}
+			c.tracef("%s", text)
 		}
 		c.nodes[arg(0)].replies = nil
 	default:

@@ -20,12 +20,13 @@ type Driver struct {
 	joint     election.Roster // the joint roster of this change; never changed
 	inherited bool            // an earlier ballot may have set the mark, and may even have committed the new voters (R13)
 	back      bool
-	accepted  map[election.PeerID]election.Instant // voter → when the promises that it reported have ended, whichever clock measures them
-	refused   map[election.PeerID]bool             // these voters have granted a higher ballot
-	reported  map[election.PeerID]election.Term    // voter → the highest term in its last report, even if that is not believed
-	floor     election.Term                        // the highest term that acceptances of the marked roster have reported (R4 ii)
-	waited    bool                                 // the marked roster was accepted, and WaitsUntil has passed
-	waits     bool                                 // the change is of the lease and not of the voters: promises under the former lease must end first
+	accepted  map[election.PeerID]election.Instant   // voter → when the promises that it reported have ended, whichever clock measures them
+	refused   map[election.PeerID]bool               // these voters have granted a higher ballot
+	reported  map[election.PeerID]election.Term      // voter → the highest term in its last report, even if that is not believed
+	floor     election.Term                          // the highest term that acceptances of the marked roster have reported (R4 ii)
+	waited    bool                                   // the marked roster was accepted, and WaitsUntil has passed
+	words     map[election.PeerID]election.WordsHeld // what acceptances of the marked roster have reported
+	waits     bool                                   // the change is of the lease and not of the voters: promises under the former lease must end first
 }
 
 // NewDriver starts a change of the voters of a stable roster: it proposes an unmarked joint roster (R9).
@@ -65,6 +66,7 @@ func (d *Driver) propose(r election.Roster, counter uint64) {
 	r.Version = election.Version{Driver: d.Ballot, Counter: counter}
 	d.proposal = &r
 	d.accepted = map[election.PeerID]election.Instant{}
+	d.words = map[election.PeerID]election.WordsHeld{}
 }
 
 // Proposal is the roster to propose now. Each proposal is a separate value.
@@ -84,6 +86,7 @@ func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.R
 		until = min(until, known)
 	}
 	d.accepted[from] = until
+	d.words[from] = max(d.words[from], m.Words)
 	if d.proposal.Committed {
 		d.floor = max(d.floor, m.Highest)
 	}
@@ -102,6 +105,27 @@ func (d *Driver) TooFar(voter election.PeerID) bool {
 		}
 	}
 	return !d.reported[voter].Follows(others)
+}
+
+// CatchesUp reports whether the voters must catch up before the stable roster is proposed: one of them has
+// words. If there is an acknowledged word, each majority of the former voters has it on one of them.
+func (d *Driver) CatchesUp() bool {
+	for _, held := range d.words {
+		if d.Marks() && held != election.NoWords {
+			return true
+		}
+	}
+	return false
+}
+
+// Lacks reports whether the voter has accepted, but has not caught up.
+func (d *Driver) Lacks(voter election.PeerID) bool {
+	return d.CatchesUp() && d.words[voter] != election.CaughtUp
+}
+
+// CaughtUp reports whether the words need no more than majorities of both halves have now (W9).
+func (d *Driver) CaughtUp() bool {
+	return !d.CatchesUp() || Accepted(d.proposal, func(id election.PeerID) bool { return d.words[id] == election.CaughtUp })
 }
 
 // Recount forgets the acceptances: after a suspend, nobody can tell when the reported promises end.
@@ -175,7 +199,7 @@ func (d *Driver) promisesEnd(half []election.Voter) election.Instant {
 
 // Advance makes the next proposal if one is due, and reports whether it has made one.
 func (d *Driver) Advance(now election.Instant) bool {
-	d.waited = d.waited || (d.Marks() || d.waits) && d.Agreed() && now >= d.WaitsUntil()
+	d.waited = d.waited || (d.Marks() || d.waits) && d.Agreed() && now >= d.WaitsUntil() && d.CaughtUp()
 	next := d.joint
 	counter := d.proposal.Version.Counter + 1
 	switch {

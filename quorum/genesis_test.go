@@ -39,7 +39,7 @@ func (f *founder) start() {
 // settle writes what is due and returns what may leave then.
 func (f *founder) settle(now election.Instant) []election.Envelope {
 	if w := f.ledger.Next(now); w != nil {
-		f.disk = w.State
+		f.disk = f.disk.After(w)
 		f.ledger.Persisted(w.Write)
 	}
 	f.voter.Settle(now)

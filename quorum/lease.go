@@ -49,6 +49,9 @@ func ResumeLease(t election.Term, length time.Duration, drift float64, r *electi
 	return l
 }
 
+// Roster is the roster whose voters' answers count.
+func (l *Lease) Roster() *election.Roster { return l.roster }
+
 // Length is how long the voters promise, counted from each send.
 func (l *Lease) Length() time.Duration { return l.length }
 

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -13,14 +14,17 @@ import (
 // Invariant: durable, urgent and writing ≤ generation; during a write, durable ≤ writing.
 type Ledger struct {
 	state      election.State
-	generation uint64           // counts changes
-	urgent     uint64           // the newest change that may not wait for another write
-	durable    uint64           // the newest change on disk
-	writing    uint64           // the newest change in the write that is in progress; 0: none is
-	writes     uint64           // the number of the newest write, in this process run
-	written    uint64           // State.Writes in the newest write that is on disk
-	tried      election.Instant // when the last write started
-	waits      election.Instant // when the first write after the last success started; Never: none has
+	words      map[election.Name]election.Word
+	altered    map[election.Name]uint64 // election → the generation of its word, until that is durable
+	stateAt    uint64                   // the newest change of the state itself
+	generation uint64                   // counts changes
+	urgent     uint64                   // the newest change that may not wait for another write
+	durable    uint64                   // the newest change on disk
+	writing    uint64                   // the newest change in the write that is in progress; 0: none is
+	writes     uint64                   // the number of the newest write, in this process run
+	written    uint64                   // State.Writes in the newest write that is on disk
+	tried      election.Instant         // when the last write started
+	waits      election.Instant         // when the first write after the last success started; Never: none has
 	failing    bool
 	barred     bool // the ledger writes nothing any more
 	retryAt    election.Instant
@@ -43,7 +47,12 @@ func NewLedger(s election.State, retry time.Duration) *Ledger {
 	if s.Seen == nil {
 		s.Seen = map[election.Name]election.Term{}
 	}
-	return &Ledger{state: s, retry: retry, waits: election.Never, written: s.Writes}
+	words := maps.Clone(s.Words)
+	if words == nil {
+		words = map[election.Name]election.Word{}
+	}
+	s.Words = nil
+	return &Ledger{state: s, words: words, altered: map[election.Name]uint64{}, retry: retry, waits: election.Never, written: s.Writes}
 }
 
 // Bar ends all writing until the next start. Unsent messages never leave.
@@ -90,6 +99,32 @@ func (l *Ledger) Change(change func(*election.State)) uint64 {
 func (l *Ledger) Note(change func(*election.State)) uint64 {
 	change(&l.state)
 	l.generation++
+	l.stateAt = l.generation
+	return l.generation
+}
+
+// Word is the election's word in memory, which may not be durable yet; zero: it has none.
+func (l *Ledger) Word(e election.Name) election.Word { return l.words[e] }
+
+// Words are all words in memory, sorted by election.
+func (l *Ledger) Words() []election.NamedWord { return sortedWords(l.words) }
+
+// DropWords drops all words in the change of the state that calls it.
+func (l *Ledger) DropWords(s *election.State) {
+	s.KeepsWords = false
+	clear(l.words)
+	clear(l.altered)
+}
+
+// KeepWord replaces the election's word, which must be written, and returns the generation. The
+// first word also changes the state, which says from then on that there are words.
+func (l *Ledger) KeepWord(e election.Name, w election.Word) uint64 {
+	if !l.state.KeepsWords {
+		l.Note(func(s *election.State) { s.KeepsWords = true })
+	}
+	l.generation++
+	l.urgent = l.generation
+	l.words[e], l.altered[e] = w, l.generation
 	return l.generation
 }
 
@@ -124,9 +159,17 @@ func (l *Ledger) Next(now election.Instant) *election.Persist {
 		return nil
 	}
 	l.writes++
-	l.state.Writes++
 	l.writing, l.tried, l.waits = l.generation, now, min(l.waits, now)
-	return &election.Persist{Write: l.writes, State: l.state.Clone()}
+	p := &election.Persist{Write: l.writes}
+	for _, e := range slices.Sorted(maps.Keys(l.altered)) {
+		p.Words = append(p.Words, election.NamedWord{Election: e, Word: l.words[e]})
+	}
+	if l.stateAt > l.durable || len(p.Words) == 0 {
+		l.state.Writes++
+		state := l.state.Clone()
+		p.State = &state
+	}
+	return p
 }
 
 // Persisted records that the write is on disk. It returns false if another write or none is in progress.
@@ -135,6 +178,7 @@ func (l *Ledger) Persisted(write uint64) bool {
 		return false
 	}
 	l.durable, l.writing, l.failing, l.waits = l.writing, 0, false, election.Never
+	maps.DeleteFunc(l.altered, func(_ election.Name, generation uint64) bool { return generation <= l.durable })
 	l.written = l.state.Writes // the count in memory rises only when the next write starts
 	return true
 }

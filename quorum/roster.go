@@ -57,8 +57,18 @@ func (v *Voter) adopt(r *election.Roster, keep bool) {
 			s.Former = s.Roster
 		}
 		keepLease(s, r)
+		v.dropWords(s, r)
 		s.Roster, s.Pending = keepingFloor(s.Roster, r), nil
 	})
+}
+
+// dropWords drops all words of an agent that is taken off the voters, or is added to them again: they
+// may have been deleted meanwhile (W10). One that may still go back to the former roster keeps them.
+func (v *Voter) dropWords(s *election.State, next *election.Roster) {
+	voted, votes := s.Roster.Has(v.cfg.Self.Peer), next.Has(v.cfg.Self.Peer)
+	if s.KeepsWords && (!votes && s.Former == nil || votes && !voted) {
+		v.ledger.DropWords(s)
+	}
 }
 
 // keepingFloor is the newer roster, with the present roster's floor if that is higher. A joint
@@ -102,6 +112,7 @@ func (v *Voter) propose(now election.Instant, from election.PeerID, p election.R
 	if !repeat || g.Term < p.Driver || v.ledger.State().Former != nil {
 		generation = v.ledger.Change(func(s *election.State) {
 			keepLease(s, &p.Roster)
+			v.dropWords(s, &p.Roster)
 			s.Roster, s.Pending, s.Former = keepingFloor(s.Roster, &p.Roster), nil, nil
 			if g.Term < p.Driver {
 				s.Grants[election.RosterElection] = raised(s.Grants[election.RosterElection], p.Driver, p.Holder, max(v.agreed(), p.Roster.Lease()))
@@ -109,7 +120,10 @@ func (v *Voter) propose(now election.Instant, from election.PeerID, p election.R
 		})
 		v.adopting = generation
 	}
+	if repeat && p.CatchUp {
+		v.CatchUp()
+	}
 	v.ledger.WhenDurable(generation, election.Envelope{To: from,
 		Message: election.RosterAccept{Driver: p.Driver, Version: p.Roster.Version,
-			Highest: max(v.Highest(), p.Roster.Floor), Promise: v.longest(now)}})
+			Highest: max(v.Highest(), p.Roster.Floor), Promise: v.longest(now), Words: v.wordsAt(p.Roster.Version)}})
 }

@@ -204,7 +204,7 @@ func TestR1IsNotHandledWhileAVoteIsWrittenAndItsAckKnowsOfThatVote(t *testing.T)
 	if w == nil || w.State.Roster.Version != roster3.Version {
 		t.Fatal("the roster was changed while a vote was being written")
 	}
-	d.disk = w.State
+	d.disk = d.disk.After(w)
 	d.ledger.Persisted(w.Write)
 	d.voter.Settle(at(2))
 	if g := onlyGrant(t, d.ledger.Take()); g.Version != roster3.Version {

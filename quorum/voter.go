@@ -12,13 +12,15 @@ import (
 // Voter keeps the promises of one agent, in all elections.
 //
 // Invariant: while a grant of an election is being written, the voter handles no other message
-// about that election (V1).
+// about that election (V1). While its word is, it handles only renewals and releases.
 type Voter struct {
 	cfg      election.Config // from the start of the agent; its lease counts if the roster sets none
 	ledger   *Ledger
 	roster   *election.Roster // the roster on disk; nil before genesis
 	promises map[election.Name]promise
-	writing  map[election.Name]uint64     // election → the generation of the grant that is being written
+	writing  map[election.Name]uint64 // election → the generation of the grant that is being written
+	keeping  map[election.Name]uint64 // as writing, of the election's word
+	behind   *catchUp
 	adopting uint64                       // the generation of the roster that is being written; 0: none is
 	waiting  map[election.Name][]received // election → the messages that wait, sorted by order
 	granted  uint64
@@ -38,6 +40,7 @@ func NewVoter(cfg election.Config, l *Ledger, now election.Instant) *Voter {
 	v := &Voter{cfg: cfg, ledger: l,
 		promises: map[election.Name]promise{},
 		writing:  map[election.Name]uint64{},
+		keeping:  map[election.Name]uint64{},
 		waiting:  map[election.Name][]received{},
 	}
 	if cfg.Quorum { // without quorum, a roster that is still on disk does not count
@@ -83,6 +86,7 @@ func (v *Voter) Bar(now election.Instant) {
 	v.barred = true
 	v.ledger.Bar()
 	clear(v.writing)
+	clear(v.keeping)
 	v.adopting = 0
 	waiting := v.waiting
 	v.waiting = map[election.Name][]received{}
@@ -163,7 +167,7 @@ func (v *Voter) grant(now election.Instant, r received, m election.VoteRequest) 
 
 func (v *Voter) grantOf(now election.Instant, to election.PeerID, m election.VoteRequest) election.Envelope {
 	return election.Envelope{To: to, Message: election.VoteGrant{Election: m.Election, Term: m.Term,
-		Holder: m.Holder, Send: m.Send, Version: v.roster.Version, Stamp: now}}
+		Holder: m.Holder, Send: m.Send, Version: v.roster.Version, Stamp: now, Word: v.ledger.Word(m.Election)}}
 }
 
 func (v *Voter) refuse(now election.Instant, to election.PeerID, m election.VoteRequest, why election.RefusalReason) {
@@ -298,13 +302,13 @@ func (v *Voter) Highest() election.Term {
 	return highest
 }
 
-// Forget drops up to n expired grants of unused elections, those with the lowest terms first,
-// and returns how many. From then on, in every election without a grant on record, all terms up
+// Forget drops up to n expired grants of unused elections without a word, those with the lowest
+// terms first, and returns how many. From then on, in every election without a grant on record, all terms up
 // to the highest dropped one count as granted. So no term is granted twice (G2).
 func (v *Voter) Forget(now election.Instant, used func(election.Name) bool, n int) int {
 	grants := v.ledger.State().Grants
 	idle := slices.DeleteFunc(v.ledger.State().Elections(), func(e election.Name) bool {
-		return e == election.RosterElection || used(e) || v.locked(e) || len(v.waiting[e]) > 0 || now < v.promises[e].until
+		return e == election.RosterElection || used(e) || v.ledger.Word(e) != (election.Word{}) || v.locked(e) || len(v.waiting[e]) > 0 || now < v.promises[e].until
 	})
 	slices.SortStableFunc(idle, func(a, b election.Name) int { return cmp.Compare(grants[a].Term, grants[b].Term) })
 	idle = idle[:min(n, len(idle))]

@@ -45,7 +45,7 @@ func (d *desk) start(now election.Instant) {
 // write makes what is due durable, and returns what may leave then.
 func (d *desk) write(now election.Instant) []election.Envelope {
 	if w := d.ledger.Next(now); w != nil {
-		d.disk = w.State
+		d.disk = d.disk.After(w)
 		d.ledger.Persisted(w.Write)
 	}
 	d.voter.Settle(now)

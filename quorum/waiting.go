@@ -50,9 +50,11 @@ func (v *Voter) receive(now election.Instant, r received) {
 func (v *Voter) blocked(now election.Instant, r received) bool {
 	switch m := r.message.(type) {
 	case election.VoteRequest:
-		return v.locked(m.Election) || v.promises[m.Election].toOther(now, m.Holder) && v.objection(r.from, m) == 0
+		return v.locked(m.Election) || v.keeps(m.Election) || v.promises[m.Election].toOther(now, m.Holder) && v.objection(r.from, m) == 0
 	case election.Release:
 		return v.locked(m.Election)
+	case election.WordWrite:
+		return v.locked(m.Election) || v.keeps(m.Election)
 	}
 	return !v.idle()
 }
@@ -63,7 +65,13 @@ func (v *Voter) locked(e election.Name) bool {
 	return writing || v.adopting != 0 || len(v.waiting[roster]) > 0
 }
 
-func (v *Voter) idle() bool { return len(v.writing) == 0 && v.adopting == 0 }
+// keeps reports whether the election's word is being written.
+func (v *Voter) keeps(e election.Name) bool {
+	_, keeping := v.keeping[e]
+	return keeping
+}
+
+func (v *Voter) idle() bool { return len(v.writing)+len(v.keeping) == 0 && v.adopting == 0 }
 
 func (v *Voter) handle(now election.Instant, r received) {
 	switch m := r.message.(type) {
@@ -71,6 +79,8 @@ func (v *Voter) handle(now election.Instant, r received) {
 		v.judge(now, r, m)
 	case election.Release:
 		v.release(m)
+	case election.WordWrite:
+		v.keep(r.from, m)
 	case election.RosterPropose:
 		v.propose(now, r.from, m)
 	case election.Report:
@@ -80,6 +90,9 @@ func (v *Voter) handle(now election.Instant, r received) {
 
 func (v *Voter) wait(now election.Instant, r received) {
 	e := r.election
+	if _, writes := r.message.(election.WordWrite); writes {
+		v.dropWrites(e)
+	}
 	n := len(v.waiting[e])
 	full := n >= maxWaiting
 	switch m := r.message.(type) {
@@ -113,7 +126,7 @@ func (v *Voter) retryOf(now election.Instant, e election.Name) {
 		r := v.waiting[e][i]
 		m, asks := r.message.(election.VoteRequest)
 		blocked := v.blocked(now, r)
-		if blocked && (!asks || v.locked(e) || now < r.at.Add(v.cfg.VoteTimeout())) {
+		if blocked && (!asks || v.locked(e) || v.keeps(e) || now < r.at.Add(v.cfg.VoteTimeout())) {
 			i++
 			continue
 		}
@@ -161,7 +174,7 @@ func (v *Voter) Disconnected(p election.PeerID) {
 func (v *Voter) WakeAt() election.Instant {
 	wake := election.Never
 	for e, waiting := range v.waiting {
-		if v.locked(e) {
+		if v.locked(e) || v.keeps(e) {
 			continue // the end of the write wakes the agent
 		}
 		for _, r := range waiting {
@@ -173,15 +186,18 @@ func (v *Voter) WakeAt() election.Instant {
 
 func (v *Voter) Settle(now election.Instant) {
 	durable := false
-	for e, generation := range v.writing {
-		if v.ledger.Durable(generation) {
-			delete(v.writing, e)
-			durable = true
-		}
+	for _, m := range []map[election.Name]uint64{v.writing, v.keeping} {
+		maps.DeleteFunc(m, func(_ election.Name, generation uint64) bool {
+			durable = durable || v.ledger.Durable(generation)
+			return v.ledger.Durable(generation)
+		})
 	}
 	if v.adopting != 0 && v.ledger.Durable(v.adopting) {
 		v.adopting, v.roster = 0, v.ledger.State().Roster
 		durable = true
+	}
+	if b := v.behind; b != nil && b.writing != 0 && v.ledger.Durable(b.writing) {
+		b.done = true
 	}
 	if durable {
 		v.Tick(now)

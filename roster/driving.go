@@ -147,14 +147,14 @@ func (c *Change) drive(s *step) {
 	if s.now >= c.resendAt {
 		c.resendAt = s.now.Add(c.cfg.Heartbeat)
 		for _, v := range (&election.Roster{Voters: s.roster.All(), Next: d.Proposal().All()}).All() {
-			if !d.HasAccepted(v.Peer) {
-				s.send(v.Peer, election.RosterPropose{Driver: d.Ballot, Holder: c.cfg.Self, Roster: *d.Proposal()})
+			if !d.HasAccepted(v.Peer) || d.Lacks(v.Peer) {
+				s.send(v.Peer, election.RosterPropose{Driver: d.Ballot, Holder: c.cfg.Self, Roster: *d.Proposal(), CatchUp: d.CatchesUp()})
 			}
 		}
 	}
 	s.wake(c.resendAt)
-	if d.Agreed() {
-		s.wake(d.WaitsUntil())
+	if until := d.WaitsUntil(); d.Agreed() && s.now < until {
+		s.wake(until)
 	}
 }
 

@@ -218,8 +218,8 @@ func (c *Change) Status(f Facts) *election.ChangeStatus {
 		return s
 	}
 	s.Driver, s.Back = c.cfg.Self.Peer, d.Back()
-	if !d.Agreed() {
-		s.Missing = election.Names(d.Proposal().All(), func(v election.Voter) bool { return !d.HasAccepted(v.Peer) })
+	if lacks := func(v election.Voter) bool { return !d.HasAccepted(v.Peer) || d.Lacks(v.Peer) }; !d.Agreed() || !d.CaughtUp() {
+		s.Missing = election.Names(d.Proposal().All(), lacks)
 	} else if until := d.WaitsUntil(); until != election.Never {
 		s.PromisesEnd = until
 	}

@@ -21,6 +21,9 @@ func (c *Change) Speaks(p *Peer) bool {
 	if d := c.driver; d != nil {
 		level = max(level, d.Proposal().Level())
 	}
+	if c.ledger.State().KeepsWords {
+		level = max(level, election.LevelWords)
+	}
 	return p.Level >= level
 }
 

@@ -360,6 +360,6 @@ type (
 	}
 	// disk makes a state durable. It blocks until that is done.
 	disk interface {
-		Write(election.State) error
+		Write(election.Persist) error
 	}
 )

@@ -133,7 +133,7 @@ func (r *rig) hear(events ...transport.Event) {
 	r.ready <- struct{}{}
 }
 func (r *rig) Views() <-chan membership.View { return r.views }
-func (r *rig) Write(election.State) error    { r.note("write"); return r.full }
+func (r *rig) Write(election.Persist) error  { r.note("write"); return r.full }
 func (r *rig) Update(f func(*membership.Member)) error {
 	var m membership.Member
 	f(&m)

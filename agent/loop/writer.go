@@ -50,7 +50,7 @@ func (w *Writer) Run(ctx context.Context) {
 
 func (w *Writer) write(p election.Persist) election.Input {
 	began := time.Now()
-	err := w.disk.Write(p.State)
+	err := w.disk.Write(p)
 	w.observe(time.Since(began))
 	before := w.failure.Load()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // slowDisk ends each write when the test says how.
 type slowDisk struct{ outcome chan error }
 
-func (d slowDisk) Write(election.State) error { return <-d.outcome }
+func (d slowDisk) Write(election.Persist) error { return <-d.outcome }
 
 func TestV4TheWriterAnswersOnceTheDiskHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -19,6 +19,7 @@ type Files interface {
 	// Names reports whether the name is that of the open file now. If there is no file of that
 	// name, the error matches fs.ErrNotExist.
 	Names(name string, f File) (bool, error)
+	Size(f File) (int64, error) // in bytes, also what other processes have written
 }
 
 // File is an open file.
@@ -71,6 +72,14 @@ func (d directory) Names(name string, f File) (bool, error) {
 	}
 	own, err := f.(*os.File).Stat()
 	return err == nil && os.SameFile(own, there), err
+}
+
+func (d directory) Size(f File) (int64, error) {
+	info, err := f.(*os.File).Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
 }
 
 // SyncDir makes the new and renamed files of a directory durable.

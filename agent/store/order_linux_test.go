@@ -33,7 +33,7 @@ func openAndWrite(dir string) int {
 		panic(err)
 	}
 	state.Grants = map[election.Name]election.Grant{"default": {Term: 8}}
-	if err := s.Write(state); err != nil {
+	if err := s.Write(election.Persist{State: &state}); err != nil {
 		panic(err)
 	}
 	return 0

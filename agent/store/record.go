@@ -17,6 +17,7 @@ import (
 type Record struct {
 	files Files
 	last  File
+	words words
 	taken error // nil, or the error that another process wrote the state: nothing is written any more
 }
 
@@ -33,8 +34,8 @@ func (*TakenError) Error() string {
 // OpenRecord makes the state that it finds durable, and reads it. If there is none, the error
 // matches fs.ErrNotExist, and the first Write creates it.
 func OpenRecord(files Files) (*Record, election.State, error) {
-	r := &Record{files: files}
-	if err := syncFound(files, identityFile, stateFile); err != nil {
+	r := &Record{files: files, words: words{files: files, words: map[election.Name]election.Word{}}}
+	if err := syncFound(files, identityFile, wordsFile, stateFile); err != nil {
 		return r, election.State{}, err
 	}
 	f, err := files.Open(stateFile)
@@ -45,6 +46,9 @@ func OpenRecord(files Files) (*Record, election.State, error) {
 	if err == nil {
 		var state election.State
 		if state, err = decodeState(data); err == nil {
+			err = r.words.open(files, &state)
+		}
+		if err == nil {
 			r.last = f
 			return r, state, nil
 		}
@@ -70,14 +74,26 @@ func decodeState(data []byte) (election.State, error) {
 	return election.State{}, &Error{Path: stateFile, Problem: err.Error(), Hint: hint, Err: err}
 }
 
-// Write makes the state durable. After an error it may or may not be on disk. Once another process
-// has written the state, every Write returns a *TakenError.
-func (r *Record) Write(state election.State) error {
-	data, err := codec.EncodeState(state)
-	if err != nil {
+// Write makes the changed words durable, then the state, if there is one. After an error both may
+// or may not be on disk. Once another process has written the state, every Write returns a
+// *TakenError.
+func (r *Record) Write(p election.Persist) error {
+	if err := r.ours(); err != nil {
 		return err
 	}
-	if err := r.ours(); err != nil {
+	if p.State != nil {
+		r.words.peer = p.State.Peer
+	}
+	if len(p.Words) > 0 {
+		if err := r.words.write(p.Words); err != nil {
+			return err
+		}
+	}
+	if p.State == nil {
+		return r.ours()
+	}
+	data, err := codec.EncodeState(*p.State)
+	if err != nil {
 		return err
 	}
 	f, err := replaceFile(r.files, stateFile, data)
@@ -87,38 +103,46 @@ func (r *Record) Write(state election.State) error {
 	if err != nil {
 		return err
 	}
+	if !p.State.KeepsWords {
+		r.words.forget()
+	}
 	return r.ours() // a process that wrote at the same time may have checked before this write
 }
 
-// ours returns an error if another process has replaced the state. A missing state is not an error,
-// since another writer would have left its own: this agent then writes all promises again from
-// memory.
+// ours returns an error if another process has replaced the state or the words. A missing file is not
+// an error, since another writer would have left its own: this agent then writes all promises again
+// from memory.
 func (r *Record) ours() error {
 	if r.taken != nil || r.last == nil {
 		return r.taken
 	}
-	switch same, err := r.files.Names(stateFile, r.last); {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("check the state file: %w", err)
-	case !same:
+	same, err := r.files.Names(stateFile, r.last)
+	if errors.Is(err, fs.ErrNotExist) {
+		same, err = true, nil
+	}
+	words, wordsErr := r.words.ours()
+	if err := errors.Join(err, wordsErr); err != nil {
+		return fmt.Errorf("check the state file and the words: %w", err)
+	}
+	if !same || !words {
 		r.taken = &TakenError{}
 	}
 	return r.taken
 }
 
 func (r *Record) keep(f File) {
-	_ = r.Close() // the old file was open only to keep its inode number
+	if r.last != nil {
+		_ = r.last.Close() // the old file was open only to keep its inode number
+	}
 	r.last = f
 }
 
-// Close closes the state file.
+// Close closes the files.
 func (r *Record) Close() error {
-	if r.last == nil {
-		return nil
+	err := r.words.close()
+	if r.last != nil {
+		err = errors.Join(err, r.last.Close())
+		r.last = nil
 	}
-	f := r.last
-	r.last = nil
-	return f.Close()
+	return err
 }

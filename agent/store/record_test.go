@@ -39,7 +39,7 @@ func TestAnotherWriterEndsTheWritingForGood(t *testing.T) {
 				t.Fatal(err)
 			}
 			if written {
-				if err := s.Write(state); err != nil {
+				if err := s.Write(election.Persist{State: &state}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -47,7 +47,7 @@ func TestAnotherWriterEndsTheWritingForGood(t *testing.T) {
 			before := snapshot(t, dir)
 			for range 2 {
 				var taken *store.TakenError
-				if err := s.Write(state); !errors.As(err, &taken) || !strings.Contains(err.Error(), "doyen voters replace") {
+				if err := s.Write(election.Persist{State: &state}); !errors.As(err, &taken) || !strings.Contains(err.Error(), "doyen voters replace") {
 					t.Fatalf("after %d writes by another: %v", times, err)
 				}
 			}
@@ -73,7 +73,7 @@ func TestAStateThatWasRemovedIsWrittenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := s.Write(state); err != nil {
+		if err := s.Write(election.Persist{State: &state}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -100,13 +100,13 @@ func TestADirectoryThatWasRemovedFailsTheWritesUntilItIsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	var taken *store.TakenError
-	if err := s.Write(state); err == nil || errors.As(err, &taken) || !strings.Contains(err.Error(), "removed") {
+	if err := s.Write(election.Persist{State: &state}); err == nil || errors.As(err, &taken) || !strings.Contains(err.Error(), "removed") {
 		t.Errorf("while it is away: %v", err)
 	}
 	if err := os.Rename(dir+".away", dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Write(state); err != nil {
+	if err := s.Write(election.Persist{State: &state}); err != nil {
 		t.Errorf("once it is back: %v", err)
 	}
 }
@@ -135,7 +135,7 @@ func TestAStartThatCantSyncIsRefused(t *testing.T) {
 	if _, _, err := store.OpenRecord(&forgetful{syncs: 1}); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("got %v, want that there is no state", err)
 	}
-	if err := new(store.Record).Write(election.State{}); err == nil {
+	if err := new(store.Record).Write(election.Persist{State: &election.State{}}); err == nil {
 		t.Error("wrote a state of nobody")
 	}
 }

@@ -138,16 +138,16 @@ func (s *Store) Key() ed25519.PrivateKey { return s.key }
 // Peer returns the agent's peer ID.
 func (s *Store) Peer() election.PeerID { return s.peer }
 
-// Write makes the state durable. After an error the state may or may not be on disk. After a
-// *TakenError every later Write fails too.
-func (s *Store) Write(state election.State) error {
-	if state.Peer != s.peer {
-		return fmt.Errorf("write state: it belongs to %s, this store to %s", state.Peer, s.peer)
+// Write makes the changed words and the state durable. After an error they may or may not be on
+// disk. After a *TakenError every later Write fails too.
+func (s *Store) Write(p election.Persist) error {
+	if p.State != nil && p.State.Peer != s.peer {
+		return fmt.Errorf("write state: it belongs to %s, this store to %s", p.State.Peer, s.peer)
 	}
 	if err := s.held(); err != nil {
 		return fmt.Errorf("write state: %w", err)
 	}
-	if err := s.record.Write(state); err != nil {
+	if err := s.record.Write(p); err != nil {
 		return fmt.Errorf("write state: %w", err)
 	}
 	return nil
@@ -255,7 +255,7 @@ func (s *Store) create(peerID func(ed25519.PublicKey) (election.PeerID, error)) 
 		return election.State{}, s.unwritable(err)
 	}
 	state := election.State{Peer: s.peer}
-	if err := s.Write(state); err != nil {
+	if err := s.Write(election.Persist{State: &state}); err != nil {
 		return state, s.unwritable(err)
 	}
 	if err := writeKey(s.dir, key); err != nil {

@@ -37,7 +37,7 @@ func made(t *testing.T) (string, election.State) {
 	state.Grants = map[election.Name]election.Grant{
 		"default": {Term: 7, Holder: election.Holder{Peer: state.Peer, Lineage: 9}, Lease: time.Second},
 	}
-	if err := s.Write(state); err != nil {
+	if err := s.Write(election.Persist{State: &state}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -85,7 +85,7 @@ func TestAnInterruptedWriteLeavesTheOldState(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("state %+v, want %+v", got, want)
 	}
-	if err := s.Write(want); err != nil {
+	if err := s.Write(election.Persist{State: &want}); err != nil {
 		t.Errorf("the next write: %v", err)
 	}
 }
@@ -235,13 +235,13 @@ func TestAFullDiskIsReportedAndRecoveredFrom(t *testing.T) {
 	}
 	next := state.Clone()
 	next.Grants["default"] = election.Grant{Term: 8, Holder: election.Holder{Peer: state.Peer, Lineage: 9}, Lease: time.Second}
-	if err := s.Write(next); !errors.Is(err, syscall.ENOSPC) {
+	if err := s.Write(election.Persist{State: &next}); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("got %v, want ENOSPC", err)
 	}
 	if err := os.Remove(temp); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Write(next); err != nil {
+	if err := s.Write(election.Persist{State: &next}); err != nil {
 		t.Fatalf("with room again: %v", err)
 	}
 }
@@ -256,7 +256,7 @@ func TestADirectoryInThePlaceOfTheTemporaryFileFailsTheWrite(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "state.new"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Write(state); err == nil {
+	if err := s.Write(election.Persist{State: &state}); err == nil {
 		t.Fatal("wrote through a directory")
 	}
 }
@@ -273,7 +273,7 @@ func TestADirectoryReplacedWhileItIsInUseIsNotWrittenTo(t *testing.T) {
 	if err := errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Write(state); err == nil || !strings.Contains(err.Error(), "replaced while the agent ran") {
+	if err := s.Write(election.Persist{State: &state}); err == nil || !strings.Contains(err.Error(), "replaced while the agent ran") {
 		t.Errorf("got %v", err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
@@ -282,7 +282,7 @@ func TestADirectoryReplacedWhileItIsInUseIsNotWrittenTo(t *testing.T) {
 	if err := errors.Join(os.Remove(dir), os.Rename(dir+".old", dir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Write(state); err != nil {
+	if err := s.Write(election.Persist{State: &state}); err != nil {
 		t.Errorf("once it is back: %v", err)
 	}
 }
@@ -307,7 +307,7 @@ func TestAStateOfAnotherIdentityIsNotWritten(t *testing.T) {
 	}
 	defer s.Close()
 	state.Peer = "somebody"
-	if err := s.Write(state); err == nil {
+	if err := s.Write(election.Persist{State: &state}); err == nil {
 		t.Fatal("wrote a foreign state")
 	}
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"github.com/doyen-election/doyen/election"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -28,7 +29,7 @@ func TestAWriteWhoseSyncFailsIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	if err := s.Write(state); err == nil || !strings.Contains(err.Error(), "sync") {
+	if err := s.Write(election.Persist{State: &state}); err == nil || !strings.Contains(err.Error(), "sync") {
 		t.Fatalf("a write that could not be synced: %v", err)
 	}
 }
@@ -47,7 +48,7 @@ func TestAWriteWhoseRenameIsNotSyncedIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.Chmod(dir, 0o700)
-	if err := s.Write(state); err == nil || !strings.Contains(err.Error(), "directory") {
+	if err := s.Write(election.Persist{State: &state}); err == nil || !strings.Contains(err.Error(), "directory") {
 		t.Fatalf("a write whose rename could not be synced: %v", err)
 	}
 }

@@ -109,7 +109,7 @@ func (c *Cluster) step(a *Agent, in election.Input) {
 				c.Input(a, 0, election.Stopped{Election: x.Election, Term: x.Term})
 			}
 		case *election.Persist:
-			a.Disk = x.State
+			a.Disk = a.Disk.After(x)
 			c.Input(a, c.Write(a), election.Persisted{Write: x.Write})
 		case election.Envelope:
 			c.send(a, x)

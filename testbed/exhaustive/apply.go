@@ -120,8 +120,9 @@ func (w *world) pass(d election.Instant) {
 // written puts the write under way on the disk.
 func (w *world) written(i int) {
 	a := &w.agents[i]
-	w.checkDisk(i, a.disk, &a.pending.State)
-	a.before, a.disk, a.pending, a.slow = a.disk, &a.pending.State, nil, false
+	after := a.disk.After(a.pending)
+	w.checkDisk(i, a.disk, &after)
+	a.before, a.disk, a.pending, a.slow = a.disk, &after, nil, false
 }
 
 // crash ends the process and closes its connections. Its program acts on until the last

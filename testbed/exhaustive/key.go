@@ -66,7 +66,7 @@ func (w *world) appendAgent(b []byte, i int) []byte {
 	b = appendNumbers(b, uint64(a.boot), uint64(a.rate), uint64(a.owed))
 	b = w.append(b, i, reflect.ValueOf(a.disk.Grants))
 	if a.pending != nil {
-		b = w.append(b, i, reflect.ValueOf(a.pending.State.Grants))
+		b = w.append(b, i, reflect.ValueOf(a.disk.After(a.pending).Grants))
 	}
 	b = w.append(b, i, reflect.ValueOf(a.row))
 	b = appendNumbers(b, uint64(len(a.acts)))

@@ -33,7 +33,23 @@ func Brief(m election.Message) string {
 	case election.VoteRequest:
 		return about("Vote Request", m.Election, "term %d", m.Term)
 	case election.VoteGrant:
-		return about("Vote Grant", m.Election, "term %d", m.Term)
+		text := about("Vote Grant", m.Election, "term %d", m.Term)
+		if m.Word != (election.Word{}) {
+			text += ", word " + Word(m.Word)
+		}
+		return text
+	case election.WordWrite:
+		return about("Word Write", m.Election, "%s", Word(m.Word))
+	case election.WordsWanted:
+		return "Words Wanted at " + version(m.Version)
+	case election.Words:
+		text := "Words at " + version(m.Version)
+		for _, w := range m.Words {
+			text += " " + string(w.Election) + " " + Word(w.Word)
+		}
+		return text
+	case election.WordAck:
+		return about("Word Ack", m.Election, "%s", wordRank(m.Rank))
 	case election.VoteRefusal:
 		return about("Vote Refusal", m.Election, "term %d, has %d", m.Term, m.Granted)
 	case election.Release:
@@ -55,7 +71,8 @@ func Brief(m election.Message) string {
 	case election.RosterPropose:
 		return "Roster Propose " + Roster(&m.Roster)
 	case election.RosterAccept:
-		return fmt.Sprintf("Roster Accept %s, knows term %d", version(m.Version), m.Highest)
+		return fmt.Sprintf("Roster Accept %s, knows term %d%s", version(m.Version), m.Highest,
+			[...]string{"", ", has words", ", has caught up"}[min(m.Words, election.CaughtUp)])
 	case election.RosterRefuse:
 		return "Roster Refuse " + version(m.Version)
 	}
@@ -78,6 +95,14 @@ func Describe(x any) string {
 		return fmt.Sprintf("<- %s %s", x.From, Describe(x.Message))
 	case election.VoteRequest:
 		return fmt.Sprintf("VoteRequest %s@%d of %s send %d prio %d %s", x.Election, x.Term, x.Holder, x.Send, x.Rank.Priority, Roster(&x.Roster))
+	case election.VoteGrant:
+		text := fmt.Sprintf("VoteGrant {Election:%s Term:%d Holder:%s Send:%d Version:%+v Stamp:%d}", x.Election, x.Term, x.Holder, x.Send, x.Version, x.Stamp)
+		if x.Word != (election.Word{}) {
+			text += " word " + Word(x.Word)
+		}
+		return text
+	case election.WordWrite:
+		return fmt.Sprintf("WordWrite %s of %s version %v %s", x.Election, x.Holder, x.Version, Word(x.Word))
 	case election.VoteRefusal:
 		return fmt.Sprintf("VoteRefusal %s@%d reason %d granted %d to %s for %v %s", x.Election, x.Term, x.Reason,
 			x.Granted, x.GrantedTo, x.Remaining, Roster(x.Roster))
@@ -112,7 +137,7 @@ func Output(o election.Output) string {
 		line("WITHDRAW %s@%d stop by %d: %s", w.Election, w.Term, w.StopBy, w.Reason)
 	}
 	if o.Persist != nil {
-		line("PERSIST #%d %s", o.Persist.Write, State(o.Persist.State))
+		line("PERSIST #%d %s", o.Persist.Write, Persist(o.Persist))
 	}
 	for _, e := range o.Send {
 		line("-> %s %s", e.To, Describe(e.Message))
@@ -134,6 +159,31 @@ func Output(o election.Output) string {
 		line("wake %d", o.WakeAt)
 	}
 	return b.String()
+}
+
+// Persist describes what is to be written.
+func Persist(p *election.Persist) string {
+	text := "words only"
+	if p.State != nil {
+		text = State(*p.State)
+	}
+	for _, w := range p.Words {
+		text += fmt.Sprintf(" %s=%s", w.Election, Word(w.Word))
+	}
+	return text
+}
+
+// Word describes a word by the rank of its writing, its ID if that is another, and its text.
+func Word(w election.Word) string {
+	if w.ID == w.Rank {
+		return fmt.Sprintf("%s %q", wordRank(w.Rank), w.Text)
+	}
+	return fmt.Sprintf("%s (%s) %q", wordRank(w.Rank), wordRank(w.ID), w.Text)
+}
+
+// wordRank is a term, a life and a counter.
+func wordRank(r election.WordRank) string {
+	return fmt.Sprintf("%d.%d.%d", r.Term, r.Seq>>40, r.Seq&(1<<40-1))
 }
 
 func State(s election.State) string {

@@ -53,6 +53,7 @@ type inquiry struct {
 // answered checks that a majority does not report an older leadership than the question's.
 func (w *world) answered(replies []election.Reply) {
 	for _, r := range replies {
+		w.scribe.answered(r)
 		q, ok := w.inquiries[r.Request]
 		if !ok {
 			continue

@@ -101,7 +101,7 @@ func (w *world) intrude(r *rand.Rand) {
 	}
 	state.Writes++
 	w.note(a, "a SECOND PROCESS writes to its data directory: %s", messages.State(state))
-	if err := second.Write(state); err != nil {
+	if err := second.Write(election.Persist{State: &state}); err != nil {
 		w.fail("durable state", "a second process can't write to the data directory of %s: %v", a.peer, err)
 		return
 	}

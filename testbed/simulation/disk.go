@@ -158,7 +158,7 @@ func (w *world) written(a *agent) {
 	}
 	number, fails := a.disk.pending.Write, -1
 	if a.disk.failing > 0 {
-		fails = a.rng.IntN(maxCalls)
+		fails = a.rng.IntN(maxCallsOf(a.disk.pending))
 	}
 	if err := a.disk.carryOut(w, a, -1, fails); err != nil {
 		w.input(a, election.PersistFailed{Write: number})
@@ -175,9 +175,9 @@ func (d *disk) carryOut(w *world, a *agent, dies, fails int) error {
 	p := d.pending
 	d.pending = nil
 	*d.calls = calls{filesystem: &d.files, dies: dies, fails: fails, rng: a.rng}
-	err := d.record.Write(p.State)
+	err := d.record.Write(*p)
 	if err != nil && dies < 0 && fails < 0 && !d.taken {
-		w.fail("durable state", "%s can't write %s: %v", a.peer, messages.State(p.State), err)
+		w.fail("durable state", "%s can't write %s: %v", a.peer, messages.Persist(p), err)
 	}
 	d.look(w, a)
 	return err
@@ -189,7 +189,7 @@ func (d *disk) kill(w *world, a *agent) {
 	if d.pending == nil {
 		return
 	}
-	_ = d.carryOut(w, a, a.rng.IntN(maxCalls+1), -1)
+	_ = d.carryOut(w, a, a.rng.IntN(maxCallsOf(d.pending)+1), -1)
 	if !d.files.settled() {
 		w.stats.Torn++
 		w.note(a, "the write under way is cut SHORT: not all that can be read is on its disk")

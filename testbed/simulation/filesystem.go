@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/doyen-election/doyen/agent/store"
+	"github.com/doyen-election/doyen/election"
 )
 
 // filesystem is one host's data directory: what its kernel shows, and what its disk holds.
@@ -84,7 +85,7 @@ func (f *filesystem) files() []*inode {
 }
 
 // names are all names of files that a store uses here.
-var names = []string{"identity.key", "state", "state.new"}
+var names = []string{"identity.key", "state", "state.new", "words", "words.new"}
 
 // powerCut takes back all or some of what was not synced: the disk may have begun to write
 // without a sync.
@@ -125,13 +126,17 @@ func (f *filesystem) change(c rename) {
 	f.changes = append(f.changes, c)
 }
 
-// torn returns part of the new data: its beginning, or its beginning followed by old bytes.
+// torn returns part of the new data: its beginning, or its beginning followed by old bytes. What
+// was only appended to is whole up to there.
 func torn(r *rand.Rand, data, old []byte) []byte {
 	if len(data) == 0 {
 		return nil
 	}
 	part := slices.Clone(data)
 	at := r.IntN(len(part))
+	if bytes.HasPrefix(data, old) {
+		at = len(old) + r.IntN(len(data)-len(old))
+	}
 	if r.IntN(2) == 0 {
 		return part[:at]
 	}
@@ -159,8 +164,15 @@ type calls struct {
 	rng   *rand.Rand
 }
 
-// maxCalls is how many calls a write makes.
+// maxCalls is how many calls the write of a file makes, and maxCallsOf those of a whole write.
 const maxCalls = 5
+
+func maxCallsOf(p *election.Persist) int {
+	if len(p.Words) > 0 && p.State != nil {
+		return 2 * maxCalls
+	}
+	return maxCalls
+}
 
 func (c *calls) next() (fails bool, err error) {
 	n := c.made
@@ -222,6 +234,8 @@ func (c *calls) Names(name string, f store.File) (bool, error) {
 	}
 	return i == f.(*file).inode, nil
 }
+
+func (c *calls) Size(f store.File) (int64, error) { return int64(len(f.(*file).inode.data)), nil }
 
 // file is an open file.
 type file struct {

@@ -31,7 +31,11 @@ func (p *plan) drawLives(seed uint64) {
 	p.companions = rand.New(rand.NewPCG(seed, 0x636f6d70616e)).IntN(2) == 0
 	p.needed = rand.New(rand.NewPCG(seed, 0x6e6565646564)).IntN(3) == 0
 	p.revised = p.quorum && rand.New(rand.NewPCG(seed, 0x726576697365)).IntN(2) == 0
+	p.words = p.quorum && rand.New(rand.NewPCG(seed, 0x776f726473)).IntN(2) == 0
 	for i, f := range faultKinds() {
+		if f.changes&copies != 0 && p.intervals[i] > 0 {
+			p.words = false // an older copy of a disk has lost words as it has lost promises
+		}
 		if f.lives && !p.lives || f.companions && !p.companions {
 			p.intervals[i] = 0
 		}

@@ -22,6 +22,7 @@ type plan struct {
 	lives      bool // agents keep a record for their next life
 	companions bool // hosts have something that acts beside what leads
 	needed     bool // hosts are candidates only where it is there, if it is to act there
+	words      bool // programs of leaders write words
 	revised    bool // the roster's settings and rights change
 	early      bool // disks are lost while the voters form the roster
 	algorithm  string

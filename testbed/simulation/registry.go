@@ -299,6 +299,7 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 		return
 	}
 	w.stats.Leaderships++
+	w.scribe.elected(a, x)
 	if n := w.options.blind; n > 0 && w.stats.Leaderships > n && w.stats.Cut > 0 {
 		w.fail("blind", "%s leads %s in term %d", self, x.Election, x.Term)
 	}

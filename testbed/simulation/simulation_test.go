@@ -42,6 +42,9 @@ func TestSimulation(t *testing.T) {
 	if p.Leaderships < n {
 		t.Errorf("%d leaderships in %d seeds: the simulation hardly does anything", p.Leaderships, n)
 	}
+	if n >= defaultSeeds && p.Words < 2*n {
+		t.Errorf("%d words in %d seeds: too few to lose one", p.Words, n)
+	}
 	if n >= defaultSeeds && (p.Counted < 50*n || p.Refused < n/20) {
 		t.Errorf("%d operations on the counter in %d seeds, %d of them refused: too few to show what tokens are for", p.Counted, n, p.Refused)
 	}

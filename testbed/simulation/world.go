@@ -42,6 +42,7 @@ type world struct {
 	phase   phase
 	heal    recovery
 	counter *counter
+	scribe  *scribe
 	stats   Stats
 	lease   time.Duration    // the lease that an agent gets at its next start
 	longest time.Duration    // the longest lease that any agent has had
@@ -84,6 +85,7 @@ func newWorld(o Options) *world {
 	w.schedule = drawSchedule(&w.plan, o.Seed)
 	w.kept = w.shrinkSchedule(w.schedule)
 	w.counter = w.newCounter()
+	w.scribe = newScribe(w)
 	for i, name := range append(slices.Clone(w.plan.elections), election.RosterElection) {
 		w.logs = append(w.logs, newContestLog(i, name))
 	}
@@ -157,6 +159,7 @@ func (w *world) run(seed uint64) {
 	}
 	w.scheduleFaults()
 	w.watchCounter()
+	w.scribe.writes(maxWritten)
 	w.until(int64(w.chaosEnd))
 	w.checkCounter()
 	if w.options.chaosOnly {

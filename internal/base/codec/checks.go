@@ -47,7 +47,7 @@ func checkVoteRequest(m election.VoteRequest) error {
 func checkVoteGrant(m election.VoteGrant) error {
 	return cmp.Or(
 		electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
-		maybeTerm("version's driver", m.Version.Driver),
+		maybeTerm("version's driver", m.Version.Driver), maybeWord(m.Word),
 	)
 }
 

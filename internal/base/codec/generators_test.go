@@ -60,6 +60,21 @@ func (d draw) term() election.Term {
 	return election.Term(rapid.Uint64Range(1, uint64(maxTerm)).Draw(d.T, "term"))
 }
 
+func (d draw) word() election.Word {
+	w := election.Word{Rank: election.WordRank{Term: d.term(), Seq: d.uint()}, Text: d.text()}
+	if w.ID = w.Rank; d.bool() {
+		w.Rank.Term = min(w.Rank.Term+1, election.MaxTerm)
+	}
+	return w
+}
+
+func (d draw) maybeWord() election.Word {
+	if d.bool() {
+		return election.Word{}
+	}
+	return d.word()
+}
+
 func (d draw) uint() uint64              { return rapid.Uint64().Draw(d.T, "uint") }
 func (d draw) send() election.SendID     { return election.SendID(d.uint()) }
 func (d draw) bool() bool                { return rapid.Bool().Draw(d.T, "bool") }
@@ -188,8 +203,20 @@ var messageOf = map[string]func(draw) election.Message{
 	},
 	"VoteGrant": func(d draw) election.Message {
 		return election.VoteGrant{
-			Election: d.name(), Term: d.term(), Holder: d.holder(), Send: d.send(), Version: d.version(), Stamp: d.instant(),
+			Election: d.name(), Term: d.term(), Holder: d.holder(), Send: d.send(), Version: d.version(), Stamp: d.instant(), Word: d.maybeWord(),
 		}
+	},
+	"WordWrite": func(d draw) election.Message {
+		return election.WordWrite{Election: d.name(), Holder: d.holder(), Version: d.version(), Word: d.word()}
+	},
+	"WordsWanted": func(d draw) election.Message {
+		return election.WordsWanted{Version: d.version(), After: d.maybeName()}
+	},
+	"Words": func(d draw) election.Message {
+		return election.Words{Version: d.version(), After: d.maybeName(), Words: []election.NamedWord{{Election: d.name(), Word: d.word()}}, More: d.bool()}
+	},
+	"WordAck": func(d draw) election.Message {
+		return election.WordAck{Election: d.name(), Rank: d.word().Rank, Version: d.version()}
 	},
 	"VoteRefusal": func(d draw) election.Message {
 		return election.VoteRefusal{

@@ -44,6 +44,10 @@ var kinds = []kind{
 	// 26 was the Obituary of 0.3.0. An agent of 0.3.0 that receives one passes it on.
 	of(27, checkCall),
 	of(28, checkCallAnswer),
+	of(29, checkWordWrite),
+	of(30, checkWordAck),
+	of(31, checkWordsWanted),
+	of(32, checkWords),
 }
 
 // The same kinds by number and by type. These maps do not change either.

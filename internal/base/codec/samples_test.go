@@ -54,5 +54,9 @@ func samples() []election.Message {
 		election.CandidaciesAck{Lineage: ann.Lineage, Serial: 2, By: 5},
 		election.RosterCancel{Version: v},
 		election.Call{ID: 7, Method: "POST", Path: "/v1/drain", Body: []byte(`{"on":true}`), Caller: "root (0), doyen"}, election.CallAnswer{ID: 7, Status: 200, Body: []byte("{}")},
+		election.WordWrite{Election: "pay", Holder: ann, Version: v, Word: sampleWord()},
+		election.WordAck{Election: "pay", Rank: sampleWord().Rank, Version: v},
+		election.WordsWanted{Version: v, After: "job"},
+		election.Words{Version: v, After: "job", Words: []election.NamedWord{{Election: "pay", Word: sampleWord()}}, More: true},
 	}
 }

@@ -31,14 +31,17 @@ const (
 	maxStateItems = 1 << 16 // the most grants on record
 )
 
-// StateFormat is the newest format that this version reads. It writes this format only if a roster in the
-// state has something for which format 1 has no fields. So an older version can start as long as nothing
-// uses those fields, and refuses to start while something does.
-const StateFormat uint32 = 2
+// StateFormat is the newest format that this version reads. It writes format 2 only if a roster in the state
+// has something for which format 1 has no fields, and format 3 only if there are words. So an older version
+// can start as long as nothing uses what it does not know, and refuses to start while something does.
+const StateFormat uint32 = 3
 
 func formatOf(s *election.State) uint32 {
+	if s.KeepsWords {
+		return 3
+	}
 	if s.Roster.Level() > 0 || s.Former.Level() > 0 || s.Pending != nil && s.Pending.Roster.Level() > 0 {
-		return StateFormat
+		return 2
 	}
 	return 1
 }

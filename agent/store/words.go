@@ -1,0 +1,230 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/codec"
+)
+
+const (
+	wordsFile  = "words"
+	wordsMagic = "doyen-words 1 "
+
+	// A log that is larger than minLog, and many times larger than the words in it, is written anew.
+	minLog    = 4 << 20
+	manyTimes = 4
+	maxLog    = 64 << 20 // a log is never so large
+)
+
+// Words is the log of the words of elections. It begins with a line that names the agent, and has
+// one record for each write:
+//
+//	length     4 bytes  big endian, of the body
+//	checksums  8 bytes  CRC-32C of the length, and of the body
+//	body       CBOR     codec.EncodeWords
+//
+// The first write after a start or an error makes a new file, so a record that was cut short is never
+// followed by another one.
+//
+// Invariant: file is the one that had the log's name when this agent last read or wrote the log. If it
+// is whole, it has all words, durable, and nothing after them.
+type words struct {
+	files Files
+	peer  election.PeerID
+	file  File // nil: there is none
+	whole bool
+	sound bool // size is that of the file: no write of this agent has failed since
+	size  int
+	words map[election.Name]election.Word
+}
+
+// open reads the words that the state says there are. A start that finds a log that the state does
+// not name leaves it alone: none of its words has been acknowledged.
+func (w *words) open(files Files, s *election.State) error {
+	*w = words{files: files, peer: s.Peer, words: map[election.Name]election.Word{}}
+	if !s.KeepsWords {
+		return nil
+	}
+	f, err := files.Open(wordsFile)
+	if err != nil {
+		return lostWords(cause(err))
+	}
+	w.file = f
+	data, err := readAll(f, wordsFile, maxLog+1)
+	if err != nil {
+		return err
+	}
+	w.size = len(data)
+	switch err := w.replay(data); {
+	case err != nil:
+		return lostWords(err.Error())
+	case len(w.words) == 0: // it got its name with all words that there were
+		return lostWords("it has no whole record")
+	case w.size > maxLog:
+		return lostWords(fmt.Sprintf("it has more than %d bytes", maxLog))
+	}
+	s.Words, w.sound = maps.Clone(w.words), true
+	return nil
+}
+
+func lostWords(problem string) error {
+	return &Error{Path: wordsFile, Problem: "can't be read, and what elections keep there are promises like those in the state: " + problem,
+		Hint: "restore both files only from a copy that is not older; else follow \"A lost data directory\" in docs/operations.md"}
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func sumOf(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
+
+// recordHead is how many bytes of a record precede its body.
+const recordHead = 12
+
+// replay takes over all records of a log. What a crash has cut short at its end was never
+// acknowledged. A record that is not the last one and is damaged is an error.
+func (w *words) replay(log []byte) error {
+	rest, ours := bytes.CutPrefix(log, []byte(wordsMagic+string(w.peer)+"\n"))
+	if !ours {
+		return errors.New("it does not begin as the log of this agent")
+	}
+	for len(rest) >= recordHead {
+		head := rest[:recordHead]
+		rest = rest[recordHead:]
+		length, whole := binary.BigEndian.Uint32(head), sumOf(head[:4]) == binary.BigEndian.Uint32(head[4:])
+		if whole && uint64(length) > uint64(len(rest)) {
+			return nil
+		}
+		var body []byte
+		if whole {
+			body, rest = rest[:length], rest[length:]
+			whole = sumOf(body) == binary.BigEndian.Uint32(head[8:])
+		}
+		switch {
+		case whole:
+		case len(bytes.Trim(rest, "\x00")) == 0: // a file system may show zeros where nothing was written yet
+			return nil
+		default:
+			return fmt.Errorf("a record is damaged, %d bytes before the end", len(rest))
+		}
+		decoded, err := codec.DecodeWords(body)
+		if err != nil {
+			return err
+		}
+		w.take(decoded)
+	}
+	return nil
+}
+
+// take puts the words into memory. The zero word means that the election has none any more.
+func (w *words) take(changed []election.NamedWord) {
+	for _, c := range changed {
+		w.words[c.Election] = c.Word
+	}
+}
+
+// write makes the changed words durable. After an error they may or may not be on disk, and the
+// next write makes a new file: a file whose sync has failed is never synced again.
+func (w *words) write(changed []election.NamedWord) error {
+	w.take(changed)
+	if !w.whole || w.size > max(minLog, manyTimes*w.live()) {
+		return w.rewrite()
+	}
+	record, err := recordOf(changed)
+	if err != nil {
+		return err
+	}
+	w.whole, w.sound = false, false
+	if _, err := w.file.Write(record); err != nil {
+		return fmt.Errorf("write words: %w", err)
+	}
+	if err := w.file.Sync(); err != nil {
+		return fmt.Errorf("sync words: %w", err)
+	}
+	w.whole, w.sound, w.size = true, true, w.size+len(record)
+	return nil
+}
+
+// rewrite replaces the log by one that has each word once.
+func (w *words) rewrite() error {
+	all := make([]election.NamedWord, 0, len(w.words))
+	for e, word := range w.words {
+		all = append(all, election.NamedWord{Election: e, Word: word})
+	}
+	slices.SortFunc(all, func(a, b election.NamedWord) int { return cmp.Compare(a.Election, b.Election) })
+	record, err := recordOf(all)
+	if err != nil {
+		return err
+	}
+	log := append([]byte(wordsMagic+string(w.peer)+"\n"), record...)
+	f, err := replaceFile(w.files, wordsFile, log)
+	if f != nil {
+		_ = w.close() // it was open only to keep its inode number
+		w.file, w.sound = f, false
+	}
+	if err != nil {
+		return fmt.Errorf("write words: %w", err)
+	}
+	w.whole, w.sound, w.size = true, true, len(log)
+	return nil
+}
+
+// live is about how many bytes the words take.
+func (w *words) live() int {
+	n := 0
+	for e, word := range w.words {
+		n += len(e) + len(word.Text) + 64
+	}
+	return n
+}
+
+func recordOf(changed []election.NamedWord) ([]byte, error) {
+	body, err := codec.EncodeWords(changed)
+	if err != nil {
+		return nil, err
+	}
+	record := make([]byte, recordHead, recordHead+len(body))
+	binary.BigEndian.PutUint32(record, uint32(len(body)))
+	binary.BigEndian.PutUint32(record[4:], sumOf(record[:4]))
+	binary.BigEndian.PutUint32(record[8:], sumOf(body))
+	return append(record, body...), nil
+}
+
+// ours reports whether no other process has replaced the log, or appended to it. One that is missing is
+// made again.
+func (w *words) ours() (bool, error) {
+	if w.file == nil {
+		return true, nil
+	}
+	same, err := w.files.Names(wordsFile, w.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, w.rewrite()
+	}
+	if err != nil || !same || !w.sound {
+		return same, err
+	}
+	size, err := w.files.Size(w.file)
+	return size == int64(w.size), err
+}
+
+// forget drops the words that a state which is on disk names no more.
+func (w *words) forget() {
+	_ = w.close() // it was open only to keep its inode number
+	clear(w.words)
+}
+
+func (w *words) close() error {
+	if w.file == nil {
+		return nil
+	}
+	f := w.file
+	w.file, w.whole = nil, false
+	return f.Close()
+}

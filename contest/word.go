@@ -1,0 +1,186 @@
+package contest
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// A leader reads the election's word from the votes that elected it, and writes it again before
+// it is told elected: then no earlier writing, whose outcome is still unknown, can show up later
+// (W4). A word that is replaced goes the same way.
+
+// wording is a register, and what was sent to the voters about it.
+type wording struct {
+	*quorum.Register
+	sent     election.WordRank // the writing that was sent last
+	resendAt election.Instant
+	every    time.Duration // between two sends; it grows, for voters that can't write
+}
+
+// order is a program's request to replace the word, under way.
+type order struct {
+	election.WriteWord
+	at election.WordRank // the writing that carries it out; zero: it has not begun
+}
+
+// newWording returns the register of a term; nil in the roster election, which has no word.
+func (c *Contest) newWording(t election.Term, r *election.Roster) *wording {
+	if c.name == election.RosterElection {
+		return nil
+	}
+	return &wording{Register: quorum.NewRegister(t, c.cfg.FirstNumber(), r)}
+}
+
+// settled reports whether the word is known, or there can be none: then the term may be led.
+func (w *wording) settled() bool { return w == nil || w.Ready() }
+
+func (w *wording) vote(from election.PeerID, m election.VoteGrant) {
+	if w != nil {
+		w.Vote(from, m.Version, m.Word)
+	}
+}
+
+func (w *wording) reroster(r *election.Roster) {
+	if w != nil {
+		w.Register.Reroster(r)
+		w.resendAt, w.every = 0, 0
+	}
+}
+
+// send sends the word to the voters that do not have it, until all that can be reached have it (W5).
+func (w *wording) send(s *step, c *Contest) {
+	if w == nil {
+		return
+	}
+	word := w.Outstanding()
+	if word == (election.Word{}) {
+		return
+	}
+	due := w.sent != word.Rank || s.now >= w.resendAt
+	if w.sent != word.Rank {
+		w.every = 0
+	}
+	if due {
+		w.every = min(max(2*w.every, c.cfg.Heartbeat), 8*c.cfg.Heartbeat)
+	}
+	for _, v := range s.roster.All() {
+		if w.Has(v.Peer) || !s.Reachable(v.Peer) {
+			continue
+		}
+		if due {
+			w.sent, w.resendAt = word.Rank, s.now.Add(w.every)
+			s.send(v.Peer, election.WordWrite{Election: c.name, Holder: c.cfg.Self, Version: s.roster.Version, Word: word})
+		}
+		s.wake(w.resendAt)
+	}
+}
+
+// WordKept counts a voter that has the word on disk.
+func (c *Contest) WordKept(f Facts, from election.PeerID, m election.WordAck) Verdict {
+	s := new(step).begin(c, f)
+	if c.bid != nil && c.bid.word != nil {
+		c.bid.word.Ack(from, m)
+	}
+	if c.held != nil && c.held.word != nil {
+		c.held.word.Ack(from, m)
+	}
+	return s.out
+}
+
+// WriteWord begins to replace the word. The reply follows in a later verdict if there is no refusal.
+func (c *Contest) WriteWord(f Facts, in election.WriteWord) (Verdict, *election.Refusal) {
+	s := new(step).begin(c, f)
+	switch {
+	case c.held == nil || c.held.term != in.Term || !c.mayWrite(s):
+		return s.out, &election.Refusal{Why: election.DeniedNotLeader, Election: c.name}
+	case c.held.word == nil:
+		return s.out, &election.Refusal{Why: election.DeniedNoWords, Election: c.name}
+	case len(in.Text) > election.MaxWord || !utf8.ValidString(in.Text):
+		return s.out, &election.Refusal{Why: election.DeniedWordText, Election: c.name}
+	case c.order != nil:
+		return s.out, &election.Refusal{Why: election.DeniedWordBusy, Election: c.name}
+	}
+	c.order = &order{WriteWord: in}
+	return s.out, nil
+}
+
+// mayWrite reports whether a program may still act under the term, so that it may replace the word
+// too: until the receipt (W12).
+func (c *Contest) mayWrite(s *step) bool {
+	d := c.held.leaving
+	return d == nil || !d.stopped && d.orderly() && s.now < d.StopBy
+}
+
+// WantWord makes a leader that has the term from a former life read the word (W7). Others have it.
+func (c *Contest) WantWord() {
+	if c.held != nil {
+		c.held.wanted = true
+	}
+}
+
+// Word is the word of the term that this agent leads. It returns false if the word is not known.
+func (c *Contest) Word() (election.Word, bool) {
+	if c.held == nil || c.held.word == nil || !c.held.word.Ready() {
+		return election.Word{}, false
+	}
+	return c.held.word.Word(), true
+}
+
+// advanceWord reads, writes again and replaces the word of the term that this agent leads.
+func (c *Contest) advanceWord(s *step) {
+	w, o := c.held.word, c.order
+	if w == nil || s.roster == nil || !c.mayWrite(s) {
+		return
+	}
+	if w.Reading() && (c.held.wanted || o != nil) && c.held.term > s.roster.Floor {
+		if s.now >= w.resendAt {
+			w.resendAt = s.now.Add(c.cfg.Heartbeat)
+			s.sendVoters(c.request(s, c.held.lease))
+		}
+		s.wake(w.resendAt)
+	}
+	if o != nil && w.Ready() && w.Writing() == (election.Word{}) {
+		switch {
+		case o.at != (election.WordRank{}) && w.Word().ID == o.at:
+			c.reply(s, nil)
+		case w.Word().ID != o.If:
+			c.reply(s, &election.Refusal{Why: election.DeniedWordChanged, Election: c.name})
+		default: // it has not begun, or the term changed before any voter of a majority had it
+			o.at = w.Replace(o.Text)
+		}
+	}
+	w.send(s, c)
+}
+
+// reply ends the program's request.
+func (c *Contest) reply(s *step, refusal *election.Refusal) {
+	r := election.Reply{Request: c.order.Request, Refusal: refusal}
+	if c.held != nil && c.held.word != nil {
+		r.Word = c.held.word.Word()
+	}
+	s.out.Replies = append(s.out.Replies, r)
+	c.order = nil
+}
+
+// endOrder replies to a request that can't be carried out any more. Whether a write that had
+// begun counts is known only when the next leader has written the word again (W5).
+func (c *Contest) endOrder(s *step) {
+	switch {
+	case c.order == nil || c.held != nil && c.mayWrite(s):
+	case c.order.at != (election.WordRank{}):
+		c.reply(s, &election.Refusal{Why: election.DeniedWordUnknown, Election: c.name})
+	default:
+		c.reply(s, &election.Refusal{Why: election.DeniedNotLeader, Election: c.name})
+	}
+}
+
+// toldWord is the word that programs get with the term; zero: there is none.
+func (t *tenure) toldWord() election.Word {
+	if t.word == nil {
+		return election.Word{}
+	}
+	return t.word.Word()
+}

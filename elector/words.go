@@ -1,0 +1,52 @@
+package elector
+
+import "github.com/doyen-election/doyen/election"
+
+// writeWord passes a program's request to the election that this agent leads.
+func (e *Elector) writeWord(in election.WriteWord) {
+	c := e.held(in.Election)
+	if c == nil {
+		e.reply(in.Request, &election.Refusal{Why: election.DeniedNotLeader, Election: in.Election})
+		return
+	}
+	var refusal *election.Refusal
+	if w, known := c.Word(); !known || w == (election.Word{}) {
+		refusal = olderForWords(e)
+	}
+	if refusal == nil {
+		v, why := c.WriteWord(c, in)
+		e.carry(c, v)
+		refusal = why
+	}
+	if refusal != nil {
+		e.reply(in.Request, refusal)
+	}
+}
+
+// olderForWords is why no word may be written: an agent has a version of Doyen that knows none, or
+// a voter is not connected, so that its version is not known. Where there is a word already, this was
+// asked before it was written.
+func olderForWords(e *Elector) *election.Refusal {
+	if e.ledger.State().KeepsWords || !e.cfg.Quorum {
+		return nil
+	}
+	for _, v := range e.roster.All() {
+		if v.Peer != e.cfg.Self.Peer && !e.peers.has(v.Peer) {
+			return &election.Refusal{Why: election.DeniedNotConnected, Agent: v.Name}
+		}
+	}
+	for i, p := range e.peers.rows {
+		if p.Level < election.LevelWords {
+			return &election.Refusal{Why: election.DeniedOlderVersion, Agent: e.nameOf(e.peers.keys[i])}
+		}
+	}
+	return nil
+}
+
+// catchUp asks the other voters for their words, while this agent's voter has to catch up (W9). It
+// returns when to ask again.
+func (e *Elector) catchUp() election.Instant {
+	wants, wake := e.voter.Wants(e.now)
+	e.sendAll(wants)
+	return wake
+}

@@ -1,0 +1,75 @@
+package codec
+
+import (
+	"cmp"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// EncodeWords encodes the words of several elections. It refuses all that DecodeWords would refuse.
+func EncodeWords(words []election.NamedWord) ([]byte, error) {
+	if err := namedWords(words); err != nil {
+		return nil, fmt.Errorf("encode words: %w", err)
+	}
+	data, err := states.Marshal(words)
+	if err != nil {
+		return nil, fmt.Errorf("encode words: %w", err)
+	}
+	return data, nil
+}
+
+// DecodeWords returns the words that were given to EncodeWords.
+func DecodeWords(data []byte) ([]election.NamedWord, error) {
+	var words []election.NamedWord
+	if err := states.Unmarshal(data, &words); err != nil {
+		return nil, err
+	}
+	return words, namedWords(words)
+}
+
+func namedWords(words []election.NamedWord) error {
+	for _, w := range words {
+		if err := cmp.Or(electionName(w.Election), word(w.Word)); err != nil {
+			return fmt.Errorf("election %.64q: %w", w.Election, err)
+		}
+	}
+	return nil
+}
+
+// word refuses the zero word, which means that there is none.
+func word(w election.Word) error {
+	switch {
+	case len(w.Text) > election.MaxWord || !utf8.ValidString(w.Text):
+		return fmt.Errorf("%d bytes are over the limit of %d, or not UTF-8", len(w.Text), election.MaxWord)
+	case w.ID.Compare(w.Rank) > 0:
+		return fmt.Errorf("its ID %v is above its rank %v", w.ID, w.Rank)
+	}
+	return cmp.Or(term("rank", w.Rank.Term), term("ID", w.ID.Term))
+}
+
+// maybeWord accepts the zero word.
+func maybeWord(w election.Word) error {
+	if w == (election.Word{}) {
+		return nil
+	}
+	return word(w)
+}
+
+func checkWordWrite(m election.WordWrite) error {
+	return cmp.Or(electionName(m.Election), holder("holder", m.Holder), maybeTerm("version's driver", m.Version.Driver), word(m.Word))
+}
+
+func checkWordAck(m election.WordAck) error {
+	return cmp.Or(electionName(m.Election), term("rank", m.Rank.Term), maybeTerm("version's driver", m.Version.Driver))
+}
+
+func checkWordsWanted(m election.WordsWanted) error {
+	return cmp.Or(maybeTerm("version's driver", m.Version.Driver), maybeElection(m.After))
+}
+
+func checkWords(m election.Words) error {
+	return cmp.Or(maybeTerm("version's driver", m.Version.Driver), maybeElection(m.After), namedWords(m.Words),
+		each("words", m.Words, election.MaxElections, func(w election.NamedWord) election.Name { return w.Election }, func(election.NamedWord) error { return nil }))
+}

@@ -1,0 +1,157 @@
+package quorum
+
+import (
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Keep handles a holder's request to keep a word.
+func (v *Voter) Keep(now election.Instant, from election.PeerID, m election.WordWrite) {
+	if m.Holder.Peer == from && !v.barred {
+		v.receive(now, received{from: from, election: m.Election, message: m, at: now})
+	}
+}
+
+// keep takes the word of the holder that has this voter's grant, unless a newer one is on disk
+// (W1). One that it has already is acknowledged again. All others get no answer: the holder
+// repeats its request, and learns from heartbeats why it can't lead on.
+func (v *Voter) keep(from election.PeerID, m election.WordWrite) {
+	g, own := v.ledger.State().Grant(m.Election), v.ledger.Word(m.Election)
+	switch {
+	case !v.roster.Has(v.cfg.Self.Peer), v.roster.Version != m.Version, m.Word.Rank.Term <= v.roster.Floor,
+		g.Holder != m.Holder, g.Term != m.Word.Rank.Term, g.Released, own.Newer(m.Word):
+		return
+	case v.ledger.Failing() && own.Rank != m.Word.Rank:
+		return
+	}
+	ack := election.Envelope{To: from, Message: election.WordAck{Election: m.Election, Rank: m.Word.Rank, Version: m.Version}}
+	if own.Rank == m.Word.Rank {
+		v.ledger.Send(ack)
+		return
+	}
+	v.keeping[m.Election] = v.ledger.KeepWord(m.Election, m.Word)
+	v.ledger.WhenDurable(v.keeping[m.Election], ack)
+}
+
+// dropWrites drops the words that wait to be kept: the one that has just come is newer, or the
+// holder will repeat it.
+func (v *Voter) dropWrites(e election.Name) {
+	v.setWaiting(e, slices.DeleteFunc(v.waiting[e], func(r received) bool {
+		_, writes := r.message.(election.WordWrite)
+		return writes
+	}))
+}
+
+// Register is the holder's side of one election's word, in one term: a register of Paxos (Lamport
+// 1998) whose ballot is the term. It reads the word from the votes for the term, writes it again,
+// and only then may the word be shown or replaced (W4).
+//
+// Invariant: what read and has count was answered at the roster's version (R10). Once ready, word
+// is one that a majority has acknowledged, or none.
+type Register struct {
+	term   election.Term
+	last   uint64 // the number of the last writing
+	roster *election.Roster
+	read   map[election.PeerID]election.Word // voter → the word in its vote; nil once a majority's votes were read
+	ready  bool
+	word   election.Word
+	next   election.Word            // being written; zero: nothing is
+	has    map[election.PeerID]bool // voters that have next on disk, or if nothing is being written, word
+}
+
+// NewRegister returns the register of a term. It numbers its writings above after, which no
+// writing of a former life in the term has reached (W7).
+func NewRegister(t election.Term, after uint64, r *election.Roster) *Register {
+	return &Register{term: t, last: after, roster: r, read: map[election.PeerID]election.Word{}, has: map[election.PeerID]bool{}}
+}
+
+// Ready reports whether the word is known and may be replaced.
+func (r *Register) Ready() bool { return r.ready }
+
+// Word is the word that a majority has acknowledged; zero: there is none. It counts once the
+// register is ready.
+func (r *Register) Word() election.Word { return r.word }
+
+// Reading reports whether the votes of a majority have not been read yet.
+func (r *Register) Reading() bool { return r.read != nil }
+
+// Vote reads the word in a vote for the term, which this life has asked for.
+func (r *Register) Vote(from election.PeerID, v election.Version, w election.Word) {
+	if r.read == nil || v != r.roster.Version || !r.roster.Has(from) {
+		return
+	}
+	r.read[from] = w
+	if !Confirmed(r.roster, func(id election.PeerID) bool { _, is := r.read[id]; return is }) {
+		return
+	}
+	var newest election.Word
+	for _, w := range r.read {
+		if w.Newer(newest) {
+			newest = w
+		}
+	}
+	r.read = nil
+	if newest == (election.Word{}) {
+		r.ready = true
+		return
+	}
+	r.write(newest)
+}
+
+// write begins a writing of the word, with a rank of its own.
+func (r *Register) write(w election.Word) {
+	r.last++
+	w.Rank = election.WordRank{Term: r.term, Seq: r.last}
+	if w.ID == (election.WordRank{}) {
+		w.ID = w.Rank
+	}
+	r.next = w
+	clear(r.has)
+}
+
+// Replace begins to write a new text. It may be called if the register is ready and writes
+// nothing. It returns the rank of the writing, which is also the ID of the new word.
+func (r *Register) Replace(text string) election.WordRank {
+	r.write(election.Word{Text: text})
+	return r.next.ID
+}
+
+// Writing is the word that is being written; zero: none is.
+func (r *Register) Writing() election.Word { return r.next }
+
+// Ack counts a voter that has the word on disk. When a majority has, the word counts.
+func (r *Register) Ack(from election.PeerID, m election.WordAck) {
+	sent := r.word
+	if r.next != (election.Word{}) {
+		sent = r.next
+	}
+	if m.Rank != sent.Rank || m.Version != r.roster.Version || !r.roster.Has(from) {
+		return
+	}
+	r.has[from] = true
+	if r.next != (election.Word{}) && Confirmed(r.roster, r.Has) {
+		r.word, r.next, r.ready = r.next, election.Word{}, true
+	}
+}
+
+// Has reports whether the voter has the newest word on disk.
+func (r *Register) Has(voter election.PeerID) bool { return r.has[voter] }
+
+// Outstanding is what to send to each voter that does not have it yet; zero: there is nothing.
+func (r *Register) Outstanding() election.Word {
+	if r.next != (election.Word{}) {
+		return r.next
+	}
+	if r.word.Rank.Term != r.term {
+		return election.Word{}
+	}
+	return r.word
+}
+
+// Reroster continues under a newer roster: from now on only answers at its version count.
+func (r *Register) Reroster(roster *election.Roster) {
+	r.roster = roster
+	clear(r.read)
+	clear(r.has)
+}
