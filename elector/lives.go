@@ -30,8 +30,8 @@ func (e *Elector) takeOver(past *election.Past) {
 		c := e.found(a.Election)
 		c.recorded = a
 		ends := a.Ending.Reason != ""
-		if a.Election == election.RosterElection || !ends && (a.Until == election.Never) == e.cfg.Quorum {
-			a.Term = 0 // it is the roster election (K8), or it was led under the other setting of Quorum
+		if !ends && (a.Until == election.Never) == e.cfg.Quorum {
+			a.Term = 0 // it was led under the other setting of Quorum
 		}
 		var lease *quorum.Lease
 		if e.cfg.Quorum && a.Term != 0 {
