@@ -20,6 +20,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	doyen "github.com/doyen-election/doyen/client"
 	beside "github.com/doyen-election/doyen/internal/act"
+	"github.com/doyen-election/doyen/testbed/executable"
 )
 
 // From the start to the stop, each election's own command reads what happened.
@@ -173,7 +174,7 @@ func script(t *testing.T, line string) string {
 		return line
 	}
 	path := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(path, []byte(line), 0o700); err != nil {
+	if err := executable.Write(path, []byte(line)); err != nil {
 		t.Fatal(err)
 	}
 	return "/bin/sh " + path // not the script itself: while another test forks, the kernel may refuse to execute what was just written

@@ -20,6 +20,7 @@ import (
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/keeper"
+	"github.com/doyen-election/doyen/testbed/executable"
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
@@ -48,7 +49,7 @@ func programFile(t *testing.T, path, text string) string {
 		path = filepath.Join(t.TempDir(), "doyen")
 	}
 	// By a rename, as packages do: a file that is being written can't be executed.
-	err := os.WriteFile(path+".new", []byte("#!/bin/sh\n"+text+"\n"), 0o700)
+	err := executable.Write(path+".new", []byte("#!/bin/sh\n"+text+"\n"))
 	if err == nil {
 		err = os.Rename(path+".new", path)
 	}

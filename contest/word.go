@@ -94,7 +94,7 @@ func (c *Contest) WordKept(f Facts, from election.PeerID, m election.WordAck) Ve
 func (c *Contest) WriteWord(f Facts, in election.WriteWord) (Verdict, *election.Refusal) {
 	s := new(step).begin(c, f)
 	switch {
-	case c.held == nil || c.held.term != in.Term || !c.mayWrite(s):
+	case c.held == nil || c.held.term != in.Term || !c.mayWrite():
 		return s.out, &election.Refusal{Why: election.DeniedNotLeader, Election: c.name}
 	case c.held.word == nil:
 		return s.out, &election.Refusal{Why: election.DeniedNoWords, Election: c.name}
@@ -108,10 +108,9 @@ func (c *Contest) WriteWord(f Facts, in election.WriteWord) (Verdict, *election.
 }
 
 // mayWrite reports whether a program may still act under the term, so that it may replace the word
-// too: until the receipt (W12).
-func (c *Contest) mayWrite(s *step) bool {
-	d := c.held.leaving
-	return d == nil || !d.stopped && d.orderly() && s.now < d.StopBy
+// too. With its receipt the term ends (W12).
+func (c *Contest) mayWrite() bool {
+	return c.held.leaving == nil || c.held.leaving.orderly()
 }
 
 // WantWord makes a leader that has the term from a former life read the word (W7). Others have it.
@@ -132,7 +131,7 @@ func (c *Contest) Word() (election.Word, bool) {
 // advanceWord reads, writes again and replaces the word of the term that this agent leads.
 func (c *Contest) advanceWord(s *step) {
 	w, o := c.held.word, c.order
-	if w == nil || s.roster == nil || !c.mayWrite(s) {
+	if w == nil || s.roster == nil || !c.mayWrite() {
 		return
 	}
 	if w.Reading() && (c.held.wanted || o != nil) && c.held.term > s.roster.Floor {
@@ -169,7 +168,7 @@ func (c *Contest) reply(s *step, refusal *election.Refusal) {
 // begun counts is known only when the next leader has written the word again (W5).
 func (c *Contest) endOrder(s *step) {
 	switch {
-	case c.order == nil || c.held != nil && c.mayWrite(s):
+	case c.order == nil || c.held != nil && c.mayWrite():
 	case c.order.at != (election.WordRank{}):
 		c.reply(s, &election.Refusal{Why: election.DeniedWordUnknown, Election: c.name})
 	default:

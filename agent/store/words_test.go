@@ -104,6 +104,10 @@ func TestWordsThatAreLostOrDamagedStopTheStart(t *testing.T) {
 			log[bytes.Index(log, []byte("first"))] ^= 1
 			return os.WriteFile(path, log, 0o600)
 		},
+		"a bit of a later word": func(path string, log []byte) error {
+			log[bytes.Index(log, []byte("other"))] ^= 1
+			return os.WriteFile(path, log, 0o600)
+		},
 		"a bit of a length": func(path string, log []byte) error {
 			log[bytes.IndexByte(log, '\n')+1] ^= 1
 			return os.WriteFile(path, log, 0o600)

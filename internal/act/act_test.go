@@ -25,6 +25,7 @@ import (
 	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/hook"
 	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/testbed/executable"
 )
 
 func TestMain(m *testing.M) {
@@ -350,7 +351,7 @@ func script(t *testing.T, line string) string {
 		return line
 	}
 	path := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(path, []byte(line), 0o700); err != nil {
+	if err := executable.Write(path, []byte(line)); err != nil {
 		t.Fatal(err)
 	}
 	return "/bin/sh " + path // not the script itself: while another test forks, the kernel may refuse to execute what was just written

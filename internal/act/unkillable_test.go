@@ -19,6 +19,7 @@ import (
 	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/hook"
+	"github.com/doyen-election/doyen/testbed/executable"
 )
 
 // The first arguments with which this test binary is a process of another kind. The next one is a
@@ -74,7 +75,7 @@ func unkillable(t *testing.T, kind string) (said <-chan string, end func()) {
 	for name, mode := range map[string]os.FileMode{"": 0o755, "doyen": 0o755, "command": 0o755 | os.ModeSetuid} {
 		path := filepath.Join(dir, name)
 		if name != "" {
-			if err := os.WriteFile(path, program, 0o700); err != nil {
+			if err := executable.Write(path, program); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/testbed/executable"
 )
 
 // This executable is the keeper, by the init of the package, and the life.
@@ -301,7 +302,7 @@ func TestARestartStartsTheProgramFileAsItIsThen(t *testing.T) {
 		t.Fatal(err)
 	}
 	script := "#!/bin/sh\nwhile [ -L " + other + " ]; do sleep 0.01; done; exit 1" // a version that never runs
-	if err := os.WriteFile(link, []byte(script), 0o700); err != nil {
+	if err := executable.Write(link, []byte(script)); err != nil {
 		t.Fatal(err)
 	}
 	k.send(first, syscall.SIGUSR1)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/testbed/executable"
 	"golang.org/x/sys/unix"
 )
 
@@ -41,7 +42,7 @@ func TestAKeeperThatGivesUpFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		if content != "" {
-			if err := os.WriteFile(link, []byte(content), 0o700); err != nil {
+			if err := executable.Write(link, []byte(content)); err != nil {
 				t.Fatal(err)
 			}
 		}

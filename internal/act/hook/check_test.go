@@ -13,6 +13,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/hook"
+	"github.com/doyen-election/doyen/testbed/executable"
 )
 
 // file makes an executable file in a directory of its own.
@@ -23,7 +24,7 @@ func file(t *testing.T, mode, dirMode os.FileMode) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "script")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700); err != nil {
+	if err := executable.Write(path, []byte("#!/bin/sh\n")); err != nil {
 		t.Fatal(err)
 	}
 	for p, m := range map[string]os.FileMode{path: mode, dir: dirMode} { // past the umask
@@ -202,7 +203,7 @@ func script(t *testing.T, line string) string {
 		return line
 	}
 	path := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(path, []byte(line), 0o700); err != nil {
+	if err := executable.Write(path, []byte(line)); err != nil {
 		t.Fatal(err)
 	}
 	return "/bin/sh " + path // not the script itself: while another test forks, the kernel may refuse to execute what was just written
