@@ -2,5 +2,5 @@
 
 package simulation
 
-// defaultSeeds fit into some fifteen seconds on two processors.
-const defaultSeeds = 700
+// defaultSeeds fit into some six seconds on two processors.
+const defaultSeeds = 450
