@@ -161,7 +161,6 @@ func TestOfTwoUnknownWithOneNameTheOneThatAnswersIsBelieved(t *testing.T) {
 }
 
 func TestEndedLivesAreBoundedAndForgotten(t *testing.T) {
-	t.Parallel()
 	a := newAssembler(testConfig(1).Self, nil, nil)
 	now := time.Unix(1000, 0)
 	m := testConfig(7).Self
