@@ -199,9 +199,8 @@ func TestNoMessageOfAKeyHolderEndsAnAgent(t *testing.T) {
 	a.sees("agent-1", "agent-2")
 }
 
-// TestVersionsThatFitNobodyKeepNobodyOut: what a node says of memberlist's protocol
-// is not signed, and memberlist fails every exchange while it lists a live node
-// whose versions don't fit all others.
+// TestVersionsThatFitNobodyKeepNobodyOut: what a node says of memberlist's protocol is not signed, and
+// memberlist fails every exchange while it lists a live node whose versions don't fit all others.
 func TestVersionsThatFitNobodyKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	gone := start(t, testConfig(9))
@@ -218,8 +217,11 @@ func TestVersionsThatFitNobodyKeepNobodyOut(t *testing.T) {
 	for _, x := range []*agent{a, b, c} {
 		x.sees("agent-1", "agent-2", "agent-3")
 	}
+	if err := c.Close(); err != nil { // memberlist calls NotifyAlive under its lock, and must not do so meanwhile
+		t.Fatal(err)
+	}
 	for i, said := range []string{versions, "\x01\x01\x01\x00\x00\x00", "\x01\x05\x02\x00\x01\x01"} {
-		err := a.del.NotifyAlive(&memberlist.Node{Name: node, Meta: meta, PMin: said[0], PMax: said[1], PCur: said[2], DMin: said[3], DMax: said[4], DCur: said[5]})
+		err := c.del.NotifyAlive(&memberlist.Node{Name: node, Meta: meta, PMin: said[0], PMax: said[1], PCur: said[2], DMin: said[3], DMax: said[4], DCur: said[5]})
 		if (err == nil) != (i == 0) {
 			t.Errorf("memberlist may list a node of versions %v: %v", []byte(said), err)
 		}
