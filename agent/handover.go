@@ -84,7 +84,7 @@ func (a *agent) trim() {
 	}
 }
 
-// handOver has the loop release all that it leads, and notifies the other agents that this one
+// handOver makes the loop release all that it leads, and notifies the other agents that this one
 // leaves. The loop keeps running meanwhile, since the successor may need this agent's vote.
 func (a *agent) handOver() {
 	a.loop.Release()

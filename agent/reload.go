@@ -191,7 +191,7 @@ func (a *agent) relisten(from, to string) error {
 	return nil
 }
 
-// needs returns for what this host needs a companion: its hooks and its checks.
+// needs returns what this host needs a companion for: its hooks and its checks.
 func needs(c settings.Config) actors.Needs {
 	hooks := c.Hooks()
 	n := actors.Needs{Hooked: func(name election.Name) bool { return hooks.For(name) != "" }, Named: hooks.Elections()}

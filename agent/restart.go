@@ -19,8 +19,8 @@ import (
 // tryLimit bounds a trial of the next life's program. The keeper kills a program that hangs earlier.
 const tryLimit = 10 * time.Second
 
-// RecordFormatKey is the key under which `doyen agent --check-config -o json` prints the format
-// of the record that the program has.
+// RecordFormatKey is the key under which `doyen agent --check-config -o json` prints the record
+// format that the program uses.
 const RecordFormatKey = "record-format"
 
 // noRecordNow is one of the reasons why a restart hands over first.
@@ -30,7 +30,7 @@ const noRecordNow = "the record is missing"
 // record would be another agent's, or the other agents would refuse this one.
 var lasting = []string{"name", "cluster", "data-dir", "socket", "record-dir", "quorum", "algorithm", "lease"}
 
-// Restart tries whether the next life can start from the program file and the configuration: if it
+// Restart checks whether the next life can start from the program file and the configuration: if it
 // could not, the restart would cost the leaderships. After success the caller calls Restarts. If the
 // next life can't go on from the record, the agent has to hand over first, and handsOver is the reason.
 func (c commands) Restart(ctx context.Context) (handsOver string, err error) {
@@ -104,7 +104,7 @@ func otherwise(setting string) string {
 	return "or stop the agent, which hands over, and start it again"
 }
 
-// nextConfig has the program file print the settings that it would run with, and the format of
+// nextConfig makes the program file print the settings that it would run with, and the format of
 // its record; 0: it has no record. Without a keeper, nothing can run that file, so this program
 // reads the settings itself.
 func (a *agent) nextConfig(ctx context.Context) (next settings.Config, format int, err error) {

@@ -16,7 +16,7 @@ type Agent struct {
 	Name      string    `json:"name"`
 	ID        string    `json:"id"`
 	BootID    string    `json:"boot_id"` // of this process run; each run has another one
-	Lineage   string    `json:"lineage"` // of this process run and the earlier ones whose record it continues
+	Lineage   string    `json:"lineage"` // shared by this process run and the earlier runs whose record it continues
 	Life      uint64    `json:"life"`    // the number of this process run within the lineage
 	Keeper    bool      `json:"keeper"`
 	Version   string    `json:"version"`
@@ -50,8 +50,8 @@ type AgentReport struct {
 	Keys     []Key     `json:"keys"`   // the cluster keys that the agent accepts
 	LagMS    int64     `json:"lag_ms"` // how long the agent's loop took to answer, rounded up
 	Reached  bool      `json:"reached"`
-	// Dials show how this agent reaches the ports of the agent that was asked for all reports. In the
-	// report of the asked agent itself, they show how it reaches the others by UDP. Absent unless
+	// Dials show whether this agent reaches the ports of the agent that collects the reports. In the
+	// report of that agent itself, they show whether it reaches the others by UDP. Absent unless
 	// requested.
 	Dials []Dial `json:"dials,omitempty"`
 }
@@ -127,7 +127,7 @@ type Election struct {
 	Authority            string   `json:"authority"`
 	LeaseRemainingMS     int64    `json:"lease_remaining_ms"`
 	ValidUntilBoottimeNS int64    `json:"valid_until_boottime_ns"`
-	ValidForMS           int64    `json:"valid_for_ms"` // the same duration, under the name that every deadline uses
+	ValidForMS           int64    `json:"valid_for_ms"` // the same as LeaseRemainingMS, under the name that is used for every deadline
 	ViewAgeMS            int64    `json:"view_age_ms"`  // since this agent last heard the leader
 	Candidates           []string `json:"candidates"`   // best-ranked first
 	Index                uint64   `json:"index"`        // of the newest change, for watch?after=
@@ -178,8 +178,8 @@ const (
 	ChangeLeader   = "leader"
 	ChangeNoLeader = "no_leader"
 	ChangeTerm     = "term"
-	// ChangeRestarted is in the history and in watches that resume: the agent was restarted, and goes on
-	// as it was.
+	// ChangeRestarted means that the agent was restarted and goes on as it was. It is in the history,
+	// and in watches that resume.
 	ChangeRestarted = "restarted"
 	// ChangeCommand is only in the history: somebody made this agent change something.
 	ChangeCommand = "command"

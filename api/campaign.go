@@ -25,8 +25,8 @@ const (
 	RoleCompanion = "companion"
 )
 
-// EveryElection means all elections in the path of a companion's campaign. Among a companion's elections
-// it means those that no companion names; among its checks, the check of the whole host.
+// EveryElection has three meanings. In the path of a companion's campaign: all elections. Among a
+// companion's elections: those that no companion names. Among its checks: the check of the whole host.
 const EveryElection = "*"
 
 // Companion is all that a companion reports about itself: first with its campaign, later by POST
@@ -36,10 +36,10 @@ type Companion struct {
 	Elections []string `json:"elections,omitempty"`
 	// Checks are its health checks, by election. The check of EveryElection counts in every election.
 	Checks map[string]Check `json:"checks,omitempty"`
-	// Failed has, by election, why a command that it ran for a leadership has failed.
+	// Failed gives, by election, the reason why a command for a leadership has failed.
 	Failed map[string]string `json:"failed,omitempty"`
-	// Holds are the terms under which it acts, by election. They count only with its campaign: a
-	// companion whose agent went away goes on in the same term, if the deadline has not passed.
+	// Holds are the terms under which it acts, by election. Only those sent with its campaign count:
+	// with them, a companion whose agent went away goes on in its term, if the deadline has not passed.
 	Holds map[string]uint64 `json:"holds,omitempty"`
 }
 
@@ -51,8 +51,8 @@ type Check struct {
 }
 
 // CampaignEvent is one line of a campaign. The first is `candidate`. Then come `elected`, `renewed` each
-// time the lease is extended, and `revoked`. After the receipt for that, the same candidacy may be
-// elected again.
+// time the lease is extended, and `revoked`. After the receipt for the revoked term, the same candidacy
+// may be elected again.
 type CampaignEvent struct {
 	Type     string `json:"type"`
 	Campaign string `json:"campaign"` // for POST /v1/campaigns/ID/stopped
@@ -100,7 +100,7 @@ type ResumeRequest struct {
 // StoppedRequest is the body of POST /v1/campaigns/ID/stopped.
 type StoppedRequest struct {
 	// Term is the term under which the program has stopped acting. If it is 0, the receipt counts for the
-	// oldest term that still has none.
+	// oldest term that has no receipt yet.
 	Term uint64 `json:"term,omitempty"`
 	// Election is the election in which a companion has stopped. A candidate need not give it.
 	Election string `json:"election,omitempty"`
@@ -125,6 +125,6 @@ type Campaign struct {
 	PID      int       `json:"pid"` // of the process that connected; 0: unknown
 	UID      int       `json:"uid"`
 	Since    time.Time `json:"since"`
-	// Term is the term under which the program acts, or has yet to stop; 0: none.
+	// Term is the term under which the program acts, or must still stop acting; 0: none.
 	Term uint64 `json:"term,omitempty"`
 }

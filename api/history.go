@@ -25,13 +25,13 @@ type Transition struct {
 	// leader, and when.
 	Evidence   string `json:"evidence"`
 	BoottimeNS int64  `json:"boottime_ns"`
-	// VacantMS, only of type leader, is how long no leader was known before.
+	// VacantMS, only of type leader, is how long no leader was known before this one led.
 	VacantMS int64 `json:"vacant_ms,omitempty"`
 	// HeardBoottimeNS is when the former leader was last heard, if it fell silent.
 	HeardBoottimeNS int64 `json:"heard_boottime_ns,omitempty"`
-	// By, only of type command, is the process that gave it. Leader and Term are those of that moment.
+	// By, only of type command, is the process that gave the command. Leader and Term are those of that moment.
 	By *Caller `json:"by,omitempty"`
-	// Admin, only of type command: an administrator asked for it, or only one may.
+	// Admin, only of type command: an administrator gave the command, or only an administrator may give it.
 	Admin bool `json:"admin,omitempty"`
 	// Count, only of type command, is how often the same command came within a minute, if more than once.
 	Count int `json:"count,omitempty"`
@@ -77,7 +77,7 @@ type DrillView struct {
 	Reached bool   `json:"reached"`
 	BootID  string `json:"boot_id"` // of this process run; each run has another one
 	Keeper  bool   `json:"keeper"`  // a keeper starts the next process if this one is killed
-	Record  bool   `json:"record"`  // the next process goes on leading, by the record
+	Record  bool   `json:"record"`  // the next process has the record, so it goes on leading
 	Service bool   `json:"service"` // a service manager started this agent
 	// Refused is why no drill should be run now, as far as this agent knows. If it is empty, nothing
 	// prevents a drill.

@@ -23,8 +23,8 @@ type KeysRequest struct {
 	Remove string `json:"remove,omitempty"` // a fingerprint
 	Rotate bool   `json:"rotate,omitempty"` // give a new key to the voters, use it, and drop all others
 	// With, Without and Only go with Rotate, and contain names or IDs. Agents in With get the key besides
-	// the voters; those in Without don't get it. If Only is set, only its agents get the key besides the
-	// asked one, voters or not.
+	// the voters; those in Without don't get it. If Only is set, just its agents and the agent that was
+	// asked get the key, voters or not.
 	With    []string `json:"with,omitempty"`
 	Without []string `json:"without,omitempty"`
 	Only    []string `json:"only,omitempty"`

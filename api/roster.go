@@ -13,13 +13,13 @@ type Voters struct {
 // VotersChange is the change under way, as the agent that was asked knows it.
 type VotersChange struct {
 	Driver     string   `json:"driver"`      // the agent that drives the change; empty: unknown
-	Committed  bool     `json:"committed"`   // majorities of both sets have accepted the change: from now on both are needed
+	Committed  bool     `json:"committed"`   // majorities of both sets have accepted the change; from then on, both majorities are needed
 	GoingBack  bool     `json:"going_back"`  // the change was cancelled
 	WaitsFor   []string `json:"waits_for"`   // the driver names the voters that have not accepted; other agents name those that they can't reach
-	PromisesMS int64    `json:"promises_ms"` // how long promises under the former voters may still last: the driver waits that long
+	PromisesMS int64    `json:"promises_ms"` // how long promises under the former roster may still last: the driver waits that long
 }
 
-// RosterVersion orders rosters: first by Driver.
+// RosterVersion orders rosters: by Driver, then by Counter.
 type RosterVersion struct {
 	Driver  uint64 `json:"driver"`
 	Counter uint64 `json:"counter"`
@@ -42,7 +42,7 @@ type VotersRequest struct {
 	// ID, with Add and Replace, is the peer ID that the live agent must have: anyone who has the cluster
 	// key can join under any name.
 	ID      string `json:"id,omitempty"`
-	Restore bool   `json:"restore,omitempty"` // only at this agent: return from an adopted roster that dropped several voters to the roster before
+	Restore bool   `json:"restore,omitempty"` // only at this agent: undo the adoption of a roster that dropped several voters
 }
 
 // CodeNotVoter refuses a change of the roster because the agent that was asked is not a voter.
@@ -54,7 +54,7 @@ type Settings struct {
 	Algorithm string  `json:"algorithm"` // bully or ring
 	LeaseMS   int64   `json:"lease_ms"`
 	Agreed    bool    `json:"agreed"` // the roster has the algorithm and the lease; if false, they are from this agent's configuration
-	Rights    []Right `json:"rights"` // without a rule for it, any agent may lead an election
+	Rights    []Right `json:"rights"` // the rules; any agent may lead an election that has no rule
 }
 
 // Right is a rule about an election: which agents may lead it.

@@ -31,7 +31,7 @@ type peer struct {
 	reply reply
 }
 
-// deferring is a worse candidate that waits because this agent has answered it, and its round.
+// deferring is a worse candidate that waits because this agent has answered it. round is that candidate's.
 type deferring struct {
 	id    election.PeerID
 	round uint64

@@ -41,8 +41,8 @@ func (b *Bully) nominate(v *election.Verdict) {
 	v.Nominee = true
 }
 
-// waitFor waits for that peer until f.Patience, but at least for the answer timeout. Otherwise,
-// after f.Patience, one round after another would start.
+// waitFor waits for that peer until f.Patience, but at least for the answer timeout. Without
+// that minimum, one round after another would start after f.Patience.
 func (b *Bully) waitFor(now election.Instant, f election.Field, id election.PeerID) {
 	if b.phase == nominated {
 		return

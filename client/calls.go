@@ -80,14 +80,14 @@ func (c *Client) DrainAnyway(ctx context.Context) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: true, Force: true})
 }
 
-// Drain makes this agent hand over all that it leads and be no candidate. If on is false, it ends such a
-// drain.
+// Drain makes this agent hand over all that it leads and be no candidate. If on is false, Drain ends
+// such a drain.
 func (c *Client) Drain(ctx context.Context, on bool) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: on})
 }
 
-// DrainAgent is Drain for the named agent: any voter can be asked to have it drained. With anyway, the
-// agent is drained even if an election that its configuration expects is then without a candidate.
+// DrainAgent is Drain for the named agent: any voter can pass the call on to that agent. With anyway,
+// the agent is drained even if an election that its configuration expects is then without a candidate.
 func (c *Client) DrainAgent(ctx context.Context, name string, on, anyway bool) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: on, Force: anyway, Agent: name})
 }
@@ -139,7 +139,7 @@ func (c *Client) Voters(ctx context.Context) (api.Voters, error) {
 
 // ChangeVoters adds, removes or replaces one voter, cancels a change, or restores the roster from before
 // an adopted one. It waits until the new roster is confirmed, which takes a little more than a lease. The
-// agent asked must be a voter.
+// agent of this client must be a voter.
 func (c *Client) ChangeVoters(ctx context.Context, r api.VotersRequest) (api.Voters, error) {
 	return call[api.Voters](ctx, c, http.MethodPost, "/v1/voters", r)
 }
@@ -150,7 +150,7 @@ func (c *Client) Settings(ctx context.Context) (api.Settings, error) {
 }
 
 // ChangeSettings changes settings of the whole cluster, and waits until a majority has them. A change of
-// the lease takes one lease longer. The agent asked must be a voter.
+// the lease takes one lease longer. The agent of this client must be a voter.
 func (c *Client) ChangeSettings(ctx context.Context, r api.SettingsRequest) (api.Settings, error) {
 	return call[api.Settings](ctx, c, http.MethodPost, "/v1/settings", r)
 }
@@ -180,8 +180,8 @@ func (c *Client) RotateKeys(ctx context.Context, r api.KeysRequest) (api.Keys, e
 	return call[api.Keys](ctx, c, http.MethodPost, "/v1/keys", r)
 }
 
-// Drills asks every agent for what a drill of the election depends on, and what the agent has seen of a
-// drill.
+// Drills asks every agent for what a drill of the election depends on, and for what that agent has seen
+// of a drill.
 func (c *Client) Drills(ctx context.Context, election string) ([]api.DrillView, error) {
 	answer, err := call[api.Drills](ctx, c, http.MethodGet, electionPath(election, "/drill"), nil)
 	return answer.Agents, err

@@ -30,8 +30,8 @@ func (c *Client) Campaigns(ctx context.Context) ([]api.Campaign, error) {
 // A refusal that will not change (an invalid name, no permission) is returned as an *APIError. When ctx
 // ends, Campaign withdraws and returns an error that includes the last obstacle.
 //
-// The leadership's context is derived from ctx. The caller must Close the leadership when nothing that it
-// did as the leader is under way any more:
+// The leadership's context is derived from ctx. The caller must Close the leadership once everything that
+// it did as the leader has ended:
 //
 //	l, err := c.Campaign(ctx, "payments")
 //	if err != nil {
@@ -55,8 +55,8 @@ func (c *Client) CampaignAs(ctx context.Context, election string, request api.Ca
 	return l, err
 }
 
-// untilDone makes the program a candidate again and again, until use returns done. If use does not, its
-// error is the reason why the candidacy has ended.
+// untilDone makes the program a candidate again and again, until use returns done. If use returns
+// without done, its error is why the candidacy ended.
 func (c *Client) untilDone(ctx context.Context, election string, request api.CampaignRequest, use func(*Candidacy) (done bool, err error)) error {
 	retry := pause{first: firstRetry, most: lastRetry}
 	for {
@@ -84,9 +84,9 @@ func (c *Client) untilDone(ctx context.Context, election string, request api.Cam
 	}
 }
 
-// Run calls act whenever this program leads the election, and never twice at once. It becomes
-// a candidate, waits until it is elected, calls act, gives the receipt when act has returned,
-// and becomes a candidate again.
+// Run calls act whenever this program leads the election, and never twice at once. It makes the
+// program a candidate, waits until it is elected, calls act, gives the receipt when act has
+// returned, and starts again.
 //
 // The context that act gets ends with the leadership, as Leadership.Context does; token is the
 // fencing token. What happens next depends on when act returns:
@@ -107,8 +107,8 @@ func (c *Client) RunAs(ctx context.Context, election string, request api.Campaig
 	return c.untilDone(ctx, election, request, func(s *Candidacy) (bool, error) { return s.run(ctx, act) })
 }
 
-// run calls act each time the agent elects the program. If done, Run returns err. Else the candidacy has
-// ended, and err is the reason.
+// run calls act each time the agent elects the program. If done is true, Run returns err. Else the
+// candidacy has ended, and err is the reason.
 func (s *Candidacy) run(ctx context.Context, act func(context.Context, uint64) error) (done bool, err error) {
 	defer s.Close()
 	for {
@@ -141,7 +141,7 @@ type endedError struct{ err error }
 func (e *endedError) Error() string { return e.err.Error() }
 func (e *endedError) Unwrap() error { return e.err }
 
-// receipt gives the agent the receipt that nothing is under way, if the agent can be reached.
+// receipt gives the agent the receipt, which means that nothing is under way, if the agent can be reached.
 func (s *Candidacy) receipt() error {
 	ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
 	defer cancel()
@@ -189,7 +189,7 @@ type pause struct{ first, most, last time.Duration }
 
 func (p *pause) reset() { p.last = 0 }
 
-// wait waits, and returns false if ctx ended before.
+// wait waits, and returns false if ctx ended first.
 func (p *pause) wait(ctx context.Context) bool {
 	p.last = min(max(p.first, 2*p.last), p.most)
 	select {

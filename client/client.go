@@ -25,9 +25,9 @@ const (
 	// idleTimeout is how long a connection is kept for another call. An agent closes idle connections
 	// after 10 s. This shorter time avoids a call on a connection that the agent is just closing.
 	idleTimeout = 5 * time.Second
-	// returnLimit is how long a read is repeated after the agent went away. A keeper starts a dead agent
-	// again within 50 ms, and one that hangs within half a second, and the agent goes on leading. A
-	// script that asks at that moment should not get the answer that nobody leads.
+	// returnLimit is how long a read is repeated after the agent went away. A keeper starts an agent
+	// again within 50 ms after its death, or half a second if it hangs. Then the agent goes on leading.
+	// A script that asks at that moment should not get the answer that nobody leads.
 	returnLimit = time.Second
 	// origin is the agent's place in URLs. Which agent gets the call depends on the socket alone.
 	origin = "http://doyen"
@@ -131,8 +131,8 @@ func call[T any](ctx context.Context, c *Client, method, path string, in any) (T
 	return answer, err
 }
 
-// timed is call, but it also returns when it sent the request that was answered, on the clock of package
-// alarm.
+// timed is call, but it also returns the instant, on the clock of package alarm, at which it sent the
+// request that was answered.
 func timed[T any](ctx context.Context, c *Client, method, path string, in any) (answer T, asked int64, err error) {
 	body, asked, err := c.ask(ctx, method, path, in)
 	if err != nil {
@@ -148,8 +148,8 @@ func timed[T any](ctx context.Context, c *Client, method, path string, in any) (
 }
 
 // ask makes a call and returns the body of a successful answer. If the agent died without removing its
-// socket, its next process may be starting. So ask repeats a read for up to returnLimit after that. A
-// call that changes something is never repeated: the agent may have carried it out.
+// socket, its next process may be starting. So ask repeats a read for up to returnLimit. A call that
+// changes something is never repeated: the agent may have carried it out.
 func (c *Client) ask(ctx context.Context, method, path string, in any) (body []byte, asked int64, err error) {
 	went, reads := false, method == http.MethodGet
 	err = repeat(ctx, returnLimit, func() error {
@@ -201,8 +201,8 @@ func repeat(ctx context.Context, limit time.Duration, try func() error, passes f
 	}
 }
 
-// send makes one call with the HTTP client by, and returns a successful answer. The caller closes its
-// body.
+// send makes one call with the HTTP client `by`, and returns a successful answer. The caller closes
+// its body.
 func (c *Client) send(ctx context.Context, by *http.Client, method, path string, in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {

@@ -1,12 +1,12 @@
 // Package client asks an agent over its Unix socket which host leads, which members there are and what
 // changes. It can make the agent resign, hand over, drain or leave, and campaigns for this program.
 //
-// A program that should act on one host at a time calls Run, which calls it back whenever it leads, or
-// Campaign, which returns when it leads. Both keep the deadline with this process's own clock. So the
-// context that they give ends with the lease even if the agent is frozen or dead. If the agent dies while
-// the program leads and is started again in time, they resume, and the context goes on. They can't make
-// the program obey its context: a program that was stopped and continued, or that checks too rarely, acts
-// late. Only a resource that refuses old tokens is safe from that.
+// A program that should act on one host at a time calls Run, which calls a function whenever the program
+// leads, or Campaign, which returns once the program leads. Both keep the deadline with this process's
+// own clock. So the context that they give ends with the lease even if the agent is frozen or dead. If
+// the agent dies while the program leads, and starts again in time, the leadership and its context go
+// on. They can't make the program obey its context: a program that was stopped and continued, or that
+// checks too rarely, acts late. Only a resource that refuses old tokens is safe from that.
 //
 // The package guarantees that every answer came from the agent that listens at the socket. Nothing that
 // an agent sends makes it panic or read without bound. Where a caller needs details, an error has one of

@@ -125,8 +125,8 @@ func (c *Client) wentAway(err error) bool {
 	return statErr == nil && info.Mode().Type() == os.ModeSocket && (hungUp(err) || errors.Is(err, syscall.ECONNREFUSED))
 }
 
-// elsewhere names where else an agent might listen. Usually that is where root's agent listens, since the
-// default of another user is another path.
+// elsewhere names where else an agent might listen. Usually that is where root's agent listens, since
+// other users have other default paths.
 func (c *Client) elsewhere() string {
 	if _, err := os.Stat(rootSocket); err == nil && c.socket != rootSocket {
 		return "an agent of root is at " + rootSocket + ": name it with --socket or DOYEN_SOCKET"

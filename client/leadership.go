@@ -42,8 +42,8 @@ type Leadership struct {
 	ctx       context.Context
 	end       context.CancelCauseFunc
 	alarm     *alarm.Alarm
-	view      bool          // without a quorum: others lead as soon as this program's agent is gone
-	revoked   bool          // the agent sent a revoked line; read it only once followed is closed
+	view      bool          // elected without a quorum: others may lead as soon as this program's agent is gone
+	revoked   bool          // the agent sent a revoked line; read this only after followed is closed
 	followed  chan struct{} // closed when no more lines are read for this leadership
 	resigning sync.Once
 
@@ -51,7 +51,7 @@ type Leadership struct {
 	until atomic.Int64 // the deadline, on CLOCK_BOOTTIME
 }
 
-// lead makes a leadership of the elected line, and follows it.
+// lead makes a leadership from an elected line, and starts to follow the later lines about it.
 func lead(ctx context.Context, s *Candidacy, elected api.CampaignEvent) (*Leadership, error) {
 	a, err := alarm.New()
 	if err != nil {
@@ -104,7 +104,7 @@ func (l *Leadership) Resign(ctx context.Context) error {
 		}
 		err = l.candidacy.giveReceipt(ctx, "", again)
 		if gone, ok := errors.AsType[*APIError](err); ok && gone.Code == api.CodeNotFound {
-			err = nil // the agent ended the candidacy before, so there is nothing to release
+			err = nil // the agent had already ended the candidacy, so there is nothing to release
 		}
 		err = errors.Join(err, l.candidacy.Close())
 	})
@@ -202,7 +202,7 @@ func (l *Leadership) over(reason string, err error) {
 	l.end(&LostError{Election: l.candidacy.election, Term: l.Token(), Reason: reason, StopBy: l.until.Load(), Err: err})
 }
 
-// awaitEnd waits until the leadership, which has ended, reads no more lines.
+// awaitEnd waits, after the leadership has ended, until no more lines are read for it.
 func (l *Leadership) awaitEnd() {
 	<-l.followed
 	l.alarm.Close()

@@ -234,9 +234,9 @@ func (s *Candidacy) Report(ctx context.Context, reports api.Companion) error {
 	return nil
 }
 
-// StoppedIn gives a companion's receipt for one election: nothing of it acts there under the term any
-// more, and what it had set up for the term is undone. Only a companion that was not asked to stop gives
-// a reason, of one line: the host then hands over.
+// StoppedIn gives a companion's receipt for one election: the companion has stopped acting there under
+// the term, and has undone what it had set up for the term. Only a companion that was not asked to stop
+// gives a reason, of one line: the host then hands over.
 func (s *Candidacy) StoppedIn(ctx context.Context, election string, term uint64, reason string) error {
 	return s.client.giveReceipt(ctx, s.id, api.StoppedRequest{Term: term, Election: election, Reason: reason}, 0)
 }

@@ -22,9 +22,9 @@ const maxLine = 1 << 20
 
 // Watch follows the changes of an election: GET /v1/elections/NAME/watch. The first element is a snapshot
 // of the present state. If after is 0, later changes follow. If after is the index of an earlier change,
-// first come the changes since that one, the oldest first. Then the snapshot carries that index, and may
+// the changes since that one follow first, the oldest first; the snapshot then carries that index, but may
 // be newer than those changes. An element of type lagged means that changes were lost, and carries a new
-// snapshot. It replaces the first snapshot if the agent does not know any more what followed the index.
+// snapshot. It comes in place of the first snapshot if the agent no longer knows what followed the index.
 //
 // The sequence ends when the loop ends, or with an element that has an error: ctx's error if ctx ended,
 // *APIError if the agent refused, *UnreachableError if the agent could not be asked or went away. Ranging
@@ -115,10 +115,10 @@ const (
 )
 
 // Follow is Watch for a reader that outlives the agent's process. It starts with a snapshot. If the agent
-// goes away, Follow asks again until the agent answers or has been gone for the time `away`. Then
-// follows what changed meanwhile: an element of type restarted, if the agent goes on as it was, and the
-// changes since; or an element of type lagged, if the agent does not know what changed. The errors are
-// those of Watch. A refusal of the first request ends the sequence at once.
+// goes away, Follow asks again until the agent answers or has been gone for the time `away`. If the agent
+// then goes on as it was, an element of type restarted follows, and the changes since. If the agent does
+// not know what changed, an element of type lagged follows. The errors are those of Watch. A refusal of
+// the first request ends the sequence at once.
 func (c *Client) Follow(ctx context.Context, name string, away time.Duration) iter.Seq2[api.Change, error] {
 	return func(yield func(api.Change, error) bool) {
 		var index uint64

@@ -27,8 +27,8 @@ func (c *Contest) newBid(s *step) *bid {
 		refused: map[election.PeerID]election.VoteRefusal{}, word: c.newWording(t, s.roster)}
 }
 
-// refuse records a refusal. A refusal by a voter that has granted the term is a late message,
-// and is dropped. But if its reason is that the term is too low, it counts: that is final.
+// refuse records a refusal. If the voter has granted the term, its refusal is a late message and is
+// dropped, unless the reason is that the term is too low: such a refusal is final.
 func (b *bid) refuse(voter election.PeerID, m election.VoteRefusal) {
 	if m.Reason != election.RefusedVersion && (m.Reason == election.RefusedStaleTerm || !b.lease.SupportedBy(voter)) {
 		b.refused[voter] = m
@@ -168,7 +168,7 @@ func (c *Contest) VoteGranted(f Facts, from election.PeerID, m election.VoteGran
 		c.held.word.vote(from, m)
 		delete(c.held.disputed, from)
 	case fresh && c.Role() == Leaving && c.held.term == m.Term:
-		c.held.word.vote(from, m) // what acts may write until its receipt (W12)
+		c.held.word.vote(from, m) // the programs may replace the word until their receipt (W12)
 	case c.Role() == Follower:
 		// A vote for a bid that was given up: the voter need not keep it.
 		s.send(from, election.Release{Election: m.Election, Term: m.Term, Holder: c.cfg.Self})

@@ -77,16 +77,16 @@ type Known struct {
 	Heard  election.Instant
 }
 
-// gone is the last leader that ended a term which no voter has confirmed. All its own terms up to this one
-// have ended. If it really led, so have those of other leaders: their claims count only if they were sent
-// after at. Without quorum, terms of two agents have no order, and at is 0.
+// gone is the last leader that ended a term which no voter has confirmed. All its terms up to that one
+// have ended. If it really led, the terms of other leaders have ended too: their claims count only if they
+// were sent after at. Without quorum, terms of two agents have no order, and at is 0.
 type gone struct {
 	holder election.Holder
 	term   election.Term
 	at     election.Instant
 }
 
-// outdates reports whether the claim of a term is a late message. echo is an instant before it was sent.
+// outdates reports whether the claim of a term is a late message. The claim was sent after the instant echo.
 func (g gone) outdates(h election.Holder, t election.Term, echo election.Instant) bool {
 	return t <= g.term && (h == g.holder || echo < g.at)
 }
@@ -162,7 +162,7 @@ func (c *Contest) expireKnown(s *step) {
 	}
 	s.out.Expired = c.leader.Holder.Peer
 	if k := c.leader; c.cfg.Quorum && c.ended < k.Term-1 && c.gone.term < k.Term {
-		c.gone = gone{holder: k.Holder, term: k.Term - 1, at: s.now} // it led on from those terms, so they have ended
+		c.gone = gone{holder: k.Holder, term: k.Term - 1, at: s.now} // it has a higher term than those, so they have ended
 	}
 	c.forget(s, election.ReasonLeaseExpired)
 }
@@ -267,7 +267,7 @@ func (c *Contest) unable(s *step) election.Obstacle {
 			s.wake(overdue)
 			return why
 		}
-		why = 0 // the agents that are on time do not lead either
+		why = 0 // the agents that are not late do not lead either
 	}
 	if why == 0 && c.holds(s) {
 		return election.KeepsPromise

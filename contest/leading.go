@@ -34,7 +34,7 @@ func (c *Contest) LeaseEnd(now election.Instant) election.Instant {
 // lead continues a leadership. It overtakes the term if that can't be renewed any more, and
 // gives way to a candidate of higher priority.
 func (c *Contest) lead(s *step) {
-	if !c.allowed(s) { // the voters renew it no more; the lease that it has is for an orderly end
+	if !c.allowed(s) { // the voters no longer renew it; what is left of the lease is for an orderly end
 		c.stepDown(s, election.Ending{Reason: election.ReasonNotAllowed})
 		return
 	}
@@ -182,8 +182,8 @@ func (c *Contest) offered(to election.PeerID) {
 // MayTake reports whether the agent has led since the last transfer to it, or was not the last target.
 func (c *Contest) MayTake(p election.PeerID) bool { return c.vain[p] == 0 }
 
-// giveWay transfers to a candidate of strictly higher priority that was present for the preempt delay; if
-// this agent is a last resort, at once and to any candidate. Only the leader itself can end its term.
+// giveWay transfers to a candidate of strictly higher priority that was present for the preempt delay. A
+// last resort transfers at once, to any candidate. Only the leader itself can end its term.
 func (c *Contest) giveWay(s *step) {
 	own, delay := c.priority, c.cfg.PreemptDelay
 	if c.LastResort {

@@ -75,7 +75,7 @@ func (c *Contest) Resumed(f Facts) Verdict {
 }
 
 // Overtake makes a leader take a higher term at once. Either the programs that are to act now
-// may not get the present term (K4d), or it was asked for with another lease (K4e).
+// must not be given the present term (K4d), or it was asked for with another lease (K4e).
 func (c *Contest) Overtake() {
 	if c.Role() == Leader {
 		c.held.outworn = true

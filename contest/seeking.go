@@ -16,7 +16,7 @@ func (c *Contest) seek(s *step) {
 			c.becomeLeader(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease, word: c.bid.word})
 			return
 		}
-		if !c.bid.rewrites { // that takes the voters another write
+		if !c.bid.rewrites { // writing it again takes the voters another write to disk
 			c.bid.rewrites, c.bid.deadline = true, max(c.bid.deadline, s.now.Add(c.cfg.VoteTimeout()))
 		}
 		c.bid.word.send(s, c)
@@ -121,7 +121,7 @@ func (c *Contest) apply(s *step, f election.Field, v election.Verdict) {
 	switch {
 	case !v.Nominee || c.Role() != Follower || !f.Able:
 	case !c.begun && s.Full():
-		// Another agent's round chose this agent, which may start no further bid yet.
+		// Another agent's round chose this agent, but this agent may not start a further bid yet.
 		c.selection.Stop()
 		s.out.Queue = true
 	default:
@@ -129,10 +129,10 @@ func (c *Contest) apply(s *step, f election.Field, v election.Verdict) {
 	}
 }
 
-// holds reports whether this agent needs its own vote to win while its voter can't give it,
-// because of a promise of an earlier process run (V5). A bid would then only keep the votes of
-// others from a candidate that can lead at once. The vote of an agent that shuts down helps to
-// win but not to renew. So it counts only if the hold ends within the first lease (soon).
+// holds reports whether this agent needs its own vote to win, but can't have it yet because of a
+// promise of an earlier process run (V5). Its bid would only take votes of others that are needed
+// by a candidate that can lead at once. The vote of an agent that shuts down helps to win but not to
+// renew. So it counts only if the hold ends within the first lease (soon).
 func (c *Contest) holds(s *step) bool {
 	held := s.HoldEnd()
 	if s.now >= held {
@@ -150,8 +150,8 @@ func holdOutlived(c *election.Config) time.Duration {
 	return quorum.HolderLease(c.Lease, c.Drift) - 2*guard(c)
 }
 
-// holdChanges is when this agent's hold next hinders the election less, or ends; Never if there
-// is no hold.
+// holdChanges is the next instant at which this agent's hold matters less, or ends; Never if
+// there is no hold.
 func (c *Contest) holdChanges(f Facts) election.Instant {
 	now, held := f.Now(), f.HoldEnd()
 	switch soon := held.Add(-holdOutlived(c.cfg)); {

@@ -14,7 +14,7 @@ type Facts interface {
 
 	// Obstacle is why this agent can't be elected in any election; 0: it can.
 	Obstacle() election.Obstacle
-	Doubts() bool // this agent has run late, or is the last resort, and does not see others like it among the candidates
+	Doubts() bool // this agent has run late, or is the last resort: it does not see other such agents among the candidates
 	Writes() bool // this agent's disk accepts the promises of its voter
 	Full() bool   // this agent has as many rounds and bids in progress as it may have
 	Closed() bool // a round that starts now has to wait in the queue
@@ -25,7 +25,7 @@ type Facts interface {
 	FirstTurn(own election.Rank) election.Instant
 
 	// About this agent's own voter: the grant on record, the end of its promise, and the end of its hold. A
-	// hold is a promise of an earlier process run, because of which it can't vote for its own agent.
+	// hold is a promise of an earlier process run that keeps the voter from voting for its own agent.
 	Granted() election.Grant
 	PromiseEnd() election.Instant
 	HoldEnd() election.Instant

@@ -41,7 +41,7 @@ type span struct{ first, last election.Term }
 
 const (
 	gap      = 1 << 16 // spans that are at most so far apart become one
-	leap     = 1 << 31 // if two spans are at least so far apart, the terms above were made up; less than Term.Follows allows
+	leap     = 1 << 31 // if two spans are at least so far apart, the terms above were made up; Term.Follows allows a larger leap
 	maxSpans = 16      // if there are more spans, the two nearest become one
 )
 
@@ -114,8 +114,8 @@ func (c *Contest) newTerm(s *step) election.Term {
 	return c.highest
 }
 
-// goBack forgets the highest term seen, if the voters that do not refuse the next one as a leap
-// are not a majority (H1). Then the highest term was made up, and every later bid would be
+// goBack forgets the highest term seen, if so many voters refuse the next one as a leap that the
+// others are not a majority (H1). Then the highest term was made up, and every later bid would be
 // refused too. goBack reports whether it forgot a term.
 func (c *Contest) goBack(s *step) bool {
 	tooFar := func(id election.PeerID) bool { return c.bid.refused[id].Reason == election.RefusedLeap }

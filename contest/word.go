@@ -8,9 +8,9 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// A leader reads the election's word from the votes that elected it, and writes it again before
-// it is told elected: then no earlier writing, whose outcome is still unknown, can show up later
-// (W4). A word that is replaced goes the same way.
+// An elected agent reads the election's word from its votes, and writes the word again before its
+// programs are notified that they lead: then no earlier writing whose outcome is unknown can show
+// up later (W4). A new word is written in the same way.
 
 // wording is a register, and what was sent to the voters about it.
 type wording struct {
@@ -20,7 +20,7 @@ type wording struct {
 	every    time.Duration // between two sends; it grows, for voters that can't write
 }
 
-// order is a program's request to replace the word, under way.
+// order is a program's request to replace the word, which is being carried out.
 type order struct {
 	election.WriteWord
 	at election.WordRank // the writing that carries it out; zero: it has not begun
@@ -34,7 +34,7 @@ func (c *Contest) newWording(t election.Term, r *election.Roster) *wording {
 	return &wording{Register: quorum.NewRegister(t, c.cfg.FirstNumber(), r)}
 }
 
-// settled reports whether the word is known, or there can be none: then the term may be led.
+// settled reports whether the word no longer keeps the agent from leading: it is known, or there can't be one.
 func (w *wording) settled() bool { return w == nil || w.Ready() }
 
 func (w *wording) vote(from election.PeerID, m election.VoteGrant) {
@@ -107,13 +107,13 @@ func (c *Contest) WriteWord(f Facts, in election.WriteWord) (Verdict, *election.
 	return s.out, nil
 }
 
-// mayWrite reports whether a program may still act under the term, so that it may replace the word
-// too. With its receipt the term ends (W12).
+// mayWrite reports whether a program may still act under the term, and so may replace the word. After
+// the receipt it may not (W12).
 func (c *Contest) mayWrite() bool {
 	return c.held.leaving == nil || c.held.leaving.orderly()
 }
 
-// WantWord makes a leader that has the term from a former life read the word (W7). Others have it.
+// WantWord makes a leader that has the term from a former life read the word (W7). Other leaders have read it.
 func (c *Contest) WantWord() {
 	if c.held != nil {
 		c.held.wanted = true
@@ -147,7 +147,7 @@ func (c *Contest) advanceWord(s *step) {
 			c.reply(s, nil)
 		case w.Word().ID != o.If:
 			c.reply(s, &election.Refusal{Why: election.DeniedWordChanged, Election: c.name})
-		default: // it has not begun, or the term changed before any voter of a majority had it
+		default: // the writing has not begun, or no vote read for a later term had it
 			o.at = w.Replace(o.Text)
 		}
 	}
@@ -164,8 +164,8 @@ func (c *Contest) reply(s *step, refusal *election.Refusal) {
 	c.order = nil
 }
 
-// endOrder replies to a request that can't be carried out any more. Whether a write that had
-// begun counts is known only when the next leader has written the word again (W5).
+// endOrder replies to a request that can't be carried out any more. A write that had
+// begun may still count: that is known only when the next leader has written the word again (W5).
 func (c *Contest) endOrder(s *step) {
 	switch {
 	case c.order == nil || c.held != nil && c.mayWrite():

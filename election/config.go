@@ -13,8 +13,8 @@ const (
 	Ring  = "ring"
 )
 
-// Config is how one agent starts. All parts of its elector read the same Config. The input Configure
-// changes how it preempts, and a roster with Settings replaces the algorithm and the timing.
+// Config is what one agent starts with. All parts of its elector read the same Config. The input
+// Configure changes when a leader preempts, and a roster with Settings replaces the algorithm and the timing.
 type Config struct {
 	Self      Holder
 	Run       RunID  // of this process; 0: it equals the lineage ID
@@ -51,7 +51,7 @@ const DefaultDrift = 0.01
 // numbered from n * livesApart. No life uses so many numbers.
 const livesApart = 1 << 40
 
-// FirstNumber is a bound: all numbers of this life are above it, those of its former lives are not.
+// FirstNumber is a bound: all numbers of this life are above it, and no number of a former life is.
 func (c *Config) FirstNumber() uint64 { return c.Life * livesApart }
 
 // Validate checks the inequalities that the protocol's timing rests on.

@@ -21,8 +21,8 @@ const MaxElections = 1024 // how many elections one message may be about
 // MaxDetail is how many bytes the Detail of a GenesisRefuse may have.
 const MaxDetail = 1024
 
-// SendID numbers what one process run of an agent sends: each vote request has a number, a
-// repeated request has a new one, and each heartbeat has one.
+// SendID numbers the vote requests and heartbeats that one process run of an agent sends. A
+// repeated request has a new number.
 type SendID uint64
 
 // Selection: Bully (Garcia-Molina 1982).
@@ -80,7 +80,7 @@ type (
 		Round    RoundID `cbor:"2,keyasint"`
 		Best     Rank    `cbor:"3,keyasint"`
 	}
-	// RingAck tells the previous hop that the token arrived.
+	// RingAck confirms to the previous hop that the token arrived.
 	RingAck struct {
 		Election Name    `cbor:"1,keyasint"`
 		Round    RoundID `cbor:"2,keyasint"`
@@ -232,7 +232,7 @@ type (
 		Lineage LineageID `cbor:"1,keyasint"` // of the agent that sent the candidacies
 		Serial  uint64    `cbor:"2,keyasint"`
 		By      LineageID `cbor:"3,keyasint"` // the lineage of the ack's sender, as in its hello: version 0.2.0 accepts no other number
-		// Run is of the ack's sender too, because its next life does not know the candidacies. 0: as By.
+		// Run is the run ID of the ack's sender: its next life will not know the candidacies. 0: it equals By.
 		Run RunID `cbor:"4,keyasint,omitempty"`
 	}
 )

@@ -4,7 +4,7 @@ package election
 type Refusal struct {
 	Why      Denial
 	Election Name     // the election that the command is about
-	Agent    string   // the name of the agent because of which it was refused
+	Agent    string   // the name of the agent that is the reason for the refusal
 	Obstacle Obstacle // why that agent can't lead
 	Count    int      // how many elections, when there are too many
 	Change   *ChangeStatus
@@ -80,7 +80,7 @@ const (
 	DoesNotAnswer          //
 	NotAllowed             // the roster's rights do not let it lead the election
 	OlderVersion           // it can't read all that the roster contains
-	RunsLate               // it is much too late with its work or its check fails, and another candidate can lead
+	RunsLate               // it runs much too late or its check fails, while another candidate can lead
 )
 
 // ChangeStatus is the change of the voters that is in progress, as one agent knows it. Only the
@@ -91,7 +91,7 @@ type ChangeStatus struct {
 	Committed   bool     // majorities of both sets of voters have accepted the joint roster
 	Back        bool     // the change goes back to the former voters
 	Outcome     bool     // this agent has proposed the outcome, so the change can't be cancelled any more
-	NeedsNew    bool     // the change can't end without a majority of the new voters as well as of the former
+	NeedsNew    bool     // to end, the change needs a majority of the new voters too, not only one of the former
 	Missing     []string // on the driver: the voters that have not accepted; on others: the voters out of reach
 	PromisesEnd Instant  // when all promises under the former voters have expired; 0: not known, or there are none
 }

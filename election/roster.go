@@ -57,7 +57,7 @@ type Right struct {
 	MaxPriority int      `cbor:"3,keyasint,omitempty"` // the highest that a candidate may have; 0: any
 }
 
-// RightsSize is about how many bytes the rights take.
+// RightsSize is roughly how many bytes the rights take.
 func RightsSize(rights []Right) int {
 	n := 0
 	for _, r := range rights {
@@ -70,9 +70,9 @@ func RightsSize(rights []Right) int {
 }
 
 // Roster is a versioned set of voters. It is joint if Next is not empty: then a change from Voters
-// to Next is in progress. Otherwise it is stable. On a joint roster, what needs a majority needs
-// that of Voters and, once Committed is set, that of Next too (Ongaro 2014, section 4.3, but there
-// from the start; R9 and R10 in docs/guarantees.md).
+// to Next is in progress. Otherwise it is stable. On a joint roster, each decision needs a
+// majority of Voters and, once Committed is set, one of Next too (in Ongaro 2014, section 4.3, it
+// needs both from the start; R9 and R10 in docs/guarantees.md).
 //
 // Invariant: a roster is never changed in place. Only a joint roster is Committed.
 type Roster struct {
@@ -104,7 +104,7 @@ func (r *Roster) Lease() time.Duration {
 	return r.Settings.Lease
 }
 
-// Follows reports whether agents use the roster's settings, not their own. Such a roster sets all.
+// Follows reports whether agents use the roster's settings, not their own. If so, it has all settings.
 func (r *Roster) Follows() bool { return r != nil && r.Settings != (Settings{}) }
 
 // Right returns the right of the election. The result is false if it has none.

@@ -51,7 +51,7 @@ type (
 		Stopped Term
 	}
 	// Overtake makes this agent take a higher term at once, in an election that it leads: the
-	// programs that are to act now may not get the present term (K4d).
+	// programs that are to act now must not be given the present term (K4d).
 	Overtake struct{ Election Name }
 	// Stopped is the receipt: everything that acted under this term of this agent has stopped.
 	Stopped struct {
@@ -75,7 +75,7 @@ type (
 	WriteWord struct {
 		Election Name
 		Term     Term     // only while it leads in this term
-		If       WordRank // the ID of the word that it replaces; zero: there must be none
+		If       WordRank // the ID of the word that it replaces; zero: there must be no word
 		Text     string   // at most MaxWord bytes
 		Request  RequestID
 	}
@@ -118,7 +118,7 @@ type (
 		Add      []Voter
 		Remove   []PeerID
 		Settings Settings // the fields that are not zero replace the roster's
-		Right    Right    // replaces the right of its election; without agents and a priority, it removes that right
+		Right    Right    // replaces the right of its election; if it has neither agents nor a priority, that right is removed
 		Cancel   bool     // if set: only go back from the change in progress
 		Restore  bool     // if set: only go back, on this agent alone, to the roster before the one that it adopted
 		Request  RequestID

@@ -72,8 +72,8 @@ type Field struct {
 	// Closed means that a round that starts now has to wait in the queue. This agent then starts none, and
 	// gives up a round that would have to start again, so that other elections get their turn.
 	Closed bool
-	// Patience is until when this agent waits for another agent's round: it lasts for a vote
-	// timeout after the end of the old lease.
+	// Patience is when this agent stops waiting for another agent's round: one vote timeout
+	// after the old lease has ended.
 	Patience Instant
 }
 

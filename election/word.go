@@ -9,7 +9,7 @@ const MaxWord = 1 << 10
 // the register (Lamport 1998).
 type WordRank struct {
 	Term Term   `cbor:"1,keyasint"`
-	Seq  uint64 `cbor:"2,keyasint"` // above Config.FirstNumber of the life that writes, so that no two lives use the same
+	Seq  uint64 `cbor:"2,keyasint"` // above Config.FirstNumber of the life that writes, so that no two lives use the same number
 }
 
 func (r WordRank) Compare(s WordRank) int {
@@ -32,17 +32,17 @@ type NamedWord struct {
 	Word     Word `cbor:"2,keyasint"`
 }
 
-// WordsHeld is what a voter has of words when it accepts a roster.
+// WordsHeld is which words a voter has when it accepts a roster.
 type WordsHeld uint8
 
 const (
-	NoWords  WordsHeld = iota // also of an agent that knows no words
+	NoWords  WordsHeld = iota // also if the agent's version does not know words
 	HasWords                  // it may lack the newest ones
 	CaughtUp                  // it has all words that majorities of both halves have with that roster (W9)
 )
 
 type (
-	// WordsWanted asks a voter for its words, in the order of their elections, those after After.
+	// WordsWanted asks a voter for its words of the elections after After, in the order of their names.
 	WordsWanted struct {
 		Version Version `cbor:"1,keyasint"`
 		After   Name    `cbor:"2,keyasint,omitempty"`

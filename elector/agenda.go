@@ -31,8 +31,8 @@ const (
 
 func (a *agenda) full() bool { return a.contesting >= a.window }
 
-// closed reports whether a round that starts now, or starts again, has to wait in the queue. Otherwise two
-// agents could fill their windows with rounds that wait for each other and never end.
+// closed reports whether a round that starts now, or starts again, has to wait in the queue. If it did not,
+// two agents could fill their windows with rounds that wait for each other and never end.
 func (a *agenda) closed() bool { return a.full() || a.queued > 0 && !a.serving }
 
 // widen records that a bid was won.
@@ -45,7 +45,7 @@ func (a *agenda) narrow(now election.Instant, pause time.Duration) {
 	}
 }
 
-// touch makes the election advance in this step, or in the next one if it has already advanced in this.
+// touch makes the election advance in this step, or in the next one if this step has advanced it already.
 func (c *entry) touch() { c.touched, c.refresh, c.altered = true, true, true }
 
 func (e *Elector) touchAll() {

@@ -327,7 +327,7 @@ func (e *Elector) advance() election.Instant {
 func (e *Elector) wakeAt(duty election.Instant) election.Instant {
 	wake := min(duty, e.voter.WakeAt(), e.ledger.WakeAt(), e.changeAt, e.contestsWake(), e.lives.lapsesAt)
 	if !e.diskStuck() {
-		wake = min(wake, e.diskStuckFrom()) // then this agent can't be elected any more
+		wake = min(wake, e.diskStuckFrom()) // from then on this agent can't be elected
 	}
 	return max(wake, e.now+1) // time must move before anything more can be due
 }

@@ -111,7 +111,7 @@ func (e *Elector) carry(c *entry, v contest.Verdict) {
 		}
 	}
 	if p := e.peers.get(v.Expired); p != nil && e.now > p.heardAt.Add(e.cfg.Lease/2) {
-		e.redial(v.Expired, p) // a follower sends no heartbeats, so no missing answer shows that its connection is dead
+		e.redial(v.Expired, p) // a follower sends no heartbeats, so it can't notice by missing answers that the connection is dead
 	}
 	if v.Late {
 		e.agenda.narrow(e.now, e.cfg.VoteTimeout())
@@ -142,7 +142,7 @@ func (c *entry) Obstacle() election.Obstacle {
 	switch e := c.e; {
 	case e.stopping:
 		return election.ShuttingDown
-	case e.draining && c.Name() != election.RosterElection: // there no program acts, and the leadership ends with the change
+	case e.draining && c.Name() != election.RosterElection: // in that election no program acts, and the leadership ends with the change
 		return election.DrainingNow
 	case !e.writes():
 		return election.CantWrite
@@ -165,8 +165,8 @@ const (
 
 // FirstTurn is when this agent may start a round for the first leader. It delays the round if many members
 // have just started: while they are not connected to each other, each takes itself for one of the best, and
-// a hundred rounds would keep all too busy to vote. So each counts all better members from when enough
-// voters have reported, and waits for them. A member that is not connected counts as a candidate.
+// a hundred rounds would keep all too busy to vote. So once enough voters have reported, each counts all
+// better members, and waits for them. A member that is not connected counts as a candidate.
 func (c *entry) FirstTurn(own election.Rank) election.Instant {
 	e := c.e
 	if e.settled || !e.cfg.Quorum || len(e.view.Members) < crowd {

@@ -44,8 +44,8 @@ func (e *Elector) Contests() []*ContestStatus {
 	return e.shown
 }
 
-// Drives returns the term in which this agent leads the roster election, and until when. The
-// term is 0 if it does not lead that election, which Contests omits.
+// Drives returns the term in which this agent leads the roster election, and until when it leads. The
+// term is 0 if it does not. Contests omits that election.
 func (e *Elector) Drives() (election.Term, election.Instant) {
 	l := rosterFacts{e}.Lead()
 	return l.Term, l.Until
@@ -169,7 +169,7 @@ type ContestStatus struct {
 	Leader     election.Holder // zero: no leader is known
 	Term       election.Term   // the leader's; if none is known, the highest term seen
 	ValidUntil election.Instant
-	HeardAt    election.Instant  // when the leader's last heartbeat arrived; of this agent, when a majority last renewed
+	HeardAt    election.Instant  // when the leader's last heartbeat arrived; if this agent leads, when a majority last renewed
 	Candidates []election.PeerID // the candidates that can be elected, best first
 	Ranks      []election.Rank   // of all candidates, also of those that can't be elected now, in no order
 }

@@ -18,7 +18,7 @@ func (e *Elector) report(id uint64, of election.Name) election.Report {
 	if e.roster.Has(e.cfg.Self.Peer) && e.barred.Code == "" {
 		r.Voter = true
 		if of == election.RosterElection && e.voter.Writing(of) {
-			r.Roster = nil // its records lack a vote for a later driver, which is being written
+			r.Roster = nil // the records do not show the vote for a later driver that is being written
 		}
 		if of != "" {
 			r.Records = e.voter.Record(e.now, of)
@@ -100,7 +100,7 @@ func (c *entry) Informed() (bool, election.Instant) {
 
 // An agent whose data directory is an older copy has lost promises, and can't notice that. So each agent
 // reports how many writes of its state are durable, and all remember in memory what the others reported. If
-// an agent is back with fewer writes, its votes do not count here; it gets their number and bars itself.
+// an agent is back with fewer writes, its votes do not count here; it gets the higher number and bars itself.
 // This is not a guarantee: an agent that has started since remembers nothing, and nobody knows of writes
 // after the last report. Answers to heartbeats, and the leader's next heartbeats, carry new numbers at no
 // cost. They do so for two leases, because a queue may drop a heartbeat.
@@ -142,7 +142,7 @@ func (e *Elector) noteProgress(list ...election.Progress) {
 	}
 }
 
-// older reports whether the peer is back with an older state than it had reported before.
+// older reports whether the peer is back with a state older than one that it had reported.
 func (e *Elector) older(id election.PeerID) bool {
 	m := e.progress.get(id)
 	return m.older && e.peers.get(id) != nil && e.peers.get(id).lineage == m.Lineage

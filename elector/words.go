@@ -23,9 +23,9 @@ func (e *Elector) writeWord(in election.WriteWord) {
 	}
 }
 
-// olderForWords is why no word may be written: an agent has a version of Doyen that knows none, or
-// a voter is not connected, so that its version is not known. Where there is a word already, this was
-// asked before it was written.
+// olderForWords is why no word may be written: an agent's version of Doyen does not know words, or a
+// voter is not connected, so its version is not known. If there are words already, this was checked
+// before the first one was written.
 func olderForWords(e *Elector) *election.Refusal {
 	if e.ledger.State().KeepsWords || !e.cfg.Quorum {
 		return nil

@@ -28,7 +28,7 @@ const (
 	// A stream may bring streamBase bytes, and streamPerMember more for each member of the cluster.
 	streamBase      = 64 << 10
 	streamPerMember = 2 << 10
-	// maxLong bounds the streams that may bring more than that, up to maxStream, at a time. An agent that
+	// maxLong bounds how many streams at a time may bring more than that, up to maxStream. An agent that
 	// knows nobody yet has to learn of up to maxMembers agents, which takes less than 1 MiB.
 	maxStream      = 2 << 20
 	maxLong        = 3
@@ -49,7 +49,7 @@ type admission struct {
 	members atomic.Int64 // how many members gossip knows
 	streams *door.Places[netip.Prefix]
 	bytes   *door.Places[struct{}] // in memory, of streams that have not shown the key
-	long    *door.Places[struct{}] // of those of them that are longer than usual
+	long    *door.Places[struct{}] // streams that have not shown the key and are longer than usual
 	bad     *door.Places[struct{}] // places that stay taken for badRest
 	after   func(time.Duration, func())
 }

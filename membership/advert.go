@@ -61,9 +61,9 @@ func newNotary(cluster string, peerIDOf func(ed25519.PublicKey) (election.PeerID
 }
 
 // gossipName is unique to a lineage. So memberlist sees an agent with a new lineage as a new node. Under
-// the old name it would refuse the agent's new address for a while. A later life has the same name and
-// address as the life before: memberlist sees one node that missed a probe or two, and it stays in every
-// view. 0.2.0 compares this name with the hello, and takes all lives of a lineage for one agent.
+// the old name, memberlist would refuse the agent's new address for a while. A later life has the same
+// name and address as the life before: memberlist sees one node that missed a probe or two, and it stays
+// in every view. 0.2.0 compares this name with the hello, and takes all lives of a lineage for one agent.
 func gossipName(m election.Member) string { return m.Name + "#" + m.Lineage.String() }
 
 // seal encodes and signs an advertisement. If it is longer than memberlist's limit, seal returns an error.

@@ -94,10 +94,10 @@ func (a *assembler) assemble(now time.Time, seen []Member) (View, []Refusal) {
 }
 
 // doubt sets aside members that may be invented or a recording. Anyone with the key can announce agents
-// that do not exist. An attacker without the key can send captured gossip again: then memberlist lists an
-// agent that has long left as live for a while. So a new member enters a view only once it has answered.
-// It need not answer if it owns its name, its process run had not ended, and no other member has its
-// name. Members of the last view stay.
+// that do not exist. An attacker without the key can send captured gossip again: then memberlist lists as
+// live, for a while, an agent that left long ago. So a new member enters a view only once it has
+// answered. It need not answer if it owns its name, its process run had not ended, and no other member
+// has its name. Members of the last view stay.
 func (a *assembler) doubt(live []Member) (kept, doubted []Member) {
 	if a.answers == nil {
 		return live, nil
@@ -155,8 +155,8 @@ func keep[K comparable, V any](most int, of map[K]V, order func(a, b K) int) {
 }
 
 // oneBoot keeps the newest lineage of each agent. An older one has ended, but memberlist has not noticed
-// that yet. For this agent it keeps the running lineage: a newer one is from an agent with a copy of its
-// identity.
+// that yet. For this agent it keeps the running lineage: a newer one belongs to an agent with a copy of
+// its identity.
 func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
 	slices.SortFunc(live, func(x, y Member) int {
 		return cmp.Or(byPeer(x, y), cmp.Compare(y.JoinedAt, x.JoinedAt), cmp.Compare(y.Lineage, x.Lineage))

@@ -60,8 +60,8 @@ const (
 	// agents that do not exist, at any address. If there are that many, a new node must answer before it
 	// is listed.
 	maxUnproven = 64
-	// patientFor is how long a node that does not answer must be listed as live until it counts as there.
-	// After that time, it must have answered others: else memberlist would list it as dead.
+	// patientFor is how long a node that does not answer must be listed as live before it counts as
+	// existing. After that time, it must have answered others: else memberlist would list it as dead.
 	patientFor = 2 * time.Minute
 )
 

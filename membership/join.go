@@ -35,7 +35,7 @@ const (
 	// unreachedFor is how long a seed may be silent before it is reported.
 	unreachedFor = 3 * time.Second
 	maxResolved  = 16
-	// oddFor is how long a seed may close connections without an answer and count as a busy agent. After
+	// oddFor is how long a seed that closes connections without an answer counts as a busy agent. After
 	// that it counts as something that is not an agent.
 	oddFor = 5 * time.Second
 )
@@ -242,7 +242,7 @@ func (t *target) learn(r attempt, now time.Time) (all bool) {
 		words := ""
 		failed, tried := r.tried[addr]
 		if failed != nil {
-			words = failed.Error() // memberlist hides the cause, see plainly
+			words = failed.Error() // memberlist hides the cause, see the function plainly
 		}
 		joined = joined || tried && failed == nil
 		err = cmp.Or(err, failed)
@@ -304,7 +304,7 @@ func (j *joiner) schedule(t *target, all, tried bool, now time.Time) {
 			t.again = 0
 			t.next = now.Add(j.timing.lost)
 		case !t.lostAt.IsZero() && t.again < 5:
-			// It answered. In the next exchange the target will refute that it is dead.
+			// The target answered. In the next exchange it will refute that it is dead.
 			t.next = now.Add(j.timing.retry << t.again)
 			t.again++
 		case !t.lostAt.IsZero():
@@ -352,8 +352,8 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addrs[:min(len(addrs), maxResolved)], nil
 }
 
-// oddity describes what a failed join shows about an address, if that seems not to be an agent of this
-// cluster; else it returns an empty string.
+// oddity describes what a failed join shows about an address, if the address seems not to be that of
+// an agent of this cluster; else it returns an empty string.
 func oddity(err error, cluster string) string {
 	switch {
 	case err == nil:

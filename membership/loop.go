@@ -27,14 +27,14 @@ type loop struct {
 const (
 	// rttEvery is how often a view is published that has only new round trips.
 	rttEvery = 5 * time.Second
-	// readRest is how many times as long as the last reading none follows: reading takes at most a
-	// fifth of the time.
+	// readRest: after each reading comes a rest that lasts readRest times as long. So reading
+	// takes at most a fifth of the time.
 	readRest    = 4
 	readRestMin = 2 * time.Millisecond
 	// calmPolls is how many probe intervals pass between two readings while nothing changes.
 	calmPolls = 5
-	// fewDoubted is up to how many doubted members are asked by TCP too. If there are more, they are
-	// inventions.
+	// fewDoubted: up to so many doubted members are asked by TCP too. If there are more, they count
+	// as inventions.
 	fewDoubted = 8
 )
 

@@ -1,9 +1,9 @@
 // Command packaging makes what a release consists of: archives, deb and rpm packages, a
 // container image and their checksums, in one folder. `make dist` runs it.
 //
-// It guarantees that the same commit and the same Go give the same bytes: every time in the
-// files is the commit's, and no path, host or user of the machine gets into them. It is a
-// module of its own, so that what it needs is not among the requirements of the product.
+// It guarantees that the same commit and the same Go give the same bytes: every timestamp in the
+// files is the commit's, and no path, host or user of the machine gets into them. It is a module
+// of its own, so that what it needs is not among the requirements of the product.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 // release is what all files of one release share.
 type release struct {
 	root    string // of the source
-	work    string // a folder for what is thrown away
+	work    string // a folder for temporary files
 	out     string
 	version string
 	commit  string
@@ -45,7 +45,7 @@ type release struct {
 	help    help
 }
 
-// dist makes all kinds of files, or with a kind only those.
+// dist makes files of all kinds, or if kind is given, only of that kind.
 func dist(out string, platforms []string, kind, sign string) error {
 	if kind != "" && !slices.Contains([]string{"deb", "rpm", "image"}, kind) {
 		return fmt.Errorf("%q is not a kind of file: deb, rpm and image are", kind)
@@ -128,7 +128,7 @@ func newRelease(out string, empty bool) (*release, error) {
 		return nil, fmt.Errorf("git shows no commit: %q", described)
 	}
 	r.commit, r.made = commit[:12], time.Unix(unix, 0).UTC()
-	// A file that git does not know can be built into the program, or delivered, as well as a changed one.
+	// A file that git does not know could be built in or delivered too, so it counts as a change.
 	changed, err := r.run(nil, "git", "-C", root, "status", "--porcelain")
 	if err != nil {
 		return nil, err
@@ -164,15 +164,15 @@ func (r *release) run(env []string, name string, args ...string) (string, error)
 	return string(out), nil
 }
 
-// build builds doyen and returns the path of the program. With pie the kernel loads it at
-// another address in each process, by the system's loader, which an image does not have.
+// build builds doyen and returns the path of the program. With pie it is loaded at another
+// address in each process. That needs the system's loader, which an image does not have.
 func (r *release) build(system, arch string, pie bool) (string, error) {
 	mode := "exe"
 	if pie {
 		mode = "pie"
 	}
 	to := filepath.Join(r.work, strings.Join([]string{"doyen", system, arch, mode}, "-"))
-	// With the Go that has built this program: its go.mod names the oldest one that a release may have.
+	// Built with the Go that has built this program: go.mod names the oldest Go for a release.
 	_, err := r.run([]string{"CGO_ENABLED=0", "GOOS=" + system, "GOARCH=" + arch, "GOFLAGS=", "GOTOOLCHAIN=" + runtime.Version() + "+auto"},
 		"go", "build", "-buildmode="+mode, "-trimpath", "-buildvcs=false", "-tags", "nethttpomithttp2,urfave_cli_no_docs",
 		"-ldflags", "-s -X github.com/doyen-election/doyen/agent.Version="+r.version+" -X main.commit="+r.commit,
@@ -198,7 +198,7 @@ func (r *release) checksums() error {
 	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(text), 0o644)
 }
 
-// sign writes SHA256SUMS.sig with that key; empty: there is none.
+// sign writes SHA256SUMS.sig with that key. If key is empty, it writes no file.
 func (r *release) sign(key string) error {
 	if key == "" {
 		return nil

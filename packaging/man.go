@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// help is what the program says about itself: pages of the manual and completions, by their
-// paths below /usr/share. The Debian path is also that of the others, but for zsh.
+// help is what the program says about itself: pages of the manual and completions, by their paths
+// below /usr/share. The paths are those of Debian; other systems have the same, except for zsh.
 type help map[string][]byte
 
 // listed is a command in the help's list of them: "   name, n   what it does".

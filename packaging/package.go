@@ -86,7 +86,7 @@ func (r *release) documents() map[string]string {
 
 func (r *release) file(name string) string { return filepath.Join(r.root, "packaging/files", name) }
 
-// entry is a file, or with a mode of a directory one, in an archive.
+// entry is a file in an archive, or a directory if it has the mode of one.
 type entry struct {
 	content []byte
 	mode    os.FileMode
@@ -98,7 +98,7 @@ func read(from string, mode os.FileMode) (entry, error) {
 	return entry{content: content, mode: mode}, err
 }
 
-// modeOf is the mode to deliver a file of the source with: git keeps only whether it can be run.
+// modeOf is the mode with which a file of the source is delivered: git keeps only whether it can be run.
 func modeOf(path string) os.FileMode {
 	if info, err := os.Stat(path); err == nil && info.Mode()&0o100 != 0 {
 		return 0o755

@@ -9,8 +9,8 @@ import (
 
 // A change of the voters must not lose a word that only voters of the former half have. Each voter
 // that has the marked joint roster catches up: it takes the newest words that majorities of both
-// halves have with that roster, and reports it to the driver, which proposes the stable roster only
-// then (W9).
+// halves have with that roster, and reports that to the driver. The driver waits for such reports
+// before it proposes the stable roster (W9).
 
 // maxPage is how many bytes the words of one page may have.
 const maxPage = 128 << 10
@@ -36,7 +36,7 @@ func (v *Voter) CatchUp() {
 		next: map[election.PeerID]election.Name{}, whole: map[election.PeerID]bool{v.cfg.Self.Peer: true}}
 }
 
-// wordsAt is what the voter reports of its words when it accepts a roster.
+// wordsAt is which words the voter reports to have when it accepts a roster.
 func (v *Voter) wordsAt(r election.Version) election.WordsHeld {
 	switch {
 	case v.behind != nil && v.behind.version == r && v.behind.done:
@@ -47,7 +47,7 @@ func (v *Voter) wordsAt(r election.Version) election.WordsHeld {
 	return election.NoWords
 }
 
-// Wants returns the requests for pages of words that are due, and when the next ones are.
+// Wants returns the due requests for pages of words, and when the next requests are due.
 func (v *Voter) Wants(now election.Instant) (wants []election.Envelope, wake election.Instant) {
 	b := v.behind
 	if b == nil || b.done || b.version != v.roster.Version {
@@ -73,8 +73,8 @@ func (v *Voter) want(of election.PeerID) election.Envelope {
 	return election.Envelope{To: of, Message: election.WordsWanted{Version: v.behind.version, After: v.behind.next[of]}}
 }
 
-// Page answers a request for words. It returns false if this voter does not have that roster, or is
-// writing: then the request is repeated.
+// Page answers a request for words. It returns false if this voter does not have that roster, or a
+// write is in progress: then the request is repeated.
 func (v *Voter) Page(m election.WordsWanted) (election.Words, bool) {
 	if v.barred || v.roster == nil || v.roster.Version != m.Version || !v.roster.Has(v.cfg.Self.Peer) || !v.idle() {
 		return election.Words{}, false
@@ -113,7 +113,7 @@ func (v *Voter) Read(from election.PeerID, m election.Words) []election.Envelope
 	return nil
 }
 
-// takeOver writes the newest words once majorities of both halves were read.
+// takeOver writes the newest words once those of majorities of both halves have been read.
 func (v *Voter) takeOver() {
 	b := v.behind
 	if b.writing != 0 || !v.idle() || v.roster.Version != b.version || !Accepted(v.roster, func(id election.PeerID) bool { return b.whole[id] }) {

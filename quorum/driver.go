@@ -26,7 +26,7 @@ type Driver struct {
 	floor     election.Term                          // the highest term that acceptances of the marked roster have reported (R4 ii)
 	waited    bool                                   // the marked roster was accepted, and WaitsUntil has passed
 	words     map[election.PeerID]election.WordsHeld // what acceptances of the marked roster have reported
-	waits     bool                                   // the change is of the lease and not of the voters: promises under the former lease must end first
+	waits     bool                                   // the lease changes, and not the voters: promises under the former lease must end first
 }
 
 // NewDriver starts a change of the voters of a stable roster: it proposes an unmarked joint roster (R9).
@@ -49,7 +49,7 @@ func NewRevision(ballot election.Term, drift float64, stable, changed *election.
 
 // InheritChange continues the change of the highest joint roster that voters reported (R3). won
 // is the roster under whose majority the driver was elected. If neither roster has the mark, no
-// mark has been agreed on yet. If one has it, or won is nil, a mark may have been (R11, R13).
+// mark has been agreed on yet. Otherwise, or if won is nil, one may have been (R11, R13).
 func InheritChange(ballot election.Term, drift float64, joint, won *election.Roster) *Driver {
 	d := newDriver(ballot, drift, *joint)
 	d.inherited = joint.Committed || won == nil || won.Committed
@@ -108,7 +108,7 @@ func (d *Driver) TooFar(voter election.PeerID) bool {
 }
 
 // CatchesUp reports whether the voters must catch up before the stable roster is proposed: one of them has
-// words. If there is an acknowledged word, each majority of the former voters has it on one of them.
+// words. An acknowledged word is on at least one voter of each majority of the former voters.
 func (d *Driver) CatchesUp() bool {
 	for _, held := range d.words {
 		if d.Marks() && held != election.NoWords {
@@ -123,12 +123,12 @@ func (d *Driver) Lacks(voter election.PeerID) bool {
 	return d.CatchesUp() && d.words[voter] != election.CaughtUp
 }
 
-// CaughtUp reports whether the words need no more than majorities of both halves have now (W9).
+// CaughtUp reports whether majorities of both halves have caught up, or need not catch up (W9).
 func (d *Driver) CaughtUp() bool {
 	return !d.CatchesUp() || Accepted(d.proposal, func(id election.PeerID) bool { return d.words[id] == election.CaughtUp })
 }
 
-// Recount forgets the acceptances: after a suspend, nobody can tell when the reported promises end.
+// Recount forgets the acceptances: after a suspend, it is not known when the reported promises end.
 func (d *Driver) Recount() { clear(d.accepted) }
 
 // Refuse records that a voter has granted a higher ballot (R1).

@@ -169,7 +169,7 @@ func (f *Formation) objection(from election.PeerID, g *election.Genesis) (reason
 	case reason != 0, held == nil, held.Same(g):
 		return reason, detail
 	case held.Proposer == g.Proposer && held.Attempt < g.Attempt:
-		return 0, "" // the proposer has given up its earlier attempt, so that can't be committed any more
+		return 0, "" // the proposer has given up its earlier attempt, which therefore can't be committed any more
 	case held.Proposer != g.Proposer && proposerOf(held) == proposerOf(g):
 		return election.GenesisPendingFormer, proposerOf(held)
 	}

@@ -41,7 +41,7 @@ func NewLease(t election.Term, length time.Duration, drift float64, r *election.
 	return l
 }
 
-// ResumeLease returns the lease of a term that a former life led, which runs until the given
+// ResumeLease returns the lease of a term that a former life led. The lease runs until the given
 // instant. Answers to that life's sends do not count for it (K4a).
 func ResumeLease(t election.Term, length time.Duration, drift float64, r *election.Roster, until election.Instant) *Lease {
 	l := NewLease(t, length, drift, r)
@@ -85,7 +85,7 @@ func (l *Lease) End() election.Instant { return l.earned }
 // Heard is the latest instant such that a majority has acknowledged sends from then or later; 0: none has.
 func (l *Lease) Heard() election.Instant { return l.heard }
 
-// Counted maps each voter that has promised at the roster's version to when its newest counted send left.
+// Counted returns, for each voter that has promised at the roster's version, when its newest counted send left.
 func (l *Lease) Counted() map[election.PeerID]election.Instant { return l.sends }
 
 // SupportedBy reports whether the voter has promised at the roster's version.
@@ -141,7 +141,7 @@ func (s *Sends) At(id election.SendID) (election.Instant, bool) {
 
 func Majority(n int) int { return n/2 + 1 }
 
-// Confirmed reports whether the voters for which has is true are a majority for votes: a
+// Confirmed reports whether the voters v with has(v) are a majority for votes: a
 // majority of Voters, and once a joint roster is marked, also one of Next (R10).
 func Confirmed(r *election.Roster, has func(election.PeerID) bool) bool {
 	if r == nil || !confirms(r.Voters, has) {
@@ -150,7 +150,7 @@ func Confirmed(r *election.Roster, has func(election.PeerID) bool) bool {
 	return !r.Committed || confirms(r.Next, has)
 }
 
-// Accepted reports whether the acceptances of the voters for which has is true commit the
+// Accepted reports whether the acceptances of the voters v with has(v) commit the
 // roster: majorities of both halves if it is joint, with or without the mark (R9).
 func Accepted(r *election.Roster, has func(election.PeerID) bool) bool {
 	return confirms(r.Voters, has) && (!r.Joint() || confirms(r.Next, has))

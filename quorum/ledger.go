@@ -83,7 +83,7 @@ func (l *Ledger) Take() []election.Envelope {
 	return out
 }
 
-// Flush makes all changes due to be written. With a release on disk, the next run needs no hold (V5).
+// Flush makes all changes due to be written. Once a release is on disk, the next run needs no hold (V5).
 func (l *Ledger) Flush() { l.urgent = l.generation }
 
 // State is the state in memory, which may not be durable yet. Callers must not change it.
@@ -95,7 +95,7 @@ func (l *Ledger) Change(change func(*election.State)) uint64 {
 	return l.urgent
 }
 
-// Note applies a change that need not be written until another change must be.
+// Note applies a change that is written only when another change must be written.
 func (l *Ledger) Note(change func(*election.State)) uint64 {
 	change(&l.state)
 	l.generation++
@@ -109,7 +109,7 @@ func (l *Ledger) Word(e election.Name) election.Word { return l.words[e] }
 // Words are all words in memory, sorted by election.
 func (l *Ledger) Words() []election.NamedWord { return sortedWords(l.words) }
 
-// DropWords drops all words in the change of the state that calls it.
+// DropWords drops all words. It is called from within a change of the state, and is part of it.
 func (l *Ledger) DropWords(s *election.State) {
 	s.KeepsWords = false
 	clear(l.words)
@@ -117,7 +117,7 @@ func (l *Ledger) DropWords(s *election.State) {
 }
 
 // KeepWord replaces the election's word, which must be written, and returns the generation. The
-// first word also changes the state, which says from then on that there are words.
+// first word also changes the state, which shows from then on that there are words.
 func (l *Ledger) KeepWord(e election.Name, w election.Word) uint64 {
 	if !l.state.KeepsWords {
 		l.Note(func(s *election.State) { s.KeepsWords = true })

@@ -62,8 +62,8 @@ func (v *Voter) adopt(r *election.Roster, keep bool) {
 	})
 }
 
-// dropWords drops all words of an agent that is taken off the voters, or is added to them again: they
-// may have been deleted meanwhile (W10). One that may still go back to the former roster keeps them.
+// dropWords drops this agent's words when it is removed from the voters, or is added again: those words may
+// have been deleted meanwhile (W10). If it may still go back to the former roster, it keeps them.
 func (v *Voter) dropWords(s *election.State, next *election.Roster) {
 	voted, votes := s.Roster.Has(v.cfg.Self.Peer), next.Has(v.cfg.Self.Peer)
 	if s.KeepsWords && (!votes && s.Former == nil || votes && !voted) {

@@ -12,14 +12,14 @@ import (
 // Voter keeps the promises of one agent, in all elections.
 //
 // Invariant: while a grant of an election is being written, the voter handles no other message
-// about that election (V1). While its word is, it handles only renewals and releases.
+// about that election (V1). During a write of its word, it handles only renewals and releases.
 type Voter struct {
 	cfg      election.Config // from the start of the agent; its lease counts if the roster sets none
 	ledger   *Ledger
 	roster   *election.Roster // the roster on disk; nil before genesis
 	promises map[election.Name]promise
 	writing  map[election.Name]uint64 // election → the generation of the grant that is being written
-	keeping  map[election.Name]uint64 // as writing, of the election's word
+	keeping  map[election.Name]uint64 // election → the generation of the word that is being written
 	behind   *catchUp
 	adopting uint64                       // the generation of the roster that is being written; 0: none is
 	waiting  map[election.Name][]received // election → the messages that wait, sorted by order
@@ -72,7 +72,7 @@ func (v *Voter) outlastsAll(now election.Instant) election.Instant {
 }
 
 // Suspended turns all promises into holds, as after a start (V5): the clock may have counted the suspend as
-// too long. It drops waiting requests, because it is uncertain too when they were received (V4).
+// too long. It drops waiting requests, because it is not known when they were received (V4).
 func (v *Voter) Suspended(now election.Instant) {
 	until := v.outlastsAll(now)
 	for e, p := range v.promises {
@@ -256,7 +256,7 @@ func (v *Voter) Counted() (granted, refused uint64) { return v.granted, v.refuse
 // PromiseEnd is when the election's promise ends; 0 if there is none.
 func (v *Voter) PromiseEnd(e election.Name) election.Instant { return v.promises[e].until }
 
-// HoldEnd is when the hold ends because of which this holder gets no grant; 0 if there is none.
+// HoldEnd is the end of the hold that keeps this holder from getting a grant; 0 if there is none.
 func (v *Voter) HoldEnd(e election.Name, h election.Holder) election.Instant {
 	if p := v.promises[e]; p.hold && p.holder != h {
 		return p.until
@@ -272,7 +272,7 @@ func (v *Voter) Records(now election.Instant) []election.Record {
 	return records
 }
 
-// Writing reports whether a grant of that election is being written. Until then no Record shows it.
+// Writing reports whether a grant of that election is being written. No Record shows it yet.
 func (v *Voter) Writing(e election.Name) bool {
 	_, writing := v.writing[e]
 	return writing
@@ -302,9 +302,9 @@ func (v *Voter) Highest() election.Term {
 	return highest
 }
 
-// Forget drops up to n expired grants of unused elections without a word, those with the lowest
-// terms first, and returns how many. From then on, in every election without a grant on record, all terms up
-// to the highest dropped one count as granted. So no term is granted twice (G2).
+// Forget drops up to n expired grants, those with the lowest terms first, of elections that are unused
+// and have no word. It returns how many. From then on, in every election without a grant on record, all
+// terms up to the highest dropped one count as granted. So no term is granted twice (G2).
 func (v *Voter) Forget(now election.Instant, used func(election.Name) bool, n int) int {
 	grants := v.ledger.State().Grants
 	idle := slices.DeleteFunc(v.ledger.State().Elections(), func(e election.Name) bool {

@@ -13,9 +13,9 @@ func (v *Voter) Keep(now election.Instant, from election.PeerID, m election.Word
 	}
 }
 
-// keep takes the word of the holder that has this voter's grant, unless a newer one is on disk
-// (W1). One that it has already is acknowledged again. All others get no answer: the holder
-// repeats its request, and learns from heartbeats why it can't lead on.
+// keep takes the word if its sender holds this voter's grant and no newer word is on disk (W1). A
+// word that is on disk already is acknowledged again. Other requests get no answer: the holder
+// repeats them, and learns from heartbeats why it can't go on leading.
 func (v *Voter) keep(from election.PeerID, m election.WordWrite) {
 	g, own := v.ledger.State().Grant(m.Election), v.ledger.Word(m.Election)
 	switch {
@@ -34,8 +34,8 @@ func (v *Voter) keep(from election.PeerID, m election.WordWrite) {
 	v.ledger.WhenDurable(v.keeping[m.Election], ack)
 }
 
-// dropWrites drops the words that wait to be kept: the one that has just come is newer, or the
-// holder will repeat it.
+// dropWrites drops the waiting requests to keep a word, because another one has arrived. If a
+// dropped word was newer, its holder sends it again.
 func (v *Voter) dropWrites(e election.Name) {
 	v.setWaiting(e, slices.DeleteFunc(v.waiting[e], func(r received) bool {
 		_, writes := r.message.(election.WordWrite)
@@ -47,7 +47,7 @@ func (v *Voter) dropWrites(e election.Name) {
 // 1998) whose ballot is the term. It reads the word from the votes for the term, writes it again,
 // and only then may the word be shown or replaced (W4).
 //
-// Invariant: what read and has count was answered at the roster's version (R10). Once ready, word
+// Invariant: read and has count only answers at the roster's version (R10). Once ready, word
 // is one that a majority has acknowledged, or none.
 type Register struct {
 	term   election.Term
@@ -57,11 +57,11 @@ type Register struct {
 	ready  bool
 	word   election.Word
 	next   election.Word            // being written; zero: nothing is
-	has    map[election.PeerID]bool // voters that have next on disk, or if nothing is being written, word
+	has    map[election.PeerID]bool // voters that have next on disk; if nothing is being written, those that have word
 }
 
-// NewRegister returns the register of a term. It numbers its writings above after, which no
-// writing of a former life in the term has reached (W7).
+// NewRegister returns the register of a term. It numbers its writings from after + 1: no
+// former life has used a number above after in the term (W7).
 func NewRegister(t election.Term, after uint64, r *election.Roster) *Register {
 	return &Register{term: t, last: after, roster: r, read: map[election.PeerID]election.Word{}, has: map[election.PeerID]bool{}}
 }
@@ -76,7 +76,7 @@ func (r *Register) Word() election.Word { return r.word }
 // Reading reports whether the votes of a majority have not been read yet.
 func (r *Register) Reading() bool { return r.read != nil }
 
-// Vote reads the word in a vote for the term, which this life has asked for.
+// Vote reads the word in a vote that answers this life's request for the term.
 func (r *Register) Vote(from election.PeerID, v election.Version, w election.Word) {
 	if r.read == nil || v != r.roster.Version || !r.roster.Has(from) {
 		return
@@ -99,7 +99,7 @@ func (r *Register) Vote(from election.PeerID, v election.Version, w election.Wor
 	r.write(newest)
 }
 
-// write begins a writing of the word, with a rank of its own.
+// write begins to write the word, with a new rank.
 func (r *Register) write(w election.Word) {
 	r.last++
 	w.Rank = election.WordRank{Term: r.term, Seq: r.last}
@@ -138,7 +138,7 @@ func (r *Register) Ack(from election.PeerID, m election.WordAck) {
 // Has reports whether the voter has the newest word on disk.
 func (r *Register) Has(voter election.PeerID) bool { return r.has[voter] }
 
-// Outstanding is what to send to each voter that does not have it yet; zero: there is nothing.
+// Outstanding is the word to send to each voter that does not have it yet; zero: nothing is to be sent.
 func (r *Register) Outstanding() election.Word {
 	if r.next != (election.Word{}) {
 		return r.next

@@ -26,13 +26,13 @@ const (
 type hop struct {
 	token election.RingElection
 	to    election.PeerID
-	until election.Instant // then to is skipped
+	until election.Instant // after that, the candidate to is skipped
 }
 
 // passage is the newest token seen from one process run of an origin.
 type passage struct {
 	origin election.PeerID
-	joined int64 // tells process runs apart: a restarted origin counts its rounds from 1 again
+	joined int64 // distinguishes process runs: a restarted origin counts its rounds from 1 again
 	number uint64
 }
 

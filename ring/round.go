@@ -101,7 +101,7 @@ func (r *Ring) proceed(now election.Instant, f election.Field, v election.Verdic
 	return v
 }
 
-// watch notices if a candidate has left that may have had the token for which this agent waits.
+// watch notices if a candidate that may have had the token for which this agent waits has left.
 // Then the best remaining candidate starts again at once, and each next one a hop timeout later.
 func (r *Ring) watch(now election.Instant, f election.Field, ring []election.PeerID) {
 	before := len(r.holders)

@@ -41,8 +41,8 @@ const (
 	OtherDriver                  // the agent that proposes it is not a voter that this agent knows
 )
 
-// Doubted returns the voters of this peer's newer roster, and why this agent did not adopt that; 0: there
-// is none.
+// Doubted returns the voters of this peer's newer roster, and why this agent did not adopt that roster;
+// 0: there is no such roster.
 func (p *Peer) Doubted(present *election.Roster) (voters string, why Doubt) {
 	if !present.Version.Before(p.doubted.version) {
 		return "", 0
@@ -139,8 +139,8 @@ func (c *Change) Propose(f Facts, from election.PeerID, m election.RosterPropose
 }
 
 // Votes count only at one version of the roster. A voter with an older version can't vote, so it does not
-// count as reachable. It adopts the present roster as soon as it gets it. It does not if its disk is full,
-// or if all voters that it knows were replaced, so that it believes none of the present ones.
+// count as reachable. It adopts the present roster as soon as that arrives. There are two exceptions: its disk
+// is full, or all voters that it knows were replaced, and so it believes none of the present ones.
 
 // differs reports whether the peer is a voter, or is to be added, and is known to have a roster
 // with which it can't vote.
@@ -185,7 +185,7 @@ func (c *Change) bringUp(s *step) {
 	}
 }
 
-// Behind reports whether the peer has gone without the present roster for a lease.
+// Behind reports whether the peer has lacked the present roster for a lease.
 func (c *Change) Behind(now election.Instant, p *Peer) bool {
 	return p.differsSince != 0 && now >= p.differsSince.Add(c.cfg.Lease)
 }

@@ -216,7 +216,7 @@ func (c *Change) Cancelled(from election.PeerID, m election.RosterCancel) {
 	}
 }
 
-// Suspended makes the voters accept again: after a suspend nobody can tell when their promises end.
+// Suspended makes the voters accept again: after a suspend it is not known when their promises end.
 func (c *Change) Suspended(now election.Instant) {
 	if d := c.driver; d != nil {
 		d.Recount()

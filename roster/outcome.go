@@ -32,8 +32,8 @@ func (c *Change) committed(s *step) bool {
 	if c.agreed == s.roster.Version {
 		return true
 	}
-	// A voter counts only if it took this roster before it voted for a later driver. After that vote it may
-	// accept no earlier ballot: it has this roster then, but another one may be decided.
+	// A voter counts only if it took this roster before it voted for a later driver. After that vote it must
+	// not accept an earlier ballot: it has this roster then, but another one may be decided.
 	if quorum.Accepted(s.roster, func(id election.PeerID) bool {
 		p := s.Peer(id)
 		return id == c.cfg.Self.Peer && c.agrees == s.roster.Version || p != nil && p.Agrees == s.roster.Version && !s.Older(id)
@@ -83,14 +83,14 @@ func (c *Change) finishWanted(s *step) {
 	}
 }
 
-// ended reports whether any agent's change has ended since the command for want came.
+// ended reports whether any agent's change has ended since this agent was asked for the wanted one.
 func (c *Change) ended(s *step) bool {
 	drives := c.driver != nil && c.driver.Ballot == s.roster.Version.Driver
 	return !s.roster.Joint() && s.roster.Version != c.want.former.Version && !drives
 }
 
 // wantedCancel is a command to go back from a change. If another agent drives the change, this
-// agent asks it to go back until the change has ended.
+// agent asks that one again and again to go back, until the change has ended.
 type wantedCancel struct {
 	former   []election.Voter
 	request  election.RequestID

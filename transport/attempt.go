@@ -97,7 +97,7 @@ func (l *link) call(ctx context.Context, addr netip.AddrPort, dark bool, timeout
 }
 
 // unanswered reports two things about a dial that failed: dark, if nothing answered at all; and late, if
-// this process checked so late that it can't tell.
+// this process checked so late that it can't know that.
 func (t *Transport) unanswered(err error, began time.Time) (dark, late bool) {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "dial" || !op.Timeout() {
@@ -115,7 +115,7 @@ func (t *Transport) reach(ctx context.Context, addr netip.AddrPort) error {
 	if err != nil {
 		return fmt.Errorf("dial %s: %w", addr, err)
 	}
-	_ = c.Close() // a connection was all that was to be shown
+	_ = c.Close() // it was only to be shown that the address accepts a connection
 	return nil
 }
 
@@ -252,7 +252,7 @@ func (l *link) wake() {
 		}
 		release := context.AfterFunc(ctx, func() { _ = c.Close() })
 		defer release()
-		_, _ = c.AcceptStream() // wait until the peer has closed the connection: if this side closed first, it would reset it
+		_, _ = c.AcceptStream() // wait until the peer has closed the connection: closing it first would reset it
 		_ = c.Close()
 	})
 }

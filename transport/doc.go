@@ -14,9 +14,9 @@
 //   - The messages of one connection arrive at most once, between its Connected and its Lost.
 //     They arrive in the order in which they were sent, except those that package inbox lets
 //     overtake others.
-//   - Connected and Lost alternate for each peer. Neither is dropped alone: if a slow
-//     consumer has not yet taken either of a pair, both are dropped. Both sides of a
-//     connection report it; neither does if it only replaces one that has just broken.
+//   - Connected and Lost alternate for each peer. Neither is dropped alone: if a slow consumer
+//     has not yet taken either of a pair, both are dropped. Both sides of a connection report it;
+//     neither does if the connection only replaces one that has just broken.
 //   - The death of a peer's process is reported within milliseconds: its kernel closes the
 //     connections and refuses a redial. A broken connection is reported if it is not replaced
 //     within 100 ms. A link that heals is used again in under half a second, however long it

@@ -92,7 +92,7 @@ func (w *wire) readTimed(limit int) ([]byte, error) {
 	return body, w.stream.SetReadDeadline(time.Time{})
 }
 
-// cut returns another error if the stream ends inside a frame than if it ends between two.
+// cut returns different errors for a stream that ends inside a frame and one that ends between two.
 func cut(err error, inside bool) error {
 	if err == io.EOF && inside {
 		return io.ErrUnexpectedEOF

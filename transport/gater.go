@@ -66,7 +66,7 @@ func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.
 	switch {
 	case l == nil:
 		g.t.strangers.knock(g.t.box, idOf(p), addrPort(addrs.RemoteMultiaddr()))
-		g.t.count.refused[refuseUnknownPeer].Add(1) // last: who sees the count finds the stranger
+		g.t.count.refused[refuseUnknownPeer].Add(1) // counted last, so that a reader who sees the count also finds the stranger
 		return false
 	case l.dials:
 		g.t.count.refused[refuseDirection].Add(1)

@@ -61,8 +61,8 @@ type handshake struct {
 // source is an address that inbound handshakes come from.
 type source struct {
 	underWay int
-	turn     int  // the number of the last one that started, counted over all sources; 0: none yet
-	doubtful bool // the last one that ended had timed out
+	turn     int  // the number of its last handshake that started; all sources count together; 0: none yet
+	doubtful bool // its last handshake that ended had timed out
 }
 
 // shareOf: the address of one member gets at most a quarter of the handshakes under way. So a silent
@@ -85,7 +85,7 @@ type urgency int32
 
 const (
 	later  urgency = iota - 1 // after all others, with a rest after each
-	inTurn                    // between the two, in the order that next describes
+	inTurn                    // between the two, in the order that the method next describes
 	first                     // before all others
 )
 

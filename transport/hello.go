@@ -22,8 +22,8 @@ const (
 	maxText   = 128 // how many bytes a cluster, version or algorithm may have
 )
 
-// Level is the feature level of this version; 0.2.0 has level 0. A field or message that came with some
-// level is used only with peers of that level or higher.
+// Level is the feature level of this version; 0.2.0 has level 0. A field or message that was added with
+// a level is used only with peers of that level or higher.
 const Level = election.Level
 
 // Hello is what an agent sends about itself before anything else.
@@ -75,7 +75,7 @@ type verdictFrame struct {
 	Reason   string `cbor:"2,keyasint,omitempty"`
 }
 
-// frame omits the run of a lineage's first life, as 0.2.0 does, which does not know that field.
+// frame omits the run of a lineage's first life, since 0.2.0 sends none and does not know that field.
 func (h Hello) frame(held election.RunID) helloFrame {
 	if !h.isLater() {
 		h.Run = 0
@@ -180,9 +180,9 @@ func clip(s string, limit int) string {
 // partTimeout is how long an agent waits, after a refusal, for the other side to close its half.
 const partTimeout = 500 * time.Millisecond
 
-// part ends a stream after a refusal. If a side closed the connection at once, it would reset it, and the
-// verdict might be lost. So each side first closes only its half, and waits until the other has closed
-// its half too.
+// part ends a stream after a refusal. If a side closed the connection at once, that would reset it, and
+// the verdict might be lost. So each side first closes only its half, and waits until the other has
+// closed its half too.
 func part(w *wire) {
 	if w.stream.SetDeadline(time.Now().Add(partTimeout)) == nil && w.stream.CloseWrite() == nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(w.r, maxHello)) // what is read does not matter: this waits for the stream's end

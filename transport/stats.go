@@ -45,7 +45,7 @@ const (
 const (
 	refusePending     = iota // too many connections have not proven an identity yet
 	refuseUnknownPeer        // the peer was not given to SetPeers
-	refuseDirection          // the peer dialled, but of the two this agent has to dial
+	refuseDirection          // the peer dialled, although this agent is the one that has to dial
 	refuseHello              // this agent did not accept the hello
 	refusedByPeer            // the peer did not accept this agent's hello
 	refusals

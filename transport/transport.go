@@ -29,7 +29,7 @@ type Peer struct {
 	Addr netip.AddrPort // where its transport listens
 	// First peers are connected before the others. The voters are First: without them nobody can lead.
 	First bool
-	// Later peers can wait: the others can agree without a connection between them and this agent.
+	// Later peers can wait: agents can agree without a connection between this agent and a Later peer.
 	Later bool
 }
 

@@ -57,8 +57,8 @@ func (p *Policy) May(w Who, right Right, election string) error {
 		UserName(w.UID), what, right, p.holders(right, election), key, also)
 }
 
-// replaced warns which users would lose the right, if an operator made the setting that May
-// proposes without naming them in it; empty: none would.
+// replaced is a warning: users would lose the right if an operator made the setting that May proposes
+// and did not name them in it. It is empty if none would.
 func (p *Policy) replaced(right Right, election string) string {
 	if p.assumed {
 		return fmt.Sprintf("; with access.elections only what it gives applies, in every election, so give group %s there what it is to keep (%q is every other election)",

@@ -15,13 +15,13 @@ const (
 	reasonUnchecked = "no check has succeeded yet"
 )
 
-// Needs lists, by the configuration, the elections for which a host needs a companion.
+// Needs lists the elections for which a host needs a companion, as configured.
 type Needs struct {
 	// Hooked reports whether a hook acts in an election; nil: none acts in any.
 	Hooked func(election.Name) bool
 	// Checked are the elections that have a check; api.EveryElection: the host as a whole has one.
 	Checked []election.Name
-	// KeepLast are those of Checked where this host, while the check fails, may lead if no other host can.
+	// KeepLast are those of Checked that this host may lead even while the check fails, if no other host can.
 	KeepLast []election.Name
 	// Named are the elections that have a hook or a check; api.EveryElection: all that are not named have one.
 	Named []election.Name

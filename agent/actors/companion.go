@@ -80,7 +80,7 @@ func (r *Registry) Report(now election.Instant, id string, c api.Companion, auth
 	return nil
 }
 
-// accompany has a companion act in the elections that this host leads, and applies its report.
+// accompany makes a companion act in the elections that this host leads, and applies its report.
 func (r *Registry) accompany(now election.Instant, k *Candidacy) {
 	for _, name := range slices.Sorted(maps.Keys(r.races)) {
 		r.attend(now, r.races[name], k)
@@ -121,7 +121,7 @@ func (b *Companions) of(name election.Name) *Candidacy {
 	return nil
 }
 
-// attend has a companion act in an election that this host leads. Where this host does not lead,
+// attend makes a companion act in an election that this host leads. Where this host does not lead,
 // the companion has to stop what it or an earlier companion has started.
 func (r *Registry) attend(now election.Instant, c *race, k *Candidacy) {
 	d := &c.deed
@@ -156,7 +156,7 @@ func (k *Candidacy) sameProcess(p record.Program) bool {
 	return p.Started != 0 && p.PID == q.PID && p.Started == q.Started && p.Space == q.Space
 }
 
-// begin has a companion act under this host's term, which it was not sent before.
+// begin makes a companion act under this host's term, which it was not sent before.
 func (b *Companions) begin(c *race, k *Candidacy) {
 	stopped := c.deed.program.Stopped
 	c.deed = deed{by: k, program: k.program}
@@ -178,7 +178,7 @@ func (b *Companions) send(c *race, kind string) {
 		Authority: b.cfg.Authority, Change: c.change})
 }
 
-// lead has the companion, if there is one, act under a new term of this host.
+// lead makes the companion, if there is one, act under a new term of this host.
 func (b *Companions) lead(c *race) {
 	switch k := b.of(c.name); {
 	case c.why != "":
@@ -202,7 +202,7 @@ func (c *race) revokeCompanion() {
 	c.deed.by.say(line)
 }
 
-// endDeed records that nothing that a companion has started acts in an election any more.
+// endDeed records that nothing started by a companion acts in an election any more.
 func (r *Registry) endDeed(c *race, how *atomic.Uint64) {
 	d := &c.deed
 	w := d.wait
@@ -240,7 +240,7 @@ func (r *Registry) leave(k *Candidacy) {
 }
 
 // companionStopped handles a companion's receipt: nothing that it has run acts in the election any more, and
-// what it had set up is undone. If nobody asked it to stop, it gives up the leadership, for the reason why.
+// what it had set up is undone. If nobody asked it to stop, it gives up the leadership, and why is its reason.
 func (r *Registry) companionStopped(k *Candidacy, name election.Name, term election.Term, why election.Reason) {
 	c := r.races[name]
 	if c == nil || c.deed.by != k || c.deed.term == 0 || term != 0 && term < c.deed.term {

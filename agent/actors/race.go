@@ -72,7 +72,7 @@ func (r *Registry) campaign(c *race, priority int) {
 	r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority, LastResort: c.last})
 }
 
-// dismiss has the elector step down. The host stays a candidate with the best candidacy that is left.
+// dismiss makes the elector step down. The host stays a candidate with the best candidacy that is left.
 // If nothing acts any more, the elector releases the term in the same step, and no receipt follows.
 func (r *Registry) dismiss(c *race, why election.Reason) {
 	c.why = why
@@ -115,7 +115,7 @@ func (r *Registry) Lead(now election.Instant, name election.Name, term election.
 	r.considerRival(now, c)
 }
 
-// Rise records that the host leads on in a higher term, and notifies the program.
+// Rise records that the host goes on leading in a higher term, and notifies the program.
 func (r *Registry) Rise(name election.Name, term election.Term, until election.Instant, change *api.Change) {
 	c := r.races[name]
 	if c == nil || c.term == 0 || term <= c.term {
@@ -207,7 +207,7 @@ func (r *Registry) dropRival(c *race) {
 	}
 }
 
-// Advance does what is due: it stops waiting for programs whose deadline has passed, and has
+// Advance does what is due: it stops waiting for programs whose deadline has passed, and lets
 // better candidates take over.
 func (r *Registry) Advance(now election.Instant) {
 	r.expire(now)

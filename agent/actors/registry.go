@@ -43,7 +43,7 @@ type Config struct {
 	Priority int
 	// Host makes the host itself a candidate in the default election, where it comes last among equal priorities.
 	Host bool
-	// Preempt has a better program of this host replace the one that acts, once the better one's
+	// Preempt makes a better program of this host replace the one that acts, once the better one's
 	// priority has been strictly higher for PreemptDelay.
 	Preempt      bool
 	PreemptDelay time.Duration
@@ -87,7 +87,7 @@ type Request struct {
 
 // Registry holds every candidacy of one host.
 //
-// Invariant: a candidacy is in byID while its connection is open, or while its program's receipt
+// Invariant: a candidacy is in byID while its connection is open, or while a receipt of its program
 // may still end a term early.
 type Registry struct {
 	cfg      Config

@@ -37,8 +37,8 @@ func Before(past *record.Past, quorum bool) []Past {
 	return all
 }
 
-// Resumption is a request for a candidacy: a program that an earlier life elected resumes it over
-// another connection.
+// Resumption is a program's request to resume, over another connection, the candidacy for which an
+// earlier life elected it.
 type Resumption struct {
 	ID      string
 	Term    election.Term // the newest term that the program was sent

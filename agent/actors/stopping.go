@@ -121,7 +121,7 @@ func (r *Registry) Gone(id string) {
 	}
 }
 
-// stopped records that the program has stopped acting under the term that waits for that.
+// stopped records that the program has stopped acting under the term whose release waits for that.
 func (r *Registry) stopped(k *Candidacy, how *atomic.Uint64) {
 	w := k.wait
 	k.wait, w.by = nil, nil
@@ -134,8 +134,8 @@ func (r *Registry) stopped(k *Candidacy, how *atomic.Uint64) {
 
 // Receipt handles a program's report that it has stopped acting under a term; term 0 means the oldest term
 // without a receipt. A companion names the election. A program that reports this without being asked ends its
-// leadership and its candidacy, for the reason why, if it gives one. authorized reports whether the caller may do
-// this for a program of that user.
+// leadership and its candidacy; why is its reason, if it gives one. authorized reports whether the caller
+// may do this for a program of that user.
 //
 // A receipt without a term never ends a term that the program may not know of. It counts first for
 // a term whose deadline passed without a receipt. If nobody asked for it, it may repeat the receipt

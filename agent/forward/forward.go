@@ -1,4 +1,4 @@
-// Package forward makes calls of the socket API at other agents, and has theirs answered.
+// Package forward makes calls of the socket API at other agents, and answers their calls.
 //
 // It guarantees that a call is answered or fails by its caller's deadline; that an answer
 // counts only from the agent that was asked; that other agents occupy a bounded number of

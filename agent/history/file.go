@@ -23,7 +23,7 @@ const (
 	// maxLine and maxFile bound how many bytes of a line, and of a file, are read.
 	maxLine = 16 << 10
 	maxFile = 64 << 20
-	// tryAgain is how long after a failed write the next one is tried.
+	// tryAgain is the time from a failed write to the next attempt.
 	tryAgain = time.Minute
 )
 
@@ -93,7 +93,7 @@ func (l *Log) read() error {
 	}
 }
 
-// recall updates l.earlier by a change of an earlier process run: who led at the end of those runs.
+// recall adds a change of an earlier process run to l.earlier, which holds who led at the end of those runs.
 func (l *Log) recall(t api.Transition) {
 	switch {
 	case !changes(t):

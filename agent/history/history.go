@@ -144,8 +144,8 @@ func changes(t api.Transition) bool {
 }
 
 // HeardAgain reports whether the earlier process runs ended with this leader in this term, and
-// this run has added no change of the election. Then nobody was newly elected: this run only
-// had not heard of its leader yet. From now on the election counts as led.
+// this run has added no change of the election. Then nobody was newly elected: this run
+// just had not heard of the leader yet. From now on the election counts as led.
 func (l *Log) HeardAgain(election, leader string, term uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // Picture returns what readers see at present.
 func (l *Loop) Picture() *serve.Picture { return l.picture.Load() }
 
-// call has the loop run f. It returns an error if f may not have run, since the loop or ctx has ended.
+// call makes the loop run f. It returns an error if f may not have run, since the loop or ctx has ended.
 func (l *Loop) call(ctx context.Context, f func(now election.Instant)) error {
 	done := make(chan struct{})
 	select {
@@ -51,7 +51,7 @@ func (all pending) answer(r election.Reply) {
 	}
 }
 
-// Ask has the loop carry out a command and waits for the elector's reply.
+// Ask makes the loop carry out a command and waits for the elector's reply.
 func (l *Loop) Ask(ctx context.Context, build func(election.RequestID) election.Input) (election.Reply, error) {
 	reply := make(chan election.Reply, 1)
 	err := l.call(ctx, func(election.Instant) {

@@ -22,7 +22,7 @@ type Programs struct{ loop *Loop }
 
 func (l *Loop) Programs() Programs { return Programs{l} }
 
-// do has the loop run f, and returns its error, or a *api.ErrorDetail if the loop has ended.
+// do makes the loop run f, and returns its error, or a *api.ErrorDetail if the loop has ended.
 func (p Programs) do(f func(now election.Instant) error) error {
 	err := error(&api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops})
 	_ = p.loop.call(context.Background(), func(now election.Instant) { err = f(now) })
@@ -196,7 +196,7 @@ func (l *Loop) proveEnd(id string, process *proof.Process, until election.Instan
 	}
 }
 
-// Reconfigure passes the settings to the parts that the loop owns, and has doyen act read its own again.
+// Reconfigure passes the settings to the parts that the loop owns, and asks doyen act to read its own again.
 func (l *Loop) Reconfigure(s actors.Settings, expected []election.Name, given election.Settings) error {
 	return l.call(context.Background(), func(at election.Instant) {
 		l.Actors.Configure(at, s)

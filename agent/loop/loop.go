@@ -8,7 +8,7 @@
 //	           by package actors. Once both have stopped, the input Stopped follows: their
 //	           receipts come by Receipt (campaigns.go).
 //	Persist    the writer makes the state durable, on another goroutine (writer.go)
-//	Send       to the transport; Redial has it make a connection again
+//	Send       to the transport; Redial makes it connect again
 //	Announce   announce (announce.go) notifies the new leader's program and the companion,
 //	           the watches and the history
 //	Replies    to the callers of commands
@@ -105,7 +105,7 @@ type Loop struct {
 	draining  bool
 	drainedAt time.Time // since when this agent is drained; zero: it is not
 	stopping  bool
-	handed    []election.Name // elections led when the stop was asked for, and that have other candidates
+	handed    []election.Name // elections that this agent led when the stop was asked for, and that had other candidates
 	warnings  warnings
 	unshown   bool                     // steps were taken that the picture does not show yet
 	prolonged []*elector.ContestStatus // the elections of the picture by which programs were last sent their leases

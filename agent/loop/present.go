@@ -15,8 +15,8 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// gossipBlockedAfter is how long gossip must have called a member dead that answers over its
-// stream, before there is a warning.
+// gossipBlockedAfter is how long gossip may call a member dead that still answers over its stream,
+// before there is a warning.
 const gossipBlockedAfter = 5 * time.Second
 
 // present is a member that this agent treats as present.
@@ -29,7 +29,7 @@ type present struct {
 // presence knows which agents are present, by gossip and by streams. It belongs to the loop.
 //
 // Gossip has a separate port, which a firewall rule or a flood can block while every stream works.
-// So this agent asks a member that gossip calls dead for an answer over its stream. The member
+// So if gossip calls a member dead, this agent asks it for an answer over its stream. The member
 // stays present for a lease after gossip called it dead, or after its last message. A member that
 // left is not kept, because it reported itself that it left.
 type presence struct {
@@ -169,7 +169,7 @@ func (l *Loop) look() bool {
 	return changed
 }
 
-// reach has the transport connect to the present members, voters first. A connection between two
+// reach makes the transport connect to the present members, voters first. A connection between two
 // agents that neither vote nor lead can wait. A later life has to renew its lease in time, so it
 // connects to voters that gossip has not shown yet at their addresses on record.
 func (l *Loop) reach() {

@@ -7,8 +7,8 @@
 // status shows, or nothing. A page that can't be kept is missing, is reported as a problem, and
 // harms nothing else.
 //
-// It does not guarantee that Publish never waits for a disk: to make a file on a disk, or to
-// store to it, may wait. So the socket's directory should be in memory, as /run is. In a
+// It does not guarantee that Publish never waits for a disk: making a file on a disk, or
+// storing to it, may take long. So the socket's directory should be in memory, as /run is. In a
 // cluster without quorum nobody holds a lease, and the pages show none.
 package pages
 
@@ -98,7 +98,7 @@ func (k *Keeper) Ready() <-chan struct{} {
 	return k.ready
 }
 
-// Publish writes to the page of each election what the status has of it, unless the page shows that
+// Publish writes what the status shows of each election to its page, unless the page shows that
 // already. It makes the pages of new elections, and removes those of elections that are gone.
 func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
 	if k == nil || k.lock == nil {

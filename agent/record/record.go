@@ -58,7 +58,7 @@ func (r *Record) Lineage() election.Lineage {
 	return under(r, func() election.Lineage { return r.state.lineage() })
 }
 
-// under calls what while it holds the lock. For a nil Record it returns the zero value.
+// under calls the function what while it holds the lock. For a nil Record it returns the zero value.
 func under[T any](r *Record, what func() T) (nothing T) {
 	if r == nil {
 		return nothing
@@ -208,7 +208,7 @@ func encode(to []byte, it *item) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// compactAt is the length at which a log is rewritten; more, if its content alone is longer.
+// compactAt is the length at which a log is rewritten; if that is more, twice the length of its content.
 const compactAt = 1 << 20
 
 // compact writes the state into a new file, which replaces the old one. If that fails, or if the

@@ -69,8 +69,8 @@ func send(w http.ResponseWriter, status int, contentType string, data []byte) {
 }
 
 // receive reads the whole body of any request into memory. If the body is too long or does not come, it
-// answers with an error and returns false. The deadline is for the whole body, and stays after a
-// failure: before it answers, net/http reads the announced rest, and would read without end.
+// answers with an error and returns false. The deadline is for the whole body. After a failure
+// it stays: without it, net/http would read the announced rest before the answer, perhaps without end.
 func receive(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength == 0 {
 		return true

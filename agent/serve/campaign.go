@@ -53,7 +53,7 @@ type candidacies struct {
 	streams   *streams
 	attention time.Duration        // how long a program may leave lines of its stream unread
 	otherTime func(pid int32) bool // whether the process has another CLOCK_BOOTTIME than the agent
-	unproven  sync.Once            // so that it is logged once that no end can be proven
+	unproven  sync.Once            // so that the agent logs only once that it can prove no end
 }
 
 // campaign accepts a program's candidacy, and makes the connection its stream.
@@ -163,8 +163,8 @@ func implausible(r api.CampaignRequest) error {
 	return nil
 }
 
-// ceiling returns the highest priority that the program may have; nil: it may have any. The
-// error is that the program has asked for more.
+// ceiling returns the highest priority that the program may have; nil: it may have any. If
+// the program has asked for more, the result is an error.
 func (h *candidacies) ceiling(p *socket.Peer, name election.Name, asked *int) (*int, error) {
 	highest, bounded := h.Access.MaxPriority(p.Who, string(name))
 	if !bounded {

@@ -92,7 +92,7 @@ func (s *Server) handOver(r *http.Request, name election.Name,
 	return &api.Outcome{Done: true, Message: s.comesBack(name, election.PeerID(e.Leader.ID)), Leader: e.Leader, Term: e.Term}, nil
 }
 
-// ask has the agent carry out a command. The error may be its refusal.
+// ask makes the agent carry out a command. The error may be its refusal.
 func (s *Server) ask(ctx context.Context, command func(election.RequestID) election.Input) (election.Reply, error) {
 	reply, err := s.Ask(ctx, command)
 	if err == nil && reply.Refusal != nil {

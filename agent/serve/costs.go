@@ -161,7 +161,7 @@ func (c *costs) leave(u *reading) {
 	}
 }
 
-// recorded has a handler answer into memory, and returns that answer.
+// recorded makes a handler answer into memory, and returns that answer.
 func recorded(h http.Handler, r *http.Request) *recorder {
 	out := &recorder{header: http.Header{}, status: http.StatusOK}
 	h.ServeHTTP(out, r)
@@ -209,7 +209,7 @@ func (k *kept) newest() *recorder {
 	if k.made != nil && now < k.until {
 		return k.made
 	}
-	before := k.Picture()                                                                                    // the answer may name leaders of this one
+	before := k.Picture()                                                                                    // the answer may name leaders of this picture
 	k.made = recorded(k.next, &http.Request{Method: http.MethodGet, URL: &url.URL{}, Header: http.Header{}}) // empty: the answer is for all callers
 	k.until = now.Add(keptFor)
 	for _, c := range before.Status.Contests {

@@ -20,11 +20,11 @@ const (
 	// drillChanges is how many changes of its history an agent shows. So many fit into one answer.
 	drillChanges = 64
 	drillCall    = "drill " // the start of a drill's commandText
-	// tryTime is how long a drill may try, before it stops the agent, whether the agent could start again.
+	// tryTime is how long a drill, before it stops an agent, may check that the agent could start again.
 	tryTime = 8 * time.Second
 )
 
-// drills answers about every agent, each of which is asked. If another agent asks, it answers about this one.
+// drills asks every agent, and answers about all. If another agent asks, it answers only about this one.
 func (s *Server) drills(r *http.Request) (any, error) {
 	name, err := name(r)
 	if err == nil && !isForwarded(r) {
@@ -61,7 +61,7 @@ func (s *Server) drillView(name election.Name) api.DrillView {
 	return v
 }
 
-// drill transfers or stops the leader, as the request asks: here if this agent leads, else at the leader.
+// drill makes the leader transfer or stop, as requested. If another agent leads, it forwards the request there.
 func (s *Server) drill(c *call[api.DrillRequest]) (any, error) {
 	name, err := name(c.Request)
 	if err != nil {

@@ -93,7 +93,7 @@ func (s *Server) mayForward(r *http.Request) bool {
 	return s.Other != nil && !isForwarded(r) && s.Picture().Status.Roster.Has(s.Self.Peer)
 }
 
-// forward has an order carried out by another agent, and returns its outcome.
+// forward asks another agent to carry out an order, and returns the outcome.
 func (s *Server) forward(r *http.Request, to election.PeerID, request any) (any, error) {
 	limit := 2*s.lease() + outcomeSlack + forwardSlack
 	if _, drill := request.(api.DrillRequest); drill {
@@ -211,7 +211,7 @@ func callerOf(text, host string) *api.Caller {
 	return by
 }
 
-// agents answers about every agent, each of which is asked. If another agent asks, it answers about this one.
+// agents asks every agent, and answers about all. If another agent asks, it answers only about this one.
 func (s *Server) agents(r *http.Request) (any, error) {
 	own, back := s.others.reportOwn(r.Context()), r.URL.RawQuery == dialBack
 	if from, ok := passedBy(r); ok {
@@ -240,7 +240,7 @@ type others struct{ *Config }
 // These bound the warnings that are taken from another agent, and their bytes: it may send anything.
 const maxReported, maxMessage, maxCode = 16, 1000, 40
 
-// reportOwn describes this agent. The lag in it is how long the agent's loop takes to answer.
+// reportOwn describes this agent. Its lag is how long the agent's loop takes to answer.
 func (o others) reportOwn(ctx context.Context) api.AgentReport {
 	p := o.Picture()
 	own := api.AgentReport{Name: o.Name, ID: string(o.Self.Peer), Version: o.Version, Draining: p.Status.Draining,
@@ -277,7 +277,7 @@ func (o others) reportOthers(ctx context.Context, back bool) []api.AgentReport {
 }
 
 // askOthers asks all other known agents about themselves, by the same call. know turns each
-// answer into a result; the answer is nil after an error, or if there was none.
+// answer into a result; the answer is nil if there was an error, or no answer.
 func askOthers[A any](ctx context.Context, o others, c election.Call, know func(membership.Member, *A) A) []A {
 	p := o.Picture()
 	members := slices.DeleteFunc(p.all(), func(m membership.Member) bool { return m.Peer == o.Self.Peer })

@@ -106,7 +106,7 @@ func keysBusy() error {
 }
 
 // lacking refuses to use a key that a member lacks, or may lack, since that member would be cut
-// off. It leaves to the keyring a key that this agent uses already, or does not have.
+// off. If this agent uses the key already, or does not have it, the keyring decides.
 func (k *keyChanges) lacking(ctx context.Context, print string) error {
 	isIt := func(k api.Key) bool { return k.Fingerprint == print }
 	if k.Other == nil || slices.IndexFunc(k.Keyring.Keys(), isIt) <= 0 {

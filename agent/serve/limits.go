@@ -37,8 +37,8 @@ const (
 	allFiles = maxConns + maxPlain + maxReads + maxStreams + actors.MaxCandidacies
 )
 
-// Bound reduces n, a number of connections, if only so many files may be open; files 0: any
-// number may be open.
+// Bound reduces n, a number of connections, if the number of open files is limited to files; 0:
+// it is not limited.
 func Bound(n, files int) int {
 	if files <= 0 || files >= allFiles {
 		return n
@@ -88,7 +88,7 @@ func (h watching) begin(uid uint32, favoured bool) error {
 const (
 	questionsOfUser, burstOfUser = 100, 2 * maxConfirmed // how many questions a second; how many at once
 	questionsOfAll, burstOfAll   = 400, 4 * maxConfirmed
-	agentsOfQuestion             = 8 // a question to all agents counts once for so many of them
+	agentsOfQuestion             = 8 // a question to all agents counts once for each group of so many
 	// overTCP stands for all callers that the kernel does not name: no user has this number.
 	overTCP = math.MaxUint32
 )

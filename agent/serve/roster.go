@@ -125,7 +125,7 @@ func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api
 	return c, nil
 }
 
-// live returns the identity of the live agent that has the name, but never the identity not.
+// live returns the identity of the live agent that has the name, but never the identity in not.
 // If an ID is given, the agent must have that ID. Without an ID, no second agent may claim the name:
 // any agent that has the cluster key can join under any name.
 func (p *Picture) live(name, id string, not election.PeerID) (election.PeerID, *api.ErrorDetail) {

@@ -26,7 +26,7 @@ import (
 type rotation struct {
 	*keyChanges
 	request api.KeysRequest
-	also    []election.PeerID // named agents, which get the key: besides the voters, or alone
+	also    []election.PeerID // agents that the request names to get the key, with or without the voters
 	caller  string
 	key     string
 	print   string // the key's fingerprint
@@ -154,7 +154,7 @@ func (n *rotation) excludes(p *Picture, m membership.Member) bool {
 	return slices.Contains(n.request.Without, m.Name) || slices.Contains(n.request.Without, string(m.Peer)) || p.leaving(m.Peer)
 }
 
-// accept has all agents accept the new key. If one of them does not, the key is taken back from all.
+// accept makes all agents accept the new key. If one of them does not, the key is taken back from all.
 func (n *rotation) accept() error {
 	n.key, n.print = n.Keyring.NewKey()
 	add := api.KeysRequest{Add: n.key}
@@ -187,7 +187,7 @@ func (n *rotation) accept() error {
 	return refusal(api.CodeNotConfirmed, message+". Nobody is cut off. Correct that and run the command again")
 }
 
-// use has all agents encrypt with the new key, which all of them accept.
+// use makes all agents encrypt with the new key, which all of them accept.
 func (n *rotation) use() error {
 	step := n.everywhere(func(ctx context.Context, m membership.Member) error {
 		has, err := n.call(ctx, m, api.KeysRequest{Use: n.print})
@@ -204,7 +204,7 @@ func (n *rotation) use() error {
 		"Correct that and run the command again: it goes on with another new key")
 }
 
-// drop has all agents drop the old keys, since all of them use the new one. A key that another
+// drop makes all agents drop the old keys, since all of them use the new one. A key that another
 // rotation has given to an agent meanwhile is not dropped.
 func (n *rotation) drop() error {
 	step := n.everywhere(func(ctx context.Context, m membership.Member) error {

@@ -50,7 +50,7 @@ type Commands interface {
 	Ping(context.Context) error
 	// Leave begins the agent's stop, and returns once everything is handed over.
 	Leave(context.Context) error
-	// Restart tries whether the agent could start again; err is why not. If it could, Restarts then ends
+	// Restart checks whether the agent could start again; err is why not. If it could, Restarts then ends
 	// this process. The next process goes on leading, unless handsOver is not empty: then the agent first
 	// hands over all that it leads, and handsOver is why.
 	Restart(context.Context) (handsOver string, err error)
@@ -106,7 +106,7 @@ type Config struct {
 	Hosts []string
 	// ActUser may be a companion besides root and the agent's user; nil: nobody else may.
 	ActUser *uint32
-	// HTTPAPI has the TCP listener answer GET /v1/… too.
+	// HTTPAPI makes the TCP listener answer GET /v1/… too.
 	HTTPAPI bool
 }
 
@@ -150,8 +150,8 @@ func (s *Server) Socket(l net.Listener) {
 	s.serve(s.socketPlaces(l, maxPlain+maxStreams), s.socketRoutes(), idleTimeout)
 }
 
-// ReadSocket answers what changes nothing, on another listener that socket.Listen made. Its
-// refusals name changes, the path of the socket that accepts changes.
+// ReadSocket answers what changes nothing, on another listener that socket.Listen made. changes is
+// the path of the socket that accepts changes: refusals name it.
 func (s *Server) ReadSocket(l net.Listener, changes string) {
 	s.serve(s.socketPlaces(l, maxReads), readOnly(s.socketRoutes(), true,
 		"this socket only answers questions, and changes nothing: use the agent's own socket, --socket "+changes), idleTimeout)

@@ -45,8 +45,8 @@ func (h watching) watch(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	// The index is taken before the picture: so changes in between are reported twice, and are
-	// not skipped. A watch that resumes starts with the index that its reader has: the changes
+	// The index is taken before the picture: so changes in between are reported twice
+	// rather than skipped. A watch that resumes starts with the index that its reader has: the changes
 	// after that index, which the reader missed, lead up to the picture.
 	var news []*watch.Change
 	index := after

@@ -34,8 +34,8 @@ const (
 	addressNotice = time.Minute
 )
 
-// Await waits until this host has the addresses on which the configuration, resolved or not, has it
-// listen: at a boot the network may be up later than the agent. It calls notice with what it waits
+// Await waits until this host has the addresses that a configuration, resolved or not, names to
+// listen on: at a boot the network may be up later than the agent. It calls notice with what it waits
 // for. Any other mistake ends the wait, and the caller finds it again.
 func (c Config) Await(ctx context.Context, notice func(string)) {
 	tick := time.NewTicker(addressTick)

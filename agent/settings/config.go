@@ -65,9 +65,9 @@ type Config struct {
 	OnChange  string       // hook, run by the shell
 	Check     string       // health check, run by the shell: while it fails, this host is not a candidate in "default"
 	HostCheck health.Check // while it fails, this host is not a candidate in any election
-	// HookFailures is after how many failed runs in a row for one leadership this host hands over; 0: never.
+	// HookFailures is how many failed runs in a row for a leadership make this host hand over; 0: no number does.
 	HookFailures int
-	// Act has the keeper start doyen act where a hook or a check is configured.
+	// Act makes the keeper start doyen act where a hook or a check is configured.
 	Act bool
 	// ActUser is a user that may be a companion, besides root and the agent's user; empty: no other user.
 	ActUser   string
@@ -81,7 +81,7 @@ type Config struct {
 	LogLevel   string // debug, info, warn or error
 	LogFormat  string // text or json
 
-	// Keeper has the program start a keeper, which starts each next life (see package keeper).
+	// Keeper makes the program start a keeper, which starts each next life (see package keeper).
 	Keeper bool
 }
 

@@ -206,8 +206,8 @@ func (s Setting) write(c *Config) string {
 	return s.Name + ": " + text + "\n"
 }
 
-// Fprint writes the configuration as the lines of a configuration file. If given, the configuration
-// before Resolve, is not nil, Fprint omits what has its default value there.
+// Fprint writes the configuration as the lines of a configuration file. given is the configuration
+// before Resolve: unless it is nil, Fprint omits what has its default value in given.
 func (c Config) Fprint(w io.Writer, given *Config) error {
 	text, standard := "", Default()
 	if given != nil {

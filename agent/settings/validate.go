@@ -281,8 +281,8 @@ func checkHooks(c Config) *Error {
 	return nil
 }
 
-// runnable refuses, for root, a command that another user could change, or of which nobody can
-// check that. The error is about the flag; nil: root may run the command.
+// runnable refuses, for root, a command that another user could change, or for which this can't
+// be checked. The error is about the flag; nil: root may run the command.
 func runnable(flag, command string) *Error {
 	err := hook.CheckAsRoot(command)
 	if err == nil {

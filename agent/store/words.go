@@ -19,7 +19,7 @@ const (
 	wordsFile  = "words"
 	wordsMagic = "doyen-words 1 "
 
-	// A log that is larger than minLog, and many times larger than the words in it, is written anew.
+	// A log that is larger than minLog, and many times larger than the words in it, is rewritten.
 	minLog    = 4 << 20
 	manyTimes = 4
 	maxLog    = 64 << 20 // a log is never so large
@@ -35,20 +35,20 @@ const (
 // The first write after a start or an error makes a new file, so a record that was cut short is never
 // followed by another one.
 //
-// Invariant: file is the one that had the log's name when this agent last read or wrote the log. If it
-// is whole, it has all words, durable, and nothing after them.
+// Invariant: file is the one that had the log's name when this agent last read or wrote the log. If whole
+// is set, all words are in it, durable, and nothing follows them.
 type words struct {
 	files Files
 	peer  election.PeerID
 	file  File // nil: there is none
 	whole bool
-	sound bool // size is that of the file: no write of this agent has failed since
+	sound bool // size is the true size of the file: no write of this agent to it has failed
 	size  int
 	words map[election.Name]election.Word
 }
 
-// open reads the words that the state says there are. A start that finds a log that the state does
-// not name leaves it alone: none of its words has been acknowledged.
+// open reads the log if the state shows that there are words. If the state names no words, a start
+// ignores any log: none of its words has been acknowledged.
 func (w *words) open(files Files, s *election.State) error {
 	*w = words{files: files, peer: s.Peer, words: map[election.Name]election.Word{}}
 	if !s.KeepsWords {
@@ -67,7 +67,7 @@ func (w *words) open(files Files, s *election.State) error {
 	switch err := w.replay(data); {
 	case err != nil:
 		return lostWords(err.Error())
-	case len(w.words) == 0: // it got its name with all words that there were
+	case len(w.words) == 0: // a log gets its name only with words in it
 		return lostWords("it has no whole record")
 	case w.size > maxLog:
 		return lostWords(fmt.Sprintf("it has more than %d bytes", maxLog))
@@ -176,7 +176,7 @@ func (w *words) rewrite() error {
 	return nil
 }
 
-// live is about how many bytes the words take.
+// live is roughly how many bytes the words take.
 func (w *words) live() int {
 	n := 0
 	for e, word := range w.words {
@@ -197,7 +197,7 @@ func recordOf(changed []election.NamedWord) ([]byte, error) {
 	return append(record, body...), nil
 }
 
-// ours reports whether no other process has replaced the log, or appended to it. One that is missing is
+// ours reports whether no other process has replaced the log, or appended to it. A missing log is
 // made again.
 func (w *words) ours() (bool, error) {
 	if w.file == nil {
@@ -214,7 +214,7 @@ func (w *words) ours() (bool, error) {
 	return size == int64(w.size), err
 }
 
-// forget drops the words that a state which is on disk names no more.
+// forget drops all words, because the state on disk no longer shows any.
 func (w *words) forget() {
 	_ = w.close() // it was open only to keep its inode number
 	clear(w.words)

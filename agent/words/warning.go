@@ -72,7 +72,7 @@ func warning(s *elector.Status, name string, ws []elector.Warning, live func(str
 	return barred(w.Barred)
 }
 
-// Differing is about the settings that an agent's configuration has unlike the roster; empty: none.
+// Differing reports that settings in an agent's configuration differ from the roster's; empty: none do.
 func Differing(given election.Settings, r *election.Roster) string {
 	if !r.Follows() {
 		return ""

@@ -1,7 +1,7 @@
 // Package clienttest replaces an agent in tests of programs that campaign: a test
 // decides when its candidates are elected, renewed and revoked.
 //
-// It guarantees that requests and answers have the form of the socket API, but not their meaning: there
+// It guarantees the form of requests and answers, as in the socket API, but not their meaning: there
 // are no voters behind it, and no lease except the one that the test sends.
 package clienttest
 
@@ -55,7 +55,7 @@ func Start(t testing.TB) *Agent {
 
 func (a *Agent) Socket() string { return a.path }
 
-// Listen starts answering, again after Stop.
+// Listen starts to answer. After Stop, it starts again.
 func (a *Agent) Listen() {
 	a.t.Helper()
 	os.Remove(a.path)

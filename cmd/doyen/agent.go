@@ -75,7 +75,7 @@ func runAgent(i *invocation) error {
 		found.config.Await(i.Context.Context, func(missing string) { fmt.Fprintf(i.stderr, "doyen: agent: %s\n", missing) })
 	}
 	judge := settings.Config.Judge
-	if i.life != nil { // the configuration was judged when the keeper started, and a life that goes on leading must not end because a hook is missing by now
+	if i.life != nil { // the keeper's start has checked the rest; a life that goes on leading must not end because a hook is missing by now
 		judge = settings.Config.Validate
 	}
 	found, config, err := configured(i, judge)
@@ -103,7 +103,7 @@ func runAgent(i *invocation) error {
 			fmt.Fprintf(i.stderr, "doyen: running without a keeper: %v\n", err)
 		}
 	}
-	i.catches() // not earlier: a keeper would not get a signal that this program caught
+	i.catches() // not earlier: a signal that this program caught before it became a keeper would be lost
 	defer outliveReaders()()
 	switch err := agent.Run(i.Context.Context, config, around, i.stderr); {
 	case errors.Is(err, agent.ErrRestart):
@@ -163,7 +163,7 @@ func checkConfig(i *invocation) error {
 
 // checkedAsRoot replaces the error of --check-config if root runs the check and a file belongs to another
 // user. Usually that is the user that the agent will run as. If the operator then gave the file to root,
-// that agent could not start.
+// the agent could not start.
 func checkedAsRoot(err error) error {
 	bad, _ := errors.AsType[*settings.Error](err)
 	owned, ok := errors.AsType[*hook.OwnedError](err)
@@ -191,7 +191,7 @@ func outliveReaders() (undo func()) {
 }
 
 // printConfig prints the configuration as a YAML file, or as JSON with the same content. If given is not
-// nil, it omits the settings that have their default in given.
+// nil, it omits each setting for which given has the default.
 func printConfig(i *invocation, config settings.Config, given *settings.Config) error {
 	var file bytes.Buffer
 	if err := config.Fprint(&file, given); err != nil || !i.json {

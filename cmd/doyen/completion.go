@@ -11,7 +11,7 @@ import (
 	"github.com/doyen-election/doyen/internal/act/runner"
 )
 
-// The scripts are static: completing asks no agent, and so never waits for one.
+// The scripts are static: a completion asks no agent, and so never waits for one.
 //
 //go:embed completion
 var completions embed.FS
@@ -46,7 +46,7 @@ func completion(i *invocation) error {
 // completed is a flag as the scripts see it.
 type completed struct {
 	name, short, usage string
-	truth, path        bool   // it has no value; its value is the path of a file
+	truth, path        bool   // truth: it has no value; path: its value is the path of a file
 	values             string // the possible values, if they are fixed
 }
 

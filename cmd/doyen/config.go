@@ -41,7 +41,7 @@ func gatherAll(i *invocation) (gathered, []error) {
 func gatherFile(i *invocation, path string) (gathered, []error) {
 	text, err := loadFile(path)
 	if err != nil {
-		return gathered{unread: true, from: path}, []error{err} // mistakes that follow from the defaults would help nobody
+		return gathered{unread: true, from: path}, []error{err} // mistakes that only follow from the defaults are not worth reporting
 	}
 	return gatherFrom(i, path, text)
 }

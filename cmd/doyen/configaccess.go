@@ -6,7 +6,7 @@ import (
 	"github.com/doyen-election/doyen/agent/access"
 )
 
-// accessKey is the key of a configuration file under which it is set who may do what over the socket.
+// accessKey is the key of a configuration file for the rules about who may do what over the socket.
 // There is no flag and no variable for it:
 //
 //	access:

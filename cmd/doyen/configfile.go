@@ -74,7 +74,7 @@ func (r *reader) refuse(key, hint, format string, args ...any) {
 	r.wrong = append(r.wrong, &settings.Error{Problem: r.source[key] + ": " + fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// fields reads a mapping with fixed keys. of is the mapping's full key, empty for the whole file.
+// fields reads a mapping with fixed keys. The text `of` is the mapping's full key, empty for the whole file.
 func (r *reader) fields(of string, value *yaml.Node, keys map[string]valueReader) {
 	names := slices.Sorted(maps.Keys(keys))
 	form := "its keys are " + strings.Join(names, ", ") + ", each with a value"

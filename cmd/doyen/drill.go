@@ -306,7 +306,7 @@ func (d *drillRun) kill(term uint64) error {
 	}
 	defer conn.Close()
 	reported := d.state.agent.PID
-	if pid := int(proof.Identify(conn.(*net.UnixConn), alarm.Now(), false).PID); pid != reported { // by now, another process on this host has the reported number
+	if pid := int(proof.Identify(conn.(*net.UnixConn), alarm.Now(), false).PID); pid != reported { // if the agent runs in a container, its number may be that of another process here
 		return noDrill(fmt.Sprintf("the agent reports that it is process %d; here it is process %d", reported, pid), "run it where the agent's processes can be seen, such as in its container")
 	}
 	if err := syscall.Kill(reported, syscall.SIGKILL); err != nil {

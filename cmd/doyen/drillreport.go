@@ -20,7 +20,7 @@ import (
 type drillReport struct {
 	Election  string            `json:"election"`
 	How       string            `json:"how"`
-	Agent     string            `json:"agent"` // the agent that leads before the drill, which is the one to hand over, stop or be killed
+	Agent     string            `json:"agent"` // the agent that leads before the drill, and that hands over, stops or is killed
 	Effect    string            `json:"effect"`
 	Done      bool              `json:"done"` // the drill was run; if false, it was only planned
 	At        *time.Time        `json:"at"`   // null: the drill was only planned
@@ -65,8 +65,8 @@ type drillWas struct {
 
 type drillPlanned struct {
 	plan.Reign
-	// AllowedMS is the longest time that still counts as planned: half a lease above the plan, for disks,
-	// links and hooks that are slower than the plan assumes.
+	// AllowedMS is the longest time that still counts as planned: half a lease more than the plan, since
+	// disks, links and hooks may be slower than the plan assumes.
 	AllowedMS int64 `json:"allowed_ms"`
 	// Otherwise are the agents that may lead if the killed agent does not go on.
 	Otherwise []string `json:"otherwise"`
@@ -150,7 +150,7 @@ func (d *drillRun) measured(e drilledElection, seen []api.DrillView, now []api.E
 }
 
 // saw returns the first leader of an election that an agent has seen since the drill started: one in a
-// higher term, or after a kill, one in the same term after a pause. It returns nil if there is none.
+// higher term or, after a kill, one that leads again in the same term. If none was seen, it returns nil.
 func (d *drillRun) saw(v api.DrillView, e drilledElection) *drillWas {
 	before := viewOf(d.before, v.ID).Changes
 	for _, c := range v.Changes {

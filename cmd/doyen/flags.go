@@ -24,7 +24,7 @@ func integerFlag(name, usage string, standard, least, most int) cli.Flag {
 	return &cli.GenericFlag{Name: name, Usage: usage, Value: &bounded[int]{standard, least, most, "an integer", "write it in digits", strconv.Atoi}}
 }
 
-// Set takes an empty text, such as that of an empty variable, as the default.
+// Set sets the default if the text is empty, such as that of an empty variable.
 func (b *bounded[T]) Set(text string) error {
 	if text == "" {
 		return nil

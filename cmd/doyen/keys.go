@@ -15,7 +15,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// maxKeyText bounds how much is read of a file with a key to add, in bytes.
+// maxKeyText bounds, in bytes, how much is read of the file that has the key to add.
 const maxKeyText = 4096
 
 func keysCommand() command {

@@ -36,8 +36,8 @@ func main() {
 }
 
 // catchEndings calls clean at the first signal that asks for an end. With once, a second signal is not
-// caught, and kills. Under a keeper once is false: the keeper counts signals, and one sent to the whole
-// process group reaches this process twice, directly and passed on by the keeper.
+// caught, so it kills this process. Under a keeper once is false: the keeper counts signals, and a
+// signal to the whole process group reaches this process twice, once through the keeper.
 func catchEndings(clean func(), once bool, also ...os.Signal) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, append(also, os.Interrupt, syscall.SIGTERM)...)

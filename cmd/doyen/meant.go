@@ -8,10 +8,10 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// meant returns the live agents that a command is about, those for which is returns true. On a terminal
-// it shows them and asks whether they are the right ones: anyone with the cluster key can join under any
-// name. If the answer is yes, it returns their IDs too. Without a terminal, or with --id, it asks
-// nothing.
+// meant returns the live agents that a command is about: those for which `is` returns true. On a
+// terminal it shows them and asks whether they are the right ones: anyone with the cluster key can join
+// under any name. If the answer is yes, it returns their IDs too. Without a terminal, or with --id, it
+// asks nothing.
 func (i *invocation) meant(question string, is func(api.Member) bool) (found []api.Member, ids []string, err error) {
 	ctx, cancel := i.question()
 	defer cancel()

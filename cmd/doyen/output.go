@@ -5,9 +5,9 @@ package main
 //   - stdout holds the answer and nothing else; stderr holds errors, and for
 //     `doyen agent` its log. A command that fails writes nothing to stdout, except
 //     what `watch` has written before.
-//   - --output json is the unchanged body of the socket API, except for escapes, and a newline. `watch`
-//     writes one line for each change. `status` and `keys list` make two calls and write the
-//     fields of both answers as one object. The commands that ask no agent write one object.
+//   - --output json writes the body of the agent's answer, in which only escapes may differ, and a
+//     newline. `watch` writes one line for each change. `status` and `keys list` make two calls and
+//     write the fields of both answers as one object. The commands that ask no agent write one object.
 //   - Tables fit 80 columns where names are of ordinary length. They have a header in capitals,
 //     two spaces between columns, no spaces at the end of a line, and "-" for an empty cell.
 //     They are for people and may change; scripts use json.
@@ -72,7 +72,7 @@ func table(rows [][]string) string {
 	return painted(rows, func(_, _ int, cell string) string { return cell })
 }
 
-// painted is table with colours: paint colours a cell, whose row and column it gets.
+// painted is table with colours: paint gets each cell with its row and column, and colours it.
 func painted(rows [][]string, paint func(row, column int, cell string) string) string {
 	var text strings.Builder
 	wide := widths(rows)

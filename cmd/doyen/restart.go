@@ -66,8 +66,8 @@ func restartAgent(i *invocation) error {
 	return i.show(outcome, outcomeLine(outcome, "restarted"))
 }
 
-// awaitNext waits until an agent's process other than before answers. It writes on stderr what it waits
-// for.
+// awaitNext waits until the agent answers with another boot ID than before. It writes on stderr
+// what it waits for.
 func (i *invocation) awaitNext(ctx context.Context, c *client.Client, before string, limit time.Duration) (api.Agent, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

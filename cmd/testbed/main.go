@@ -3,8 +3,8 @@
 // shows that the tests notice broken code.
 //
 // The package holds flags, signals and exit codes. All other logic is in the packages below
-// testbed/. Exit code 0 says that all went as it should, 1 that something did not, 64 that the
-// command line can't be understood.
+// testbed/. Exit code 0 says that all went well, 1 that something failed, 64 that the command
+// line can't be understood.
 package main
 
 import (
@@ -120,7 +120,7 @@ type elsewhere struct{ code int }
 func (e *elsewhere) Error() string { return fmt.Sprintf("exit status %d of the same command", e.code) }
 
 // needNetworks returns nil if this process may make networks. An *elsewhere says that another
-// process, which may, has run the command. Any other error says why there are no networks.
+// process, which may make them, has run the command. Any other error says why there are no networks.
 func needNetworks() error {
 	code, ran, err := netns.Rerun()
 	if ran {
@@ -129,8 +129,8 @@ func needNetworks() error {
 	return err
 }
 
-// netOf chooses what joins the hosts: the loopback interface if the user asks for it or if
-// there is nothing better, else namespaces.
+// netOf chooses what joins the hosts: namespaces, unless the user asks for the loopback interface
+// or there are no namespaces here.
 func netOf(c *cli.Context) (hosts.Net, error) {
 	if c.Bool("loopback") {
 		return hosts.Loopback, nil

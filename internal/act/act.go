@@ -39,8 +39,8 @@ import (
 type Work struct {
 	Hooks  hook.Commands
 	Checks map[election.Name]health.Check
-	// Failures is after how many failed runs in a row for one leadership this host hands over; 0:
-	// it never does for that reason, and a failed run is not repeated.
+	// Failures is how many runs in a row must fail in one leadership before this host hands over;
+	// 0: it never hands over for that reason, and repeats no failed run.
 	Failures int
 }
 
@@ -63,11 +63,11 @@ const (
 	joinTimeout = 5 * time.Second
 	firstRetry  = 5 * time.Millisecond
 	lastRetry   = 500 * time.Millisecond
-	// firstLines is how long the agent's lines, after the first connection, may take to show what this host
+	// firstLines is how long, after the first connection, the agent's lines may take to show what this host
 	// leads.
 	firstLines = time.Second
-	// taken is how long another companion may be connected instead before that is an error: it may
-	// be the predecessor of this process, which is just ending.
+	// taken is how long another companion may be connected instead before that is an error:
+	// perhaps it is this process's predecessor, which is just ending.
 	taken = 2 * time.Second
 	// callTimeout bounds a receipt or a report.
 	callTimeout = 5 * time.Second
@@ -106,7 +106,7 @@ type actor struct {
 type lead struct {
 	term  election.Term
 	until election.Instant
-	view  bool          // it is not by quorum
+	view  bool          // the agents elect without a quorum
 	lease time.Duration // the longest time that was ever left of the lease
 }
 
@@ -179,7 +179,7 @@ func (a *actor) loop(ctx context.Context) error {
 	}
 }
 
-// call has the loop run f.
+// call makes the loop run f.
 func (a *actor) call(f func()) {
 	select {
 	case a.calls <- f:

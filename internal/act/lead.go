@@ -55,7 +55,7 @@ func (a *actor) run(name election.Name, change api.Change) {
 }
 
 // actsUntil returns the present deadline of a run that was started for that term. A higher term of this
-// host prolongs it. The deadline is before the end of the lease, by the time that a kill may take.
+// host prolongs it. The deadline precedes the end of the lease by the time that a kill may take.
 func (a *actor) actsUntil(name election.Name, term election.Term) election.Instant {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -115,9 +115,9 @@ func (a *actor) revoked(name election.Name, e api.CampaignEvent) {
 	a.end(name, l, change, "", election.Instant(e.StopByBoottimeNS).Sub(boottime.Now()))
 }
 
-// end has the hook run with `none`, and then gives the receipt: nothing that this process does as
-// the leader goes on, and what it had set up is undone. why is the reason if the agent did not ask
-// for the end, else empty. stopIn is the time after which another agent may lead; 0: not known.
+// end runs the hook with `none`, and then gives the receipt: nothing that this process does as the
+// leader goes on, and what it had set up is undone. why is the reason if the agent did not ask for
+// the end, else empty. stopIn is the time after which another agent may lead; 0: not known.
 func (a *actor) end(name election.Name, l lead, change api.Change, why string, stopIn time.Duration) {
 	a.mu.Lock()
 	delete(a.led, name)

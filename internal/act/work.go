@@ -13,8 +13,8 @@ import (
 	"github.com/doyen-election/doyen/internal/act/hook"
 )
 
-// reload reads the work again. If it no longer has a hook of an election that this host leads, that
-// hook still runs once, at the end of the leadership, to undo what it has set up.
+// reload reads the work again. If the work no longer has a hook of an election that this host
+// leads, that hook still runs once, at the end of the leadership, to undo what it has set up.
 func (a *actor) reload() {
 	next, err := a.Reread()
 	if err != nil {

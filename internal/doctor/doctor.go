@@ -111,7 +111,7 @@ func journal(ctx context.Context, unit string) ([]byte, error) {
 func (d *Doctor) Examine(ctx context.Context) []Finding {
 	defer d.client.Close()
 	running := d.checkAgent(ctx)
-	if info, err := os.Stat(d.config.Socket); err == nil && d.runs() { // it has started with these files, so they are right for its user
+	if info, err := os.Stat(d.config.Socket); err == nil && d.runs() { // the agent has started with these files, so they are right for its user
 		d.mistakes = slices.DeleteFunc(slices.Clone(d.mistakes), func(m Mistake) bool { return m.Owner != 0 && ownedBy(info, m.Owner) })
 	}
 	all := CheckConfig(d.mistakes)

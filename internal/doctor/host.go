@@ -108,8 +108,8 @@ func (d *Doctor) checkClock(context.Context) []Finding {
 	return []Finding{ok("clock", "%s; a lease allows less than 1 %%", what)}
 }
 
-// maxSlewRate returns the last maxslewrate in a configuration file of chrony and the files that it
-// includes, and its place. The place is empty if there is none.
+// maxSlewRate returns the last maxslewrate, and its place, in a configuration file of chrony and
+// the files that it includes. The place is empty if none is set.
 func (d *Doctor) maxSlewRate(path string, depth int) (rate float64, at string) {
 	text, err := os.ReadFile(filepath.Join(d.root, path))
 	if path == "" || err != nil || depth > 5 {

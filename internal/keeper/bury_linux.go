@@ -13,10 +13,10 @@ import (
 	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
-// bury ends a lineage that has no next life: first its record, so that no life can continue from it
-// (K6), then its lease pages, even if the record is missing or can't be read or destroyed. If
-// another process uses the data directory, bury removes nothing, since that process may lead. It
-// does not undo what hooks have set up: doyen act does that.
+// bury ends a lineage that has no next life. It destroys first the record, so that no life can
+// continue from it (K6), and then the lease pages, even if the record is missing or can't be read
+// or destroyed. If another process uses the data directory, bury removes nothing, since that
+// process may lead. It does not undo what hooks have set up: doyen act does that.
 func bury(of Given, peer election.PeerID) error {
 	lock, err := hold(of.Lock)
 	if errors.Is(err, unix.EWOULDBLOCK) {

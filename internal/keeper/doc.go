@@ -8,7 +8,7 @@
 // stops cleanly, or ends with a problem that only an operator can repair, the keeper ends with the same
 // exit code. A signal that asks for an end reaches the life once. What the life reports to the service
 // manager is sent by the keeper. No life outlives its keeper. If no next life can be started, the keeper
-// removes the record and the lease pages (K6), and has doyen act undo what hooks have set up.
+// removes the record and the lease pages (K6), and makes doyen act undo what hooks have set up.
 //
 // The package does not guarantee that a life leads if it dies at once after every start: it is then
 // started again less and less often. If a keeper is killed, the service ends, as when an agent

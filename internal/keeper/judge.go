@@ -79,7 +79,7 @@ func (s *silence) starved() bool {
 }
 
 const (
-	// failures is how many lives in a row may end before they run. Then the lineage is given up.
+	// failures: after so many lives in a row that ended before they ran, the lineage is given up.
 	failures = 3
 	// shortLife is how long a life must last so that it does not count as short.
 	shortLife = 2 * time.Second

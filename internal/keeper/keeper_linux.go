@@ -216,7 +216,7 @@ func (k *keeper) step(now int64) {
 		return
 	}
 	k.hung, k.slow = true, !stopped
-	_ = syscall.Kill(k.pid, syscall.SIGKILL) // first: nobody may read what this process says
+	_ = syscall.Kill(k.pid, syscall.SIGKILL) // before the next line, which may block if nobody reads the log
 	k.logger.Warn("the agent hangs: killing it", "overdue", time.Duration(now-next).Round(time.Millisecond))
 }
 

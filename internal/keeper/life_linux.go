@@ -31,7 +31,7 @@ func Become(g Given) error {
 	return nil
 }
 
-// words returns the arguments of the keeper's process, from which its function given makes the same Given.
+// words returns the arguments of the keeper's process, from which the function given makes the same Given.
 func (g Given) words() []string {
 	words := []string{g.LogFormat, g.LogLevel, g.Program, g.Record, g.Lock, g.Pages, strconv.Itoa(len(g.Act))}
 	return slices.Concat(words, g.Act, g.Args)
@@ -116,7 +116,7 @@ func mapPage(fd int) (*page, error) {
 	return (*page)(unsafe.Pointer(&mapped[0])), nil
 }
 
-// clear resets the page to what it is before a life writes to it, except for why, how the former life ended.
+// clear empties the page for the next life, and stores in it why (how) the former life ended.
 func (p *page) clear(why string) {
 	clear(unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)))
 	p.magic = magic

@@ -119,7 +119,7 @@ func (k *keeper) next(now int64, wait time.Duration, code int) {
 	k.bury()
 }
 
-// bury has the lineage's record and lease pages removed, once, if a life has written that there are any.
+// bury starts to remove the lineage's record and lease pages, once, if a life has written that there are any.
 func (k *keeper) bury() {
 	if k.known.Peer == "" || k.known.Record == "" && !k.lives.ran || k.burial != nil {
 		return
@@ -132,7 +132,7 @@ func (k *keeper) bury() {
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // the thread then ends with this goroutine
-		giveUp()               // the directories are the agent's, which may have put links into them
+		giveUp()               // the agent owns the directories, and may have put links into them
 		if err := bury(of, peer); err != nil {
 			k.logger.Warn("not all that this agent has set up was ended", "err", err)
 		}

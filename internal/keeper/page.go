@@ -56,8 +56,8 @@ type page struct {
 	trial struct { // see Life.Try
 		can         atomic.Bool   // written by the keeper: it can run trials
 		asked       atomic.Uint64 // written by the life: the number of its last request
-		done        atomic.Uint64 // written by the keeper after the outcome: the number of the last request that has one
-		errno, ends atomic.Uint32 // why the program could not be started; otherwise how it ended
+		done        atomic.Uint64 // written by the keeper after the outcome of a request: the number of that request
+		errno, ends atomic.Uint32 // errno: why the program could not be started; else ends: how it ended
 	}
 }
 
@@ -96,9 +96,9 @@ const (
 	startLimit = time.Minute
 )
 
-// Known is what a life tells its keeper about itself. An attacker that controls a life can write
-// anything there, so the keeper checks only whether a text is empty: the paths and arguments that
-// it uses are in Given. A keeper of 0.3.0 has only the paths in Known.
+// Known is what a life reports to its keeper about itself. An attacker that controls a life can
+// write anything there, so the keeper checks only whether a text is empty: the paths and
+// arguments that it uses are in Given. A keeper of 0.3.0 has only the paths in Known.
 type Known struct {
 	Record string // path of the record; empty: none is kept
 	Pages  string // directory of the lease pages
@@ -140,7 +140,7 @@ func (l *Life) Why() string {
 	return l.before
 }
 
-// Tells tells the keeper about this life. It is called before the life acts, and whenever something changes.
+// Tells passes k to the keeper. It is called before the life acts, and whenever something changes.
 func (l *Life) Tells(k Known) {
 	if l != nil {
 		l.page.tell(k.text())
@@ -148,7 +148,7 @@ func (l *Life) Tells(k Known) {
 	}
 }
 
-// calls has the keeper check the page now. By default a process ignores this signal.
+// calls makes the keeper check the page now. By default a process ignores this signal.
 func (l *Life) calls() { _ = syscall.Kill(os.Getppid(), syscall.SIGWINCH) }
 
 // Runs tells the keeper that the life runs, and how late its ticks may be: three heartbeats, but

@@ -26,7 +26,7 @@ func newBare() bare {
 }
 
 // giveUp takes all capabilities from this thread and from everything that it starts. The service manager
-// may forbid the later calls. If so, only a process of root still has some.
+// may forbid the calls after the first. If so, only a process of root keeps some capabilities.
 func giveUp() {
 	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
@@ -46,13 +46,13 @@ func (b bare) start(program string, args []string, attr *syscall.ProcAttr) (pid 
 	return pid, err
 }
 
-// Private has the kernel keep other processes of this user, but not root's, from tracing this one
-// and from reading its memory, environment and files in /proc. The protection ends if this process
-// executes a program.
+// Private makes the kernel keep other processes of this user, but not root's, from tracing this
+// one and from reading its memory, environment and files in /proc. The protection ends if this
+// process executes a program.
 func Private() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
-// Confine has the kernel forbid this process to execute another program or to start processes, but
-// not threads, from now on: its keeper starts what has to be started. Confine needs seccomp.
+// Confine makes the kernel forbid this process, from now on, to execute another program or to start
+// processes; threads stay allowed. Its keeper starts what has to be started. Confine needs seccomp.
 func (l *Life) Confine() error {
 	if l == nil || !l.page.trial.can.Load() {
 		return nil // without such a keeper, this process executes the next life itself
@@ -92,7 +92,7 @@ func confinement() ([]unix.SockFilter, error) {
 	load := func(at uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
-	// jump skips so statements if the comparison holds, and not statements if it does not.
+	// jump skips `so` statements if the comparison holds, else `not` statements.
 	jump := func(compare uint16, k uint32, so, not uint8) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | compare | unix.BPF_K, K: k, Jt: so, Jf: not}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	trialLimit   = 8 * time.Second      // how long a trial may take, which reads a few files
+	trialLimit   = 8 * time.Second      // how long a trial may take: it reads only a few files
 	maxTried     = 1 << 20              // how many bytes a trial may print
 	outcomeEvery = 5 * time.Millisecond // how often a life checks whether the outcome is there
 )
@@ -65,7 +65,7 @@ func (k *keeper) tried(errno syscall.Errno, status syscall.WaitStatus) {
 	p.done.Store(k.trial.begun)
 }
 
-// Try has the keeper run the present program file with this life's arguments and --check-config,
+// Try makes the keeper run the present program file with this life's arguments and --check-config,
 // and returns what it prints. If the program can't be started, err wraps a syscall.Errno.
 func (l *Life) Try(ctx context.Context) (printed []byte, err error) {
 	l.trials.Lock()

@@ -7,7 +7,7 @@
 // of links and disks. If the runs differ, the answer is a range. The package is pure: it reads no clock,
 // and does nothing to the agents in the snapshot.
 //
-// It knows only what the agent knows that made the snapshot. It assumes that agents reach each other as
+// It knows only what the agent that made the snapshot knows. It assumes that agents reach each other as
 // that agent sees it, and that hooks and programs stop at once. Of candidates with equal priority, the
 // oldest ranks first. Hosts that go down vanish silently in half of the runs, as in a power cut; in the
 // others they close their connections, as in a crash. Reality also depends on what a plan does not

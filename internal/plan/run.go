@@ -74,7 +74,7 @@ func (w *world) restored() bool {
 	return true
 }
 
-// handOver makes leaders hand over as the faults demand, and waits until agents that stop have done so.
+// handOver makes leaders hand over as the faults demand, and waits until all that stop are down.
 func (w *world) handOver(f Faults) {
 	for _, e := range w.snap.Elections {
 		if leader, to := w.node(e.Leader), w.named(f.To); e.Name == f.Election && leader != nil && to != nil {
@@ -157,8 +157,8 @@ func (w *world) describe() string {
 	return string(text)
 }
 
-// overtaken reports whether a leader will hand over to a candidate of higher priority, which waits for
-// it.
+// overtaken reports whether a leader will hand over to a candidate of higher priority that waits to
+// take over.
 func (w *world) overtaken() bool {
 	if !w.snap.Preempt {
 		return false

@@ -70,7 +70,7 @@ func (s Snapshot) validate() error {
 	return nil
 }
 
-// lay checks that the faults name agents of the snapshot. It returns the group number of each agent. It
+// lay checks that the faults name agents of the snapshot. It returns each agent's group number, which
 // is -1 for an agent that goes down.
 func (s Snapshot) lay(f Faults) (map[election.PeerID]int, error) {
 	groups := map[election.PeerID]int{}

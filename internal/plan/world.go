@@ -54,8 +54,8 @@ type reign struct {
 	at   election.Instant
 }
 
-// newWorld starts an elector for each agent that votes or is a candidate. The voters have the term before
-// the present one on record, as released. So the present leader can take the present term again.
+// newWorld starts an elector for each agent that votes or is a candidate. The voters' record has the term
+// before the present one, as released. So the present leader can take the present term again.
 func newWorld(s Snapshot, seed uint64) (*world, error) {
 	w := &world{snap: s, rng: rand.New(rand.NewPCG(seed, 0xd07e)), led: map[claim]reign{}, ranks: map[election.Name]map[election.PeerID]int{}}
 	candidates := map[election.PeerID]bool{}

@@ -12,8 +12,8 @@ type Cluster struct {
 	Timeline[election.Instant, Event]
 	Agents []*Agent
 
-	// Cut reports whether, now, nothing gets from one agent to the other. A message is lost if Cut is
-	// true when it is sent or when it should arrive.
+	// Cut reports whether nothing gets from one agent to the other at present. A message is lost if
+	// Cut is true when it is sent or when it should arrive.
 	Cut func(from, to *Agent) bool
 	// Delay is how long a message takes; but no message overtakes an earlier one. Write is how long a
 	// write takes.

@@ -44,9 +44,9 @@ func (l *Timeline[T, E]) Push(at T, event E) {
 	}
 }
 
-// Next moves the time to the next thing that happens, and returns that: an event, with agent -1, or the
-// index of an agent to wake, whose wake-up it clears. At equal times, events come before wake-ups. If
-// nothing happens up to and including end, Next moves the time to end and returns false.
+// Next moves the time to the next thing that happens, and returns it: an event (then agent is -1), or
+// the index of an agent to wake (then its wake-up is cleared). At equal times, events come before
+// wake-ups. If nothing happens up to and including end, Next moves the time to end and returns false.
 func (l *Timeline[T, E]) Next(end T) (event E, agent int, ok bool) {
 	agent, at := -1, T(Never)
 	for i, wake := range l.Wakes {
@@ -90,8 +90,8 @@ func (l *Timeline[T, E]) pop() E {
 	}
 }
 
-// Reschedule moves each event to the time that when returns for it. If events then have equal times, they
-// keep their order.
+// Reschedule moves each event to the time that the function when returns for it. If events then have
+// equal times, they keep their order.
 func (l *Timeline[T, E]) Reschedule(when func(at T, event E) T) {
 	old := l.heap
 	l.heap = nil

@@ -2,8 +2,8 @@
 // the commands of `doyen run` and of hooks. Each stamps when it acts (package stamp) and
 // reports on stdout when it begins and stops acting.
 //
-// They are the testbed's own executable, run again with a hidden word. Only what the bench
-// starts while it measures is a small executable of its own, see command.
+// They are the testbed's own executable, run again with a hidden word. The exception is the small
+// executable in command, which the bench starts while it measures.
 package actor
 
 import (
@@ -36,11 +36,11 @@ func Campaign(socket, election, priority, stamps string) []string {
 	return []string{word, "campaign", socket, election, priority, stamps}
 }
 
-// Command returns the arguments of what `doyen run` or a hook starts. It acts for as long as
-// it lives, and looks at no lease. A hook acts from the event `leading` on.
+// Command returns the arguments of the command that `doyen run` or a hook starts. The command acts
+// for as long as it lives, and looks at no lease. Under a hook it acts from the event `leading` on.
 func Command(stamps string) []string { return []string{word, "command", stamps} }
 
-// Parent returns the arguments of a command that has a child act for it.
+// Parent returns the arguments of a command that starts a child, which acts in its place.
 func Parent(stamps string) []string { return []string{word, "parent", stamps} }
 
 // Count returns the arguments of a candidate that adds to a register while it leads.
@@ -56,9 +56,9 @@ func Attack(o attack.Order) ([]string, error) {
 	return []string{word, "attack", string(order)}, nil
 }
 
-// Serve is an attack or a program of the testbed, if this process was started as one
-// with these args. It returns the exit code and true once that has ended. Otherwise it returns
-// false at once. The main function must call Serve before anything else.
+// Serve runs an attack or a program of the testbed, if the args name one. It returns the exit
+// code and true once that has ended. Otherwise it returns false at once. The main function must
+// call Serve before anything else.
 func Serve(args []string, stdout, stderr io.Writer) (code int, served bool) {
 	if len(args) < 3 || args[1] != word {
 		return 0, false
@@ -156,7 +156,7 @@ func act(l *client.Leadership, stamps string, stdout io.Writer) (err error) {
 	}
 }
 
-// say tells the testbed what the program does from now on.
+// say reports to the testbed what the program does from now on.
 func say(stdout io.Writer, what string, term uint64) {
 	fmt.Fprintln(stdout, "@", what, term, os.Getpid(), int64(boottime.Now()))
 }
@@ -164,7 +164,7 @@ func say(stdout io.Writer, what string, term uint64) {
 // command acts until SIGTERM.
 func command(ctx context.Context, stamps string, stdout io.Writer) error {
 	if event := os.Getenv("DOYEN_EVENT"); event != "" && event != string(election.Leading) {
-		return nil // of a hook
+		return nil // a hook acts only on leading
 	}
 	term, err := strconv.ParseUint(os.Getenv("DOYEN_TERM"), 10, 64)
 	if err != nil {
@@ -176,8 +176,8 @@ func command(ctx context.Context, stamps string, stdout io.Writer) error {
 	return err
 }
 
-// parent has a child act for it. The child gets only the usual descriptors, as with most
-// runtimes.
+// parent starts a child, which acts in its place. The child inherits only stdin, stdout and
+// stderr, as with most runtimes.
 func parent(self, stamps string, stdout io.Writer) error {
 	for fd := 3; fd < 256; fd++ {
 		syscall.CloseOnExec(fd)

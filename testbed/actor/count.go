@@ -16,9 +16,8 @@ import (
 const (
 	// pace is the mean time between a program's additions.
 	pace = 10 * time.Millisecond
-	// dawdles is how seldom a program is held up at the worst moment: once in so many
-	// operations. It then writes too late. If another program acts by then, the register has
-	// to refuse the write.
+	// dawdles: once in so many operations a program is held up at the worst moment, and so writes
+	// too late. If another program acts by then, the register has to refuse the write.
 	dawdles = 100
 )
 
@@ -96,7 +95,7 @@ func (l *Line) call(what string, in any, out *Answer) error {
 	return nil
 }
 
-// Ask does an operation, and tells the register when the answer came.
+// Ask does an operation, and reports to the register when the answer came.
 func (l *Line) Ask(a Ask) (int, error) {
 	got, err := l.Do(a)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package attack does to agents what people who mean harm can do. Each attack is a small
-// function in its own file, and is listed in a table with a sentence. Scripts of
+// function in its own file. A table lists the attacks, each with a sentence. Scripts of
 // testbed/scenario start attacks on hosts ("attack NAME from HOST on HOST"); docs/testbed.md
 // lists them.
 //
@@ -27,8 +27,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// Target is an agent that is attacked. An attacker can read all of it on the network, except
-// KeyFile, which is for attackers who have the key.
+// Target is an agent that is attacked. An attacker can find out all these fields from the
+// network, except KeyFile, which is for attackers who have the key.
 type Target struct {
 	Gossip  netip.AddrPort
 	Peer    netip.AddrPort
@@ -183,11 +183,11 @@ func (p *pace) wait(ctx context.Context) bool {
 	return observe.Sleep(ctx, pause) == nil
 }
 
-// giveBack says that the last thing that was let through did not happen.
+// giveBack takes back the last permission: what was let through did not happen.
 func (p *pace) giveBack() { p.next = p.next.Add(-p.every) }
 
-// sendGossip sends the targets in turn what packet makes for them, rate packets a second, from
-// each of the sockets in turn. It returns how many packets it sent. Some of them may be lost,
+// sendGossip sends rate packets a second, each made by packet for its target: to the targets in
+// turn, from the sockets in turn. It returns how many packets it sent. Some of them may be lost,
 // to a full queue or a target that is down.
 func (o Order) sendGossip(ctx context.Context, rate int, packet func(Target) ([]byte, error), from ...net.PacketConn) (sent int, err error) {
 	for p := newPace(float64(rate)); p.wait(ctx); sent++ {

@@ -23,7 +23,7 @@ const between = 100 * time.Millisecond
 
 // idle keeps a number of connections open to each target's gossip, peer or http port or its
 // socket. On each connection it sends the option send. If the other side closes one, idle
-// opens another. Several sources need an attack from the target's own host, because the
+// opens another. With several sources, the attack must run on the target's own host, because the
 // sources are addresses of the loopback interface.
 func idle(ctx context.Context, o Order) (string, error) {
 	var n, sources int
@@ -59,7 +59,7 @@ func idle(ctx context.Context, o Order) (string, error) {
 				from = net.TCPAddrFromAddrPort(netip.AddrPortFrom(loopbackSource(i%sources), 0))
 			}
 			all.Go(func() {
-				_ = observe.Sleep(ctx, between*time.Duration(i)/time.Duration(n)) // not all in step
+				_ = observe.Sleep(ctx, between*time.Duration(i)/time.Duration(n)) // so that not all act at the same moment
 				for ctx.Err() == nil {
 					keepOpen(ctx, from, network, address, send, func(d int64) {
 						most.Store(max(most.Load(), held.Add(d)))
@@ -74,9 +74,9 @@ func idle(ctx context.Context, o Order) (string, error) {
 	return fmt.Sprintf("opened %d connections, at most %d at once", opened.Load(), most.Load()), nil
 }
 
-// become makes this process another user's for good. From then on, the target's socket is open
-// to all users, as an operator may have it. The process stays in the socket's directory, since
-// the user may not look into the directories on the way there.
+// become gives this process to another user for good. It also opens the target's socket to all
+// users, as an operator may do. The process stays in the socket's directory, since the user may
+// not look into the directories on the way there.
 func become(uid int, targets []Target) error {
 	if len(targets) != 1 {
 		return fmt.Errorf("user=%d: attack one host at a time", uid)

@@ -16,8 +16,8 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// observer joins the cluster as an agent that is not a voter, for which it needs the cluster
-// key. Every now and then it sends all agents what no agent would:
+// observer joins the cluster as an agent that is not a voter. It needs the cluster key for that.
+// Every now and then it sends all agents what no agent would:
 //
 //	lease   ask for votes under the longest lease that can be written, ten minutes
 //	term    claim the highest term there is, in a heartbeat, a report and a release
@@ -62,13 +62,13 @@ type liar struct {
 	gossip  *membership.Membership
 	network *transport.Transport
 
-	roster *election.Roster                     // the newest that the observer was told of
+	roster *election.Roster                     // the newest that was reported to the observer
 	stamps map[election.PeerID]election.Instant // the newest of each connected agent
 	term   election.Term                        // the term of the next request
 	send   election.SendID
 
 	sent, granted, refused int
-	keys                   int // that it was sent
+	keys                   int // how many keys it was sent
 }
 
 // joinAsObserver begins to join the cluster of the targets.

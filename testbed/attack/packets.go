@@ -51,8 +51,8 @@ func replay(ctx context.Context, o Order) (string, error) {
 	return fmt.Sprintf("captured %d packets, sent %d", len(packets), sent), nil
 }
 
-// datagram returns the payload of an IPv4 packet, if that is a whole UDP packet to or from the
-// port.
+// datagram returns the payload of an IPv4 packet, if the packet is a whole UDP packet to or from
+// the port.
 func datagram(packet []byte, port uint16) ([]byte, bool) {
 	if len(packet) < 20 || packet[0]>>4 != 4 || packet[9] != 17 {
 		return nil, false

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listenAs makes a socket that sends from an address, whether that is the host's own or not.
+// listenAs makes a socket that sends from an address, even if that is not an address of the host.
 func listenAs(ctx context.Context, source netip.Addr) (net.PacketConn, error) {
 	l := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var err error

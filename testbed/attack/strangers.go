@@ -13,8 +13,8 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// strangers has one agent after another join with the key that is in use then. Each stays for a while
-// and answers what it is asked. It fails if one of them is sent a key.
+// strangers makes one agent after another join with the key that is in use then. Each stays for a
+// while and answers what it is asked. The attack fails if any of them is sent a key.
 func strangers(ctx context.Context, o Order) (string, error) {
 	var every, stay time.Duration
 	if err := o.spans(map[string]*time.Duration{"every": &every, "stay": &stay}); err != nil {

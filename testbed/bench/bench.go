@@ -35,7 +35,7 @@ const (
 	// DefaultRounds make a run of six to eight minutes on the lan profile.
 	DefaultRounds = 50
 	maxRounds     = 10_000
-	// manyAgents is the number of agents from which on fewer rounds are made: each takes long.
+	// manyAgents: with so many agents or more, fewer rounds are made, because each takes long.
 	manyAgents   = 25
 	fewestRounds = 3
 	// fewAgents is the largest number of agents to which all targets apply.
@@ -44,8 +44,8 @@ const (
 	turns = 2
 )
 
-// Points combines numbers of agents, algorithms ("both" means bully and ring) and profiles. It
-// returns each combination once.
+// Points combines each number of agents with each algorithm ("both" means bully and ring) and
+// each profile. It returns each combination once.
 func Points(agents []int, algorithms, profiles []string) []Point {
 	algorithms = strings.Split(strings.ReplaceAll(strings.Join(algorithms, ","), "both", "bully,ring"), ",")
 	var all []Point
@@ -61,7 +61,7 @@ func Points(agents []int, algorithms, profiles []string) []Point {
 	return all
 }
 
-// Check reports what can't be measured, and names the flag that asks for it.
+// Check returns an error if something can't be measured. It names the flag that asks for it.
 func (o Options) Check() error {
 	if o.Rounds < 1 || o.Rounds > maxRounds {
 		return fmt.Errorf("--rounds: %d is not between 1 and %d", o.Rounds, maxRounds)
@@ -216,8 +216,8 @@ type errAgain string
 
 func (e errAgain) Error() string { return string(e) }
 
-// repeat makes rounds until the given number of them have measured something. It repeats rounds
-// that have not, and notes how many they were.
+// repeat makes rounds until the given number of them have measured something. It notes how many
+// rounds measured nothing and were repeated.
 func (b *bench) repeat(what string, rounds int, round func() error) error {
 	missed := map[string]int{}
 	for done, left := 0, 2+rounds/2; done < rounds; {
@@ -274,7 +274,7 @@ type part struct {
 	lacks   func(*bench) string // returns why it can't be measured here, or ""; nil: it can
 }
 
-// when tells to which runs a part belongs if --only names no parts.
+// when says to which runs a part belongs if --only names no parts.
 type when uint8
 
 const (

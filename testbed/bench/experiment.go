@@ -18,11 +18,11 @@ import (
 
 type experiment struct {
 	name    string   // name of the benchmark
-	profile string   // of the hosts; "": that of the cluster
+	profile string   // of the hosts; "": the cluster's own
 	faults  []string // measured one after another
-	tenths  int      // how many tenths of the kills asked for are its rounds
+	tenths  int      // its number of rounds, in tenths of the number of kills that was asked for
 	hasty   bool     // a round begins before the last one's effects have ended, and measures overlaps only
-	again   bool     // less than a lease earlier, another agent was killed and started again
+	again   bool     // less than a lease before the fault, another agent was killed and started again
 	count   bool     // a round counts the messages of the election, and measures nothing else
 }
 
@@ -87,9 +87,9 @@ type found struct {
 	sent     float64       // messages of the election
 }
 
-// round makes one round; at its end all agents run again. It begins a lease after the last one,
-// when a restarted voter is free to vote, and an agent that gave up its leadership is free to
-// lead. So it measures one fault that hits healthy agents, unless the experiment demands
+// round makes one round; at its end all agents run again. The fault comes a lease after the last
+// round: then a restarted voter is free to vote, and an agent that gave up its leadership is free
+// to lead. So a round measures one fault that hits healthy agents, unless the experiment demands
 // otherwise.
 func (r *rig) round(ctx context.Context, e experiment, f fault) (found, error) {
 	settle := r.lease * 21 / 20
@@ -174,8 +174,8 @@ func faults() map[string]fault {
 		"transfer": {deal: (*rig).transfer},
 		"cut":      {deal: begin(silentCut()), undo: (*rig).heal},
 		"freeze":   {deal: begin(hosts.Freeze()), undo: (*rig).thaw},
-		// It is chance whether another agent leads when the former leader is thawed. The two
-		// come closest to an overlap here.
+		// Another agent may or may not lead when the former leader is thawed. Here the two come
+		// closest to an overlap.
 		"freeze-for-a-lease": {deal: (*rig).freezeForALease, undo: (*rig).thaw, unsure: true},
 	}
 }
@@ -250,7 +250,7 @@ func handOver(ctx context.Context, from *hosts.Host, name, to string) (election.
 	return at, err
 }
 
-// errMoved makes a round be repeated: on a busy machine agents lose leads without a fault.
+// errMoved leads to a repeated round: on a busy machine, agents lose leads without a fault.
 const errMoved = errAgain("the leader was another one when the fault came")
 
 func (r *rig) deal(ctx context.Context, settle time.Duration, f fault) (leader *hosts.Host, at election.Instant, err error) {
@@ -262,7 +262,7 @@ func (r *rig) deal(ctx context.Context, settle time.Duration, f fault) (leader *
 }
 
 type counter struct {
-	counting []*hosts.Host // without an agent that the fault kills: its count is lost
+	counting []*hosts.Host // all agents except one that the fault kills: its count is lost
 	before   float64
 }
 

@@ -90,7 +90,7 @@ func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string, set
 
 // usage is what a host's newest process has used so far.
 type usage struct {
-	cpu     time.Duration // by the scheduler's count of all threads: the process's own has steps of 10 ms
+	cpu     time.Duration // by the scheduler's count of all threads: the count for the process has steps of 10 ms
 	sleeps  float64       // how often its main thread has gone to sleep
 	traffic []value
 }
@@ -131,7 +131,7 @@ func (b *bench) readTraffic(ctx context.Context, h *hosts.Host) ([]value, error)
 	if err != nil {
 		return nil, err
 	}
-	// These are an election's messages with heartbeats, and their bytes before encryption.
+	// All messages of elections, heartbeats included, and their bytes before encryption.
 	values := []value{{Value: m.Sum("doyen_messages_total"), Unit: "messages/s"}, {Value: m.Sum("doyen_transport_bytes_total"), Unit: "message-bytes/s"}}
 	if b.o.Net == hosts.Namespaces { // otherwise agents share a loopback interface
 		packets, bytes, err := readInterfaces(h.PID())

@@ -22,19 +22,19 @@ import (
 const (
 	// longLife: a keeper starts the next life at once if the last one reached this age.
 	longLife = 2100 * time.Millisecond
-	// renewedBy is the part of a lease for which a renewal is valid, from its send on.
+	// renewedBy is for what part of a lease a renewal is valid, counted from its send.
 	renewedBy = 0.975
 	// rolling is how many agents are restarted one after another.
 	rolling = 5
 )
 
-// ending ends processes of agents under keepers. It returns how long it took until the next life
-// of the leader answered; 0: it has reported the lives itself.
+// ending ends processes of agents under keepers. It returns how long it took until the leader's
+// next life answered, or 0 if the ending itself adds results about lives to the report.
 type ending func(ctx context.Context, b *bench, t *contenders, leader *hosts.Host) (time.Duration, error)
 
-// lives turns an ending into a part of the bench, on a cluster that differs in what on has: how
-// long until the next process answers and has renewed the lease, how long there is no leader, and
-// for how long no program acts. On each host is a candidate by `doyen run`.
+// lives turns an ending into a part of the bench: how long until the next process answers and has
+// renewed the lease, how long there is no leader, and for how long no program acts. Fields of on
+// that are set replace those of the cluster. Each host has a candidate, run by `doyen run`.
 func lives(what string, on Point, tenths int, end ending) func(*bench, context.Context) error {
 	return func(b *bench, ctx context.Context) error {
 		defer func(was Point) { b.on = was }(b.on)
@@ -141,8 +141,8 @@ func (t *contenders) cost(ctx context.Context, leader *hosts.Host, was api.Elect
 	return []value{{Value: changes, Unit: leadsLost}, took(gap, noLeader), took(paused, perPause), took(together, overlapped)}, err
 }
 
-// nextLife waits until an agent's next process answers, and leads with a lease that it has
-// renewed, or does not lead. It returns how long after the instant that was.
+// nextLife waits until an agent's next process answers, and either does not lead or has renewed
+// its lease. It returns how long after the instant that was.
 func (r *rig) nextLife(ctx context.Context, h *hosts.Host, former int, at election.Instant) (after time.Duration, err error) {
 	err = until(ctx, "the next life of "+h.Name(), patience, askEvery, func(ctx context.Context) (bool, error) {
 		ask, done := context.WithTimeout(ctx, r.lease)

@@ -23,10 +23,10 @@ const (
 	manyElections = 1000 // each agent leads a fifth of them
 	// loadElections is how many elections have a candidate on each host.
 	loadElections = 1000
-	// loadBusy is the longest time allowed from a cold start until all of them are led, beside
-	// busy loops.
+	// loadBusy is the longest time allowed from a cold start until all these elections are led,
+	// beside busy loops.
 	loadBusy = 30 * time.Second
-	// loadWatch is how long no program may lose a lead that it won.
+	// loadWatch is the time in which no program may lose a lead that it won.
 	loadWatch = time.Minute
 	// DefaultBusy is how many busy loops run beside the agents.
 	DefaultBusy = 4
@@ -83,8 +83,8 @@ func (b *bench) many(ctx context.Context, n int) (err error) {
 	})
 }
 
-// hostOf returns the host of an election's first or second candidate. The elections that one
-// host leads have their second candidates spread over all other hosts.
+// hostOf returns the host of an election's first or second candidate. The second candidates of
+// the elections that one host leads are spread over all other hosts.
 func hostOf(i, hosts int, second bool) int {
 	if !second {
 		return i % hosts
@@ -121,7 +121,7 @@ func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration)
 		phase := func(what, name string, within, watch time.Duration) error {
 			settled, err := b.await(ctx, what, c, within, c.allLed)
 			b.add(name, took(settled, perSettling))
-			if err != nil && name != "Load/loops=some" { // beside busy loops it goes on to their end
+			if err != nil && name != "Load/loops=some" { // beside busy loops, watch anyway
 				return err
 			}
 			lost, err := b.watchLeads(ctx, what+", watching", c, watch)
@@ -185,7 +185,7 @@ func (c *candidates) everywhere() {
 	}
 }
 
-// start starts a candidate. After each lead that it loses it becomes a candidate again.
+// start starts a candidate. Whenever it loses a lead, it becomes a candidate again.
 func (c *candidates) start(i, host int) {
 	c.running.Go(func() {
 		for c.ctx.Err() == nil {
@@ -286,11 +286,11 @@ func (b *bench) watchLeads(ctx context.Context, what string, c *candidates, d ti
 }
 
 const (
-	// atOnceVoters is how many of the agents are voters: as few as people use beside many
-	// agents, and fewer than the testbed usually has.
+	// atOnceVoters is how many of the agents are voters: few, as in real clusters of many agents,
+	// and fewer than the testbed usually has.
 	atOnceVoters = 5
-	// atOncePatience is how long agents that all start at once may take to agree, and then how
-	// long each may take to be connected to all.
+	// atOncePatience is how long agents that all start at once may take to agree, and how long
+	// each may then take until it is connected to all others.
 	atOncePatience = 240 * time.Second
 	// askAtOnce is how often an agent is asked whether it is connected to all others.
 	askAtOnce = 250 * time.Millisecond

@@ -56,7 +56,7 @@ func (b *bench) readPages(ctx context.Context, elections, readers int, d time.Du
 			crowd := exec.CommandContext(ctx, own, arguments...)
 			go func() {
 				defer cancel()
-				_ = crowd.Run() // what becomes of the agents counts
+				_ = crowd.Run() // only its effect on the agents counts
 			}()
 			for observe.Sleep(ctx, checkEvery) == nil {
 				began := time.Now()

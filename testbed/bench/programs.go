@@ -29,8 +29,8 @@ const (
 	contested      = "bench"
 )
 
-// contenders is a cluster with one program on each host, all candidates in one election, while
-// nothing watches.
+// contenders is a cluster that nothing watches. Each host has one program, and all programs are
+// candidates in one election.
 type contenders struct {
 	*rig
 	command  command
@@ -39,8 +39,8 @@ type contenders struct {
 
 type command func(*lab.Program) *exec.Cmd
 
-// strike makes the program that acts on a host stop acting. It returns the program that it has
-// ended, if it has.
+// strike makes the program that acts on a host stop acting. It returns the program if it has
+// ended it, else nil.
 type strike func(ctx context.Context, t *contenders, host *hosts.Host, acting observe.ProgramSpan) (*lab.Program, error)
 
 func strikes() map[string]strike {
@@ -141,7 +141,7 @@ func (t *contenders) start(h *hosts.Host) (err error) {
 	return err
 }
 
-// await reads the stamps until the newest ones fit.
+// await reads the stamps until fits accepts the newest ones.
 func (t *contenders) await(ctx context.Context, what string, fits func(observe.ProgramSpan) bool) (newest observe.ProgramSpan, err error) {
 	err = until(ctx, what, patience, lookEvery, func(context.Context) (bool, error) {
 		spans, err := t.Spans()
@@ -154,8 +154,8 @@ func (t *contenders) await(ctx context.Context, what string, fits func(observe.P
 	return newest, err
 }
 
-// acted returns, for the time between two instants and by the programs' own stamps, how long no
-// program acted, and how long two did.
+// acted returns for how long no program acted, and for how long two did, between two instants. It
+// goes by the programs' own stamps.
 func (t *contenders) acted(from, until election.Instant) (paused, together time.Duration, err error) {
 	spans, err := t.Spans()
 	if err != nil {

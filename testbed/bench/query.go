@@ -25,7 +25,7 @@ const (
 )
 
 // asking is a kept-alive connection to an agent's socket. It writes a request and parses the
-// answer, without the goroutines of a full HTTP client, whose cost would be measured too.
+// answer. A full HTTP client would use goroutines, and their cost would be measured too.
 type asking struct {
 	conn net.Conn
 	r    *bufio.Reader
@@ -204,12 +204,12 @@ const (
 	readersFor  = 10 * time.Second
 )
 
-// readers measures whether leads are lost while many readers send quorum reads.
+// readers measures how many leads are lost while many readers send quorum reads.
 func (b *bench) readers(ctx context.Context) error {
 	return b.askMajority(ctx, loadElections, readerCount, readersFor)
 }
 
-// reads is how long reads took, in milliseconds.
+// reads has how long each read took, in milliseconds.
 type reads struct{ answered, refused []float64 }
 
 func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Duration) (err error) {

@@ -38,7 +38,7 @@ func (p Point) String() string {
 
 const (
 	pointFormat = "/agents=%d/algorithm=%s/profile=%s"
-	// buildKey is the key that tells which of two builds a result is about.
+	// buildKey is the key that says which of two builds a result is about.
 	buildKey           = "build"
 	buildOld, buildNew = "before", "after"
 )
@@ -142,8 +142,8 @@ func (r Report) Config() []string {
 	return all
 }
 
-// machine describes this machine, except for what is unknown. The load is not in the
-// configuration: results with different configurations are not compared.
+// machine describes this machine, except for what is unknown. The load is not in config, because
+// results with different configurations are not compared.
 func machine() (config []benchfmt.Config, load string) {
 	add := func(key, value string) {
 		if value != "" {

@@ -25,7 +25,7 @@ const (
 	// patience is how long anything may take that should take a few leases.
 	patience = 20 * time.Second
 	// pollEvery is how often agents are asked for their deadlines, if there are fewer
-	// than twice pollFew. More agents are asked less often, so that asking stays cheap.
+	// than twice pollFew. If there are more, they are asked less often, so that asking stays cheap.
 	pollEvery = 50 * time.Millisecond
 	pollFew   = 8
 )
@@ -76,8 +76,8 @@ func (r *rig) agree(ctx context.Context) (observe.Agreement, error) {
 	return r.Agree(ctx, patience)
 }
 
-// settle waits for an agreement and for the given time, and then until a random moment in the
-// next heartbeats, so that a fault can hit any of them. It returns the leader.
+// settle waits for an agreement, for the given time, and for a random part of a quarter of a
+// lease, so that a fault can come at any moment between heartbeats. It returns the leader.
 func (r *rig) settle(ctx context.Context, d time.Duration) (*hosts.Host, error) {
 	if _, err := r.agree(ctx); err != nil {
 		return nil, err

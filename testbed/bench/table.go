@@ -80,8 +80,8 @@ const (
 )
 
 const (
-	// slack is how many milliseconds a takeover may take beyond the lease, which must pass for
-	// safety. manySlack is that limit for a takeover of many elections.
+	// slack is how many milliseconds a takeover may take beyond the lease, whose end safety must
+	// wait for. manySlack is the same for a takeover of many elections.
 	slack     = 30
 	manySlack = 200
 	// hostsUp is how long fifty hosts may take to start and agree.
@@ -108,8 +108,8 @@ func (p Point) lease() time.Duration {
 	return hosts.Config{Agents: p.Agents, Algorithm: p.Algorithm, Profile: p.Profile, Quorum: true}.Lease()
 }
 
-// few returns the targets if there are only a few agents, for which they were set. With more
-// agents the figures are for information only.
+// few returns the targets, which were set for a few agents, or none if there are more agents:
+// then the figures are for information only.
 func few(p Point, targets []Target) []Target {
 	if p.Agents > fewAgents {
 		return nil

@@ -54,8 +54,8 @@ func (b *bench) watched(ctx context.Context, watchers, rounds int) (err error) {
 	})
 }
 
-// crowd is many watchers of one agent. The lines that they read are decoded later, and each only
-// once: a thousand decodings would be measured too.
+// crowd is many watchers of one agent. The lines that they read are decoded later, and each line
+// only once, so that a thousand decodings are not measured too.
 type crowd struct {
 	size  int
 	conns []*asking
@@ -122,7 +122,7 @@ func (c *crowd) count(line string, first bool, at election.Instant) {
 	seen.read, seen.last = seen.read+1, max(seen.last, at)
 }
 
-// until waits until done, which may look at what was read, reports true or fails.
+// until waits until done reports true or fails. done may look at what was read.
 func (c *crowd) until(ctx context.Context, done func() (bool, error)) error {
 	return until(ctx, "all watchers to read the same", patience, lookEvery, func(context.Context) (bool, error) {
 		c.mu.Lock()
@@ -132,8 +132,8 @@ func (c *crowd) until(ctx context.Context, done func() (bool, error)) error {
 	})
 }
 
-// reached takes the lines that all watchers have read. It returns how long each took to reach all,
-// in milliseconds, and whether one of them says that the agent leads.
+// reached takes the lines that all watchers have read. It returns how long each line took to
+// reach all watchers, in milliseconds, and whether a line says that the agent leads.
 func (c *crowd) reached(leader string) (took []float64, led bool, err error) {
 	for line, seen := range c.lines {
 		if seen.read < c.size {

@@ -1,5 +1,5 @@
-// Package executable writes files that tests execute. It guarantees that no process which starts
-// meanwhile inherits the file while it is open for writing: the kernel executes no such file (ETXTBSY).
+// Package executable writes files that tests execute. It guarantees that a process that starts meanwhile
+// does not inherit the file open for writing: the kernel would then not execute the file (ETXTBSY).
 package executable
 
 import (

@@ -12,15 +12,15 @@ import (
 // mover carries actions out. Each worker has one.
 type mover struct {
 	options Options
-	own     [size]bool // processes that the world being made no longer shares with another world
-	dies    bool       // the process of the step under way dies once it has recorded
+	own     [size]bool // the processes of the new world that it no longer shares with another world
+	dies    bool       // the process dies in the step under way, once its decision is on record
 	hush    bool       // reports wait until both ends are connected
 	copier  *copier
 }
 
 func newMover(o Options) *mover { return &mover{options: o, copier: newCopier()} }
 
-// apply returns the world after the action. It leaves the world before as it is.
+// apply returns the world after the action. It does not change the world before.
 func (m *mover) apply(before *world, x action) *world {
 	w := *before
 	w.network = slices.Clone(before.network)
@@ -125,8 +125,8 @@ func (w *world) written(i int) {
 	a.before, a.disk, a.pending, a.slow = a.disk, &after, nil, false
 }
 
-// crash ends the process and closes its connections. Its program acts on until the last
-// deadline that it knows.
+// crash ends the process and closes its connections. The host's program goes on acting until the
+// last deadline that it knows.
 func (m *mover) crash(w *world, i int, landed bool) {
 	a := &w.agents[i]
 	w.note("%s crashes, its write under way: %t, on disk: %t", peerOf(i), a.pending != nil, landed)
@@ -297,15 +297,15 @@ func (f flight) String() string {
 	return fmt.Sprintf("%s -> %s %s", peerOf(f.from), peerOf(f.to), messages.Describe(f.message))
 }
 
-// supersede drops messages that wait for a paused agent when the same peer sends another one of
-// their kind, so that messages do not gather without bound.
+// supersede drops a message that waits for a paused agent when the same peer sends another one of
+// its kind, so that the number of messages stays bounded.
 func (w *world) supersede(from, to int, m election.Message) {
 	w.network = slices.DeleteFunc(w.network, func(f flight) bool {
 		return f.from == from && f.to == to && !f.late && election.Kind(f.message) == election.Kind(m)
 	})
 }
 
-// Violation is a rule that did not hold, with the shortest path to that state.
+// Violation is a rule that did not hold in a state, with the shortest path to that state.
 type Violation struct {
 	Rule string
 	What string
@@ -371,7 +371,7 @@ func (w *world) checkSend(i int, m election.Message) {
 	}
 }
 
-// checkDisk checks that no promise is taken back.
+// checkDisk checks that a write takes no promise back.
 func (w *world) checkDisk(i int, before, after *election.State) {
 	for name, was := range before.Grants {
 		is := after.Grants[name]

@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// fixed are the types whose values never change, so that copies share them, or that count what is
+// fixed are the types whose values all copies share: the values never change, or count what is
 // found in all copies.
 var fixed = map[reflect.Type]bool{
 	reflect.TypeFor[election.Config](): true, reflect.TypeFor[election.Roster](): true, reflect.TypeFor[election.Genesis](): true,
@@ -39,7 +39,7 @@ func (c *copier) unshare(v reflect.Value) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if f := v.Field(i); c.mayChange(f.Type()) {
-				c.unshare(reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem()) // may be set, though it is private
+				c.unshare(reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem()) // so that a private field can be set
 			}
 		}
 	case reflect.Array:
@@ -94,7 +94,7 @@ func (c *copier) mayChange(t reflect.Type) bool {
 	if known {
 		return may
 	}
-	c.refers[t] = true // if it refers to itself
+	c.refers[t] = true // for a type that refers to itself
 	switch t.Kind() {
 	case reflect.Struct:
 		for i := range t.NumField() {

@@ -1,8 +1,8 @@
 // Package exhaustive explores a small world breadth first: three voters, two candidates, one
 // election. Within stated bounds, it plays everything that can happen in every possible order.
 // Each agent is the product's own contest, selection and voter, so there is no second model of
-// the rules that could differ. Of package elector, process.go has the part for one election
-// under one roster.
+// the rules that could differ. process.go does what package elector does for one election under
+// one roster.
 //
 // Some things happen without a cause, in any order: a message arrives, a write ends, an agent
 // that is due is woken, a program that was asked to stop reports that it has. When none of
@@ -17,19 +17,19 @@
 //
 // With Bounds.Lives agents keep a record, as those of elector.Elector do, and the misfortunes
 // are deaths, late messages and resignations. A process dies between two steps, or once it has
-// recorded its decision on a message. Then there are three cases: another lineage begins; the
+// recorded its decision on a message. One of three things follows: another lineage begins; the
 // next life begins, with the record; the keeper ends the programs and the lineage.
 //
-// Where everything may happen in any order, a search does not end. With Bounds.Swaps it ends:
-// what has no cause happens in turn, messages in the order in which they were sent, except for
-// that many events on a path. Misfortunes, late messages, and what follows a death still come
-// at any step. So TestEveryDeathInTurn visits all states within its bound (Result.Complete).
+// A search in which everything may happen in any order does not end. With Bounds.Swaps it ends: what
+// has no cause happens in turn, and messages arrive in the order in which they were sent; on a path,
+// Bounds.Swaps events may come before their turn. Misfortunes, late messages, and what follows a death
+// still come at any step. So TestEveryDeathInTurn visits all states within its bound (Result.Complete).
 // Time then passes by multiples of Bounds.Grain, so timers ring late by less than that.
 //
-// Every state that it counts was reached by such a path and passed the checks. At any true
-// time, only one holder is inside its lease, or has programs that act. Each term is above all
-// earlier ones. No grant is sent before it is on disk, and no promise on disk is taken back. A
-// violation comes with its shortest path. Up to the depth in the result, the search omits
+// Every state that the search counts was reached by such a path and passed the checks. At any
+// true time, only one holder is inside its lease, or has programs that act. Each term is above
+// all earlier ones. No grant is sent before it is on disk, and no promise on disk is taken back.
+// A violation comes with its shortest path. Up to the depth in the result, the search omits
 // nothing that is within the bounds.
 //
 // It shows nothing beyond the bounds, and nothing about liveness. A state is known by a 64-bit
@@ -46,9 +46,9 @@
 // own quorum.Driver with voters as plain values, without time, leases or terms. It shows that
 // the former and the new voters never both decide. From one voter to two, and from two to
 // three, it is complete with two drivers. From three to another three it reaches 7 steps in a
-// short run, and 12 with 1.2 million states; it is complete for one more driver, from where the
-// first one stopped when one new voter had learnt of the outcome. The simulation covers leases
-// during a change.
+// short run, and 12 with 1.2 million states. There it is complete only for a second driver that
+// takes over when one new voter has learnt of the outcome. The simulation covers leases during a
+// change.
 //
 // A change of the lease is explored separately too, and not completely (leases.go): the first few
 // steps in every order, then many more at random.

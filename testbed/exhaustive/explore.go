@@ -17,7 +17,7 @@ type Options struct {
 	States int  // at most so many distinct states are visited
 	Bounds Bounds
 
-	broken breakage                 // a rule that a test breaks, to show that the search finds it
+	broken breakage                 // a rule that a test breaks, to show that the search notices it
 	rates  [][size]election.Instant // instead of clockRates
 	root   string                   // the name of the only root to start from; empty: all roots
 }
@@ -39,7 +39,7 @@ type Result struct {
 	States      int  // distinct states, all checked
 	Transitions int  // actions carried out, all checked
 	Depth       int  // all states up to this many actions from a root were visited
-	Leaders     int  // states in which a leader begins that is not the first
+	Leaders     int  // states in which a second or later leader begins
 	Beyond      int  // states not explored further: a term above the bound was asked for
 	Complete    bool // nothing within the bounds is left
 	Took        time.Duration
@@ -58,7 +58,7 @@ func (r Result) String() string {
 }
 
 // pending is a state to expand. Only its parent is kept: to make the state again costs one
-// step, and to keep it would cost the memory of a world.
+// step, and to keep the state would cost the memory of a world.
 type pending struct {
 	parent *world
 	action action
@@ -66,7 +66,7 @@ type pending struct {
 	node   int32
 }
 
-// node describes how a state was reached first.
+// node says how a state was first reached.
 type node struct {
 	parent int32 // -1: a root
 	action action
@@ -137,7 +137,7 @@ func (x *explorer) run() {
 	x.result.Complete = true
 }
 
-// expandLevel expands all states of one depth. It reports false if the search ends within that
+// expandLevel expands all states of one depth. It returns false if the search ends within that
 // depth.
 func (x *explorer) expandLevel(level []pending) ([]pending, bool) {
 	const batch = 1024
@@ -212,7 +212,7 @@ func (k *worker) expand(p pending, bounds Bounds) expansion {
 	return e
 }
 
-// explain plays the path to a violation again, and writes it down as lines.
+// explain plays the path to a violation again, and writes the path down as lines.
 func (x *explorer) explain(from int32, f found) *Violation {
 	path := []action{f.action}
 	n := from
@@ -260,10 +260,10 @@ type searched[W any] interface {
 	*W
 	steps() []step[*W]
 	key() string  // distinguishes states
-	check() error // what is wrong with this state, once it is known to be a new one
+	check() error // what is wrong with this state; called only for a state that is new
 }
 
-// search visits the states of a world breadth first, at most so many.
+// search visits the states of a world breadth first, at most the given number.
 func search[W any, P searched[W]](first P, most int) Found {
 	type state struct {
 		world P

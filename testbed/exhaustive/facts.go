@@ -23,7 +23,7 @@ func (p *process) Best() election.Rank                      { return election.Ra
 func (p *process) Runs(h election.Holder) bool {
 	return h.Lineage != 0 && p.peer(h.Peer).boot == h.Lineage
 }
-func (p *process) ConnectsBy() election.Instant                  { return 0 } // an agent there is as old as the world
+func (p *process) ConnectsBy() election.Instant                  { return 0 } // no agent has started recently
 func (p *process) Silent(id election.PeerID) bool                { return p.now >= p.peer(id).silentFrom() }
 func (p *process) Votes(election.PeerID) bool                    { return true }
 func (p *process) StopsSoon(election.PeerID) bool                { return false }
@@ -57,7 +57,7 @@ func (p *process) Connected() []election.PeerID {
 	return ids
 }
 
-// Candidates are all agents but the last.
+// Candidates returns all agents except the last one.
 func (p *process) Candidates() iter.Seq[election.Rank] {
 	return func(yield func(election.Rank) bool) {
 		for i, o := range p.peers[:size-1] {

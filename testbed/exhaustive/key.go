@@ -21,7 +21,7 @@ import (
 // messages hold, with private fields, so a new field counts at once. The exceptions:
 //
 //   - What never changes here, and what is only counted (same).
-//   - Absolute instants: each is relative to the clock of the agent that read it, and bounded
+//   - Absolute instants: a key has each relative to the clock of the agent that read it, and bounded
 //     by the slack, which is longer than everything that the protocol waits for.
 //   - The numbers of sends: only the time of the send matters, and whether the contest counts
 //     the send for the term that it leads.
@@ -208,8 +208,8 @@ func starter(i int, v reflect.Value) int {
 	return i
 }
 
-// roundsAgo returns how many rounds agent i has begun since that one, but at most 30; -1: it is
-// none of its rounds.
+// roundsAgo returns how many rounds agent i has begun since that one, but at most 30; -1 if the
+// round is not agent i's.
 func (w *world) roundsAgo(i int, round uint64) int64 {
 	if round == 0 {
 		return -1

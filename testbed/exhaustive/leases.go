@@ -28,16 +28,16 @@ func (r LeaseResult) String() string {
 	return fmt.Sprintf("%d states in which somebody holds the lease; %v", r.Held, r.Found)
 }
 
-// unit is so long that no step falls on a rounded end.
+// unit is the time between steps: so long that a lease, whose end is rounded, never ends just at a step.
 const unit = election.Instant(time.Second)
 
 // A leaseWorld has two holders, a and b, of which a leads at the start, and two voters, v and w,
 // which are a majority together.
 // The voters are the product's own quorum.Voter with its ledger, the holders its quorum.Lease.
 // Each agent learns of each roster at any time, in order. A request or a renewal is answered at
-// once, late or never; an answer counts from the send. A voter may die and start from its disk;
-// a holder may be followed by a life that knows what is on record. Clocks run alike: the drift
-// has its own tests.
+// once, late or never; what it wins counts from its send. A voter may die and start from its
+// disk; a holder may be followed by a life that knows what is on record. Clocks run alike: the
+// drift has its own tests.
 type leaseWorld struct {
 	now     int
 	rosters []*election.Roster
@@ -101,7 +101,7 @@ func (v *leaseVoter) start(o LeaseOptions, i int, s election.State, now election
 	v.voter = quorum.NewVoter(election.Config{Quorum: true, Self: election.Holder{Peer: leasePeers[i]}, Timing: election.Timing{Lease: o.asked()}}, v.ledger, now)
 }
 
-// write makes all that is due durable, and returns what leaves.
+// write makes all that is due durable, and returns the messages that may then leave.
 func (v *leaseVoter) write(now election.Instant) []election.Envelope {
 	if p := v.ledger.Next(now); p != nil {
 		v.ledger.Persisted(p.Write)
@@ -224,7 +224,7 @@ func (w *leaseWorld) send(i int, renews bool) {
 	}
 }
 
-// arrive has a voter handle a message, and counts what it answers.
+// arrive lets a voter handle a message, and the holder count the answer.
 func (w *leaseWorld) arrive(s leaseSend) {
 	v, now, by := &w.voters[s.voter], w.instant(), leaseHolderOf(s.holder)
 	version := v.ledger.State().Roster.Version
@@ -235,7 +235,7 @@ func (w *leaseWorld) arrive(s leaseSend) {
 		honoured = len(nacks) == 0
 	} else {
 		v.voter.Request(now, by.Peer, election.VoteRequest{Election: "e", Term: s.term, Holder: by, Lease: s.length, Roster: *w.rosters[s.roster]})
-		v.voter.Tick(now) // a request that has to wait is refused: its sender asks again
+		v.voter.Tick(now) // refuses a request that has to wait: its sender asks again
 		for _, e := range v.write(now) {
 			_, granted := e.Message.(election.VoteGrant)
 			honoured = honoured || granted
@@ -246,7 +246,7 @@ func (w *leaseWorld) arrive(s leaseSend) {
 	}
 }
 
-// WanderLeases takes steps at random, on many ways, and so gets deeper.
+// WanderLeases takes random steps on many paths, and so gets deeper than ExploreLeases.
 func WanderLeases(o LeaseOptions, rng *rand.Rand, ways, steps int) LeaseResult {
 	first := newLeaseWorld(o)
 	r, c := first.found, newCopier()

@@ -26,7 +26,7 @@ type process struct {
 	beatAt    election.Instant
 	wakeAt    election.Instant // when the contest must be advanced
 
-	former bool // at its first step it goes on from what a former life left
+	former bool // a former life left something, from which the first step goes on
 
 	own []election.Message // messages to itself, handled within the step
 	out election.Output
@@ -104,7 +104,7 @@ func (p *process) step(now election.Instant, in election.Input) election.Output 
 	p.out.Persist = p.ledger.Next(now)
 	p.out.WakeAt = max(now+1, min(due, p.wakeAt, p.voter.WakeAt(), p.ledger.WakeAt()))
 	out := p.out
-	p.out = election.Output{} // so that a copy of p lacks it
+	p.out = election.Output{} // so that a copy of p does not contain it
 	return out
 }
 
@@ -189,8 +189,8 @@ func (p *process) receive(from election.PeerID, m election.Message) {
 	}
 }
 
-// heard records that a message arrived. A peer that no longer leads sends no heartbeats; this
-// is not silence.
+// heard records that a message arrived. A peer that no longer leads sends no heartbeats, and is
+// not silent because of that.
 func (p *process) heard(from election.PeerID, m election.Message) {
 	o := p.peer(from)
 	o.askedAt = election.Never
@@ -201,8 +201,8 @@ func (p *process) heard(from election.PeerID, m election.Message) {
 	}
 }
 
-// heartbeat renews this voter's promises, and names the leader. The claimed lease counts from
-// the stamp that the heartbeat echoes, since the heartbeat was sent later.
+// heartbeat renews this voter's promises, and notes the leader. The claimed lease counts from the
+// stamp that the heartbeat echoes: the heartbeat was sent later, so this is safe.
 func (p *process) heartbeat(from election.PeerID, m election.Heartbeat) {
 	o := p.peer(from)
 	if m.Lineage != o.boot {
@@ -252,7 +252,7 @@ func (p *process) renewed(voter election.PeerID, m election.HeartbeatAck) {
 	}
 }
 
-// probe asks silent peers for a Report, and returns when it is due next.
+// probe asks silent peers for a Report, and returns when it must be called next.
 func (p *process) probe() election.Instant {
 	wake := election.Never
 	for _, id := range p.Connected() {

@@ -110,7 +110,7 @@ func (m *mover) toUnheard(w *world) *world {
 // toAsking goes on from the end of toUnheard, until b has waited for an answer in vain.
 func (m *mover) toAsking(w *world) *world {
 	w = m.toUnheard(w)
-	for w.agents[1].clock < epoch.Add(timing.Heartbeat*5/4) { // b's turn, and then the answer timeout
+	for w.agents[1].clock < epoch.Add(timing.Heartbeat*5/4) { // time for b's turn, and then for the answer timeout
 		w = m.pastTheNext(w)
 	}
 	return w
@@ -136,7 +136,7 @@ func (m *mover) quiet(w *world, lost func(flight) bool) *world {
 	}
 }
 
-// pastTheNext plays all that is due now, and then lets time pass until the next agent is due.
+// pastTheNext plays all that is due now. Then it lets time pass until the next agent is due.
 func (m *mover) pastTheNext(w *world) *world {
 	for i := range w.agents {
 		if a := &w.agents[i]; a.alive && a.clock >= a.wake {

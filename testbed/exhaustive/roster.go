@@ -48,7 +48,7 @@ type rosterAgent struct {
 	accepted []election.Version
 	seeks    *rosterBallot
 	drives   *quorum.Driver
-	begun    string // its ballot and rosters when it began to drive
+	begun    string // which ballot and which rosters it had when it began to drive
 }
 
 // rosterBallot is a candidacy in the roster election, with the votes for it.
@@ -236,8 +236,8 @@ func (w *rosterWorld) begin(a *rosterAgent, b *rosterBallot) {
 	w.rosters = append(w.rosters, a.drives.Proposal())
 }
 
-// driving returns what a driver may do next. It learns of all acceptances when it acts: not to
-// have learnt of one has the same effect as not to act on it.
+// driving returns what a driver may do next. It learns of all acceptances when it acts: a driver
+// that had not learnt of one could do no more than one that does not act on it.
 func (w *rosterWorld) driving(i int) []rosterStep {
 	next := func(back bool) func(w *rosterWorld) {
 		return func(w *rosterWorld) {
@@ -256,7 +256,7 @@ func (w *rosterWorld) driving(i int) []rosterStep {
 		}
 	}
 	steps := []rosterStep{{fmt.Sprintf("%s goes on", w.agents[i].id), next(false)}}
-	if !w.agents[i].drives.Back() { // the driver itself knows whether it is too late
+	if !w.agents[i].drives.Back() { // the driver itself refuses once it is too late to go back
 		steps = append(steps, rosterStep{fmt.Sprintf("%s goes back", w.agents[i].id), next(true)})
 	}
 	return steps

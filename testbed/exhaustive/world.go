@@ -12,23 +12,23 @@ import (
 // size is the number of agents. All are voters, and all except the last are candidates.
 const size = 3
 
-// drift is the largest that the elector accepts, so that the margins it requires are visible
-// among the few instants that are explored.
+// drift is the largest that the elector accepts. So the margins that it requires are large enough
+// to matter at the few instants that are explored.
 const drift = 0.1
 
 // rates are how far a clock moves in ten units of true time: exactly ten, or at an edge of the
 // drift.
 var rates = struct{ slow, exact, fast election.Instant }{9, 10, 11}
 
-// timing has as few heartbeats in a lease as the elector accepts, so that a lease ends after
-// few steps.
+// timing has the fewest heartbeats in a lease that the elector accepts, so that a lease ends
+// after few steps.
 var timing = election.Timing{Heartbeat: 390 * time.Millisecond, Lease: 1200 * time.Millisecond}
 
 // agent is one host with its clock, its disk and its program, and the process on it, if alive.
 type agent struct {
 	alive   bool
 	boot    election.LineageID
-	process *process // shared between worlds until it steps
+	process *process // worlds share it until it handles its next input
 	clock   election.Instant
 	rate    election.Instant // how far the clock moves in ten units of true time
 	paused  bool
@@ -45,9 +45,9 @@ type agent struct {
 
 	rounds uint64 // the number of the newest round that any of its processes has begun
 
-	leading bool          // it has announced that it leads, and has not withdrawn that
+	leading bool          // it has announced that it leads, and has not taken that back
 	owed    election.Term // the term from which it withdrew, while no receipt has come; 0: none
-	acts    []act         // programs of this host that act; past ones are removed
+	acts    []act         // programs of this host that act; those whose deadline has passed are removed
 }
 
 // act is a program that acts as the leader until its deadline on the host's clock, whether its
@@ -89,10 +89,10 @@ type Bounds struct {
 	Swaps       int           // how often something happens before its turn; AnyOrder: everything, in any order
 }
 
-// grain is by what true time passes: at least so much that every clock moves by whole units.
+// grain is the step of true time: at least so long that every clock moves by whole units.
 func (b Bounds) grain() election.Instant { return max(10, election.Instant(b.Grain)) }
 
-// AnyOrder has everything that happens without a cause happen in any order.
+// AnyOrder lets everything that happens without a cause happen in any order.
 const AnyOrder = -1
 
 func (b Bounds) String() string {
@@ -229,8 +229,8 @@ func (w *world) actions(bounds Bounds, to []action) []action {
 	return to
 }
 
-// inTurn removes what would happen before its turn, except while swaps are left. Late messages,
-// misfortunes and what ends them have no turn.
+// inTurn removes actions that would happen before their turn, unless swaps are left. Late
+// messages, misfortunes and what ends them have no turn.
 func (w *world) inTurn(bounds Bounds, all []action) []action {
 	taken, kept := false, all[:0]
 	for _, x := range all {

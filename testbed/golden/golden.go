@@ -1,5 +1,5 @@
-// Package golden compares what a program writes, byte for byte, with a file of what the
-// released versions write. The next versions have to understand that file, so lines may be
+// Package golden compares what a program writes, byte for byte, with what the released versions
+// write, which is in a file. The next versions have to understand that file, so lines may be
 // added to it, but no line may change.
 package golden
 

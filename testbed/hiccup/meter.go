@@ -112,7 +112,7 @@ func (m *Meter) note(h Hiccup) {
 }
 
 // Between returns the parts of all hiccups that lie between two instants, in the order of
-// their beginnings. Hiccups that go on are included.
+// their beginnings. Hiccups that have not ended are included.
 func (m *Meter) Between(from, to election.Instant) []Hiccup {
 	if m == nil {
 		return nil
@@ -134,8 +134,8 @@ func (m *Meter) Between(from, to election.Instant) []Hiccup {
 	return found
 }
 
-// Total is how long at least one thing stood still, in all and at the longest. Hiccups have to
-// be in the order in which Between returns them.
+// Total is for how long at least one thing stood still: in total, and the longest stretch.
+// Hiccups have to be in the order in which Between returns them.
 func Total(hiccups []Hiccup) (total, longest time.Duration) {
 	var from, to election.Instant
 	for _, h := range hiccups {

@@ -1,11 +1,11 @@
 // Package history has a resource that a fencing token protects: a counter outside the cluster
 // that only the leader's program should change. It also judges what programs did to the
-// counter. The simulation and the soak run such programs.
+// counter. The simulation and the soak run programs that use the counter.
 //
-// A program reads the counter with its token. From that value on it counts up by one, with a
-// write for each addition. Each operation is recorded with the instants of its call and its
-// return. Porcupine (Athalye 2017) then decides whether some order of the operations explains
-// all answers as those of a counter: linearizability (Herlihy and Wing 1990).
+// A program reads the counter with its token. Then it adds one again and again, with a write for
+// each addition. Each operation is recorded with the instants of its call and its return.
+// Porcupine (Athalye 2017) then decides whether some order of the operations explains all answers
+// as those of a counter: linearizability (Herlihy and Wing 1990).
 //
 // The package shows that tokens that rise with each leader keep such a counter exact, whatever
 // stops a leader between looking at its lease and writing (Kleppmann 2016). It assumes that a
@@ -45,8 +45,8 @@ const (
 	Add
 )
 
-// Result is the answer to an operation. If it is not known, the operation still happened at
-// some instant between its call and its return.
+// Result is the answer to an operation. Even if the answer is not known, the operation happened
+// at some instant between its call and its return.
 type Result struct {
 	Known bool
 	Value int // the value read, or the value after the addition

@@ -19,11 +19,11 @@ import (
 
 type Cluster struct {
 	dir     *Dir
-	memory  *Dir // for the agents' records; nil: they have none, unless dir is in memory
+	memory  *Dir // for the agents' records; nil: agents keep no records, unless dir is in memory
 	hosts   []*Host
 	network *netns.Network // nil on loopback
 	disks   bool           // Config.DiskFaults
-	spawner *spawner       // for hosts without namespaces, disk faults or a changed clock
+	spawner *spawner       // for hosts that have no namespaces, no disk faults and no changed clock
 	closing sync.Once
 }
 
@@ -97,7 +97,7 @@ func writeKey(path string) error {
 	return nil
 }
 
-// maxSeeds is how many other agents each agent is told to join; gossip finds the rest.
+// maxSeeds is how many other agents the configuration of an agent names; gossip finds the rest.
 const maxSeeds = 3
 
 func (cluster *Cluster) lay(c Config, key string, called []string, where []place, i int) (*Host, error) {
@@ -108,7 +108,7 @@ func (cluster *Cluster) lay(c Config, key string, called []string, where []place
 	config := c.common()
 	config.Name = called[i]
 	config.DataDir, config.KeyFile = filepath.Join(dir, "data"), key
-	config.Socket = filepath.Join(dir, "sock") // the agent's lease pages lie beside it
+	config.Socket = filepath.Join(dir, "sock") // the agent's lease pages are in the same folder
 	if cluster.memory != nil {
 		config.RecordDir = filepath.Join(cluster.memory.Path, called[i])
 		if err := os.Mkdir(config.RecordDir, 0o700); err != nil {
@@ -208,7 +208,7 @@ func (h *Host) end() error {
 	}
 }
 
-// close lets no further process start on this host.
+// close prevents that further processes start on this host.
 func (h *Host) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

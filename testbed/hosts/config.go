@@ -38,8 +38,8 @@ const (
 	Namespaces
 )
 
-// BestNet returns Namespaces where they can be made, else Loopback and why they can't. A
-// caller without root's rights should call netns.Rerun first.
+// BestNet returns Namespaces if they can be made here, else Loopback and the reason. A caller
+// without root's rights should call netns.Rerun first.
 func BestNet() (Net, error) {
 	if err := netns.Check(); err != nil {
 		return Loopback, err
@@ -56,7 +56,7 @@ type Config struct {
 	Program   Program
 	// Net joins the hosts; the zero value is Loopback.
 	Net Net
-	// Seed is what the random faults of the network follow from.
+	// Seed determines the random faults of the network.
 	Seed uint64
 	// DiskFaults lets disks be slowed and, with Namespaces, filled. Each fsync then asks the
 	// testbed first. With Namespaces, data directories lie on small file systems in memory,
@@ -64,8 +64,8 @@ type Config struct {
 	DiskFaults bool
 	// Adjust, if not nil, may change the configuration of the i-th agent.
 	Adjust func(i int, c *settings.Config)
-	// OnExit, if not nil, is called after each end of an agent's process. Each call is in
-	// another goroutine.
+	// OnExit, if not nil, is called after each end of an agent's process. Each call has its own
+	// goroutine.
 	OnExit func(Exit)
 }
 
@@ -107,7 +107,7 @@ func (c Config) common() settings.Config {
 	config.Name, config.Cluster = "common", "testbed"
 	config.DataDir, config.Socket = "/data", "/socket" // each agent gets its own
 	config.Algorithm, config.Profile, config.Quorum = c.Algorithm, c.Profile, c.Quorum
-	config.Keeper = false // a killed agent must stay dead, to show what that costs the others
+	config.Keeper = false // so that a killed agent stays dead, and the loss of it can be measured
 	if c.LogLevel != "" {
 		config.LogLevel = c.LogLevel
 	}
@@ -132,7 +132,7 @@ func places(n int) ([]place, error) {
 	const tries = 20
 	var err error
 	for range tries {
-		// Random, so that two testbeds at once do not meet; 127.0.x.x is left to others.
+		// Random, so that two testbeds at once get different addresses; 127.0.x.x is left to other programs.
 		a, b := byte(1+rand.IntN(254)), byte(rand.IntN(255))
 		found := make([]place, n)
 		for i := range found {
@@ -142,7 +142,7 @@ func places(n int) ([]place, error) {
 			return found, nil
 		}
 	}
-	// All tries failed: a program on 0.0.0.0, perhaps an agent, has the usual ports.
+	// All tries failed: a program on 0.0.0.0, perhaps an agent, uses the usual ports.
 	found, portErr := portsOf(netip.AddrFrom4([4]byte{127, 0, 0, 1}), n)
 	if portErr != nil {
 		return nil, errors.Join(err, portErr)

@@ -17,7 +17,7 @@ import (
 const lowestPriority = 19
 
 // lowerPriority gives processes and their descendants, except keepers, the lowest priority, for
-// good. A keeper that was late itself would kill nothing.
+// good. A keeper with the lowest priority would itself be too late to kill anything.
 func lowerPriority(pids []int) error {
 	for _, pid := range family(pids) {
 		if name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm"); string(name) == keeper.Word+"\n" {

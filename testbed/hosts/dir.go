@@ -50,8 +50,8 @@ func newDirIn(parent string) (*Dir, error) {
 	return d, nil
 }
 
-// hold locks the directory. The lock file gets its name only once it is locked, so that no
-// other testbed sees it unlocked while the owner lives.
+// hold locks the directory. The lock file gets its name only after it was locked: so no other
+// testbed finds it unlocked while the owner lives.
 func (d *Dir) hold() error {
 	unnamed := filepath.Join(d.Path, "lock.new")
 	lock, err := os.OpenFile(unnamed, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
@@ -79,7 +79,7 @@ func (d *Dir) Close() error {
 	return nil
 }
 
-// sweep removes this user's directories that no testbed holds, as far as it can.
+// sweep removes, as far as it can, the directories of this user that no testbed holds.
 func sweep(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {

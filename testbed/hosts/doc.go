@@ -6,21 +6,21 @@
 //
 // Config.Net chooses what joins the hosts. The loopback interface needs no rights, but its
 // links can't be touched. Otherwise each host has a network namespace, and the switch of
-// package netns joins them. A fault that this machine or that network can't have is refused
-// with ErrUnavailable.
+// package netns joins them. A fault that is impossible on this machine or network is refused with
+// ErrUnavailable.
 //
 // No process outlives the testbed: Close ends all of them. If the testbed itself is killed,
-// the kernel kills them on Linux; elsewhere they go on. Namespaces and the disks in them end with the processes. All files lie in one
-// temporary directory, which Close removes. If a testbed was killed, the next one removes its
-// directory and its control groups.
+// the kernel of Linux kills the agents; on other systems they go on. Namespaces and the disks in
+// them end with the processes. All files lie in one temporary directory, which Close removes. If
+// a testbed was killed, the next one removes its directory and its control groups.
 //
-// Slow disks and changed clocks work on the shipped binary: the kernel asks the testbed about
-// these system calls of a host's processes (seccomp). The agents do not notice, and hosts
+// Slow disks and changed clocks work with the shipped binary: when a host's process syncs or
+// reads a clock, the kernel asks the testbed (seccomp). The agents do not notice, and hosts
 // without such a fault pay nothing.
 //
 // The package does not look at what the agents report: package observe does.
 //
 // Faults are stamped on the clock of package boottime. Every agent of the machine stamps its
-// changes on the same clock, so the two compare. For a host whose clock was changed, Host.Real
-// translates its stamps.
+// changes on the same clock, so the stamps can be compared. For a host whose clock was changed,
+// Host.Real translates its stamps.
 package hosts

@@ -18,7 +18,7 @@ type Fault struct {
 	Name   string // as recordings have it
 	Detail string
 	Peers  []string // the hosts at the other ends of the links; nil if the fault is not one of links
-	// Silences says that the agent can't report what happens to its leadership meanwhile.
+	// Silences says that the agent can't report on its leadership during the fault.
 	Silences bool
 
 	begin, end func(*Cluster, *Host) (election.Instant, error)
@@ -70,7 +70,7 @@ func LoseProgram() Fault {
 	return Fault{Name: "lose-program", begin: of((*Host).LoseProgram)}
 }
 
-// OtherBoot makes the host's processes believe that the kernel was started again.
+// OtherBoot makes the host's processes believe that the kernel has been restarted.
 func OtherBoot() Fault { return Fault{Name: "other-boot", begin: of((*Host).OtherBoot)} }
 
 func Wipe() Fault { return Fault{Name: "wipe", begin: of((*Host).Wipe)} }
@@ -103,7 +103,7 @@ func Clock(rate float64) Fault {
 	return Fault{Name: "clock", Detail: fmt.Sprintf("runs at %g times real time", rate), begin: with((*Host).ClockRate, rate), end: with((*Host).ClockRate, 1)}
 }
 
-// Unplug takes the host's cable out, which the host notices.
+// Unplug takes the host's cable out. The host notices.
 func Unplug() Fault {
 	carrier := func(up bool) func(*Cluster, *Host) (election.Instant, error) {
 		return func(c *Cluster, h *Host) (election.Instant, error) { return c.SetCarrier(h.Name(), up) }
@@ -183,7 +183,7 @@ func (c *Cluster) Link(from, to string) (netns.Link, error) {
 }
 
 // change changes the links between each host of a and each of b. If b is empty, it stands for
-// all hosts that are not in a. Like all faults of links, it returns the instant just before.
+// all hosts that are not in a. Like all faults of links, it returns the instant just before the change.
 func (c *Cluster) change(what string, a, b []string, d Direction, change func(*netns.Link)) (election.Instant, error) {
 	from, err := c.indices(a)
 	if err != nil {

@@ -24,7 +24,7 @@ func unavailable(what, why string) error {
 // Stuck as a delay for SlowDisk makes writes never end.
 const Stuck = time.Duration(math.MaxInt64)
 
-// inSandbox calls do on a thread in the host's sandbox. It returns the instant just before.
+// inSandbox calls do on a thread in the host's sandbox. It returns the instant just before the call.
 func (h *Host) inSandbox(what string, do func() error) (election.Instant, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,8 +60,8 @@ func (h *Host) Wipe() (election.Instant, error) {
 	})
 }
 
-// FillDisk leaves no byte free on the host's disk until FreeDisk. Like all faults below, it
-// returns the instant just before. It needs a cluster in Namespaces, with DiskFaults.
+// FillDisk leaves no byte free on the host's disk until FreeDisk is called. Like all faults below,
+// it returns the instant just before it acts. It needs a cluster in Namespaces, with DiskFaults.
 func (h *Host) FillDisk() (election.Instant, error) {
 	return h.inSandbox("fill the disk", h.sandbox.fill)
 }
@@ -76,9 +76,9 @@ func (h *Host) OtherBoot() (election.Instant, error) {
 	return h.inSandbox("change the boot", func() error { return h.sandbox.otherBoot(filepath.Join(h.dir, "boot_id")) })
 }
 
-// SlowDisk makes each fsync and fdatasync of the host's processes take longer by d, also those
-// under way. With Stuck, they wait until SlowDisk is called again. 0 ends the delay. SlowDisk
-// needs a cluster with DiskFaults.
+// SlowDisk makes each fsync and fdatasync of the host's processes take longer by d, even those
+// that have begun. With Stuck, they wait until SlowDisk is called again. 0 ends the delay.
+// SlowDisk needs a cluster with DiskFaults.
 func (h *Host) SlowDisk(d time.Duration) (election.Instant, error) {
 	if d < 0 {
 		return 0, fmt.Errorf("slow the disk of %s: %s is below 0s", h.Name(), d)
@@ -107,8 +107,8 @@ func (h *Host) Starve(on bool) (election.Instant, error) {
 	return at, nil
 }
 
-// Crowd gives the host's processes, except its keeper, the lowest priority, for good, and has n
-// busy processes compete with them for the processor. 0 ends the busy ones.
+// Crowd gives the host's processes, except its keeper, the lowest priority, for good, and starts
+// n busy processes that compete with them for the processor. 0 ends the busy ones.
 func (h *Host) Crowd(n int) (election.Instant, error) {
 	h.weight.Lock()
 	defer h.weight.Unlock()
@@ -153,9 +153,9 @@ func (b Busy) End() {
 const minRate, maxRate = 0.5, 2
 
 // ClockRate makes CLOCK_BOOTTIME and CLOCK_MONOTONIC run at that rate, without a step, for
-// processes that start on the host from now on; 1 is true time. Other clocks and timers run
-// true. When a timer rings, an agent reads this clock: a fast clock shows it that it woke up
-// late. Each reading costs some 20 µs. Real translates stamps.
+// processes that start on the host from now on; 1 is true time. Other clocks and timers keep true
+// time. An agent reads the changed clock when a timer rings: a fast clock makes it believe that
+// it woke up late. Each reading costs some 20 µs. Real translates stamps.
 func (h *Host) ClockRate(rate float64) (election.Instant, error) {
 	if !(rate >= minRate && rate <= maxRate) {
 		return 0, fmt.Errorf("set clock of %s: rate %v: want %v to %v", h.Name(), rate, minRate, maxRate)
@@ -169,8 +169,8 @@ func (h *Host) ClockRate(rate float64) (election.Instant, error) {
 	return boottime.Now(), nil
 }
 
-// Real translates an instant that a process of this host read from its own clock to the
-// machine's time. It does not hold for processes that started before the clock's last change.
+// Real translates an instant on the clock of this host's processes to the machine's time. It is
+// right only for processes that started after the clock's last change.
 func (h *Host) Real(at election.Instant) election.Instant {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -201,7 +201,7 @@ func (c clock) at(now election.Instant) election.Instant {
 	return c.read + election.Instant(float64(now-c.from)*c.rate)
 }
 
-// real is the instant of the machine's clock at which the host's clock shows the given one.
+// real is the instant of the machine's clock at which the host's clock shows the given instant.
 func (c clock) real(shown election.Instant) election.Instant {
 	if c.isTrue() {
 		return shown
@@ -210,20 +210,20 @@ func (c clock) real(shown election.Instant) election.Instant {
 }
 
 const (
-	// A starved host's processes run for a tenth of each period, in one piece, as the kernel lets
-	// a control group run that has used up its share.
+	// A starved host's processes run for a tenth of each period, in one piece. The kernel does
+	// the same to a control group that uses up its share.
 	starvePeriod = 100 * time.Millisecond
 	starveShare  = 10 * time.Millisecond
 )
 
 // duty lets processes run for a share of each period and stops them for the rest, by signals. Unlike
-// a control group that needs no rights.
+// a control group, this needs no rights.
 type duty struct {
 	stop    chan struct{}
 	stopped chan struct{}
 }
 
-// run calls signal to send a signal to each process.
+// run stops and continues the processes in turn. The function signal sends a signal to all of them.
 func (d *duty) run(signal func(syscall.Signal)) {
 	defer close(d.stopped)
 	defer signal(syscall.SIGCONT)

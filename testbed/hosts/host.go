@@ -34,7 +34,7 @@ var (
 // Exit is the end of an agent's process.
 type Exit struct {
 	Host  string
-	At    election.Instant // when the testbed noticed it, at most milliseconds late
+	At    election.Instant // when the testbed noticed it, a few milliseconds late at most
 	How   string           // "signal: killed", "exit status 78", "exit status 0"
 	Clean bool             // it ended by itself, with status 0
 	Said  string           // the last line of its log
@@ -49,7 +49,7 @@ type Host struct {
 	program Program
 	onExit  func(Exit)
 	sandbox *sandbox
-	shared  *spawner // the cluster's, for hosts without a sandbox or clock of their own
+	shared  *spawner // the cluster's, for hosts that have no sandbox and no clock of their own
 
 	mu       sync.Mutex
 	process  *process    // the agent's newest, nil before the first
@@ -110,7 +110,7 @@ func (h *Host) PID() int {
 	return h.process.cmd.Process.Pid
 }
 
-// Done is closed once the newest process has ended, and before the first start.
+// Done is closed once the newest process has ended. Before the first start it is closed too.
 func (h *Host) Done() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +123,7 @@ func (h *Host) Done() <-chan struct{} {
 }
 
 // Start runs the agent, with the data that its former process left. It returns the instant
-// just before the new process was made, or ErrUp if one runs already.
+// just before the new process was made, or ErrUp if a process runs already.
 func (h *Host) Start() (election.Instant, error) {
 	at, err := h.start()
 	if err != nil {
@@ -232,7 +232,7 @@ func (h *Host) signal(what string, s syscall.Signal) (election.Instant, error) {
 	at := boottime.Now()
 	err := h.process.cmd.Process.Signal(s)
 	if err == nil && h.config.Keeper && (s == syscall.SIGSTOP || s == syscall.SIGCONT) {
-		err = syscall.Kill(-h.process.cmd.Process.Pid, s) // the keeper's agent too
+		err = syscall.Kill(-h.process.cmd.Process.Pid, s) // to the whole process group: a keeper and its agent
 	}
 	if err != nil {
 		if errors.Is(err, os.ErrProcessDone) {

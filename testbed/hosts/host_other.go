@@ -11,7 +11,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
-// sandbox is where a host's processes run. On this system it separates them from nothing.
+// sandbox is where a host's processes run. On this system it separates nothing.
 type sandbox struct {
 	data  string
 	space *netns.Host

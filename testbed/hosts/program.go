@@ -50,16 +50,16 @@ func environment() []string {
 
 const Product = "github.com/doyen-election/doyen/cmd/doyen"
 
-// Build builds a command of this module into dir and returns its path. `go run` keeps what it has
-// linked, so that the tests of several packages link a command once; `go build` links each time.
-// Build needs the go command and a working directory inside the source tree.
+// Build builds a command of this module into dir and returns its path. It uses `go run`, which
+// keeps what it has linked, so that the tests of several packages link a command once; `go build`
+// links each time. Build needs the go command and a working directory inside the source tree.
 func Build(ctx context.Context, dir, command string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(command))
 	return path, goCommand(ctx, os.Environ(), "run", "-exec", `sh -c 'cp "$0" "`+path+`"'`, command)
 }
 
 // BuildShipped builds the command as docs/operations.md says for an installation: stripped,
-// static, without code that it never uses. It shares no compiled package with Build.
+// static, without unused code. It shares no compiled package with Build.
 func BuildShipped(ctx context.Context, dir, command string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(command))
 	return path, goCommand(ctx, append(os.Environ(), "CGO_ENABLED=0"),

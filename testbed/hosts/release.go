@@ -24,7 +24,7 @@ const formerCommit = "07fedb5c8aeeef110e9934a625231c3769e647de"
 // formerLacks are the settings that the release does not know.
 var formerLacks []string
 
-// FindFormer returns the root of the source tree, or an error if it lacks that release.
+// FindFormer returns the root of the source tree, or an error if the repository lacks that release.
 func FindFormer(ctx context.Context) (root string, err error) {
 	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
 	if err != nil {
@@ -59,7 +59,7 @@ func BuildFormer(ctx context.Context, dir string) (Binary, error) {
 		return Binary{}, fmt.Errorf("unpack %s: %w\n%s", Former, err, &failed)
 	}
 	path := filepath.Join(dir, "doyen-"+Former)
-	// With trimmed paths, the build cache for one directory also serves others.
+	// With trimmed paths, a build in another directory can use the same build cache.
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "./cmd/doyen")
 	build.Dir, build.Env = source, append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -68,7 +68,7 @@ func BuildFormer(ctx context.Context, dir string) (Binary, error) {
 	return Find(ctx, path), nil
 }
 
-// Find returns the product at a path. It may be that release.
+// Find returns the product at a path. That may be the former release.
 func Find(ctx context.Context, path string) Binary {
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err == nil && bytes.HasPrefix(out, []byte("doyen "+Former+" ")) {

@@ -176,7 +176,7 @@ type filler struct {
 	stopped chan struct{}
 }
 
-// refillEvery is how long space that becomes free stays free at most.
+// refillEvery is for how long space that becomes free can stay free.
 const refillEvery = 2 * time.Millisecond
 
 func newFiller(path string) (*filler, error) {
@@ -208,8 +208,8 @@ func (f *filler) fill() error {
 	return errors.New("there is more space than the disk's size")
 }
 
-// run takes space that becomes free after the first fill, such as that of a file that was just being
-// replaced.
+// run takes space that becomes free after the first fill, such as the space of a file that has
+// been replaced.
 func (f *filler) run() {
 	defer close(f.stopped)
 	tick := time.NewTicker(refillEvery)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// intercept says about which system calls of a host's processes the kernel asks the testbed.
+// intercept has the system calls of a host's processes that the kernel asks the testbed about.
 type intercept struct {
 	syncs bool // fsync and fdatasync
 	clock bool // clock_gettime of CLOCK_BOOTTIME and CLOCK_MONOTONIC
@@ -58,7 +58,7 @@ func (i intercept) filter(arch uint32) []unix.SockFilter {
 	load := func(offset uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 	}
-	// skip leaves out the next statements, as many as given, unless the loaded value is k.
+	// skip leaves out the next statements, as many as given, unless the value loaded is k.
 	skip := func(k uint32, statements uint8) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jf: statements}
 	}
@@ -84,8 +84,8 @@ func (i intercept) install() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without this flag only root may install a filter. It keeps programs from gaining rights
-	// when they are executed, which no program here needs.
+	// Without this flag only root may install a filter. The flag keeps programs from gaining
+	// rights when they are executed. No program here needs more rights.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("intercept system calls: %w", err)
 	}

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// spawner starts processes from one thread, which lives as long as the spawner. When the
-// kernel kills a process "when its parent dies", the parent is the thread that started it. The
-// Go runtime may end any thread unless a living goroutine is locked to it. Processes inherit
+// spawner starts processes from one thread, which lives as long as the spawner. The kernel can
+// kill a process "when its parent dies"; the parent is then the thread that started it. The Go
+// runtime may end any thread, except one to which a living goroutine is locked. Processes inherit
 // the thread's namespaces and system call filters.
 type spawner struct {
 	work  chan func()
@@ -53,7 +53,7 @@ func (s *spawner) start(cmd *exec.Cmd) error {
 	return s.do(cmd.Start)
 }
 
-// close ends the thread. On Linux, that kills every process it started that still runs.
+// close ends the thread. On Linux, that kills the processes that it started and that still run.
 func (s *spawner) close() {
 	close(s.work)
 	<-s.ended
@@ -105,13 +105,13 @@ func (h *Host) pids() (all []int) {
 	return all
 }
 
-// pulse sends a signal to the process groups of the host's programs, and to that of its agent
-// unless that is frozen.
+// pulse sends a signal to the process groups of the host's programs, and to its agent's unless
+// the agent is frozen.
 func (h *Host) pulse(s syscall.Signal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.process != nil && !h.process.ended() && !h.process.frozen {
-		_ = syscall.Kill(-h.process.cmd.Process.Pid, s) // it may end just now
+		_ = syscall.Kill(-h.process.cmd.Process.Pid, s) // fails if the process has just ended
 	}
 	for _, p := range h.programs {
 		if !ended(p) {

@@ -13,8 +13,8 @@ import (
 	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
-// supervisor answers the system calls of the processes under one filter: it delays syncs and
-// tells the time.
+// supervisor answers the system calls of the processes under one filter: it delays syncs, and
+// answers clock readings.
 type supervisor struct {
 	calls *os.File
 	clock clock
@@ -64,8 +64,7 @@ func (s *supervisor) run() {
 }
 
 // time writes the host's time where the caller wants it. Both clocks of a host run at one
-// rate, as on a real host. A process that saw only one of them gain would take that for a
-// suspend.
+// rate, as on a real host. If only one clock ran fast, a process would take that for a suspend.
 func (s *supervisor) time(call notification) response {
 	shown := s.clock.at(boottime.Now())
 	if call.args[0] == unix.CLOCK_MONOTONIC {
@@ -106,7 +105,7 @@ func (s *supervisor) pass(id uint64) {
 	respond(s.calls, response{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
 }
 
-// slow changes the delay, also for the syncs that wait already.
+// slow changes the delay, even for syncs that already wait.
 func (s *supervisor) slow(delay time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

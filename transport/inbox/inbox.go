@@ -3,9 +3,9 @@
 //
 // First come each peer's newest heartbeat, and its newest answer to a heartbeat, so that a leader keeps
 // its leases however many messages others send. Then come votes, and what votes depend on: rosters and
-// reports. Messages of selection, and questions, come last: while nobody leads, a hundred agents send
-// them in numbers that grow with the square. Votes of a peer keep their order; so do those of its
-// messages that come last.
+// reports. Messages of selection, and questions, come last: while nobody leads, their number grows with
+// the square of the number of agents. Votes of a peer keep their order; so do those of its messages
+// that come last.
 //
 // A message that a newer one made worthless is not taken: an older heartbeat, an older request for the
 // same vote, or a request for a vote that its sender has released since. The number of waiting messages

@@ -52,7 +52,7 @@ func check(c net.Conn, look func(election.Name) (leads, drained bool)) {
 	_, _ = io.WriteString(c, verdict(strings.TrimSpace(line), look)+"\n")        // the client may have gone
 }
 
-// verdict tells HAProxy what to do with the server beside this agent. "ready" takes back a
+// verdict is what HAProxy is to do with the server beside this agent. "ready" takes back a
 // former drain or maint.
 func verdict(name string, look func(election.Name) (leads, drained bool)) string {
 	if name == "" {

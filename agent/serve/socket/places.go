@@ -20,11 +20,11 @@ type Origin struct {
 }
 
 // Places bounds the connections of a listener: those of each origin by a share, and all together,
-// with a reserve for favoured origins. If all places are taken, it closes the connection that has
-// been idle for longest, among those of the origin with most connections of all that have an idle
-// one: so a crowd from one origin can't keep out others. No origin gives way to one that has more. If
-// an origin has used up its share, its own longest idle connection makes room. Without an idle
-// connection to close, the new one is refused.
+// with a reserve for favoured origins. If all places are taken, one origin makes room:
+// of those with an idle connection, the one with most connections. Its connection that has been idle for
+// longest is closed. So a crowd from one origin can't keep out others. No origin makes room for one
+// that has more connections. If an origin has used up its share, it makes room itself. Without
+// an idle connection to close, the new one is refused.
 type Places struct {
 	net.Listener
 	share int

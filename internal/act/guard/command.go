@@ -19,8 +19,8 @@ type command struct {
 	term  uint64
 
 	schedule Schedule
-	killAt   int64 // when to send SIGKILL, by order
-	termAt   int64 // when to send SIGTERM, by order, if another signal was sent before
+	killAt   int64 // when to send SIGKILL, as the parent ordered
+	termAt   int64 // when to send SIGTERM, as the parent ordered, if another signal was sent before
 	why      string
 	told     map[int]bool // the processes that have got the signal, see askFamily
 	killing  int64        // since when the command is being killed; 0: it is not
@@ -120,7 +120,7 @@ func (c *command) enforce(now int64) (fault string) {
 	}
 	if c.killing == 0 {
 		c.killing = now
-		c.why = cmp.Or(c.why, ByOrder)    // without another reason, the parent has ended
+		c.why = cmp.Or(c.why, ByOrder)    // no reason so far means that the parent has ended
 		if group := c.held(); group > 0 { // this nearly always kills all; the next step checks that
 			killGroup(group)
 			return ""

@@ -44,7 +44,7 @@ func KillFamily(group int) (err error) {
 }
 
 // inhabited reports whether a child of this process is in the group. Once the process with the
-// group's number has ended, only that shows that the number still belongs to this group.
+// group's number has ended, only such a child shows that the number still belongs to this group.
 func inhabited(group int) bool {
 	return slices.ContainsFunc(children(unix.Getpid()), func(pid int) bool {
 		in, err := unix.Getpgid(pid)
@@ -59,8 +59,8 @@ func killGroup(group int) {
 }
 
 // askFamily sends the signal once to each process. The first call sends it to the group, and to the
-// descendants of this process in other groups. A process that only a later call finds was forked
-// since then, and gets the signal whatever its group is. told records which processes have got it.
+// descendants of this process in other groups. A later call sends it also to each process that was
+// forked since, whatever its group is. told records which processes have got it.
 func askFamily(group int, signal syscall.Signal, told map[int]bool) {
 	first := group > 0 && !told[-group]
 	if first {
@@ -78,7 +78,7 @@ func askFamily(group int, signal syscall.Signal, told map[int]bool) {
 	}
 }
 
-// ask sends a signal, and has a stopped process continue, so that it can handle the signal.
+// ask sends a signal, and lets a stopped process continue, so that it can handle the signal.
 func ask(pid int, signal syscall.Signal) {
 	_ = syscall.Kill(pid, signal) // a process that has ended needs no signal
 	_ = syscall.Kill(pid, syscall.SIGCONT)

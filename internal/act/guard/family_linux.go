@@ -21,8 +21,8 @@ func Adopt() error {
 	return nil
 }
 
-// attributes has the kernel kill the command when the thread that started it ends. The command
-// joins the process group; group 0 makes a new one.
+// attributes makes the kernel kill the command when the thread that started it ends. The
+// command joins the process group; group 0 makes a new one.
 func attributes(group int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pgid: group, Pdeathsig: syscall.SIGKILL}
 }

@@ -7,19 +7,19 @@
 //     its descendants. A guard reads CLOCK_BOOTTIME itself, so this also holds if its parent is
 //     frozen. If the parent dies, the guard kills at once.
 //   - A guard also finds descendants that have left the process group or the session, or whose
-//     parent has ended, since it is a subreaper. It reports a command that it has ended as gone only
-//     when the kernel reports that no child is left.
+//     parent has ended, since it is a subreaper. After it has ended a command, it reports the
+//     command as gone only once the kernel reports that no child is left.
 //   - If the guard is killed, the kernel kills the command (PR_SET_PDEATHSIG, set before the exec),
 //     and the parent kills what the command has started (Pool.Run; doyen run is a subreaper too).
-//   - An exec that hangs delays only the command of its guard. The guard still keeps the
-//     deadline, and at the deadline it kills what hangs, before this has executed anything.
+//   - An exec that hangs delays only the command of its guard. The guard still keeps the deadline,
+//     and at the deadline it kills the process that hangs, before that has executed anything.
 //
 // It does not guarantee that a process dies of SIGKILL in time: one that waits in the kernel for a
 // disk dies only when that wait ends. A process that has changed to another user can't be killed,
-// and if its guard was killed it is not found. What the command has had started elsewhere, by a
-// service manager or a container engine, is not reached at all. If guard and parent are killed at
-// the same moment, the descendants of a command of Pool live until EndLeftovers. On systems other
-// than Linux only the process group is known.
+// and if its guard was killed it is not found. A process that a service manager or a container
+// engine has started for the command is not reached at all. If guard and parent are killed at the
+// same moment, the descendants of a command of Pool live until EndLeftovers. On systems other than
+// Linux only the process group is known.
 //
 // Deadlines are instants of CLOCK_BOOTTIME in nanoseconds.
 package guard
@@ -144,8 +144,8 @@ func (g *Guard) Tell(o Order) {
 	}
 }
 
-// Prepare has both sides do in advance what a start needs, since the first message with a
-// descriptor takes them milliseconds longer.
+// Prepare makes both sides ready for a start: the first message with a descriptor takes
+// milliseconds longer than later ones.
 func (g *Guard) Prepare() { _ = g.Send(Order{Do: Prepare}, g.conn) }
 
 // Close ends the guard and its command.

@@ -33,8 +33,8 @@ func endMarked(mark string, logger *slog.Logger) {
 }
 
 // EndLeftovers kills what an earlier process with the same owner was running when it was killed
-// together with its guards. It returns how many processes there were, once none is left or ctx
-// ends. It spares a process in a separate session, which a run that ended in order may have left.
+// together with its guards. Once none is left or ctx ends, it returns how many processes there
+// were. It spares a process in a separate session, which a run that ended in order may have left.
 func EndLeftovers(ctx context.Context, owner string, logger *slog.Logger) int {
 	return end(ctx, logger, func(of string, s seen) bool {
 		words := strings.SplitN(of, " ", 5) // the parts of a mark, in the order that mark writes
@@ -47,8 +47,8 @@ func EndLeftovers(ctx context.Context, owner string, logger *slog.Logger) int {
 	})
 }
 
-// end kills the processes whose mark fits. It returns how many there were, once none is left or ctx
-// ends.
+// end kills the processes whose mark fits. Once none is left or ctx ends, it returns how many there
+// were.
 func end(ctx context.Context, logger *slog.Logger, fits func(mark string, s seen) bool) (found int) {
 	again := Again
 	for began := time.Now(); ; {

@@ -22,8 +22,8 @@ type Order struct {
 	Env   []string `json:"env,omitempty"`   // added to the guard's environment
 	Group int      `json:"group,omitempty"` // process group that the command joins; 0: it gets a separate one
 	Nice  int      `json:"nice,omitempty"`
-	// Standard means two things: two descriptors come with the order, for the command's input and
-	// output, and when the command ends by itself, what it leaves running goes on.
+	// Standard means that two descriptors come with the order, for the command's input and output.
+	// It also means that what the command leaves running goes on if the command ends by itself.
 	Standard    bool          `json:"standard,omitempty"`
 	LeavesGroup bool          `json:"leaves_group,omitempty"` // with Standard: what it leaves in its process group goes on too
 	Grace       time.Duration `json:"grace,omitempty"`        // how long descendants may outlive the command
@@ -64,7 +64,7 @@ const (
 	Ready   = "ready"
 	Started = "started"
 	Failed  = "failed" // the command could not be started; nothing runs
-	Gone    = "gone"   // the command has ended, with all descendants but those that it may leave
+	Gone    = "gone"   // the command has ended, and so have all descendants except those that it may leave running
 	Kills   = "kills"  // SIGKILL was sent for the first time
 	Stuck   = "stuck"  // SIGKILL was sent and has had no effect so far
 )

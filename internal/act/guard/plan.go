@@ -3,10 +3,10 @@ package guard
 import "time"
 
 const (
-	// shortMargin is the time between SIGKILL and the end of a lease of which a tenth would be
-	// less: a process group needs some milliseconds to die.
+	// shortMargin is the least time between SIGKILL and the end of a lease of 200 ms or more:
+	// a process group needs some milliseconds to die.
 	shortMargin = 50 * time.Millisecond
-	// longMargin is the longest such time: no lease needs more, and the host would be idle in it.
+	// longMargin is the longest such time: no lease needs more, and the host is idle meanwhile.
 	longMargin = time.Second
 )
 

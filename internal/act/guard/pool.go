@@ -33,11 +33,11 @@ const (
 	spare = 2
 )
 
-// The errors of a run that did not end because of its command.
+// The errors of a run whose end was not caused by its command.
 var (
 	// ErrDeadline: the guard killed the command, or did not start it, since its deadline had passed.
 	ErrDeadline = errors.New("its deadline was not extended in time")
-	// ErrGuard: the guard has ended, and the run with it, or before the run could start.
+	// ErrGuard: the guard has ended, either together with the run or before the run could start.
 	ErrGuard = errors.New("its guard has ended")
 )
 
@@ -156,8 +156,8 @@ type waiting struct {
 // program matches a line that runs one program and in which the shell changes nothing.
 var program = regexp.MustCompile(`^/[A-Za-z0-9_/.,:@%+ =-]*$`)
 
-// script has the shell turn into the program, if the line is only that. If the guard is killed, the
-// kernel kills only the process that the guard has executed, so this must be the program itself.
+// script makes the shell replace itself by the program, if the line only runs a program. If the guard is
+// killed, the kernel kills only the process that the guard has executed, so this must be the program itself.
 func script(line string) string {
 	if program.MatchString(line) {
 		return "exec " + line

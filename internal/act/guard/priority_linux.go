@@ -25,7 +25,7 @@ func Hurry() (nice int) {
 // mostUrgent is the lowest nice value, which is the highest priority.
 const mostUrgent = -20
 
-// calm gives a process that has just started the priority nice, and also its separate group, if it
+// calm sets the nice value of a process that has just started, and of its separate group, if it
 // has one, since it may have started other processes already.
 func calm(pid, group, nice int) {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, pid, nice)

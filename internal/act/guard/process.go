@@ -35,7 +35,7 @@ const (
 	// receiptTimeout bounds the sending of a receipt.
 	receiptTimeout = time.Second
 	// maxOrders is how many orders a guard obeys before it checks its schedule. Its socket can hold
-	// fewer than these.
+	// fewer orders than that.
 	maxOrders = 1000
 	// never is later than any deadline.
 	never = int64(math.MaxInt64)
@@ -54,8 +54,8 @@ type process struct {
 	made     chan birth
 }
 
-// Main is all that a guard's process does. The main function must call it before anything else has
-// started a process, and end the process with the status that Main returns.
+// Main is all that a guard's process does. The main function must call it before anything starts
+// another process, and must exit with the status that Main returns.
 func Main() int {
 	g, err := newProcess()
 	if err == nil {
@@ -100,8 +100,8 @@ func newProcess() (*process, error) {
 func (g *process) loop() error {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
-	// A signal that ends or stops the parent must not end its guard. The signals are caught,
-	// because the command would inherit it if they were ignored.
+	// A signal that ends or stops the parent must not end its guard. They are caught instead of
+	// ignored, because the command would inherit that they are ignored.
 	deaf := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGPIPE} {
 		if !signal.Ignored(s) {
@@ -177,7 +177,7 @@ func (g *process) obey(o *Order) {
 	}
 }
 
-// start has the command started, unless its schedule has run out already.
+// start makes the forker start the command, unless its schedule has run out already.
 func (g *process) start(o *Order) {
 	if alarm.Now() >= o.Schedule.TermAt {
 		g.tell(Report{Kind: Gone, Why: TooLate})

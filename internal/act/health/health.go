@@ -4,7 +4,7 @@
 // A check is a command line of the shell. It fails if its exit status is not 0, or if it has not ended in time:
 // then it is killed with its process group. Fall failures in a row make the host unhealthy, and Rise successes in
 // a row make it healthy again. Before the first outcome the host is unhealthy, unless the caller assumes
-// otherwise. For the first verdict one success is enough, and also one failure if the host does not lead.
+// otherwise. One success is enough for the first verdict; so is one failure, if the host does not lead.
 //
 // At most one run of each check is in progress, and no check delays another one or the caller: each has a separate goroutine. A run that SIGKILL does not end (a disk that
 // hangs) counts as failed too. What a check leaves in its process group is killed. What it leaves

@@ -21,7 +21,7 @@ var (
 	named = regexp.MustCompile(`(?:^|[ =:])(/[^ =:]*)`)
 	// plain matches a program and its arguments in which the shell changes nothing.
 	plain = regexp.MustCompile(`^[A-Za-z0-9_/.,:@%+-][A-Za-z0-9_/.,:@%+ =-]*$`)
-	// builtins are commands that every shell (POSIX) has built in, if a plain command can start with them.
+	// builtins are the commands that every shell (POSIX) has built in and with which a plain command can start.
 	builtins = strings.Fields(". : alias bg cd command eval exec exit export false fg getopts hash jobs kill pwd read readonly return set shift test times trap true type ulimit umask unalias unset wait echo printf")
 )
 
@@ -29,11 +29,11 @@ var (
 // program and its arguments.
 var ErrShellLine = errors.New("root would run a line of the shell, and nobody can check what such a line runs: it depends on more than the files that it names")
 
-// Check refuses a command with ErrShellLine, or if a user other than root and the given one could have changed what it runs:
-// a user that can change what root runs is as powerful as root. It checks the program, every absolute
-// path in the arguments, which may be a script, and every directory and symbolic link on the way to
-// them. Each must be owned by root or the given user, and not be writable by others. A directory with
-// the sticky bit may be writable, but others must not be able to create there what is run.
+// Check refuses a command that is more than an absolute path and plain arguments (ErrShellLine). It also refuses a command
+// if a user other than root and the given one could have changed what is run: a user that can change what root runs is as
+// powerful as root. It checks the program, every absolute path in the arguments, which may be a script, and every directory
+// and symbolic link on the way to them. Each must be owned by root or the given user, and not be writable by others. A
+// directory with the sticky bit may be writable, but others must not be able to create there what is run.
 //
 // It can't see what the program itself runs. An empty command runs nothing.
 func Check(command string, uid int) error {
@@ -131,7 +131,7 @@ func CheckAsRoot(command string) error {
 	return Check(command, 0)
 }
 
-// OwnedError is the error about a file or directory of a user that must not be able to change it.
+// OwnedError is the error about a file or directory that belongs to a user who must not be able to change it.
 type OwnedError struct {
 	Path string
 	UID  uint32

@@ -39,7 +39,7 @@ func (r *Runner) run(t *task) {
 	case t.ctx.Err() != nil:
 		logger.Warn("hook killed: "+context.Cause(t.ctx).Error(), "after", took)
 	case errors.Is(err, guard.ErrDeadline), errors.Is(err, guard.ErrGuard):
-		undoes := e.StopIn != 0 && !e.repeated // the end of a leadership runs once more, before the term is released
+		undoes := e.StopIn != 0 && !e.repeated // a run for the end of a leadership is repeated once, before the term is released
 		t.event.repeated = undoes
 		t.again = undoes || r.standsOn(t)
 		logger.Warn("hook killed by its guard: "+err.Error(), "after", took, "again", t.again)
@@ -80,7 +80,7 @@ const shortestStep = 10 * time.Millisecond
 func (r *Runner) exec(t *task, logger *slog.Logger) error {
 	e, command := t.event, cmp.Or(t.event.Command, r.Command(t.event.Election))
 	if command == "" || t.ctx.Err() != nil {
-		return t.ctx.Err() // or because a reload has removed the command
+		return t.ctx.Err() // nil if a reload has removed the command
 	}
 	if err := CheckAsRoot(command); err != nil {
 		return fmt.Errorf("refuse to run hook: %w", err)

@@ -2,10 +2,10 @@
 //
 // It guarantees order, one run at a time for each election, a bounded queue and bounded runs: a
 // command that takes too long is killed with its whole process group. An event that is outdated
-// before its turn is skipped. For each election the newest event waits, and before it perhaps the
-// end of a leadership, which is never skipped. The ends of this agent's own leaderships run first,
-// then their starts, then all others. Elections without their own command share a few places, so
-// that the elections with their own command never wait for them, however many there are.
+// before its turn is skipped. For each election the newest event waits, and before it perhaps the end
+// of a leadership, which is never skipped. Events that end this agent's own leaderships run first,
+// then those that start them, then all others. Elections without their own command share a few
+// places, so that the elections with their own command never wait for them, however many there are.
 //
 // A command that runs because this agent leads is killed as soon as that leadership ends, so that
 // the run for the end does not have to wait. Each run is under a guard (package guard), which kills

@@ -16,7 +16,7 @@ import (
 	"github.com/doyen-election/doyen/internal/act/health"
 )
 
-// When the command is started again if it has ended by itself while this host leads.
+// When to start the command again if it has ended by itself while this host leads.
 const (
 	RestartAlways    = "always"
 	RestartOnFailure = "on-failure" // when its status is not 0
@@ -49,7 +49,7 @@ type Config struct {
 	Restart string
 	// Status makes Run return the command's exit status, also when a signal has ended Run.
 	Status bool
-	// Wait has Run wait if the agent can't be reached at the start.
+	// Wait makes Run wait if the agent can't be reached at the start.
 	Wait bool
 	// Check, if it has a command, decides whether this host may be a candidate. While it fails, the
 	// host is not a candidate, and Run hands over what it leads.
@@ -61,7 +61,7 @@ type Config struct {
 	// Watchdog, if above 0, is how long the acting command may send no WATCHDOG=1 before Run hands
 	// over.
 	Watchdog time.Duration
-	// Signals are passed to the command, or end Run, see there.
+	// Signals are passed on to the command, and some also end Run, see Run.
 	Signals <-chan os.Signal
 	// Say, if not nil, is called with a line about each event.
 	Say func(line string)
@@ -141,7 +141,7 @@ func environment(c Config) []string {
 	return append(env, "DOYEN_ELECTION="+c.Election, "DOYEN_SOCKET="+socket)
 }
 
-// name returns what lines for people call the command.
+// name returns the command's name for lines that people read.
 func (c Config) name() string {
 	if c.Shell {
 		return "the command"

@@ -10,7 +10,7 @@
 //   - The command is started only inside the lease. Unless the lease is renewed, SIGTERM goes to
 //     the command's process group when a third of the lease is left, or earlier. SIGKILL goes to
 //     all its descendants when a tenth of the lease is left, but never later than 50 ms or earlier
-//     than 1 s before the end. Of a lease below 200 ms, a quarter is left then.
+//     than 1 s before the end. Of a lease below 200 ms, a quarter is left at SIGKILL.
 //   - Runner and guard each make sure of that with their own reading of CLOCK_BOOTTIME. So it
 //     also holds if the agent is frozen or dead, or if either the runner or the guard is frozen
 //     or killed.

@@ -45,7 +45,7 @@ func broken(err error) bool {
 	return unreachable
 }
 
-// cutOff handles the end of the candidacy's lines for good.
+// cutOff handles the final end of the candidacy's lines.
 func (r *runner) cutOff(err error) {
 	r.over = true
 	if r.leading {

@@ -68,7 +68,7 @@ type runner struct {
 	met       bool // this host has been a candidate before
 	retry     time.Duration
 	complaint string // the last problem that was reported since this host was a candidate
-	explained string // why it is not elected, as reported last since this host led
+	explained string // the last reason reported, since this host led, why it is not elected
 
 	leading bool
 	view    bool // the leadership is not by quorum: others lead as soon as the agent has ended
@@ -83,7 +83,7 @@ type runner struct {
 	state     state
 	announced uint64 // the term under which the command was started last
 	stopped   int64  // when the last order to stop was given
-	killAt    int64  // when the last order to stop wants SIGKILL
+	killAt    int64  // when SIGKILL is due by the last order to stop
 	began     int64
 	woken     int64 // the time for which the alarm was set last
 	ends      int   // how many times in a row the command has ended by itself soon after its start
@@ -96,7 +96,7 @@ type runner struct {
 }
 
 // Run campaigns in the election and runs the command while this host leads. Run ends when a signal
-// asks for that, when the command ends and Restart does not have it started again, or when the
+// asks for that, when the command ends and Restart does not make Run start it again, or when the
 // agent refuses it at the start. If Status is set, it returns the command's exit status, or 128
 // plus the number of the signal that killed the command; else 0.
 //
@@ -106,8 +106,8 @@ type runner struct {
 // Errors are *CommandError if the command can't be run, *client.UnreachableError and
 // *client.APIError if the agent can't be asked or refuses at the start.
 //
-// Run takes over the process: it makes it a subreaper, waits for every child, and kills every
-// descendant at the end.
+// Run takes over this process: it makes the process a subreaper, waits for every child, and kills
+// every descendant at the end.
 func Run(ctx context.Context, c Config) (status int, err error) {
 	c, err = c.resolve()
 	if err != nil {
@@ -173,7 +173,7 @@ func (r *runner) loop() {
 	}
 }
 
-// call has the loop run f.
+// call makes the loop run f.
 func (r *runner) call(f func()) {
 	select {
 	case r.calls <- f:
@@ -229,8 +229,8 @@ func (r *runner) overdue(now int64) {
 	r.loseGuard()
 }
 
-// stoodStill returns how much later than its alarm this process runs. own is true if that is so
-// long that this process is late, and not its guard.
+// stoodStill returns how much later than its alarm this process runs. own is true if the delay
+// is so long that this process is the late one, not its guard.
 func (r *runner) stoodStill(now int64) (still time.Duration, own bool) {
 	still = time.Duration(now - r.woken)
 	return still, still > guard.Margin(r.lease)/2
@@ -254,8 +254,8 @@ func (r *runner) wakeAt(now int64) int64 {
 	return wake
 }
 
-// lateAt is when the guard counts as too late with ending the command: once half of the time has
-// passed that was left between the kill and the end of the lease.
+// lateAt is when the guard counts as too late to end the command: halfway between the planned
+// kill and the end of the lease.
 func (r *runner) lateAt() int64 {
 	due := guard.Plan(r.until, r.lease).KillAt
 	if r.state == stopping {
@@ -298,16 +298,16 @@ func (r *runner) start(now int64) {
 	}
 }
 
-// stop has the guard end the command, in time for the lease.
+// stop makes the guard end the command, in time for the lease.
 func (r *runner) stop(now int64) {
 	r.state, r.stopped = stopping, now
 	r.killAt = min(now+int64(r.Grace), guard.Plan(r.until, r.lease).KillAt)
 	r.guard.Tell(guard.Order{Do: guard.Stop, Signal: int(syscall.SIGTERM), KillAt: r.killAt})
 }
 
-// goesOn reports whether the candidacy continues after a receipt, whose sending returned err. It
-// does only if the agent accepted the receipt before the end of the lease: a later receipt could
-// end the next leadership, whose line has not been read yet.
+// goesOn reports whether the candidacy continues after a receipt. err is the result of sending
+// it. It does only if the agent accepted the receipt before the end of the lease: a later
+// receipt could end the next leadership, whose line has not been read yet.
 func (r *runner) goesOn(err error, now int64) bool {
 	return err == nil && r.revoked && now < r.until
 }

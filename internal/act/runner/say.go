@@ -12,7 +12,7 @@ const (
 	lastLines = 200 * time.Millisecond
 )
 
-// speak has a separate goroutine write the lines: stderr may be a full pipe that nobody reads, and
+// speak starts a goroutine that writes the lines: stderr may be a full pipe that nobody reads, and
 // that must not block the runner. finish waits a moment until the last lines are written.
 func (c *Config) speak() (finish func()) {
 	if c.Say == nil {

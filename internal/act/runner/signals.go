@@ -76,7 +76,7 @@ func (r *runner) reclaim() {
 	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, r.group) // the terminal may have closed
 }
 
-// ending describes how a command ended that was made to end.
+// ending describes how a command that was made to end has ended.
 func ending(name string, got guard.Report) string {
 	if got.Killed {
 		return name + " had to be killed"

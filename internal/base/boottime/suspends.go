@@ -11,9 +11,9 @@ import (
 // difference is constant to a nanosecond.
 //
 // It does not measure how long the host was suspended. The kernel measures that with another clock, if
-// there is one that goes on, and that clock may count only whole seconds: CLOCK_BOOTTIME may gain a
-// second more or less than has passed. If it gains nothing, the suspend is not noticed. A Suspends is not
-// safe for concurrent use.
+// one runs on in a suspend, and that clock may count only whole seconds: CLOCK_BOOTTIME may gain a second
+// more or less than has passed. If it gains nothing, the suspend is not noticed. A Suspends is not safe
+// for concurrent use.
 type Suspends struct {
 	ahead int64 // CLOCK_BOOTTIME was ahead by no more than this: the least such bound so far
 	read  func() (before, boot, after int64)
@@ -49,7 +49,7 @@ func (s *Suspends) Seen() bool {
 	return false
 }
 
-// Ahead returns a bound: CLOCK_BOOTTIME is ahead by at most this of the clock that stops in a suspend. A
+// Ahead returns the most by which CLOCK_BOOTTIME may be ahead of the clock that stops in a suspend. A
 // later process passes it to SuspendedSince.
 func Ahead() int64 {
 	ahead := int64(math.MaxInt64)

@@ -13,7 +13,7 @@ const (
 	calmTick   = 100 * time.Millisecond
 	calmLatest = time.Minute
 	// onTime is how late a timer may ring. Even where many agents start at once, each is late only now
-	// and then: a process that has slept soon gets a processor.
+	// and then: a process that has slept gets a processor soon.
 	onTime = 20 * time.Millisecond
 	// littleGarbage, in bytes, is more than an idle agent makes in calmFor.
 	littleGarbage = 2 << 20

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Trim returns memory that only the start needed to the system: free heap, and the pages of the program
-// file. The start touches nearly all of these pages once.
+// Trim gives back to the system the memory that only the start needed: free heap, and the pages of
+// the program file. The start touches nearly all of these pages once.
 func Trim() error {
 	shrink()
 	return Drop()

@@ -2,7 +2,7 @@
 
 package footprint
 
-// Trim returns free heap that only the start needed to the system.
+// Trim gives back to the system the free heap that only the start needed.
 func Trim() error {
 	shrink()
 	return nil

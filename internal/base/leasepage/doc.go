@@ -13,7 +13,7 @@
 //     disk is full.
 //
 // It does not guarantee that the agent still leads when the caller acts on the answer. An act that starts
-// inside the lease may end after it, and nobody asks a program that only reads the page before a
+// inside the lease may end after it, and a program that only reads the page is not asked before a
 // leadership is given up. So send the term along with each act, or be a candidate and be notified. The
 // page is about the agent, not about one program: a program that is a candidate must compare the term
 // with the one in which it was elected. Only the agent's user and root may write the page. Reader and
