@@ -57,7 +57,7 @@ func (p *process) Connected() []election.PeerID {
 	return ids
 }
 
-// Candidates returns all agents except the last one.
+// Candidates returns all live agents except the last one, which is no candidate.
 func (p *process) Candidates() iter.Seq[election.Rank] {
 	return func(yield func(election.Rank) bool) {
 		for i, o := range p.peers[:size-1] {

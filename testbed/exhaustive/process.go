@@ -267,7 +267,7 @@ func (p *process) probe() election.Instant {
 	return wake
 }
 
-// settle sends messages whose writes are durable, and handles the process's messages to itself.
+// settle sends messages whose write is durable, and handles the messages that it sent to itself.
 func (p *process) settle() {
 	for {
 		p.voter.Settle(p.now)

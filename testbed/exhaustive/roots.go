@@ -116,7 +116,7 @@ func (m *mover) toAsking(w *world) *world {
 	return w
 }
 
-// quiet delivers and writes until nothing is under way. Messages that match lost are lost.
+// quiet lets messages arrive and writes end until nothing is under way. lost selects lost messages.
 func (m *mover) quiet(w *world, lost func(flight) bool) *world {
 	for {
 		busy := false

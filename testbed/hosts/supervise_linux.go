@@ -45,7 +45,7 @@ func newSupervisor(calls *os.File, c clock, delay time.Duration) *supervisor {
 // run answers until the file is closed or no process can call any more.
 func (s *supervisor) run() {
 	defer close(s.done)
-	// Not in newSupervisor: a call on its thread may have to wait for this loop.
+	// Not in newSupervisor: on its thread, a clock reading may have to wait for this loop.
 	var mono unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono) // fails only for an unknown clock
 	s.ahead = boottime.Now() - election.Instant(mono.Nano())

@@ -21,13 +21,13 @@ import (
 // maxFaults bounds the faults in a recording.
 const maxFaults = 20_000
 
-// Begin lets a fault happen to all given hosts, as close together as can be. It returns the
+// Begin lets a fault happen to all given hosts, as nearly at once as possible. It returns the
 // instant just before the fault of the last host. A fault of links is recorded once, any other
 // fault once for each host.
 func (l *Lab) Begin(f hosts.Fault, where ...*hosts.Host) (at election.Instant, err error) {
 	if f.Silences {
 		for _, h := range where {
-			l.Ask(h) // so that the agent's newest deadline is known
+			l.Ask(h) // the answer contains the agent's newest deadline
 		}
 	}
 	var names []string
@@ -51,7 +51,7 @@ func (l *Lab) Begin(f hosts.Fault, where ...*hosts.Host) (at election.Instant, e
 	return at, nil
 }
 
-// expect records that a fault is about to end a process or, with yes false, takes that back.
+// expect records that a fault is about to end a process. If yes is false, it takes that back.
 func (l *Lab) expect(f hosts.Fault, h *hosts.Host, yes bool) {
 	if f.Name == "crash" || f.Name == "terminate" {
 		l.mu.Lock()
@@ -143,8 +143,8 @@ func (l *Lab) Restart(ctx context.Context, h *hosts.Host, limit time.Duration) e
 	return err
 }
 
-// HandOver makes the leader of an election hand over: to the host with the name to, or to the
-// next by rank if to is "". It returns the instant just before the request.
+// HandOver makes an election's leader hand over to the host named in to, or to the next by rank
+// if to is "". It returns the instant just before the request.
 func HandOver(ctx context.Context, from *hosts.Host, name, to string) (at election.Instant, err error) {
 	err = Call(ctx, from, func(ctx context.Context, c *client.Client) (err error) {
 		var outcome api.Outcome
@@ -164,7 +164,7 @@ func HandOver(ctx context.Context, from *hosts.Host, name, to string) (at electi
 	return at, err
 }
 
-// Note records a fault that began. The fault lasts until Over, unless it has a To already.
+// Note records a fault that began. The fault lasts until Over is called, unless its To is set.
 func (l *Lab) Note(f observe.Fault) {
 	f.To = cmp.Or(f.To, election.Never)
 	l.change(func() {
@@ -182,8 +182,8 @@ func (l *Lab) Note(f observe.Fault) {
 	}
 }
 
-// Over records that faults of these kinds have ended for hosts or, if program is not "", for
-// that program on them.
+// Over records that faults of these kinds have ended for hosts. If program is not "", only faults
+// of that program on the hosts have ended.
 func (l *Lab) Over(at election.Instant, program string, where []string, kinds ...string) {
 	var ended []observe.Fault
 	var whats []string

@@ -210,7 +210,7 @@ func (l *Lab) Account(n int) string {
 	return s.String()
 }
 
-// change lets do change what the lab knows, and wakes all callers that wait.
+// change calls do, which changes what the lab knows. Then it wakes all callers that wait.
 func (l *Lab) change(do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -225,7 +225,7 @@ func (l *Lab) Look(f func(*observe.Elections)) {
 	f(l.seen)
 }
 
-// Together returns for how long two agents have led the default election at once until now.
+// Together returns for how long, until now, two agents have led the default election at once.
 func (l *Lab) Together() (d time.Duration) {
 	l.Look(func(e *observe.Elections) {
 		d = observe.Together(e.Of(string(election.Default)).Overlaps(), boottime.Now())
@@ -233,7 +233,7 @@ func (l *Lab) Together() (d time.Duration) {
 	return d
 }
 
-// Moved returns a channel that is closed when something more was seen.
+// Moved returns a channel that is closed when the lab sees something more.
 func (l *Lab) Moved() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -258,7 +258,7 @@ func (l *Lab) Running() []string {
 	return names
 }
 
-// Ask polls an agent now, so that the agent's newest deadline is known.
+// Ask polls an agent now, to learn the agent's newest deadline.
 func (l *Lab) Ask(h *hosts.Host) {
 	if h.Status() != hosts.Running {
 		return

@@ -41,7 +41,7 @@ type Program struct {
 	term   uint64
 	pid    int // the process that acts
 	since  election.Instant
-	exit   string   // how the process ended; "" while it, or a child that holds its output, runs
+	exit   string   // how the process ended; "" while the process runs, or a child that holds its output
 	output []string // the newest lines
 }
 
@@ -60,7 +60,7 @@ const (
 	leaving = 3 * time.Second
 )
 
-// ErrNoProcess reports that a program has no process to which a signal could be sent.
+// ErrNoProcess reports that a program has no process, and so no signal can be sent.
 var ErrNoProcess = errors.New("it does not run")
 
 func (l *Lab) newProgram(name, election string, h *hosts.Host) *Program {
@@ -70,7 +70,7 @@ func (l *Lab) newProgram(name, election string, h *hosts.Host) *Program {
 // StampsIn is the folder for a program's stamps, in its host's folder.
 func StampsIn(dir, name string) string { return filepath.Join(dir, "stamps-"+name) }
 
-// Launch starts a program on a host. With again, the lab starts it again whenever it has
+// Launch starts a program on a host. With again, the lab starts the program again whenever it has
 // ended, until Close.
 func (l *Lab) Launch(name, election string, h *hosts.Host, again bool, command func(*Program) *exec.Cmd) (*Program, error) {
 	p := l.newProgram(name, election, h)
@@ -92,7 +92,7 @@ func (l *Lab) Launch(name, election string, h *hosts.Host, again bool, command f
 	return p, nil
 }
 
-// Hook makes a program of what a host's hook starts, which is known by its stamps alone.
+// Hook makes a program of what a host's hook starts. All that the lab knows of it are its stamps.
 func (l *Lab) Hook(name, election string, h *hosts.Host) error {
 	p := l.newProgram(name, election, h)
 	if err := os.MkdirAll(p.Stamps, 0o700); err != nil {
@@ -149,7 +149,7 @@ func (p *Program) listen(out *os.File) {
 	for lines.Scan() {
 		p.hear(lines.Text())
 	}
-	_, _ = io.Copy(io.Discard, out) // Scan stops early at a line that is too long
+	_, _ = io.Copy(io.Discard, out) // if Scan stopped early, at a line that is too long
 	<-waited
 	p.lab.change(func() {
 		p.acts, p.exit, p.since = false, cmd.ProcessState.String(), boottime.Now()

@@ -107,8 +107,8 @@ func readMetrics(ctx context.Context, socket string) (Metrics, error) {
 	return parser.TextToMetricFamilies(response.Body)
 }
 
-// By sums a metric for each value of one of its labels. It counts only samples that have all
-// the labels of with, each written KEY=VALUE.
+// By returns one sum of a metric for each value of the label. It counts only samples that have
+// all the labels in with, each written KEY=VALUE.
 func (m Metrics) By(name, label string, with ...string) map[string]float64 {
 	sum := map[string]float64{}
 	for _, metric := range m[name].GetMetric() {
@@ -123,7 +123,7 @@ func (m Metrics) By(name, label string, with ...string) map[string]float64 {
 	return sum
 }
 
-// Sum sums a metric over all samples that have the labels of with.
+// Sum sums a metric over all samples that have all the labels in with.
 func (m Metrics) Sum(name string, with ...string) float64 { return m.By(name, "", with...)[""] }
 
 // Value returns what a counter or a gauge shows.

@@ -13,9 +13,9 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// demonstration shows in a run of this length that a kill of the leader's agent costs nothing
-// where it has a keeper. Then the leader's host is lost, another takes over, and the lost one
-// comes back.
+// demonstration takes about the given time. It shows that a kill of the leader's agent costs
+// nothing if the agent has a keeper. Then the leader's host is lost, another takes over, and the
+// lost one comes back.
 func demonstration(ctx context.Context, l *lab.Lab, length time.Duration) error {
 	quiet := min(2*time.Second, length/5)
 	leader, err := afterAgreement(ctx, l, quiet)
@@ -37,7 +37,7 @@ func demonstration(ctx context.Context, l *lab.Lab, length time.Duration) error 
 	return err
 }
 
-// afterAgreement waits until the agents agree, and for that time. It returns the host that leads.
+// afterAgreement waits until the agents agree, and then for the given time. It returns the host that leads.
 func afterAgreement(ctx context.Context, l *lab.Lab, quiet time.Duration) (leader *hosts.Host, err error) {
 	a, err := l.Agree(ctx, maxFor)
 	if err == nil {
@@ -109,7 +109,7 @@ func (s *session) press(ctx context.Context, k key) (quit bool) {
 	return false
 }
 
-// do does something that takes time in a goroutine of its own, and reports its failure.
+// do calls what, which takes time, in its own goroutine, and reports a failure.
 func (s *session) do(ctx context.Context, what func() error) {
 	s.working.Go(func() {
 		if err := what(); err != nil {
@@ -137,7 +137,7 @@ func (s *session) cut(ctx context.Context, h *hosts.Host) {
 	s.begin(ctx, hosts.Cut(others, hosts.BothWays), h)
 }
 
-// restart ends a process, by a kill if it does not end when asked, and starts it again.
+// restart asks a process to end, kills it if it does not, and starts it again.
 func (s *session) restart(ctx context.Context, h *hosts.Host) error {
 	err := s.lab.Restart(ctx, h, h.Config().Lease+closeLimit)
 	if errors.Is(err, lab.ErrLate) {
@@ -148,8 +148,8 @@ func (s *session) restart(ctx context.Context, h *hosts.Host) error {
 	return err
 }
 
-// describe puts a fault, or its end, into words. after is the words for the fault that stand
-// behind "1.2 s after".
+// describe puts a fault, or its end, into words. after names the fault in words that can follow
+// "1.2 s after".
 func describe(f observe.Fault, over bool) (text, after string) {
 	words := map[string][3]string{
 		"crash": {"lose the host", "the loss of", "start"}, "kill": {"kill -9 the agent of", "kill -9 of the agent of", ""}, "terminate": {"SIGTERM", "SIGTERM of", "start"},

@@ -19,8 +19,8 @@ type front interface {
 	close(summary []string) error
 }
 
-// openFront takes the terminal, if there is one, unless the run was given a time: the caller
-// of such a run only waits for its end.
+// openFront takes the terminal, if there is one. In a run that was given a time it does not,
+// because the caller only waits for the end.
 func openFront(o Options) (front, error) {
 	out, ok := o.Stdout.(*os.File)
 	interactive := ok && o.For == 0 && o.Stdin != nil && o.Getenv("TERM") != "dumb" &&
@@ -81,7 +81,7 @@ func openScreen(in, out *os.File, colour bool) (*screen, error) {
 		_ = term.Restore(int(in.Fd()), before)
 		return nil, fmt.Errorf("take the terminal: %w", err)
 	}
-	// This goroutine ends with the process: a read from a terminal can't be called off.
+	// This goroutine ends only with the process, because a read from a terminal can't be cancelled.
 	go readKeys(bufio.NewReader(in), s.pressed)
 	return s, nil
 }
@@ -135,8 +135,8 @@ func readKeys(in *bufio.Reader, pressed chan<- key) {
 	}
 }
 
-// arrow reads the rest of an arrow key. A sole Escape has no rest: it blocks until the next
-// key, and both are lost.
+// arrow reads the rest of an arrow key. After a lone Escape, arrow waits for the next key, and
+// both keys are lost.
 func arrow(in *bufio.Reader) (key, bool) {
 	if b, err := in.ReadByte(); err != nil || b != '[' {
 		return 0, false

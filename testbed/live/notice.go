@@ -108,7 +108,7 @@ func (s *session) struck(f observe.Fault, over bool) {
 	text, after := describe(f, over)
 	leader := s.leader
 	if leader.agent == "" && f.From < s.deposedAt {
-		leader = s.deposed // the deposed leader led then
+		leader = s.deposed // the leader at that time
 	}
 	mood := Plain
 	if slices.Contains(f.Where, leader.agent) && !over {
@@ -118,7 +118,7 @@ func (s *session) struck(f observe.Fault, over bool) {
 	s.say(mood, "%s", text)
 }
 
-// tookOver counts a takeover, hand-overs apart. Only the newest ones are kept.
+// tookOver counts a takeover. Hand-overs are counted apart. Only the newest ones are kept.
 func (s *session) tookOver(d time.Duration, asked bool) {
 	all := &s.takeovers
 	if asked {
@@ -129,8 +129,8 @@ func (s *session) tookOver(d time.Duration, asked bool) {
 	}
 }
 
-// allEnded reports whether no process is left and it is known how each ended. That is known
-// only a moment after the end.
+// allEnded reports whether all processes have ended and the lab knows how. It learns that only a
+// moment after the end.
 func (s *session) allEnded() bool {
 	ended := map[string]bool{}
 	for _, e := range s.lab.Exits()[:s.exits] {

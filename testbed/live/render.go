@@ -21,7 +21,7 @@ type Model struct {
 	Leader    string // "": no agent reports that it leads
 	Term      uint64
 	Remaining time.Duration // of the leader's lease
-	Summary   []string      // of what happened so far
+	Summary   []string      // what happened so far
 	Selected  int           // index into Agents
 	Lines     []Line        // oldest first
 	Ask       string        // how to run the doyen command here
@@ -132,7 +132,7 @@ func (a Row) line(i int, selected bool) Line {
 	case hosts.Down:
 		state, l.Mood = "-", Bad
 	case hosts.Frozen:
-		state, l.Mood = "("+state+")", Unsure // the state from before
+		state, l.Mood = "("+state+")", Unsure // the last known state
 	}
 	l.Text = fmt.Sprintf(rowFormat, mark, digit, a.Name, a.Status, state, cmp.Or(a.Follows, "-"), cmp.Or(term, "-"), a.Addr)
 	return l
@@ -149,7 +149,7 @@ func (m Model) foot() (lines []Line) {
 		Line{Mood: Faint, Text: "  host      d lose it · l lose the leader's · s stop · c continue · x cut off · h heal"})
 }
 
-// ms writes a measured time with the precision that means something.
+// ms writes a measured time without digits that mean nothing.
 func ms(d time.Duration) string {
 	switch {
 	case d == 0:

@@ -27,16 +27,16 @@ type Options struct {
 const (
 	pollEvery  = 100 * time.Millisecond
 	drawEvery  = 50 * time.Millisecond
-	closeLimit = 2 * time.Second // that agents have to end by themselves
-	endSlack   = 2 * time.Second // that agents have to agree at the end, besides a lease
+	closeLimit = 2 * time.Second // in which agents can end by themselves
+	endSlack   = 2 * time.Second // in which agents can agree at the end, besides a lease
 	maxLines   = 200
 	maxFor     = 7 * 24 * time.Hour
-	maxShown   = 24 // agents: a screen has no lines for more
+	maxShown   = 24 // so many agents at most: a screen has no lines for more
 )
 
-// Run starts the agents, shows them, does to them what keys and options say, and ends them.
-// With a time to run for, it returns an error unless, at the end, the running agents agree on
-// a leader and nothing went wrong.
+// Run starts the agents, shows them, does what keys and options ask for, and ends the agents.
+// With a time to run for, it returns an error unless, at the end, the running agents agree on a
+// leader and nothing went wrong.
 func Run(ctx context.Context, o Options) (err error) {
 	if err := o.Check(); err != nil {
 		return err
@@ -111,7 +111,7 @@ type ruling struct {
 
 type hit struct {
 	ruling
-	text  string // what stands behind "1.2 s after"
+	text  string // the words that follow "1.2 s after"
 	at    election.Instant
 	asked bool // the leader was asked to hand over
 }
@@ -153,8 +153,8 @@ func (s *session) run(ctx context.Context) (err error) {
 	return s.loop(ctx)
 }
 
-// loop runs until the session ends. It returns nil if a key ended the session, or if its time
-// was over and all was well.
+// loop runs until the session ends. It returns nil if a key ended the session, or if the time was
+// over and all was well.
 func (s *session) loop(ctx context.Context) error {
 	draw := time.NewTicker(drawEvery)
 	defer draw.Stop()

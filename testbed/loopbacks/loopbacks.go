@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// NeedTwo skips the test where only 127.0.0.1 can be used: Linux has all of 127.0.0.0/8 without
-// any setup.
+// NeedTwo skips the test on systems where only 127.0.0.1 can be used. Linux has all of
+// 127.0.0.0/8 without any setup.
 func NeedTwo(t testing.TB) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -19,10 +19,10 @@ func NeedTwo(t testing.TB) {
 	}
 }
 
-// FreePorts returns ports of 127.0.0.1 at which nobody listens. They are below those that the
-// kernel gives to connections and to whoever asks for any port: one of these could be taken
-// before it is used. None is opened to find out: a process that a parallel test is just starting
-// would keep it open for a moment.
+// FreePorts returns ports of 127.0.0.1 at which nobody listens. They are below the ports that the
+// kernel itself chooses: another program could get such a port before the test uses it. FreePorts
+// opens no port to find out: a process that a parallel test is just starting would keep that port
+// open for a moment.
 func FreePorts(t testing.TB, n int) []int {
 	t.Helper()
 	var ports []int

@@ -1,6 +1,6 @@
 // Package messages writes what agents send, hear and ask for as text, for traces, diagrams and
-// the reports of failed tests. Brief takes a few words, Describe says all that matters. The
-// text is for people: no program reads it.
+// the reports of failed tests. Brief uses a few words, Describe says all that matters. The text
+// is for people: no program reads it.
 package messages
 
 import (
@@ -88,7 +88,7 @@ func about(what string, name election.Name, format string, args ...any) string {
 	return what + " " + fmt.Sprintf(format, args...)
 }
 
-// Describe writes a message or an input in one line.
+// Describe writes a message or an input as one line.
 func Describe(x any) string {
 	switch x := x.(type) {
 	case election.Received:
@@ -173,7 +173,7 @@ func Persist(p *election.Persist) string {
 	return text
 }
 
-// Word describes a word by the rank of its writing, its ID if that is another, and its text.
+// Word describes a word by its rank, its ID if the ID is not the rank, and its text.
 func Word(w election.Word) string {
 	if w.ID == w.Rank {
 		return fmt.Sprintf("%s %q", wordRank(w.Rank), w.Text)
@@ -181,7 +181,7 @@ func Word(w election.Word) string {
 	return fmt.Sprintf("%s (%s) %q", wordRank(w.Rank), wordRank(w.ID), w.Text)
 }
 
-// wordRank is a term, a life and a counter.
+// wordRank writes the rank of a word: a term, a life and a counter.
 func wordRank(r election.WordRank) string {
 	return fmt.Sprintf("%d.%d.%d", r.Term, r.Seq>>40, r.Seq&(1<<40-1))
 }

@@ -25,13 +25,13 @@ type Mutant struct {
 	Edits  []Edit
 }
 
-// Edit replaces an expression or statements of one declaration. Which file has the
-// declaration, and how the code is laid out, makes no difference: a mutant still applies when
-// code around it changes or moves within its package.
+// Edit replaces an expression or statements of one declaration. It does not depend on the file or
+// the layout of the code: a mutant still applies when code around it changes or moves within its
+// package.
 type Edit struct {
 	Package  string // such as "agent/store"
 	Within   string // a function, "Type.method", or the name of a type, variable or constant; "import"
-	Old, New string // Old occurs exactly once in it; if it is empty, New begins the function
+	Old, New string // Old occurs exactly once in Within; if Old is empty, New begins the function
 }
 
 const extension = ".txtar"
@@ -192,10 +192,10 @@ func (s span) replace(file []byte, e Edit) []byte {
 	return slices.Concat(file[:s.from], []byte(text), file[s.to:])
 }
 
-// find returns the places in a file that the edit means.
+// find returns the places in a file that the edit would replace.
 func (e Edit) find(file []byte) ([]span, error) {
 	if !bytes.Contains(file, []byte(e.Within[strings.LastIndexByte(e.Within, '.')+1:])) {
-		return nil, nil // without the time that parsing takes
+		return nil, nil // nothing to find: save the time that parsing takes
 	}
 	fset := token.NewFileSet()
 	parsed, err := parser.ParseFile(fset, "", file, parser.SkipObjectResolution)
@@ -249,7 +249,7 @@ func declarations(file *ast.File, name string) (found []ast.Node) {
 	return found
 }
 
-// word is a token of Go. Comments are not among them, nor is what only the layout asks for.
+// word is a token of Go. Comments are not words, and neither are tokens that depend only on the layout.
 type word struct {
 	text     string
 	from, to int // in bytes

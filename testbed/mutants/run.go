@@ -19,8 +19,8 @@ import (
 const Folder = "testbed/mutants/testdata"
 
 const (
-	// DefaultSeeds is how many worlds the simulation plays for a mutant that all tests before
-	// it missed.
+	// DefaultSeeds is how many worlds the simulation plays for a mutant that all earlier tests
+	// missed.
 	DefaultSeeds = 250
 	// DefaultLimit is how long the tests of one package may run.
 	DefaultLimit = time.Minute
@@ -28,7 +28,7 @@ const (
 
 type Options struct {
 	Names    []string      // of the mutants to run; none: all
-	Since    string        // a commit: mutants of packages that have changed since then come first; "": none has
+	Since    string        // a commit: mutants of packages that have changed since it come first; "": none do
 	For      time.Duration // begin no mutant after that time; 0: run all
 	Jobs     int           // how many mutants run at once; 0: one per processor
 	Seeds    int
@@ -53,7 +53,7 @@ func (o Options) Check() error {
 
 type Report struct {
 	Outcomes []Outcome
-	Untried  int // for lack of time
+	Untried  int // not tried, for lack of time
 	Took     time.Duration
 }
 

@@ -47,7 +47,7 @@ type trial struct {
 	module  module
 	suite   []stage
 	limit   time.Duration // for the tests of one package
-	end     time.Time     // begin no mutant after it, if there is a limit for all
+	end     time.Time     // begin no mutant after it, if Options.For is above 0
 	scratch string        // a folder of its own
 }
 
@@ -81,8 +81,8 @@ func (t trial) judge(ctx context.Context, m Mutant) Outcome {
 	return Outcome{Verdict: Survived}
 }
 
-// ordered returns the suite with the package first that should notice the mutant: most probably the
-// others need not be run.
+// ordered returns the suite, and puts the package that should notice the mutant first: most
+// probably the others need not be run.
 func (t trial) ordered(m Mutant) []stage {
 	suite := slices.Clone(t.suite)
 	if i := slices.IndexFunc(suite, func(s stage) bool { return s.pkg == m.Where }); i > 0 {
@@ -135,7 +135,7 @@ func (t trial) test(ctx context.Context, s stage, overlay string) Outcome {
 	err = cmd.Wait()
 	switch {
 	case o.Verdict != Survived:
-	case err != nil || readErr != nil: // the run failed, but no test did
+	case err != nil || readErr != nil: // the run failed, but no test failed
 		o.Verdict, o.Detail = NoBuild, errors.Join(err, readErr).Error()+"\n"+o.Detail
 	}
 	return o
@@ -194,7 +194,7 @@ type stage struct {
 	run   string          // which tests of the package; empty: all
 	args  []string        // arguments of the test binary
 	uses  map[string]bool // the packages that its tests depend on, relative to the module
-	rapid bool            // its tests use rapid: forbid it to write into the tree and to shrink for long
+	rapid bool            // its tests use rapid, which must not write into the tree or shrink for long
 }
 
 // stages lists the packages whose tests are run: the cheapest first, the simulation last.
@@ -258,8 +258,8 @@ func (s stage) sees(m Mutant) bool {
 	return slices.ContainsFunc(m.Edits, func(e Edit) bool { return s.uses[e.Package] })
 }
 
-// baseline runs the stages without any change. Results of tests that are run in the ordinary
-// way may come from the go command's cache.
+// baseline runs the stages without any change. Results of stages without arguments of their own
+// may come from the go command's cache.
 func (m module) baseline(ctx context.Context, all []stage) error {
 	plain := []string{"test"}
 	for _, s := range all {
@@ -280,8 +280,8 @@ func (m module) baseline(ctx context.Context, all []stage) error {
 	return nil
 }
 
-// order puts those first of whose packages files have changed since a commit, and within
-// each part lets the newest commit decide: others are first after each.
+// order puts mutants first whose packages have changed since a commit. The order within both
+// parts depends on the newest commit, so after each commit other mutants come first.
 func (m module) order(ctx context.Context, all []Mutant, since string) error {
 	head, err := output(ctx, m.root, "git", "rev-parse", "HEAD")
 	if err != nil {

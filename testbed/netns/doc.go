@@ -1,16 +1,16 @@
-// Package netns makes hosts of one machine: network namespaces, each with an address of its
-// own, joined by a switch. The link of each ordered pair of hosts can be delayed, slowed, made
-// lossy and cut while it carries packets.
+// Package netns makes one machine look like several hosts: network namespaces, each with an
+// address of its own, joined by a switch. The link of each ordered pair of hosts can be delayed,
+// slowed, made lossy and cut while it carries packets.
 //
 // A host's interface is a TUN device. The switch is this process, which reads every packet of
 // one device and writes it to another. It forwards IPv4 between its hosts and nothing else. On
 // a perfect link, a packet is handed over within some 20 µs, and costs this process less than
-// 10 µs. A delayed packet is handed over some 50 µs after its time. These times were measured
-// on a machine that had a processor to spare, and the tests log them. No upper bound can be
-// promised. Queues are bounded: what does not fit is lost.
+// 10 µs. A delayed packet is handed over some 50 µs later than its delay asks for. These times
+// were measured on a machine with an idle processor, and the tests log them. No upper bound can
+// be promised. Queues are bounded: what does not fit is lost.
 //
-// Random faults follow from a seed, with a stream of numbers for each pair. The same packets
-// in the same order meet the same faults.
+// Random faults follow from a seed, with a stream of random numbers for each pair of hosts. The
+// same packets in the same order meet the same faults.
 //
 // The namespaces have no name, and the devices live as long as their files are open. So
 // nothing is left behind, however the process ends. The process needs /dev/net/tun and the

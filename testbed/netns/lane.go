@@ -13,7 +13,7 @@ const (
 	maxQueued = 1000
 	// maxBacklog bounds how long a packet may wait for its turn under Link.Rate.
 	maxBacklog = 2 * time.Second
-	// heldBack is how much later Reorder makes a packet, besides half the delay.
+	// heldBack is by how much Reorder delays a packet, besides half the link's delay.
 	heldBack = 2 * time.Millisecond
 )
 
@@ -28,14 +28,13 @@ type lane struct {
 	queued int           // packets of this lane that wait in the switch
 }
 
-// fate is when the copies of a packet arrive: none, one or two.
+// fate has an instant of arrival for each copy of a packet: none, one or two.
 type fate struct {
 	at [2]time.Duration
 	n  int
 }
 
-// judge decides what becomes of a packet sent now. It counts copies that have to wait as
-// queued.
+// judge decides the fate of a packet sent now. It counts copies that have to wait as queued.
 func (l *lane) judge(now time.Duration, packet []byte) fate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +65,7 @@ func (l *lane) judge(now time.Duration, packet []byte) fate {
 	return f
 }
 
-// pace returns when the rate lets a packet go. It fails if that is too late.
+// pace returns when the rate lets a packet go, or false if that is too late.
 func (l *lane) pace(now time.Duration, size int) (time.Duration, bool) {
 	if l.link.Rate == 0 {
 		return now, true
@@ -79,8 +78,8 @@ func (l *lane) pace(now time.Duration, size int) (time.Duration, bool) {
 	return l.free, true
 }
 
-// chance draws a number only if the fault is on. So faults that are off do not change the
-// numbers that the others get.
+// chance draws a number only if the fault is on. So a fault that is off does not change the
+// numbers that other faults get.
 func (l *lane) chance(share float64) bool { return share > 0 && l.rng.Float64() < share }
 
 // arrived records that a queued copy has left the queue. It reports whether to deliver it: if
@@ -109,8 +108,8 @@ func (l *lane) get() Link {
 // Link is what happens to packets on their way from one host to another. The
 // zero value loses nothing and delays nothing.
 type Link struct {
-	Delay     time.Duration // at least this much, one way
-	Jitter    time.Duration // up to this much more delay, evenly spread; keeps the order
+	Delay     time.Duration // the least delay, one way
+	Jitter    time.Duration // up to this much more delay, evenly distributed; keeps the order
 	Loss      float64       // share of the packets lost, 0 to 1
 	Duplicate float64       // share of the packets that arrive twice, 0 to 1
 	// Reorder is the share of the packets, 0 to 1, that are held back for another 2 ms and

@@ -146,7 +146,7 @@ func (n *Network) pair(from, to int) error {
 	return nil
 }
 
-// Enter moves the calling thread into the host's network namespace. The goroutine must be
+// Enter moves the calling thread into the host's network namespace. The goroutine must stay
 // locked to that thread for ever.
 func (h *Host) Enter() error {
 	if err := netns.Set(h.space); err != nil {
@@ -156,8 +156,8 @@ func (h *Host) Enter() error {
 }
 
 // SetCarrier takes the host's interface down, as network managers do when the cable is out, or
-// up again. While it is down, packets are lost both ways, and senders on the host get the
-// error that there is no route.
+// brings it up again. While it is down, packets are lost both ways, and senders on the host get
+// the error ENETUNREACH.
 func (h *Host) SetCarrier(up bool) error {
 	inside, err := netlink.NewHandleAt(h.space)
 	if err == nil {

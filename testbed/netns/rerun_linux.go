@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check makes a network to see whether that works. It returns why it does not, nil if it does.
+// Check tries to make a network. It returns nil if that works, else why it does not.
 func Check() error {
 	n, err := New(1, 0)
 	if err != nil {
@@ -25,14 +25,14 @@ func Check() error {
 
 const (
 	rerunVariable = "DOYEN_TESTBED_RERUN"
-	probe         = "probe"  // tell by the exit code whether networks can be made
+	probe         = "probe"  // say by the exit code whether networks can be made
 	inside        = "inside" // do what the arguments say
 )
 
 // Rerun runs this executable again, with the same arguments and streams, in a user namespace of its
 // own, where this user has the capabilities that networks and disks need. It does so only if this process may not make networks and the new one
-// may. Then ran is true, and the caller must end with the code. If neither process may make
-// networks, the error says why. The caller then goes on without networks, or ends.
+// may. Then ran is true, and the caller must end with the exit code that is returned. If neither
+// may make networks, the error says why. The caller then goes on without networks, or ends.
 //
 // The new process calls Rerun too, before it writes or reads anything. There Rerun returns at
 // once. The new process does not outlive this one.
@@ -66,7 +66,7 @@ func Rerun() (code int, ran bool, err error) {
 }
 
 // runInside runs this executable in a new user namespace and waits for its end. The user stays the
-// same there: agents of a root to whom the system's own directories do not belong refuse to start.
+// same there: as a root that does not own the system's directories, agents would refuse to start.
 func runInside(what string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	// The kernel sends the parent-death signal when this thread ends, so the thread must stay.
 	runtime.LockOSThread()

@@ -120,7 +120,7 @@ func (f *fabric) pass(from, to int, packet []byte) {
 	}
 }
 
-// hand gives a packet to a host. A host whose interface is down takes none.
+// hand gives a packet to a host. If the host's interface is down, the packet is lost.
 func (f *fabric) hand(to int, packet []byte) {
 	if f.carrier[to].Load() {
 		_, _ = f.ports[to].Write(packet)
@@ -131,7 +131,7 @@ func (f *fabric) keep(d delivery) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.waiting) >= maxWaiting {
-		d.lane.arrived() // the switch is full: the copy leaves the queue all the same
+		d.lane.arrived() // the switch is full: the copy is lost, and no longer counts as queued
 		return
 	}
 	i, _ := slices.BinarySearchFunc(f.waiting, d.at, func(other delivery, at time.Duration) int {
@@ -146,7 +146,7 @@ func (f *fabric) keep(d delivery) {
 	}
 }
 
-// deliver hands over what has waited long enough, until the switch is closed.
+// deliver runs until the switch is closed, and hands over packets that have waited long enough.
 func (f *fabric) deliver() {
 	defer f.readers.Done()
 	for {

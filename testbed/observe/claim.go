@@ -36,12 +36,12 @@ func (c Claim) span(lease time.Duration) span {
 	if lease == 0 || !c.Silent && !late {
 		return span{c.Start, c.Ended}
 	}
-	until := cmp.Or(c.Until, c.Start.Add(lease)) // without a deadline: the latest that it can have reported
+	until := cmp.Or(c.Until, c.Start.Add(lease)) // if none is known: the latest deadline that it can have reported
 	return span{c.Start, max(c.Start, min(until, c.Ended))}
 }
 
 // endReleased ends the claim of an agent that was killed before it could report that it had
-// released the term. An agent that lives must take its claim back itself.
+// released the term. An agent that is alive must take its claim back itself.
 func (c *Claim) endReleased() {
 	if c.gone != election.Never && c.released != election.Never {
 		c.Ended = min(c.Ended, max(c.Start, min(c.gone, c.released)))
@@ -49,9 +49,9 @@ func (c *Claim) endReleased() {
 }
 
 // defiant reports whether the agent went on claiming past its deadline though it could run: it
-// gave an answer after the deadline, and did not take its claim back soon after. An agent that
-// only had no processor for a while could not take it back in time. No program may act on what
-// such an agent reported after the deadline.
+// answered after the deadline, and did not take its claim back soon after that. An agent that had
+// no processor for a while could not take its claim back in time, and is not defiant. No program
+// may act on what such an agent reported after the deadline.
 func (c Claim) defiant(lease time.Duration) bool {
 	return c.answered != 0 && c.Ended > c.answered.Add(lease/12)
 }
@@ -82,8 +82,8 @@ func Overlaps(claims []Claim, lease time.Duration) []Overlap {
 	return found
 }
 
-// Together is how long there was more than one leader until now: the length of the union of
-// the overlaps. Some overlaps may still go on.
+// Together is for how long, until now, there was more than one leader: the length of the union of
+// the overlaps. Some overlaps may not have ended.
 func Together(overlaps []Overlap, now election.Instant) time.Duration {
 	sorted := slices.SortedFunc(slices.Values(overlaps), func(a, b Overlap) int { return cmp.Compare(a.From, b.From) })
 	var sum time.Duration
@@ -97,8 +97,8 @@ func Together(overlaps []Overlap, now election.Instant) time.Duration {
 	return sum
 }
 
-// ProgramOverlaps finds every stretch in which two processes acted for the same
-// election, by their own stamps.
+// ProgramOverlaps finds every stretch in which, by their own stamps, two processes acted for the
+// same election.
 func ProgramOverlaps(spans []ProgramSpan) []OverlapSpan {
 	sorted := slices.SortedStableFunc(slices.Values(spans), func(a, b ProgramSpan) int { return cmp.Compare(a.From, b.From) })
 	var found []OverlapSpan
@@ -115,8 +115,8 @@ func ProgramOverlaps(spans []ProgramSpan) []OverlapSpan {
 	return found
 }
 
-// Pause returns the longest time, from one instant until another, in which none of the processes
-// acted, and when that time began. The spans are in the order of their start.
+// Pause returns the longest stretch between two instants in which none of the processes acted,
+// and when that stretch began. The spans are in the order of their start.
 func Pause(spans []ProgramSpan, from, until election.Instant) (longest time.Duration, at election.Instant) {
 	acted := from
 	gap := func(until election.Instant) {

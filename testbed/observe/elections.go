@@ -9,8 +9,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Elections puts together what was seen of several elections at all agents. It
-// is not safe for concurrent use.
+// Elections combines what was seen of several elections at all agents. It is not safe for
+// concurrent use.
 type Elections struct {
 	lease    time.Duration
 	trackers map[string]*Tracker
@@ -95,8 +95,8 @@ func (e *Elections) Overlaps(now election.Instant) []OverlapSpan {
 	return all
 }
 
-// Takeovers returns every leadership, in the order of their beginnings, with the gap before it
-// and the fault that brought it about.
+// Takeovers returns all leaderships in the order of their beginnings, each with the gap before it
+// and the fault that caused it.
 func (e *Elections) Takeovers(faults []Fault) []Takeover {
 	var all []Takeover
 	for _, name := range e.Names() {
@@ -121,8 +121,8 @@ func (e *Elections) Spans(agent string, now election.Instant) []StateSpan {
 	return all
 }
 
-// maxSpans bounds one agent's timeline of one election. The last of that many spans covers all
-// that comes later.
+// maxSpans bounds one agent's timeline of one election. The last span then covers all that comes
+// later.
 const maxSpans = 20_000
 
 // timeline is what one agent reported of one election, one span after another.
@@ -130,9 +130,9 @@ type timeline struct {
 	spans []StateSpan // the last one is open
 }
 
-// become records what the agent reports from s.From on. If that is before the last
-// change, it counts as the instant of that change: an answer may be older than a
-// change that overtook it.
+// become records what the agent reports from s.From on. If s.From is before the last change, s
+// counts from the instant of that change: an answer can be older than a change that was seen
+// first.
 func (l *timeline) become(s StateSpan) {
 	n := len(l.spans)
 	if n == 0 {
@@ -161,8 +161,8 @@ func (l *timeline) until(now election.Instant) []StateSpan {
 	return spans
 }
 
-// Takeovers orders claims of one election by their beginnings. It adds to each how long
-// there was no leader before it, and the newest fault that hit the leader before it.
+// Takeovers orders claims of one election by their beginnings. It adds to each for how long there
+// was no leader before, and the newest fault that hit the leader before.
 func Takeovers(claims []Claim, lease time.Duration, faults []Fault) []Takeover {
 	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b Claim) int { return cmp.Compare(a.Start, b.Start) })
 	var all []Takeover
@@ -186,7 +186,7 @@ func Takeovers(claims []Claim, lease time.Duration, faults []Fault) []Takeover {
 	return all
 }
 
-// cause is the newest fault that hit the leader before, from the start of its claim until at.
+// cause is the newest fault that hit the former leader between the start of its claim and at.
 func cause(faults []Fault, before Claim, at election.Instant) (found Fault, ok bool) {
 	for _, f := range faults {
 		hit := slices.Contains(f.Where, before.Agent) || slices.Contains(f.Peers, before.Agent)

@@ -36,7 +36,7 @@ type Polled struct {
 }
 
 // Lost says that an agent can no longer be followed, because its process has ended or is
-// ending. Follow follows it again as soon as it answers.
+// ending. Follow follows the agent again as soon as it answers.
 type Lost struct {
 	Agent    string
 	Election string
@@ -63,8 +63,8 @@ type Options struct {
 
 const (
 	defaultRetry = 3 * time.Millisecond
-	// refusedRetry is how soon an agent that refused is asked again: it has no such election
-	// yet, or too many followers.
+	// refusedRetry is how soon an agent that refused is asked again. It refuses if it has no such
+	// election yet, or too many followers.
 	refusedRetry = 20 * time.Millisecond
 	// pollTimeout bounds a poll: a frozen agent does not answer.
 	pollTimeout = time.Second
@@ -105,7 +105,7 @@ type follower struct {
 	events          chan<- Event
 }
 
-// watch follows the agent's changes, and starts over whenever the agent went away.
+// watch follows the agent's changes. If the agent goes away, watch starts again.
 func (f *follower) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		seen, retry := false, f.retry

@@ -36,7 +36,7 @@ type HostRecord struct {
 	Name  string
 	Addr  string
 	Voter bool
-	// Spans of each election follow each other without a gap.
+	// The spans of an election follow each other without a gap.
 	Spans []StateSpan
 }
 
@@ -46,9 +46,9 @@ type HostRecord struct {
 type StateSpan struct {
 	Election string
 	State    string
-	Leader   string // whom it named
+	Leader   string // the leader that it named
 	Term     uint64
-	Reason   string // the agent's, for this change
+	Reason   string // the agent's reason for this change
 	From     election.Instant
 	To       election.Instant
 }
@@ -74,10 +74,10 @@ type Fault struct {
 	Peers  []string
 	Detail string // such as "delay 100ms, loss 5 %" or "one way"
 	From   election.Instant
-	To     election.Instant // Never while the fault lasts; a recording has the end of the run instead
+	To     election.Instant // Never while the fault lasts; in a recording, the end of the run instead
 }
 
-// OfProgram begins the detail of a fault that hit a program, and not its host.
+// OfProgram is how the detail of a fault begins that hit a program, and not its host.
 const OfProgram = "program "
 
 // Program is the program that a fault hit; "" if it hit the host.
@@ -106,8 +106,8 @@ type Takeover struct {
 	Term     uint64
 	At       election.Instant // when After began to lead
 	Gap      int64
-	// GoesOn says that the same leader took a higher term and reported no gap. A leader does
-	// so if a voter can't renew its term.
+	// GoesOn says that the same leader took a higher term and reported no gap. That happens if a
+	// voter can't renew the leader's term.
 	GoesOn bool
 	// Cause is the newest fault that hit the former leader, if one did. Took is the time from
 	// that fault to At.

@@ -8,12 +8,12 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// maxClaims bounds how many claims are kept: a newer one then replaces the oldest.
+// maxClaims bounds how many claims are kept: beyond it, each new one replaces the oldest.
 const maxClaims = 4096
 
 type View struct {
 	Agent  string
-	Heard  bool // its watch is followed; if not, no leader is known from it
+	Heard  bool // its watch is followed; if not, no leader is known from the agent
 	Leader string
 	Term   uint64
 	Leads  bool             // the agent is the leader itself
@@ -31,8 +31,8 @@ type Agreement struct {
 	At     election.Instant // when the last of the agents learned of it
 }
 
-// Tracker puts together what was seen at all agents. It is not safe for
-// concurrent use.
+// Tracker combines what was seen of one election at all agents. It is not safe for concurrent
+// use.
 type Tracker struct {
 	lease  time.Duration // 0: without quorum
 	agents map[string]*View
@@ -102,8 +102,8 @@ func (t *Tracker) changed(name string, c api.Change) {
 	}
 }
 
-// released notes that an agent heard of the release of another agent's term. That other agent
-// reports the release to its own readers a little later, and may be killed in between.
+// released notes that an agent heard of the release of another agent's term. The other agent
+// reports the release itself a little later, and may be killed before that.
 func (t *Tracker) released(by string, term uint64, at election.Instant) {
 	for _, c := range t.claims {
 		if c.Agent != by && c.Term == term {
@@ -128,7 +128,7 @@ func stateOf(c api.Change, state string) string {
 	return state
 }
 
-// disclaim ends the agent's claims that the change contradicts.
+// disclaim ends those claims of the agent that the change contradicts.
 func (t *Tracker) disclaim(name string, at election.Instant, c api.Change) {
 	for _, claim := range t.claims {
 		over := claim.Ended == election.Never && at <= claim.gone
@@ -179,7 +179,7 @@ func (t *Tracker) polled(p Polled) {
 	if c == nil {
 		c = t.claim(p.Agent, e.Term, p.Received)
 	}
-	// If the agent still claims to lead past its own deadline, that is a claim all the same.
+	// If the agent claims to lead past its own deadline, that still counts as a claim.
 	c.Until, c.answered = max(c.Until, election.Instant(e.ValidUntilBoottimeNS), p.Sent), 0
 	if thawed, ok := t.frozen[p.Agent]; ok && p.Sent > thawed {
 		c.Silent = false
@@ -187,8 +187,8 @@ func (t *Tracker) polled(p Polled) {
 	}
 }
 
-// askedLate notes an answer that was asked for after the deadline of a claim that the agent
-// has not taken back. The answer shows that the agent could run.
+// askedLate notes an answer to a poll that was sent after the deadline of a claim, if the agent
+// has not taken that claim back. The answer shows that the agent could run.
 func (t *Tracker) askedLate(p Polled) {
 	for _, c := range t.claims {
 		open := c.Ended == election.Never && !c.Silent
@@ -238,8 +238,8 @@ func (t *Tracker) silence(agent string) {
 	}
 }
 
-// Agreement returns the leader that all of the agents name. It fails unless the leader is one
-// of them and reports itself that it leads.
+// Agreement returns the leader that all the agents name. It returns false unless the leader is
+// one of them and itself reports that it leads.
 func (t *Tracker) Agreement(agents []string) (Agreement, bool) {
 	var a Agreement
 	for i, name := range agents {
@@ -264,8 +264,8 @@ func (t *Tracker) Claims() []Claim {
 	return claims
 }
 
-// Leader returns the agent that reports that it leads, of several the one with the
-// highest term, and "" if none does.
+// Leader returns the agent that reports that it leads: if several do, the one with the highest
+// term; "" if none does.
 func (t *Tracker) Leader() string {
 	leader, term := "", uint64(0)
 	for name, s := range t.agents {

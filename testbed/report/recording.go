@@ -74,7 +74,7 @@ func (d *recorded) mark(host string, at election.Instant, kind spacetime.MarkKin
 	d.Marks = append(d.Marks, spacetime.Mark{Lane: lane, At: d.at(at), Kind: kind, Text: text})
 }
 
-// states adds what a host's agent reported, and when its process was up.
+// states adds what a host's agent reported, and when the agent's process was up.
 func (d *recorded) states(lane int, h observe.HostRecord) {
 	up := false
 	for _, s := range h.Spans {
@@ -121,7 +121,7 @@ func (d *recorded) bar(l lead, text string, acts bool) {
 		Span: spacetime.Span{Lane: d.lane[l.host], From: d.at(l.from), To: d.at(l.to), Text: text}})
 }
 
-// nobody adds for how long there was no leader.
+// nobody adds the stretches without a leader.
 func (d *recorded) nobody(led []lead) {
 	reached := d.r.From
 	for _, l := range append(led, lead{from: d.r.To}) {
@@ -154,8 +154,8 @@ func (d *recorded) faults() {
 	}
 }
 
-// thin removes lines where there are too many: first what matters least, then the oldest. Every
-// overlap stays.
+// thin removes lines if there are too many: first what matters least, of that the oldest first.
+// Every overlap stays.
 func (d *recorded) thin() {
 	d.Marks = slices.DeleteFunc(d.Marks, func(m spacetime.Mark) bool { return m.At < d.From || m.At > d.To })
 	if len(d.Marks) > maxMarks {
@@ -180,8 +180,8 @@ type lead struct {
 	silent   bool // its agent was frozen, and could not report the end of its lease
 }
 
-// leaderships returns the leaderships of one election in order. One ends when its agent stops
-// saying that it leads, or before that with its lease: a frozen agent says so for longer.
+// leaderships returns the leaderships of one election in order. A leadership ends when its agent
+// stops saying that it leads, or earlier, with its lease: a frozen agent says so for too long.
 func leaderships(r *observe.Recording, name string) []lead {
 	var all []lead
 	for _, h := range r.Hosts {

@@ -88,7 +88,7 @@ func wrap(name string, c command) func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// alarm reports overlaps, so that a failure of another kind does not hide them.
+// alarm describes overlaps, so that a failure of another kind does not hide them.
 func (w *world) alarm() string {
 	all, err := w.overlaps("")
 	if err != nil || len(all) == 0 || !w.config.Quorum {
@@ -108,7 +108,7 @@ func scriptLines(text string) []scriptLine {
 	for line := range strings.Lines(text) {
 		number++
 		if strings.HasPrefix(line, "-- ") {
-			break // the script's files follow
+			break // the rest is the script's files
 		}
 		words := strings.Fields(line)
 		for len(words) > 0 && (words[0] == "!" || strings.HasPrefix(words[0], "[")) {
@@ -146,8 +146,8 @@ func conditionOf(w *world, name string) (bool, error) {
 	return false, fmt.Errorf("the conditions are long, network and former, and testscript's own")
 }
 
-// names resolves words that mean hosts: a name, all, running, or rest (the hosts that no fault
-// ails now). Commas may separate names.
+// names resolves words that mean hosts: a name, all, running, or rest (hosts without a fault
+// now). Commas may separate names.
 func (w *world) names(words []string) ([]string, error) {
 	var found []string
 	for _, word := range words {
@@ -288,8 +288,8 @@ func share(text string) (float64, error) {
 const doyenTimeout = 30 * time.Second
 
 // doyenCommand runs the product's command line with a host's socket: doyen HOST [exit=N] ARG….
-// It must end with status N, by default 0; after ! it must end with any other status than 0.
-// The commands stdout and stderr then apply to its output. With & at the end, it runs in the
+// It must end with status N, by default 0. After ! it must end with a status other than 0. The
+// commands stdout and stderr then apply to its output. With & at the end, it runs in the
 // background until the script ends.
 func doyenCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
 	fails := len(args) > 0 && args[0] == "!"
@@ -344,7 +344,7 @@ func (w *world) doyen(ctx context.Context, h *hosts.Host, args []string) *exec.C
 	return cmd
 }
 
-// background starts a command without waiting for its end. Its context ends it.
+// background starts a command without waiting for its end. The command's context ends it.
 func (w *world) background(cmd *exec.Cmd) (string, error) {
 	w.acted = boottime.Now()
 	if err := cmd.Start(); err != nil {

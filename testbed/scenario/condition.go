@@ -18,7 +18,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// seen is what was seen of all elections.
+// seen has what was seen of all elections.
 type seen = *observe.Elections
 
 // condition reads a condition: NAME [WORD…] [on|among HOST…] [of ELECTION].
@@ -51,7 +51,7 @@ func (w *world) ruling(name string, words []string, of string) (condition, error
 	}
 	return condition{judge: func() (v verdict) {
 		among := hosts
-		if among == nil { // none is named: the hosts that run
+		if among == nil { // no host is named: use those that run
 			among = w.running()
 		}
 		w.lab.Look(func(e seen) { v = judgeRuling(name, value, e.Of(of), among) })
@@ -277,7 +277,7 @@ func (w *world) exited(targets []*hosts.Host, status string) verdict {
 
 const maxLog = 8 << 20
 
-// logged judges whether the logs of all hosts have the pattern, or of none.
+// logged checks whether the pattern is in the logs of all hosts or, if not wanted, in none of the logs.
 func logged(targets []*hosts.Host, pattern *regexp.Regexp, wanted bool) verdict {
 	v := verdict{holds: true}
 	var wrong []string

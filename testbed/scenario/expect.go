@@ -20,8 +20,8 @@ const (
 	maxWithin   = time.Hour
 )
 
-// expectCommand: expect CONDITION [of ELECTION] [within TIME], counted from the last thing that
-// was done to the hosts; or expect QUANTITY [of ELECTION] LIMIT.
+// expectCommand: expect QUANTITY [of ELECTION] LIMIT, or expect CONDITION [of ELECTION] [within
+// TIME]. The time counts from the last thing that was done to the hosts.
 func expectCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) == 0 {
 		return "", errors.New("what? The conditions are in docs/testbed.md")
@@ -73,8 +73,8 @@ func leaderCommand(w *world, ts *testscript.TestScript, args []string) (string, 
 	return w.choice(ts, args, func(leader string, _ []string) string { return leader })
 }
 
-// followerCommand: follower VARIABLE…. Each variable gets another host that follows; hosts with
-// a vote come first.
+// followerCommand: follower VARIABLE…. Each variable gets a different host that follows; hosts
+// with a vote come first.
 func followerCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
 	return w.choice(ts, args, func(leader string, taken []string) string {
 		for _, name := range w.running() {
@@ -198,7 +198,7 @@ type verdict struct {
 
 type condition struct {
 	judge func() verdict
-	// asks is true if nothing reports its changes: then it is judged at intervals.
+	// asks is true if nothing reports when the condition changes: then it is checked at intervals.
 	asks bool
 }
 
@@ -230,8 +230,8 @@ func (w *world) hold(c condition, long time.Duration) (string, error) {
 	return v.saw, err
 }
 
-// judge judges the condition until the outcome equals holds, and returns the last verdict. over
-// is true if the limit passed before.
+// judge judges the condition again and again until the outcome equals holds, and returns the last
+// verdict. over is true if the limit passed before that.
 func (w *world) judge(c condition, limit time.Duration, holds bool) (v verdict, over bool, err error) {
 	end := time.NewTimer(limit)
 	defer end.Stop()

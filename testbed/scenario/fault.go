@@ -48,7 +48,7 @@ func (w *world) end(f hosts.Fault, where ...*hosts.Host) error {
 	return nil
 }
 
-// begin makes a command of a fault's start, and end one of its end: NAME HOST….
+// begin makes a command that begins a fault, and end makes one that ends a fault: NAME HOST….
 func begin(f func() hosts.Fault) command { return onHosts((*world).begin, f) }
 
 func end(f func() hosts.Fault) command { return onHosts((*world).end, f) }
@@ -68,7 +68,7 @@ func forHosts(do func(*world, []*hosts.Host) error) command {
 	}
 }
 
-// ail notes what ails a host, for the word rest.
+// ail notes a fault that a host has now, for the word rest.
 func (w *world) ail(host, what string) {
 	if w.afflicted[host] == nil {
 		w.afflicted[host] = map[string]bool{}
@@ -97,16 +97,16 @@ func startAll(w *world, targets []*hosts.Host) error {
 }
 
 const (
-	// atOnce is how many agents start at a time. If dozens started on one processor, time
-	// limits would drop their packets. Hosts with processors of their own would not have that
-	// problem.
+	// atOnce is how many agents start at a time. If dozens started at once on one processor,
+	// their packets would be too late for time limits. Hosts that each have a processor do not
+	// have that problem.
 	atOnce      = 6
 	settleLimit = 3 * time.Second
 	settleEvery = 30 * time.Millisecond
 )
 
 // settled waits until the agent is connected to as many agents as were started before it, but
-// no longer than settleLimit: expectations about it are judged later.
+// no longer than settleLimit. It does not fail: a script's expectations show later what is wrong.
 func (w *world) settled(h *hosts.Host, before int) {
 	ctx, cancel := context.WithTimeout(w.ctx, settleLimit)
 	defer cancel()
@@ -181,7 +181,7 @@ func restartAll(w *world, targets []*hosts.Host) error {
 	return nil
 }
 
-// measured makes a command of a fault that has a measure: NAME HOST… MEASURE. A measure such as
+// measured makes a command for a fault that has a measure: NAME HOST… MEASURE. A measure such as
 // off ends the fault.
 func measured(want string, read func(word string) (f hosts.Fault, over bool, err error)) command {
 	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {

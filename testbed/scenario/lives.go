@@ -71,7 +71,7 @@ func recordOf(h *hosts.Host) string {
 	return record.Path(c.RecordDir, c.Socket, c.Name)
 }
 
-// loseRecords: lose-record HOST…. Their next lives find none.
+// loseRecords: lose-record HOST…. The next lives of their agents find no record.
 func loseRecords(w *world, targets []*hosts.Host) error {
 	for _, h := range targets {
 		w.acted = boottime.Now()
@@ -83,7 +83,7 @@ func loseRecords(w *world, targets []*hosts.Host) error {
 	return nil
 }
 
-// swapRecords: swap-records HOST HOST. Each gets the other one's record.
+// swapRecords: swap-records HOST HOST. Each host gets the record of the other.
 func swapRecords(w *world, targets []*hosts.Host) error {
 	if len(targets) != 2 {
 		return errors.New("want two hosts")

@@ -20,8 +20,8 @@ type sides struct {
 	direction hosts.Direction
 }
 
-// split reads "A…", "A… -> B…", "A… <- B…" and "A… | B…". Without B it is every host that is
-// not in A.
+// split reads "A…", "A… -> B…", "A… <- B…" and "A… | B…". If B is missing, it is every host not
+// in A.
 func (w *world) split(words []string) (sides, error) {
 	direction, at := hosts.BothWays, len(words)
 	for i, word := range words {
@@ -63,7 +63,7 @@ func cutCommand(w *world, _ *testscript.TestScript, args []string) (string, erro
 	return "", w.begin(hosts.Cut(s.b, s.direction), where...)
 }
 
-// splitHosts is split, with the hosts of the first side.
+// splitHosts is like split, and also returns the hosts of the first side.
 func (w *world) splitHosts(words []string) (s sides, where []*hosts.Host, err error) {
 	if s, err = w.split(words); err == nil {
 		where, err = w.hostsOf(s.a)

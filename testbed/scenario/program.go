@@ -44,7 +44,7 @@ func programCommand(w *world, _ *testscript.TestScript, args []string) (string, 
 }
 
 // runCommand: run NAME HOST ELECTION [by-a-child] [FLAG…]. It starts `doyen run` with a command
-// that acts as long as it runs, or that starts a child that does.
+// that acts as long as it runs or, by-a-child, starts a child that does.
 func runCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) < 3 {
 		return "", errors.New("want a name, a host, an election, and flags of doyen run if you like")
@@ -82,7 +82,7 @@ func (w *world) programNamed(words []string) (*lab.Program, bool) {
 	return w.lab.Program(words[0])
 }
 
-// strikes notes when a command did something to a program; it is the last step of the command.
+// strikes is the last step of a command that did something to a program. It notes the instant.
 func (w *world) strikes(at election.Instant, err error) (string, error) {
 	if err == nil {
 		w.acted = at
@@ -90,9 +90,9 @@ func (w *world) strikes(at election.Instant, err error) (string, error) {
 	return "", err
 }
 
-// crashWithGuard kills a `doyen run` and its guard. It freezes the former before it kills the
-// guard, so that neither can react to the other's end. In between it waits until the kernel has
-// killed the command.
+// crashWithGuard kills a `doyen run` and its guard. It first freezes `doyen run`, so that neither
+// can react to the other's end. Then it kills the guard, waits until the kernel has killed the
+// command, and kills `doyen run`.
 func crashWithGuard(p *lab.Program) (election.Instant, error) {
 	guard, err := childOf(p.PID())
 	if err != nil {
@@ -144,7 +144,7 @@ func (w *world) acting(name string, words []string) (condition, error) {
 	if len(all) == 0 {
 		return condition{}, errors.New("no program is named")
 	}
-	// Nothing reports the end of a command that was killed, nor what a hook does.
+	// Nothing reports the end of a command that was killed, or what a hook does.
 	return condition{asks: true, judge: func() verdict {
 		c := census(all)
 		switch name {
@@ -194,8 +194,8 @@ func census(all []*lab.Program) counted {
 
 type hooked struct{ name, host, election string }
 
-// hookCommand: hook NAME HOST ELECTION. The host's hook acts from when its host leads, until doyen
-// act, which the agent's keeper starts, ends it.
+// hookCommand: hook NAME HOST ELECTION. The host's hook acts from the moment at which its host
+// leads. `doyen act`, which the agent's keeper starts, ends the hook.
 func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) != 3 {
 		return "", errors.New("want a name, a host and an election")
@@ -218,7 +218,7 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	w.hooks = append(w.hooks, &hooked{name: name, host: hosts[0], election: of})
 	w.settings[hosts[0]] = append(w.settings[hosts[0]], func(c *settings.Config) {
 		dir := filepath.Dir(c.Socket)
-		c.Keeper = true // it starts what runs the hook
+		c.Keeper = true // the keeper starts `doyen act`, which runs the hook
 		command := strings.Join(append([]string{w.o.Actor}, actor.Command(lab.StampsIn(dir, name))...), " ")
 		if of == string(election.Default) {
 			c.OnChange = command
@@ -232,7 +232,7 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	return "", nil
 }
 
-// layOutHooks makes programs of what the hooks start.
+// layOutHooks makes a program of what each hook starts.
 func (w *world) layOutHooks() error {
 	for _, h := range w.hooks {
 		host, err := w.oneHost(h.host)

@@ -17,7 +17,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// quantity measures something at once, for a comparison with a limit.
+// quantity measures something now, for a comparison with a limit.
 type quantity func(w *world, of string, words []string) (x float64, saw string, rest []string, err error)
 
 func quantities() map[string]quantity {
@@ -47,7 +47,7 @@ func (w *world) measure(q quantity, args []string) (string, error) {
 	return saw, nil
 }
 
-// settle polls the agents, so that their present state is known.
+// settle polls the agents, to learn their present state.
 func (w *world) settle() {
 	for _, h := range w.lab.Cluster.Hosts() {
 		w.lab.Ask(h)
@@ -67,7 +67,7 @@ func (w *world) overlaps(of string) ([]observe.OverlapSpan, error) {
 	return slices.DeleteFunc(all, func(o observe.OverlapSpan) bool { return of != "" && o.Election != of }), nil
 }
 
-// overlapQuantity is for how long two led at once, in total.
+// overlapQuantity is the total time in which two led at once.
 func overlapQuantity(w *world, of string, words []string) (float64, string, []string, error) {
 	w.settle()
 	all, err := w.overlaps(of)
@@ -92,8 +92,8 @@ func describeOverlaps(all []observe.OverlapSpan) string {
 	return strings.Join(described, "; ")
 }
 
-// changes returns the takeovers since the mark, and apart from them the leaders that went on in
-// a higher term.
+// changes returns the takeovers since the mark and, separately, the leaders that went on in a
+// higher term.
 func (w *world) changes(of string) (since, wentOn []observe.Takeover) {
 	faults := w.lab.Faults()
 	w.lab.Look(func(e seen) {
@@ -187,8 +187,8 @@ func countedQuantity(w *world, _ string, words []string) (float64, string, []str
 	return sum, fmt.Sprintf("%s rose by %g since the mark", words[0], sum), words[1:], nil
 }
 
-// memoryQuantity: memory HOST LIMIT. It is the most resident memory in MiB that the agent's
-// process has had since the mark.
+// memoryQuantity: memory HOST LIMIT. It is the largest resident memory, in MiB, of the agent's
+// process since the mark.
 func memoryQuantity(w *world, _ string, words []string) (float64, string, []string, error) {
 	if len(words) == 0 {
 		return 0, "", nil, errors.New("want a host and a limit in MiB, as in: memory $l1 <= 48")
@@ -209,11 +209,11 @@ func memoryQuantity(w *world, _ string, words []string) (float64, string, []stri
 	return mib, fmt.Sprintf("%s had at most %.1f MiB", h.Name(), mib), words[1:], nil
 }
 
-// forgetPeaks makes the kernel count each agent's most memory from now on.
+// forgetPeaks resets what the kernel has as the largest memory of each agent.
 func (w *world) forgetPeaks() {
 	for _, h := range w.lab.Cluster.Hosts() {
 		if pid := h.PID(); pid > 0 {
-			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // an error: it counts from the start
+			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // on an error the old peak stays
 		}
 	}
 }

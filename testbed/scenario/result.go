@@ -27,7 +27,7 @@ type Options struct {
 	// Actor is the executable that `program` and `run` start. Its main function must call
 	// actor.Serve first. "" is this executable.
 	Actor string
-	// Long makes the condition [long] true. Scripts then last as long as their names promise.
+	// Long makes the condition [long] true. Scripts then last as long as their names say.
 	Long bool
 	// Loopback keeps the agents on the loopback interface even if they could have their own
 	// networks. It makes the condition [network] false.
@@ -36,8 +36,8 @@ type Options struct {
 	Seed uint64
 	// Verbose keeps the whole transcript of a script that passes.
 	Verbose bool
-	// Undecided, if not nil, is called with each play that decides nothing and is followed by
-	// another one.
+	// Undecided, if not nil, is called after each play that decides nothing, if another play
+	// follows.
 	Undecided func(Result)
 	// Logs is the directory below which the logs of a failed script are kept; "" is the
 	// system's temporary directory.
@@ -52,18 +52,18 @@ type Result struct {
 	Log     string // the transcript; if the script passed, only its headings
 	// Recording is what was seen; nil if no host was laid out.
 	Recording *observe.Recording
-	// Excuse describes the pauses of the machine during a play that failed, if they may be why
-	// it failed; otherwise "".
+	// Excuse describes the pauses of the machine during a play that failed, if they may have made
+	// it fail; otherwise "".
 	Excuse string
 }
 
-// maxPlays is how often a script is played at most until a play decides.
+// maxPlays is how often a script is played at most, if no play decides.
 const maxPlays = 5
 
-// Run plays one script. The result contains its failure, also if it fails because ctx ended. If
-// the machine was paused during a play that fails, the play decides nothing, unless a rule is
-// broken that holds on any machine. Then Run calls o.Undecided and plays the script again, up
-// to maxPlays times.
+// Run plays one script. If the script fails, even because ctx ended, the result contains the
+// failure. If the machine was paused during a play that fails, the play decides nothing, unless a
+// rule is broken that holds on any machine. Then Run calls o.Undecided and plays the script
+// again, up to maxPlays times.
 func Run(ctx context.Context, o Options, file string) (Result, error) {
 	return untilDecided(o.Undecided, func() (Result, error) { return play(ctx, o, file) })
 }
@@ -128,8 +128,8 @@ func transcript(log string) string {
 	return log
 }
 
-// scriptT is the T on which testscript plays scripts: one after another, each in its own
-// goroutine, which a failure ends.
+// scriptT is the T with which testscript plays scripts, one after another. Each has its own
+// goroutine, which ends at a failure.
 type scriptT struct {
 	verbose         bool
 	log             strings.Builder
@@ -156,7 +156,7 @@ func (t *scriptT) Log(args ...any) { fmt.Fprintln(&t.log, args...) }
 func (t *scriptT) Verbose() bool   { return t.verbose }
 func (t *scriptT) Parallel()       {}
 
-// Run runs f in its own goroutine, and returns when that has ended.
+// Run calls f in a goroutine, and returns when that has ended.
 func (t *scriptT) Run(_ string, f func(testscript.T)) {
 	child := &scriptT{verbose: t.verbose}
 	ended := make(chan struct{})
@@ -197,8 +197,8 @@ func (w *world) reportHiccups() {
 	}
 }
 
-// doubtful is from when on a pause may have caused the failure: from a lease before the instant
-// from which the script counts and times.
+// doubtful is the instant from which on a pause may have caused the failure: a lease before the
+// instant from which the script counts and measures.
 func (w *world) doubtful() election.Instant {
 	from := w.began
 	if w.marked != 0 {
@@ -210,8 +210,8 @@ func (w *world) doubtful() election.Instant {
 // agents is the configuration that all agents have in common.
 func (w *world) agents() settings.Config { return w.lab.Cluster.Hosts()[0].Config() }
 
-// brokenSoon waits until a leader that leads too long has met its successor, and then reports
-// whether a rule is broken.
+// brokenSoon waits so long that a leader that leads for too long would overlap its successor.
+// Then it reports whether a rule is broken.
 func (w *world) brokenSoon() bool {
 	late := time.NewTimer(w.agents().Lease + deliverySlack)
 	defer late.Stop()

@@ -58,11 +58,11 @@ const (
 	closeLimit = 3 * time.Second // how long agents may take to end by themselves
 	maxHosts   = 64
 	pollBase   = 50 * time.Millisecond
-	// fewHosts is how many agents can hand over to each other one by one within closeLimit.
+	// fewHosts: within closeLimit, so many agents can end one by one, each handing over to another.
 	fewHosts = 9
-	// recent is how many of the newest lines of what was seen a failure shows.
+	// recent: a failure shows so many of the newest lines about what was seen.
 	recent = 24
-	// deliverySlack is how late a report may arrive here after an agent has stamped it.
+	// deliverySlack is how long after the agent's stamp a report may arrive here.
 	deliverySlack = 700 * time.Millisecond
 )
 
@@ -132,13 +132,13 @@ func (w *world) ready() error {
 	return w.layOutHooks()
 }
 
-// close ends everything, judges what can be judged only now, and makes the recording.
+// close ends everything, checks what can be checked only at the end, and makes the recording.
 func (w *world) close() {
 	if w.t.failed && w.failure == "" {
 		w.failure = "the script failed"
 	}
 	if w.lab != nil && w.failure != "" {
-		w.excuse = w.excused() // as long as the programs run
+		w.excuse = w.excused() // now, while the programs still run
 	}
 	if w.lab != nil {
 		for _, p := range w.lab.Programs() {
@@ -152,7 +152,7 @@ func (w *world) close() {
 		w.meter.Stop()
 		ctx, stop := context.WithTimeout(context.Background(), closeLimit)
 		if w.failure != "" || len(w.lab.Cluster.Hosts()) > fewHosts {
-			stop() // many agents that hand over to each other one by one take long
+			stop() // do not wait: when many agents end one by one, each handing over, that takes long
 		}
 		w.cancel()
 		if err := w.lab.Close(ctx); err != nil {
@@ -184,8 +184,8 @@ const everybody = "all"
 
 var errLaidOut = errors.New("it must come before the first host is started")
 
-// before makes a command with one word, which must come before the first host is started.
-// choose reports false for a word that is not wanted.
+// before makes a command with one word. The command must come before the first start of a host.
+// choose returns false for a word that is not allowed.
 func before(want string, choose func(c *hosts.Config, word string) bool) command {
 	return func(w *world, ts *testscript.TestScript, args []string) (string, error) {
 		switch {
@@ -269,7 +269,7 @@ func settingOf(key, value string, abs func(string) string) (func(*settings.Confi
 	}
 	if key == "key-file" {
 		value = abs(value)
-		if err := os.Chmod(value, 0o600); err != nil { // everybody could read a script's file
+		if err := os.Chmod(value, 0o600); err != nil { // other users could read a script's file
 			return nil, fmt.Errorf("%s=%s: %w", key, value, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// remembering tells how many things about other agents a selector holds in memory.
+// remembering is a selector that reports how many things about other agents it holds in memory.
 type remembering interface{ Remembered() int }
 
 // strangers are the peers that drawn calls and messages may come from or be about.
@@ -17,9 +17,9 @@ var strangers = []election.PeerID{"self", "a", "b", "c", "d", "e", "z", ""}
 // latest bounds drawn instants, so that adding a timeout to them does not overflow.
 const latest = 1 << 60
 
-// Anything checks one selector against any calls and messages, however invalid. It must not
-// panic. It may hold perPeer things in memory for each candidate of the field, and for one
-// more. In each call it may send two messages for each peer, and two more. It may nominate
+// Anything checks one selector with arbitrary calls and messages, even invalid ones. The selector
+// must not panic. It may hold perPeer things in memory for each candidate of the field, and for
+// one more. In each call it may send two messages for each peer, and two more. It may nominate
 // itself only when it can lead, and once a round. It must not ask to be woken in the past.
 func Anything(m Maker, perPeer int) func(*rapid.T) {
 	return func(t *rapid.T) {

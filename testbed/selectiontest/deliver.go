@@ -29,8 +29,8 @@ func (n *Network) DeliverAt(i int) {
 	}
 }
 
-// DeliverFirst returns the index of the oldest message on each link. To deliver in a random
-// order that keeps the order on each link, choose among these.
+// DeliverFirst returns the index of the oldest message on each link. A caller that always chooses
+// among these keeps the order on each link.
 func (n *Network) DeliverFirst() []int {
 	type link struct{ from, to election.PeerID }
 	seen := map[link]bool{}
@@ -74,8 +74,8 @@ func (n *Network) NextWake() election.Instant {
 	return next
 }
 
-// AdvanceTo moves the time and wakes every agent that is due, best first. An agent that then
-// wants to be woken at once again would keep its caller busy: that fails the test.
+// AdvanceTo moves the time and wakes every agent that is due, best first. The test fails if an
+// agent then wants to be woken again at once, because that would keep its caller busy.
 func (n *Network) AdvanceTo(at election.Instant) {
 	n.tb.Helper()
 	n.Now = max(n.Now, at)
@@ -90,8 +90,8 @@ func (n *Network) AdvanceTo(at election.Instant) {
 	}
 }
 
-// Settle delivers everything and lets time pass. It ends when somebody is nominee, when nobody
-// wants to be woken, or when the time is up. Nothing is under way then.
+// Settle delivers everything and lets time pass. It ends when there is a nominee, when no agent
+// wants to be woken, or when the time is up. Then no message is under way.
 func (n *Network) Settle(until election.Instant, limit int) {
 	n.tb.Helper()
 	for {

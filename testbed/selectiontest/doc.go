@@ -3,9 +3,9 @@
 // down what happened so that a person can read it.
 //
 // It plays the elector's part as far as selection needs one. It gives each agent its field,
-// and ends a round where a newer Coordinator or Elected arrives. It starts no round by itself
-// and asks for no votes. Messages take no time; time moves only when told to. Equal calls give
-// equal traces.
+// and ends an agent's round when a newer Coordinator or Elected arrives there. It starts no round
+// by itself and asks for no votes. Messages take no time; only a call moves the time. Equal calls
+// give equal traces.
 //
-// It promises nothing about clocks, goroutines or real networks: it has none.
+// It shows nothing about clocks, goroutines or real networks: it has none.
 package selectiontest

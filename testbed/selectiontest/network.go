@@ -15,8 +15,8 @@ import (
 // Election is the election that all agents of a network take part in.
 const Election = election.Default
 
-// Heartbeat is the interval that every selector is made with. VoteTimeout is what
-// Field.Patience adds to the end of the old lease.
+// Every selector is made with the interval Heartbeat. Field.Patience is VoteTimeout after the end
+// of the old lease, or after now if that is later.
 const (
 	Heartbeat   = 100 * time.Millisecond
 	VoteTimeout = 2 * Heartbeat
@@ -43,7 +43,7 @@ type Agent struct {
 	Dead     bool
 	Unable   string // why it can't lead; empty if it can
 	Leads    *election.Leadership
-	Follows  election.Term // the newest term it was told of
+	Follows  election.Term // the newest term of which it was notified
 	Nominee  bool          // nominated since its last Stop
 	sees     map[election.PeerID]bool
 	wake     election.Instant
@@ -60,7 +60,7 @@ type Network struct {
 	LeaseEnd election.Instant // when the lease of the lost leader ends
 	Sent     map[string]int   // by kind of message
 	Lose     func() bool      // asked at each delivery; nil: nothing is lost
-	NoVoters bool             // nobody votes, so a nominee tells all worse candidates
+	NoVoters bool             // nobody votes, so a nominee notifies all worse candidates
 
 	tb     rapid.TB
 	make   Maker
@@ -73,8 +73,8 @@ func New(tb rapid.TB, m Maker) *Network {
 	return &Network{tb: tb, make: m, Sent: map[string]int{}}
 }
 
-// Add adds an agent that sees all others and is seen by them. Among agents of equal priority,
-// the one added earlier is senior.
+// Add adds an agent. It and all others see each other. Among agents of equal priority, the one
+// added earlier is senior.
 func (n *Network) Add(id election.PeerID, priority int) *Agent {
 	n.tb.Helper()
 	a := &Agent{
@@ -115,14 +115,14 @@ func (n *Network) Field(a *Agent) election.Field {
 	return f
 }
 
-// Start makes the agent begin a round.
+// Start lets the agent begin a round.
 func (n *Network) Start(id election.PeerID) {
 	if a := n.Agent(id); !a.Dead {
 		n.carryOut(a, a.Selector.Start(n.Now, n.Field(a)))
 	}
 }
 
-// StandBack tells the agent of the round of a better one, without a message.
+// StandBack notifies the agent, without a message, that a better one has a round.
 func (n *Network) StandBack(id, better election.PeerID) {
 	a := n.Agent(id)
 	a.Selector.StandBack(n.Now, n.Field(a), n.Agent(better).Rank)

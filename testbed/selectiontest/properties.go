@@ -51,9 +51,9 @@ func (n *Network) total() int {
 }
 
 // SelectsBest checks a network that loses no message and whose field does not change. Messages
-// arrive in any order that keeps the order on each link. Whoever starts, exactly the best
-// agent able to lead becomes the nominee, with at most limit(n) messages. The announcement
-// reaches everybody and ends every round.
+// arrive in any order that keeps the order on each link. No matter which agents start, only the
+// best agent that can lead becomes the nominee, with at most limit(n) messages. The announcement
+// reaches every agent and ends every round.
 func SelectsBest(m Maker, limit func(agents int) int) func(*rapid.T) {
 	return func(t *rapid.T) {
 		n := drawNetwork(t, m)
@@ -87,7 +87,7 @@ func SelectsBest(m Maker, limit func(agents int) int) func(*rapid.T) {
 	}
 }
 
-// startSome starts some agents, between deliveries in random order. Then it delivers the rest.
+// startSome starts some agents and delivers messages, in random order. Then it delivers the rest.
 func (n *Network) startSome(t *rapid.T) {
 	starts := rapid.IntRange(1, 2*len(n.agents)).Draw(t, "starts")
 	for starts > 0 || n.InFlight() > 0 {
@@ -101,9 +101,9 @@ func (n *Network) startSome(t *rapid.T) {
 	}
 }
 
-// Recovers checks that somebody is nominated once messages arrive again, if anybody can
-// lead: within the bound, and with no more than limit(n) messages. Before that, messages
-// are lost and repeated, agents die or change whether they can lead, and attempts fail.
+// Recovers first lets messages be lost and repeated, agents die or change whether they can lead,
+// and attempts fail. It checks that, once messages arrive again, there is a nominee if any agent
+// can lead: within the bound, and with at most limit(n) messages.
 func Recovers(m Maker, bound func(agents int) time.Duration, limit func(agents int) int) func(*rapid.T) {
 	return func(t *rapid.T) {
 		n := drawNetwork(t, m)
@@ -165,7 +165,7 @@ func (n *Network) Fail(a *Agent) {
 	n.Tick(a)
 }
 
-// heal ends the attempts of all nominees and makes every agent notice who is dead.
+// heal ends the attempts of all nominees, and lets every agent notice which agents are dead.
 func (n *Network) heal() {
 	n.logf("healed\n")
 	for _, a := range n.agents {
@@ -180,9 +180,9 @@ func (n *Network) heal() {
 	}
 }
 
-// runElectors plays the electors of a cluster without a leader. Every agent that has no round
-// under way starts one, the i-th best of them i quarters of a heartbeat from now. runElectors
-// ends with the first nominee, or when the time is up.
+// runElectors plays the electors of a cluster without a leader. Every agent without a round under
+// way starts one; the i-th best of these agents waits i quarters of a heartbeat. runElectors ends
+// with the first nominee, or when the time is up.
 func (n *Network) runElectors(until election.Instant) {
 	begun := n.Now
 	for turns := 0; n.Now < until; turns++ {

@@ -21,12 +21,12 @@ const maxInbox = 256
 // agent is one host with its clock and disk, and the process on it, if alive.
 type agent struct {
 	w      *world
-	id     int // its index among the agents that exist
+	id     int // its index in the list of all agents that exist
 	number int // its number among the agents that the seed drew
 	wiped  int // how many disks it has lost
 
 	rolledBack bool          // an older copy of its data directory was restored
-	own        []*contestLog // logs of the cluster that it formed alone when it began again; nil: it did not
+	own        []*contestLog // logs of the cluster that it formed alone when it began again; nil: it formed none
 	resets     bool          // its next start is with --reset-genesis
 	peer       election.PeerID
 	name       string
@@ -42,9 +42,9 @@ type agent struct {
 	run       election.RunID
 	born      int64 // when its newest process began
 	boot      election.LineageID
-	past      *election.Past // what its record holds; nil: none, and its next life begins a lineage
+	past      *election.Past // what its record holds; nil: it has no record, and its next life begins a lineage
 	dying     bool           // the process dies in the step under way
-	unseen    bool           // it died before readers saw the outcome of its last step
+	unseen    bool           // it died before any reader saw the outcome of its last step
 	joinedAt  int64
 	elector   *elector.Elector
 	paused    int  // pauses under way
@@ -54,18 +54,18 @@ type agent struct {
 	late      lateness
 	inbox     []election.Input
 	draining  bool
-	stopping  bool                          // was asked to shut down
-	ending    bool                          // has handed over, and is about to end
-	contests  []*elector.ContestStatus      // as polled last, like a reader of the socket does
+	stopping  bool                          // it was asked to shut down
+	ending    bool                          // it has handed over, and is about to end
+	contests  []*elector.ContestStatus      // as the last poll showed them, as to a reader of the socket
 	terms     map[*contestLog]election.Term // by the log of its leader: the highest term that its status ever showed
 	deadlines []election.Instant            // by contest log: the latest own deadline that its status ever showed
 	spin      spin
 	rng       *rand.Rand // for what its host does by chance
 
-	registry       *actors.Registry                // which programs are candidates, and what waits before a release
+	registry       *actors.Registry                // which programs are candidates, and what a release must wait for
 	queue          []election.Input                // what the registry has for the elector
-	turning        bool                            // turn is at work
-	priority       int                             // of candidacies that state none
+	turning        bool                            // the method turn runs
+	priority       int                             // of its candidacies that state no priority
 	recordedActors map[election.Name]record.Actors // the part of its record that the registry writes
 	programs       []process                       // by election of the plan
 	companion      companion
@@ -74,9 +74,9 @@ type agent struct {
 
 // doom is a crash in the middle of a step.
 type doom struct {
-	steps int  // how many steps are taken before that one
+	steps int  // how many steps are taken before the one in which it dies
 	done  int  // how many actions of its output are carried out before the crash
-	loud  bool // the kernel closes the connections, so that the peers notice at once
+	loud  bool // the kernel closes the connections, and the peers notice at once
 	lost  bool // the record is lost too
 	lasts time.Duration
 }
@@ -87,7 +87,7 @@ type standing struct {
 	stands    bool // it is a candidate now
 	priority  int  // the priority that it advertises now
 	usual     int  // its priority without faults, above 0
-	stated    bool // it is not its agent's priority
+	stated    bool // the candidacy states its priority; if not, it has its agent's
 }
 
 func (w *world) newAgent(id, number int) *agent {
@@ -128,8 +128,7 @@ func (w *world) firstVoters() []election.Voter {
 	return voters
 }
 
-// voter returns how a roster lists the agent of that number as long as the agent has not lost
-// its disk.
+// voter returns how a roster lists the agent of that number, if the agent has not lost its disk.
 func voter(number int) election.Voter {
 	return election.Voter{Name: fmt.Sprintf("n%c", digit(number)), Peer: election.PeerID(fmt.Sprintf("p%c", digit(number)))}
 }
@@ -176,7 +175,7 @@ func (w *world) start(a *agent) {
 		state, ok = w.resetGenesis(a, state)
 	}
 	if !ok {
-		if a.disk.damaged == nil { // it starts once the disk works again
+		if a.disk.damaged == nil { // if it is damaged, the agent starts once the disk works again
 			w.later(w.plan.timing.Lease, func() { w.start(a) })
 		}
 		return
@@ -210,7 +209,7 @@ func (w *world) start(a *agent) {
 	}
 }
 
-// stop ends the process. If loud, the kernel closes its connections, and the peers notice at
+// stop ends the process. If loud, the kernel closes the connections, and the peers notice at
 // once.
 func (w *world) stop(a *agent, loud bool) {
 	if !a.alive {
@@ -262,8 +261,8 @@ func (w *world) input(a *agent, in election.Input) {
 	a.inbox = append(a.inbox, in)
 }
 
-// resume ends one pause. The agent then handles the inputs that waited, and its overdue timer
-// before or after them.
+// resume ends one pause. The agent then handles the inputs that waited, and before or after these
+// its overdue timer.
 func (w *world) resume(a *agent, life uint32) {
 	if !a.alive || a.life != life {
 		return
@@ -303,7 +302,7 @@ type clock struct {
 	base  election.Instant // what the clock read at since
 	since int64
 	ppm   int64 // how much faster than true time it runs
-	epoch int   // counts the host's boots: each one starts the clock again
+	epoch int   // counts the host's boots: the clock starts again at each
 }
 
 // at reads the clock at a true time that is not before since.

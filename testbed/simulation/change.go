@@ -18,8 +18,8 @@ type settings struct {
 	preemptDelay time.Duration
 }
 
-// drawSettings draws the settings of an agent's next life. All agents should have one lease.
-// They do, except for agents that were not started again since the operator changed it.
+// drawSettings draws the settings of an agent's next life. All agents should have the same lease,
+// and do, except agents that were not restarted since the operator changed it.
 func (w *world) drawSettings(a *agent) settings {
 	s := w.plan.settings
 	if !w.plan.varied {
@@ -37,17 +37,17 @@ func (w *world) drawSettings(a *agent) settings {
 	return s
 }
 
-// agrees reports whether the two agents accept each other: at the hello and in gossip they
-// compare their leases.
+// agrees reports whether the two agents accept each other: they compare their leases in the hello
+// and in gossip.
 //
 // An agent whose roster names a lease goes by that.
 func (a *agent) agrees(b *agent) bool {
 	return a.settings.timing.Lease == b.settings.timing.Lease || a.disk.state.Roster.Lease() != 0 || b.disk.state.Roster.Lease() != 0
 }
 
-// changeLease has an operator change the lease, and restart the agents that can be reached. The
-// others keep the old lease, and so are on their own, until they are restarted for another
-// reason.
+// changeLease plays an operator who changes the lease, and restarts the agents that can be
+// reached. The others keep the old lease, and so are cut off, until they are restarted for
+// another reason.
 func (w *world) changeLease(r *rand.Rand) {
 	if !w.plan.varied {
 		return
@@ -55,9 +55,9 @@ func (w *world) changeLease(r *rand.Rand) {
 	w.lease = w.drawLease(r)
 	w.note(nil, "the lease is to be %v from each agent's next start on", w.lease)
 	unreachable := pick(r, 0, 0.2, 0.5)
-	leader := w.victim(r) // a leader half of the time; it may be spared
+	leader := w.victim(r) // half of the time a leader; it may be spared
 	spared := chance(r, 0.5)
-	if w.changes(rosters) && chance(r, 0.7) { // no leader may last long now, so voters are changed as well
+	if w.changes(rosters) && chance(r, 0.7) { // leaders may not last long now, so voters are changed as well
 		for i := range 5 {
 			w.later(time.Duration(1+2*i)*w.plan.timing.Lease, func() { w.changeRoster(r) })
 		}
@@ -83,7 +83,7 @@ func (w *world) drawLease(r *rand.Rand) time.Duration {
 	return pick(r, l, l, 3*l, 12*l)
 }
 
-// settle returns to the plan's timing. Agents with another timing stop, and start again later.
+// settle goes back to the plan's timing. Agents with another timing stop, and start again later.
 func (w *world) settle() {
 	w.lease = w.plan.timing.Lease
 	for _, a := range w.agents {
@@ -93,7 +93,7 @@ func (w *world) settle() {
 	}
 }
 
-// slowest is the longest time for which a promise may still run.
+// slowest is for how long a promise may still run at most.
 func (w *world) slowest() time.Duration { return max(w.longest, w.plan.timing.Lease) }
 
 // strandChange asks for a change of the voters. At some moment of the change it stops the new
@@ -133,9 +133,9 @@ func (w *world) strand(r *rand.Rand, id election.PeerID, after, mean time.Durati
 	})
 }
 
-// hurryChange has an operator replace most voters while a leader is cut off. In the middle of
-// the change the former voters are started again: they hold what they promised to that leader,
-// and remember nothing else.
+// hurryChange plays an operator who replaces most voters while a leader is cut off. In the middle
+// of the change the former voters are started again: they still hold what they promised to that
+// leader, and remember nothing else.
 func (w *world) hurryChange(r *rand.Rand) {
 	lead, at := w.numbered(r.IntN(w.plan.voters+w.plan.observers)), around(r, w.plan.timing.Heartbeat)
 	if l := w.find(w.logs[r.IntN(len(w.logs)-1)].holder.Peer); l != nil {
@@ -218,8 +218,8 @@ func (w *world) revise(a *agent, r *rand.Rand) election.ChangeRoster {
 	return change
 }
 
-// unrevise resets the roster's lease to the plan's and removes its rights, by asking one agent
-// after the other. It reports whether all have taken that over.
+// unrevise asks one agent after the other to reset the roster's lease to the plan's and to remove
+// its rights. It reports whether all agents have adopted that.
 func (w *world) unrevise() bool {
 	for tries := range 20 * len(w.agents) {
 		if revised := slices.ContainsFunc(w.agents, w.isRevised); !revised || w.violation != nil {
@@ -231,7 +231,7 @@ func (w *world) unrevise() bool {
 			if len(held.Rights) > 0 {
 				change.Right.Election = held.Rights[0].Election
 			}
-			if held.Joint() { // perhaps its new voters are lost
+			if held.Joint() { // its new voters may be lost
 				change = election.ChangeRoster{Request: change.Request, Cancel: true}
 			}
 			w.note(asked, "is asked to revise the roster back: %+v", change)

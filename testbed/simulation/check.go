@@ -12,11 +12,11 @@ import (
 const (
 	maxSends    = 512          // messages of one step
 	maxAnnounce = 32           // announcements and withdrawals of one step
-	maxSpin     = 5 * maxInbox // steps of one agent in spinWindow; many, as it may just have been resumed
+	maxSpin     = 5 * maxInbox // steps of one agent in spinWindow; many, because it may just have been resumed
 	spinWindow  = int64(time.Millisecond)
 )
 
-// spin counts an agent's steps, to notice an agent that wakes itself without end.
+// spin counts the steps of an agent, to notice if it wakes itself without end.
 type spin struct {
 	since int64
 	steps int
@@ -50,7 +50,7 @@ type inquiry struct {
 	life     uint32
 }
 
-// answered checks that a majority does not report an older leadership than the question's.
+// answered checks that a majority reports no leadership older than the newest at the time of the question.
 func (w *world) answered(replies []election.Reply) {
 	for _, r := range replies {
 		w.scribe.answered(r)
@@ -165,9 +165,9 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 	}
 }
 
-// checkTold checks what an agent's status shows within one life. The terms in which it names
-// leaders of one cluster never fall, and neither do the ends of its own leases, by which
-// programs act. The agent claims no lease after the lease's end.
+// checkTold checks what an agent's status shows within one life. The terms of the leaders that it
+// names in one cluster never fall. Nor do the ends of its own leases, by which programs act. The
+// agent claims no lease after the lease's end.
 func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *elector.ContestStatus) {
 	if c.State != elector.Leading && (a.lifeNumber() > 1 || w.plan.revised) {
 		a.deadlines[l.index] = 0 // it may lead again with another lease than the one that showed this deadline
@@ -192,8 +192,8 @@ func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *el
 	}
 }
 
-// checkFollower checks G5: an agent names no leader past the end of the leader's lease, if all
-// clocks go on at their present rates.
+// checkFollower checks G5: an agent names no leader after the end of the leader's lease. It
+// assumes that all clocks keep their present rates.
 func (w *world) checkFollower(a *agent, l *contestLog, c *elector.ContestStatus) {
 	end, ok := l.ends[leased{c.Term, c.Leader}]
 	switch {
@@ -210,14 +210,14 @@ func (w *world) checkFollower(a *agent, l *contestLog, c *elector.ContestStatus)
 }
 
 // maxFootprint bounds the elements of all slices and maps that an elector keeps at the end of a
-// run, per agent of the cluster and per election. An elector that fails to forget what it
-// should goes beyond that.
+// run, per agent of the cluster and per election. An elector that does not forget what it should
+// has more.
 const maxFootprint = 400
 
 // checkFootprints checks that no elector has grown beyond the bound.
 func (w *world) checkFootprints() {
 	if w.violation != nil || w.options.Seed%8 != 0 {
-		return // to count them all costs as much as some hundred steps
+		return // not in each run: to count them all costs as much as some hundred steps
 	}
 	most := maxFootprint * len(w.agents) * len(w.logs)
 	for _, a := range w.agents {

@@ -61,8 +61,8 @@ func (w *world) reprioritize(r *rand.Rand) {
 	w.prioritize(a, e, priority)
 }
 
-// prioritize changes the priority of a candidacy. One that states its priority begins again; the
-// others have their agent's, which an operator changes.
+// prioritize changes the priority of a candidacy. A candidacy that states its priority begins
+// again; any other has its agent's priority, which an operator changes.
 func (w *world) prioritize(a *agent, e, priority int) {
 	s := &a.stand[e]
 	if s.priority == priority {
@@ -92,7 +92,7 @@ func (a *agent) configure() {
 	})
 }
 
-// withdraw ends a candidacy for a while, or all of the host: then its check fails.
+// withdraw ends one candidacy for a while, or all of a host, as when the host's check fails.
 func (w *world) withdraw(r *rand.Rand) {
 	a := w.victim(r)
 	e, _ := w.contestOf(r)
@@ -109,7 +109,7 @@ func (w *world) withdraw(r *rand.Rand) {
 		name := w.plan.elections[i]
 		w.note(a, "is no longer a candidate in %s", name)
 		a.call(func() {
-			if !s.stands { // still
+			if !s.stands { // it is still no candidate
 				a.leaves(i)
 			}
 		})
@@ -118,15 +118,15 @@ func (w *world) withdraw(r *rand.Rand) {
 }
 
 const (
-	// maxShort bounds the short elections under way, so that an agent always has room for the
-	// others.
+	// maxShort bounds the short elections under way, so that agents always have room for other
+	// elections.
 	maxShort = 3
 	// shortNames is how many names short elections have: more than an agent has room for.
 	shortNames = 8 * maxShort
 )
 
-// holdShortElection makes two agents candidates in an election without others, and withdraws
-// them soon. Agents must forget the election, but not its terms.
+// holdShortElection makes two agents the only candidates in an election, and withdraws them soon.
+// Agents must forget the election, but not its terms.
 func (w *world) holdShortElection(r *rand.Rand) {
 	a, b, lasts := w.victim(r), w.anyone(r), w.lasts(r)
 	name := election.Name(fmt.Sprintf("short%d", r.IntN(shortNames)))
@@ -142,7 +142,7 @@ func (w *world) holdShortElection(r *rand.Rand) {
 		for _, x := range []*agent{a, b} {
 			w.input(x, election.Withdraw{Election: name})
 		}
-		// It has ended when no message about it can arrive any more.
+		// The election has ended when no message about it can arrive any more.
 		w.later(4*w.plan.timing.Lease, func() { w.short-- })
 	})
 }
@@ -157,8 +157,8 @@ func (w *world) standAgain(a *agent, e int) {
 }
 
 // changeRoster asks any agent for a change of the voters: mostly of one voter, at times of so
-// many that the old and the new majorities have no voter in common. It returns the agent and
-// the change.
+// many that an old and a new majority may have no voter in common. It returns the agent and the
+// change.
 func (w *world) changeRoster(r *rand.Rand) (*agent, election.ChangeRoster) {
 	a := w.victim(r)
 	roster := a.disk.state.Roster
@@ -176,7 +176,7 @@ func (w *world) changeRoster(r *rand.Rand) (*agent, election.ChangeRoster) {
 			change.Remove = append(change.Remove, b.peer)
 		} else if !in && (chance(r, share) || share == 0 && len(change.Add) == 0 && chance(r, 0.5)) {
 			change.Add = append(change.Add, election.Voter{Name: b.name, Peer: b.peer})
-			if v, named := roster.Named(b.name); named { // by an identity whose disk was lost
+			if v, named := roster.Named(b.name); named { // the roster has the name with an identity whose disk was lost
 				change.Remove = append(change.Remove, v.Peer)
 			}
 		}

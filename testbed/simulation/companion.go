@@ -11,9 +11,9 @@ import (
 )
 
 // In half of the worlds hosts have a companion: a process that acts beside whatever leads there.
-// What a run for a leadership has set up, such as an address, stays when the run has ended, and
-// when the companion dies. It is judged like a program: it acts until the last deadline that its
-// companion was sent, unless a run for the end of the leadership has undone it before.
+// A run for a leadership sets something up, such as an address, which stays when the run has ended,
+// and when the companion dies. What is set up counts like a program: it acts until the last deadline
+// that the companion was sent, unless the run for the end of the leadership has undone it before.
 
 type companion struct {
 	number int // of the process; 0: it does not run
@@ -26,9 +26,9 @@ type companion struct {
 type run struct {
 	actor // what it was sent
 	log   *contestLog
-	turn  int   // counts what it was asked to do: what is asked later ends what was asked before
+	turn  int   // counts the requests to it: a later request ends an earlier one
 	busy  int64 // until then it can't be killed: its exec hangs
-	leads bool  // it was not asked to stop since
+	leads bool  // it has not been asked to stop since
 }
 
 func (a *agent) besides() (names []string) {
@@ -40,8 +40,8 @@ func (a *agent) besides() (names []string) {
 	return names
 }
 
-// needs is for what the host needs its companion. In some worlds it is a candidate only where the
-// companion that is to act there is connected.
+// needs is for which elections the host needs its companion. In some worlds a host is a candidate
+// only while the companion that is to act in the election is connected.
 func (a *agent) needs() actors.Needs {
 	return actors.Needs{Hooked: func(name election.Name) bool {
 		e := slices.Index(a.w.plan.elections, name)
@@ -49,7 +49,7 @@ func (a *agent) needs() actors.Needs {
 	}}
 }
 
-// accompany starts the host's companion, if it has something to do, and connects it to the agent.
+// accompany starts the host's companion, if the companion has something to do, and connects it to the agent.
 func (a *agent) accompany() {
 	c := &a.companion
 	switch {
@@ -67,7 +67,7 @@ func (a *agent) accompany() {
 	a.call(a.join)
 }
 
-// join connects the companion. It goes on with what it was sent, unless its deadline has passed.
+// join connects the companion. It goes on with leaderships that it was sent, until their deadlines.
 func (a *agent) join() {
 	c, names := &a.companion, a.besides()
 	if c.number == 0 || c.k != nil && c.life == a.life || len(names) == 0 {
@@ -88,7 +88,7 @@ func (a *agent) join() {
 	c.k, c.life = k, a.life
 }
 
-// cleanUp has a new companion undo what the one before has left, unless it is sent something.
+// cleanUp lets a new companion undo what the former one left, unless it is sent something first.
 func (a *agent) cleanUp() {
 	for e := range a.runs {
 		turn := a.runs[e].turn
@@ -151,8 +151,8 @@ func (a *agent) readBeside(line api.CampaignEvent) {
 	}
 }
 
-// sets has a run for a leadership set up what it sets up, unless its deadline has passed: a run
-// first executes its command before that, or never.
+// sets lets a run for a leadership set up its things, unless the deadline has passed: a run
+// starts its command before the deadline, or never.
 func (r *run) sets() {
 	if r.host.clock.at(r.host.w.Now) < r.until {
 		r.host.w.stats.Companions++
@@ -166,8 +166,8 @@ func (r *run) undo() {
 	}
 }
 
-// endCompanion kills the host's companion and its guard. All their processes end, and what these
-// have set up stays.
+// endCompanion kills the host's companion and its guard. All their processes end; what they have
+// set up stays.
 func (a *agent) endCompanion() {
 	c := &a.companion
 	if c.number == 0 {
@@ -200,7 +200,7 @@ func (w *world) killCompanion(r *rand.Rand) {
 	w.later(down, a.accompany)
 }
 
-// reloadHooks has an operator add or remove a hook. A companion without one ends at times.
+// reloadHooks plays an operator who adds or removes a hook. A companion without a hook may end.
 func (w *world) reloadHooks(r *rand.Rand) {
 	a, ends := w.victim(r), chance(r, 0.3)
 	e, name := w.contestOf(r)
@@ -216,7 +216,7 @@ func (w *world) reloadHooks(r *rand.Rand) {
 		a.accompany()
 	case len(names) == 0 && ends:
 		a.endCompanion()
-	case k != nil: // one report is sent after another, with what is true by then
+	case k != nil: // reports are sent one after another; each has what is true when it is sent
 		a.call(func() {
 			_ = a.registry.Report(a.clock.at(w.Now), k.ID(), api.Companion{Elections: a.besides()}, anybody)
 		})

@@ -17,17 +17,17 @@ type contestLog struct {
 	ends       map[leased]leaseEnd
 	grants     map[vote]election.Holder
 	told       map[election.Term]int // by term: the number of the program that was notified that it leads
-	toldBeside map[election.Term]int // the same of companions
+	toldBeside map[election.Term]int // the same for companions
 	actors     []actor
 }
 
-// leased names a lease. A term may have two holders after an older copy of a disk was restored.
+// leased names a lease. A term can have two holders if an older copy of a disk was restored.
 type leased struct {
 	term   election.Term
 	holder election.Holder
 }
 
-// leaseEnd is the latest end of a lease that its holder ever showed.
+// leaseEnd is the latest end that the holder of a lease ever showed for it.
 type leaseEnd struct {
 	host  *agent
 	epoch int
@@ -39,11 +39,11 @@ type vote struct {
 	term  election.Term
 }
 
-// actorKind is in what sense an actor leads.
+// actorKind says in what sense an actor leads.
 type actorKind uint8
 
 const (
-	program actorKind = iota // a program acts, until the deadline of which it was notified
+	program actorKind = iota // a program acts, until the last deadline of which it was notified
 	beside                   // what a companion has set up is there
 	claimer                  // an agent's status shows that it leads
 )
@@ -95,7 +95,7 @@ func (l *contestLog) find(kind actorKind, h election.Holder) *actor {
 	return nil
 }
 
-// actsFor returns what acts for that holder, besides its agent; nil: nothing does.
+// actsFor returns the actor for that holder other than its agent; nil: there is none.
 func (w *world) actsFor(l *contestLog, h election.Holder) *actor {
 	for i := range l.actors {
 		if x := &l.actors[i]; x.kind != claimer && x.holder == h && x.acting(w.Now) {
@@ -175,8 +175,8 @@ func (w *world) endStatusClaims(a *agent, logs []*contestLog) {
 	}
 }
 
-// endUnlisted ends the leaderships in elections that the agent's status does not show any more:
-// one that is withdrawn and released in one step may be dropped in it.
+// endUnlisted ends the leaderships in elections that the agent's status no longer shows: the step
+// that withdraws and releases a leadership may also drop its election.
 func (w *world) endUnlisted(a *agent) {
 	for _, l := range w.logsOf(a) {
 		if l.name != election.RosterElection && a.status(l.name) == nil {

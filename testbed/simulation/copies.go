@@ -16,10 +16,10 @@ import (
 // maxPast bounds how many older copies of a data directory are kept.
 const maxPast = 8
 
-// rollBack restores an older copy of a host's data directory. Its promises are lost, so G1 and
-// G2 do not hold any more, and neither does what rests on them. This must still hold: no other
-// agent is reported to have an older copy, and an agent that has learnt of its older copy
-// neither promises nor leads.
+// rollBack restores an older copy of a host's data directory. The newer promises are lost, so G1
+// and G2 do not hold any more, and neither do rules that rest on them. This must still hold: no
+// other agent is reported to have an older copy, and an agent that has learnt that its copy is
+// older neither promises nor leads.
 func (w *world) rollBack(r *rand.Rand) {
 	a, lasts, which := w.victim(r), w.lasts(r), r.IntN(maxPast)
 	if len(a.disk.past) == 0 || a.frozen > 0 || a.disk.damaged != nil {
@@ -78,7 +78,7 @@ func (w *world) checkTrusted(a *agent) {
 // intrude lets a second process use an agent's data directory. The process reads the state,
 // grants itself a term in some election, like an agent that is cut off, writes that, and ends.
 // Its vote wins nothing, so the directory still holds all that was ever promised. The agent
-// must notice before it promises anything that rests on its own idea of the directory. Later an
+// must notice that before it promises anything on the basis of what it wrote itself. Later an
 // operator starts the agent again.
 func (w *world) intrude(r *rand.Rand) {
 	a, boot, lasts := w.victim(r), election.LineageID(r.Uint64()), w.lasts(r)
@@ -115,7 +115,7 @@ func (w *world) intrude(r *rand.Rand) {
 }
 
 // noticed checks that an agent stops writing when another process has written to its data
-// directory, and notifies it of the reason.
+// directory. It notifies the agent of the reason.
 func (w *world) noticed(a *agent, err error) {
 	d := &a.disk
 	taken, found := errors.AsType[*store.TakenError](err)
@@ -130,8 +130,8 @@ func (w *world) noticed(a *agent, err error) {
 	}
 }
 
-// beginAgain has an operator start an agent with an empty data directory as if there were no
-// cluster yet. The agent forms a cluster alone and leads there, until it meets agents of the
+// beginAgain plays an operator who starts an agent with an empty data directory, as if there were
+// no cluster yet. The agent forms a cluster alone and leads there, until it meets agents of the
 // cluster in which it was a voter. Later the operator does what the agent's warning asks for.
 func (w *world) beginAgain(r *rand.Rand) {
 	a, lasts, later, until := w.victim(r), w.lasts(r), w.lasts(r), w.lasts(r)
@@ -158,7 +158,7 @@ func (w *world) beginOwn(a *agent) {
 	}
 }
 
-// endOwn takes the agent's own cluster away. The agent starts again and joins the others.
+// endOwn ends the cluster that the agent formed. The agent starts again and joins the others.
 func (w *world) endOwn(a *agent) {
 	if a.own == nil {
 		return
@@ -168,8 +168,8 @@ func (w *world) endOwn(a *agent) {
 }
 
 // joinedCluster records which cluster the agent has just joined. An agent without a roster
-// joins the first cluster that it meets. If another agent formed that one when it began again,
-// this agent belongs to it until all faults end.
+// joins the first cluster that it meets. That may be a cluster that another agent formed when it
+// began again. This agent then belongs to it until all faults end.
 func (w *world) joinedCluster(a *agent, cluster string) {
 	if a.own != nil {
 		w.clusters[cluster] = a.own
@@ -192,7 +192,7 @@ func (w *world) logOfLeader(a *agent, c *elector.ContestStatus) *contestLog {
 	}
 	for _, logs := range w.clusters {
 		if other := logs[l.index]; other.owners[c.Term] == c.Leader {
-			return other // holders are unique: so is this log
+			return other // holders are unique, so this is the only such log
 		}
 	}
 	return l
@@ -225,8 +225,8 @@ func (w *world) endOwnClusters() {
 	w.heal.began = w.Now
 }
 
-// formerOf returns a voter that is connected to the agent, and whose roster has the agent's
-// name with another identity; nil if there is none.
+// formerOf returns a voter that is connected to the agent, and whose roster lists another
+// identity under the agent's name; nil if there is none.
 func (w *world) formerOf(a *agent) *agent {
 	for _, b := range w.agents {
 		if b == a || b.own != nil || !a.alive || !b.alive || !a.disk.state.Roster.Has(a.peer) || !b.disk.state.Roster.Has(b.peer) {

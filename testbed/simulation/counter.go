@@ -16,14 +16,14 @@ const (
 	maxAsked = 400
 	// judging bounds the search for an order of the operations.
 	judging = 20 * time.Second
-	// stalls: after one in so many looks at its lease, a program is stopped for a while before
-	// it writes.
+	// stalls: once in so many operations, a program is stopped for a while between the look at
+	// its lease and its write.
 	stalls = 20
 )
 
 // counter is the counter that programs of the default election change while their agents lead,
-// and the history of the operations. It makes its own draws, so that a seed gives the same run
-// with and without it.
+// and the history of the operations. The counter makes its own draws, so that a seed gives the
+// same run with and without it.
 type counter struct {
 	history.Register
 	rng        *rand.Rand
@@ -34,7 +34,7 @@ type counter struct {
 }
 
 // adder is the program of one leadership. It reads the counter, and then adds to the value that
-// it knows, for as long as it may.
+// it knows, for as long as its lease allows.
 type adder struct {
 	client int
 	host   *agent
@@ -93,8 +93,8 @@ func (w *world) ask(p *adder) {
 	w.after(stalled, send)
 }
 
-// serve carries out the program's operation, and sends the answer. A refusal is not answered:
-// the program just ends.
+// serve carries out the program's operation, and sends the answer. After a refusal no answer is
+// sent, and the program ends.
 func (w *world) serve(p *adder, call int64, token election.Term) {
 	c := w.counter
 	if !c.Admit(token) {

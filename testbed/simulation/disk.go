@@ -16,16 +16,16 @@ type disk struct {
 	files    filesystem
 	calls    *calls            // of the process that runs
 	record   *store.Record     // of the same process
-	sure     []byte            // the state file that no power cut takes back
+	sure     []byte            // the content of the state file that no power cut can take back
 	state    election.State    // decoded from sure
 	pending  *election.Persist // the write under way
 	slow     int               // how many faults make it slow now
 	failing  int
 	past     [][]byte       // earlier values of sure, newest first, if older copies may be restored
 	taken    bool           // another process has written to it
-	told     bool           // the agent has learnt that
-	believed election.State // what the agent had written before that
-	damaged  []byte         // the state file before it was damaged; nil: it is not damaged
+	told     bool           // the agent has learnt that another process has written
+	believed election.State // what the agent had written before the other process did
+	damaged  []byte         // the state file as it was before it was damaged; nil: it is not damaged
 }
 
 // stateFile is the name that the agent's store gives to the file of the state.
@@ -169,7 +169,7 @@ func (w *world) written(a *agent) {
 	w.input(a, election.Persisted{Write: number})
 }
 
-// carryOut has the agent's store write the pending state. The process may die before one of the
+// carryOut lets the agent's store write the pending state. The process may die before one of the
 // store's calls, or one of the calls may fail.
 func (d *disk) carryOut(w *world, a *agent, dies, fails int) error {
 	p := d.pending

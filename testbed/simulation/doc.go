@@ -7,19 +7,18 @@
 //
 // A run has two phases. In the chaos phase safety is checked: G1 to G3 and G5 of
 // docs/guarantees.md, that nothing is sent before the state it rests on is durable, and that
-// terms never fall, neither on disk nor in what agents show. In the heal phase all faults end;
-// within bounded time one leader must exist on which all agents agree, and it must stay (G4).
-// Programs add to a counter that checks fencing tokens, and its answers must be those of a
-// correct counter. The checkers see true time; agents do not.
+// terms never fall, on disk or in what agents show. In the heal phase all faults end; within
+// bounded time all agents must agree on one leader, and that leader must stay (G4). Programs add
+// to a counter that checks fencing tokens, and its answers must be those of a correct counter.
+// The checkers see true time; agents do not.
 //
 // The faults of a seed are a schedule, drawn before the run begins. Any of them can be omitted
 // without changing the others. So Shrink finds the few that cause a violation, History records
 // what happened when, and Diagram draws it.
 //
-// Whatever it reports happened in a world that the protocol claims to withstand: clocks stay
-// within the stated drift, and disks keep what they reported as kept. It proves nothing: it
-// reports only what it has met. It has no sockets, no processes and no real disk; testbed/hosts
-// has those.
+// Each violation happened in a world that the protocol claims to withstand: clocks stay within
+// the stated drift, and disks keep what they acknowledged. A run without a violation proves
+// nothing. The simulation has no sockets, no processes and no real disk; testbed/hosts has those.
 //
 // The method is that of FoundationDB's simulation (Zhou et al. 2021).
 package simulation

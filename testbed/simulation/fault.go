@@ -21,8 +21,8 @@ func (w *world) crash(r *rand.Rand) {
 }
 
 // cutPower takes a whole host down, whether its agent runs or not. What was not synced is lost,
-// and the clock and the programs start again. Half of the time the agent is killed and started
-// again a little earlier, and then answers by what its former life wrote.
+// and the clock and the programs start again. Half of the time the agent is killed and restarted
+// a little before that, and then answers according to what its former life wrote.
 func (w *world) cutPower(r *rand.Rand) {
 	a := w.victim(r)
 	loud, lasts, after := chance(r, 0.3), w.lasts(r), around(r, w.plan.timing.Lease)
@@ -44,8 +44,8 @@ func (w *world) cutPower(r *rand.Rand) {
 	w.later(after, cut)
 }
 
-// damageDisk corrupts a state file while its agent is down. The agent must refuse to start and
-// leave the file as it is, until an operator restores the file.
+// damageDisk corrupts a state file while its agent is down. The agent must refuse to start, and
+// must not change the file. Later an operator restores it.
 func (w *world) damageDisk(r *rand.Rand) {
 	a := w.victim(r)
 	lasts, back := w.lasts(r), w.lasts(r)
@@ -88,7 +88,7 @@ func (w *world) leave(r *rand.Rand) {
 }
 
 func (w *world) leaveFor(a *agent, away time.Duration) {
-	stop := a.inLife(func() { w.stop(a, true) }) // if it has not ended by itself, or was paused
+	stop := a.inLife(func() { w.stop(a, true) }) // in case it has not ended by itself, or is paused
 	a.stopping = a.alive
 	w.note(a, "is asked to SHUT DOWN")
 	w.input(a, election.Shutdown{})
@@ -166,7 +166,7 @@ func (w *world) retime(r *rand.Rand) {
 	a.clock.retime(w.Now, w.drawRate(r))
 	w.note(a, "its clock runs at %+d ppm", a.clock.ppm)
 	if a.alive && a.paused == 0 && w.Wakes[a.id] != never {
-		w.step(a, election.Tick{}) // its timer is set again
+		w.step(a, election.Tick{}) // the step sets its timer again
 	}
 }
 
@@ -192,9 +192,9 @@ func (w *world) suspect(r *rand.Rand) {
 	w.sight(a, b, w.lasts(r))
 }
 
-// suspend stops a whole host, as freeze does. If the clock counted that time too long or too
-// short, the agent learns of the suspend before any other input. Otherwise it learns of it
-// late, or it is notified of a suspend that did not happen.
+// suspend stops a whole host, as freeze does. If the clock counted too much or too little of that
+// time, the agent learns of the suspend before any other input. Otherwise the agent learns of it
+// late, or is notified of a suspend that did not happen.
 func (w *world) suspend(r *rand.Rand) {
 	a, lasts, late := w.victim(r), w.lasts(r), around(r, w.plan.timing.Heartbeat)
 	how, part, over := r.IntN(4), r.Float64(), around(r, w.plan.timing.Lease)
@@ -215,7 +215,7 @@ func (w *world) suspend(r *rand.Rand) {
 		}
 		alone := a.alive && a.paused == 1 && a.clock.epoch == epoch
 		switch {
-		case how == 1: // counted right, and reported late
+		case how == 1: // the clock counted right, and the report is late
 			w.resume(a, life)
 			w.later(late, a.inLife(func() { w.input(a, election.Suspended{}) }))
 			return
@@ -229,8 +229,8 @@ func (w *world) suspend(r *rand.Rand) {
 	})
 }
 
-// miscount sets a host's clock as if it had counted a suspend too long or, if by is negative,
-// too short. If too short, programs stop here as if the clock were right. Real ones may act for
+// miscount sets a host's clock as if it had counted too much of a suspend or, if by is negative,
+// too little. If too little, programs stop here as if the clock were right. Real ones may act for
 // longer, until the agent's next step; docs/guarantees.md states that limit.
 func (w *world) miscount(a *agent, by time.Duration) {
 	w.note(a, "its clock counts the suspend wrongly, by %v", by)
@@ -252,7 +252,7 @@ func (w *world) miscount(a *agent, by time.Duration) {
 }
 
 // strikeCut cuts some agents off from others: one agent, a pair, or a group. The cut has one
-// direction or both, and it closes the connections at once, or agents notice it later.
+// direction or both. It either closes the connections at once, or agents notice it later.
 func (w *world) strikeCut(r *rand.Rand) {
 	in := make([]bool, len(w.agents))
 	switch r.IntN(3) {

@@ -14,11 +14,11 @@ import (
 
 // filesystem is one host's data directory: what its kernel shows, and what its disk holds.
 // Bytes that were not synced are shown until the power fails; then none or some of them remain.
-// The agent's own store reads and writes it.
+// The code that reads and writes it is the agent's real store.
 //
-// It allows what POSIX allows. The bytes and the name of a new file reach the disk in any order
-// unless they are synced. A file whose sync failed once never reaches the disk, though the file
-// can be read and later syncs report no error.
+// It allows what POSIX allows. Without a sync, the bytes and the name of a new file reach the
+// disk in any order. Bytes whose sync failed never reach the disk, though they can be read and
+// later syncs report no error.
 type filesystem struct {
 	shown   map[string]*inode
 	durable map[string]*inode
@@ -29,7 +29,7 @@ type filesystem struct {
 type inode struct {
 	data   []byte // as the kernel shows it
 	synced []byte // as the disk has it for sure
-	clean  bool   // the kernel believes that it is written; true unless lost
+	clean  bool   // the kernel believes that data is on the disk; that is true unless lost
 	lost   bool   // a sync failed: data never reaches the disk
 }
 
@@ -84,7 +84,7 @@ func (f *filesystem) files() []*inode {
 	return files
 }
 
-// names are all names of files that a store uses here.
+// names are the names of all files that a store uses here.
 var names = []string{"identity.key", "state", "state.new", "words", "words.new"}
 
 // powerCut takes back all or some of what was not synced: the disk may have begun to write
@@ -126,8 +126,8 @@ func (f *filesystem) change(c rename) {
 	f.changes = append(f.changes, c)
 }
 
-// torn returns part of the new data: its beginning, or its beginning followed by old bytes. What
-// was only appended to is whole up to there.
+// torn returns part of the new data: its beginning, or its beginning followed by old bytes. If
+// the new data only adds to the old bytes, those are all there.
 func torn(r *rand.Rand, data, old []byte) []byte {
 	if len(data) == 0 {
 		return nil
@@ -164,7 +164,7 @@ type calls struct {
 	rng   *rand.Rand
 }
 
-// maxCalls is how many calls the write of a file makes, and maxCallsOf those of a whole write.
+// maxCalls is how many calls the write of one file makes at most, and maxCallsOf is the same for a whole write.
 const maxCalls = 5
 
 func maxCallsOf(p *election.Persist) int {

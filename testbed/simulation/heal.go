@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// healLeases is the number of leases within which all agents must agree on a leader once
-	// all faults have ended: one for promises held after a restart, one for a stand-down, and
-	// one for selection, voting and genesis.
+	// healLeases: so many leases after the end of all faults, all agents must agree on a leader:
+	// one for promises held after a restart, one for a stand-down, and one for selection, voting
+	// and genesis.
 	healLeases = 3
 	// stableLeases is for how many leases that leader is then watched.
 	stableLeases = 6
-	// handoverLeases is how many leases a preemption may take, during which nobody leads.
+	// handoverLeases is how many leases a preemption may take. In that time nobody leads.
 	handoverLeases = 3
 	// maxHandovers bounds the preemptions of one election after the faults. There are five
-	// priorities, with 0, and each preemption goes to a higher one.
+	// priorities, 0 included, and each preemption goes to a higher one.
 	maxHandovers = 4
 )
 
@@ -29,7 +29,7 @@ const (
 type recovery struct {
 	began     int64
 	agreed    map[election.Name]bool  // whether all have ever agreed on the leader of the election
-	agreedAt  int64                   // when they first had agreed in every election; below 0: not yet
+	agreedAt  int64                   // from when on they had once agreed in every election; below 0: not yet
 	handedAt  int64                   // when the last preemption was
 	handed    map[election.Name]int64 // by election: when its last preemption was
 	handovers map[election.Name]int
@@ -54,12 +54,12 @@ func (w *world) healAll() {
 		return
 	}
 	if w.plan.revised {
-		w.until(w.Now + int64(w.slowest())) // a revision that is under way is decided first
+		w.until(w.Now + int64(w.slowest())) // a revision that is under way must be decided first
 		if !w.unrevise() && w.violation == nil {
 			if r := w.newestRoster(); r == nil || !r.Joint() {
 				w.fail("revision", "the roster can't be revised any more: %s", w.whoLeads())
 			}
-			return // it can't be before another change has ended, whose voters may be lost
+			return // impossible until another change has ended, and its voters may be lost
 		}
 		w.heal.began = w.Now
 	}
@@ -67,7 +67,7 @@ func (w *world) healAll() {
 	w.watch(w.heal.began + healLeases*int64(w.slowest()))
 	w.watch(w.heal.handsOverUntil(w))
 	if w.heal.agreedAt < 0 || !w.agreed() && !w.handingOver() {
-		if !w.promised() && !w.rolledBack { // a write that ended later committed the first roster of a lost disk
+		if !w.promised() && !w.rolledBack { // asked again: a write may have committed a first roster since
 			w.stats.Unpromised++
 			return
 		}
@@ -112,7 +112,7 @@ func (w *world) mendAll() {
 	}
 	w.dropPending()
 	for _, in := range []time.Duration{beat, w.plan.timing.Lease / 2, w.plan.timing.Lease, w.plan.timing.Lease + beat} {
-		w.after(in, w.dropPending) // a genesis that was being written, or is written again, is found only now
+		w.after(in, w.dropPending) // again, because the write of a genesis may end only now
 	}
 	for i, a := range w.agents {
 		for _, b := range w.agents[:i] {
@@ -126,8 +126,8 @@ func (w *world) mendAll() {
 	}
 }
 
-// checkTraffic bounds the messages sent while there are no faults. Usual are the leaders'
-// heartbeats and their answers; three times as many allow for changes of leader and roster.
+// checkTraffic bounds the messages sent while there are no faults. Leaders' heartbeats and their
+// answers are usual; the limit is more than three times that, for changes of leader and roster.
 func (w *world) checkTraffic(sent int) {
 	beats := stableLeases * int(w.plan.timing.Lease/w.plan.timing.Heartbeat)
 	usual := beats * 2 * len(w.logs) * (len(w.agents) - 1)
@@ -169,7 +169,7 @@ func (w *world) healAgent(a *agent) {
 }
 
 // watch lets time pass and checks whether all agree: four times per heartbeat until they do,
-// then once per lease. An agent that loses its leader in between announces that itself.
+// then once per lease. If an agent loses its leader in between, it announces that itself.
 func (w *world) watch(end int64) {
 	for looks := 0; w.Now < end && w.violation == nil; looks++ {
 		look := int64(w.plan.timing.Lease)
@@ -274,8 +274,8 @@ func (r *recovery) withdrawn(w *world, x election.Withdrawal) {
 }
 
 // mayGiveWay is how many leaders of one election may be preempted after the faults. Without
-// quorum, several agents may lead when the faults end, and each may give way when it learns of
-// the others.
+// quorum, several may lead when the faults end, and each may give way when it learns of the
+// others.
 func (w *world) mayGiveWay() int {
 	if w.plan.quorum {
 		return maxHandovers
@@ -284,8 +284,8 @@ func (w *world) mayGiveWay() int {
 }
 
 // handsOverUntil returns until when elections may still lack a leader on which all agree,
-// because the one elected in time gave way to a higher priority before all had learnt of it. It
-// returns 0 if some election lacks one for another reason.
+// because the first leader gave way to a higher priority before all had learnt of it. It returns
+// 0 if some election lacks a leader for another reason.
 func (r *recovery) handsOverUntil(w *world) (end int64) {
 	for _, name := range w.plan.elections {
 		at, handed := r.handed[name]

@@ -30,8 +30,8 @@ func newHistory(w *world) *History {
 	return h
 }
 
-// finish closes the pauses and bars that are still open, but not the lives of agents: their
-// processes have not ended.
+// finish closes the pauses and bars that are still open. It leaves the lives of agents open,
+// because their processes have not ended.
 func (h *History) finish(w *world) {
 	if h == nil {
 		return
@@ -87,7 +87,7 @@ func closeSpan(spans []spacetime.Span, lane int, at time.Duration) {
 	}
 }
 
-// leads begins the bar of an agent's leadership, or of a program that acts.
+// leads begins a bar: of an agent's leadership, or of a program that acts.
 func (w *world) leads(l *contestLog, x *actor) {
 	if w.history != nil {
 		w.history.Bars = append(w.history.Bars, w.bar(l, x))
@@ -207,8 +207,7 @@ func routine(m election.Message) bool {
 
 func at(t time.Duration) string { return fmt.Sprintf("%.3f s", t.Seconds()) }
 
-// A diagram shows at most so many messages, heartbeats aside, and so many heartbeats: the
-// newest.
+// A diagram shows at most so many heartbeats, and so many other messages: the newest.
 const (
 	drawnMessages = 400
 	drawnQuiet    = 3000
@@ -225,7 +224,7 @@ func (r Result) Diagram() spacetime.Diagram {
 		d.Facts = append(d.Facts, fmt.Sprintf("At %s: %s", at(v.At), first))
 		d.Command = v.Replay
 		for _, b := range d.Bars {
-			if b.To >= h.To { // a rival still leads: show until when
+			if b.To >= h.To { // a rival still leads: show how long
 				d.To = max(d.To, min(b.Lease, h.To+2*h.plan.timing.Lease))
 			}
 		}
@@ -237,8 +236,8 @@ func (r Result) Diagram() spacetime.Diagram {
 	return d
 }
 
-// begin returns when the drawn part of the run begins: late enough that a person can look at
-// everything in it.
+// begin returns when the drawn part of the run begins: so late that the part is small enough for
+// a person to read.
 func (h *History) begin() time.Duration {
 	messages, quiet := 0, 0
 	for i := len(h.Arrows) - 1; i > 0; i-- {

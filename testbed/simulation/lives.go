@@ -12,10 +12,10 @@ import (
 	"github.com/doyen-election/doyen/internal/virtual"
 )
 
-// In half of the worlds agents keep a record, by which the next life goes on as the same
+// In half of the worlds agents keep a record, with which the next life goes on as the same
 // holder. The record outlives the process, but not the host's boot.
 
-// carelessness is a rule of lives that hosts break, to show that the checkers notice the
+// carelessness is a rule about lives that hosts break, to show that the checkers notice the
 // consequences.
 type carelessness uint8
 
@@ -25,7 +25,7 @@ const (
 	forgetsRows              // the next life of a lineage finds none of its rows (K7)
 )
 
-// drawLives decides whether agents keep a record. It changes nothing else that a seed draws.
+// drawLives decides whether agents keep a record. Nothing else that a seed draws depends on it.
 func (p *plan) drawLives(seed uint64) {
 	p.lives = rand.New(rand.NewPCG(seed, 0x6c69766573)).IntN(2) == 0
 	p.companions = rand.New(rand.NewPCG(seed, 0x636f6d70616e)).IntN(2) == 0
@@ -34,7 +34,7 @@ func (p *plan) drawLives(seed uint64) {
 	p.words = p.quorum && rand.New(rand.NewPCG(seed, 0x776f726473)).IntN(2) == 0
 	for i, f := range faultKinds() {
 		if f.changes&copies != 0 && p.intervals[i] > 0 {
-			p.words = false // an older copy of a disk has lost words as it has lost promises
+			p.words = false // an older copy of a disk lacks words, as it lacks promises
 		}
 		if f.lives && !p.lives || f.companions && !p.companions {
 			p.intervals[i] = 0
@@ -74,8 +74,8 @@ func (w *world) beginLife(a *agent, run election.RunID, born int64) *election.Pa
 	return nil
 }
 
-// endLife ends what ends with the process. With a record the lease pages stay, and those that
-// read them act on, as programs do. A clean stop ends the lineage.
+// endLife ends what ends with the process. With a record the lease pages stay, and their readers
+// go on acting, as programs do. A clean stop ends the lineage.
 func (w *world) endLife(a *agent) {
 	logs := w.logsOf(a)
 	if a.past != nil && !a.ending {
@@ -105,8 +105,8 @@ func (w *world) record(a *agent, r *election.LifeRecord) {
 	}
 }
 
-// beforeAll reports whether an action exists in worlds with lives only. Worlds without them do
-// not count it as a moment at which the process may die.
+// beforeAll reports whether an action exists only in worlds with lives. In worlds without lives
+// it is not counted as a moment at which the process may die.
 func beforeAll(action any) bool {
 	switch action.(type) {
 	case *election.LifeRecord, virtual.Publish:
@@ -115,7 +115,7 @@ func beforeAll(action any) bool {
 	return false
 }
 
-// recorded is the agent's row of the election, on its record.
+// recorded is the row of the election in the agent's record.
 func (a *agent) recorded(name election.Name) election.Authority {
 	for _, row := range a.past.Rows {
 		if row.Election == name {
@@ -135,7 +135,7 @@ func (w *world) checkRecorded(a *agent, l *contestLog, c *elector.ContestStatus)
 	}
 }
 
-// checkRecordedFirst checks that what a message rests on is on record before it leaves (K1),
+// checkRecordedFirst checks that, before a message leaves, what it rests on is on record (K1),
 // and that no term is released while a program of the lineage acts (K4b).
 func (w *world) checkRecordedFirst(a *agent, local election.Instant, m election.Message) {
 	if a.past == nil {
@@ -185,7 +185,7 @@ func describePast(past *election.Past) string {
 	return text
 }
 
-// beginsLeading takes in what the next life leads from its first instant on.
+// beginsLeading records the leaderships that the next life has from its first instant on.
 func (w *world) beginsLeading(a *agent, past *election.Past) {
 	if past == nil {
 		return
@@ -201,7 +201,7 @@ func (w *world) beginsLeading(a *agent, past *election.Past) {
 	}
 }
 
-// leads returns the agent's last polled status of the election if it leads there, else nil.
+// leads returns the status of the election that was polled last, if the agent leads there, else nil.
 func (a *agent) leads(name election.Name) *elector.ContestStatus {
 	if c := a.status(name); c != nil && c.State == elector.Leading && c.Leader == a.holder() {
 		return c
@@ -209,7 +209,7 @@ func (a *agent) leads(name election.Name) *elector.ContestStatus {
 	return nil
 }
 
-// status returns the agent's last polled status of the election; nil: it shows none.
+// status returns the status of the election that was polled last; nil: the agent shows none.
 func (a *agent) status(name election.Name) *elector.ContestStatus {
 	for _, c := range a.contests {
 		if c.Election == name {
@@ -219,7 +219,7 @@ func (a *agent) status(name election.Name) *elector.ContestStatus {
 	return nil
 }
 
-// checkGoesOn checks that the next life leads what is on record from its first instant on (K4a,
+// checkGoesOn checks that, from its first instant on, the next life leads what is on record (K4a,
 // G7).
 func (w *world) checkGoesOn(a *agent, past *election.Past) {
 	if !w.plan.quorum || w.rolledBack || a.suspect() || past.Lease != a.settings.timing.Lease {
@@ -244,7 +244,7 @@ func (w *world) checkGoesOn(a *agent, past *election.Past) {
 	}
 }
 
-// perish kills a process, at once or in the middle of a step's output. The next life begins
+// perish kills a process: at once, or while it carries out a step's output. The next life begins
 // soon, mostly with the record.
 func (w *world) perish(r *rand.Rand) {
 	a := w.victim(r)
@@ -301,8 +301,8 @@ func (w *world) hang(r *rand.Rand) {
 const deaths = 3
 
 // checkDeaths lets leaders die at any moment of a step while there are no faults, and come back
-// with their record before their lease ends. Nothing else may change (G7): each leads on in the
-// same term, no agent names another leader or none, and no program stops.
+// with their record before their lease ends. Nothing else may change (G7): each leader goes on in
+// the same term, every agent still names it, and no program stops.
 func (w *world) checkDeaths() {
 	if w.violation != nil || !w.plan.lives || !w.plan.quorum || w.heal.agreedAt < 0 || w.rolledBack {
 		return
@@ -318,7 +318,7 @@ func (w *world) checkDeaths() {
 		term, programs := a.leads(l.name).Term, w.acting(a)
 		a.doom = &doom{steps: w.rng.IntN(12), done: w.rng.IntN(9), loud: true, lasts: around(w.rng, w.plan.timing.Lease/64)}
 		w.watch(w.Now + 2*int64(w.plan.timing.Lease))
-		if w.between() { // it took few steps, so that it died only now
+		if w.between() { // it had few steps to handle, so it died only now
 			w.watch(w.Now + int64(w.plan.timing.Lease))
 		}
 		if w.violation != nil || w.handingOver() {
@@ -346,7 +346,7 @@ func (w *world) acting(a *agent) []int {
 	return all
 }
 
-// disputed reports whether the agent is about to take a higher term although it has not died.
+// disputed reports whether the agent is about to take a higher term for a reason other than a death.
 func (w *world) disputed(a *agent) bool {
 	return a.past == nil || a.past.Lease != a.settings.timing.Lease || a.recorded(election.RosterElection).Term != 0
 }
@@ -359,8 +359,8 @@ func (w *world) between() bool {
 	})
 }
 
-// reconnects reports whether a leader has died, and the agent has been connected to its next
-// life for so short a time that its heartbeat may be on its way.
+// reconnects reports whether a leader has died and the agent was only just connected to the
+// leader's next life: the heartbeat of that life may still be on its way.
 func (w *world) reconnects(a *agent, name election.Name) bool {
 	l := w.log(a, name)
 	if !w.deaths || l == nil {

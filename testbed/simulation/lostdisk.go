@@ -9,8 +9,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// loseDisk takes a host's data directory away. Its agent comes back with another identity, and
-// is no voter until an operator puts that on the roster.
+// loseDisk takes a host's data directory away. The agent comes back with another identity, and is
+// no voter until an operator puts that identity on the roster.
 func (w *world) loseDisk(r *rand.Rand) {
 	a, lasts, later, careless := w.victim(r), w.lasts(r), w.lasts(r), chance(r, 0.1)
 	if a.own == nil && w.mayLose(a, careless) {
@@ -18,8 +18,8 @@ func (w *world) loseDisk(r *rand.Rand) {
 	}
 }
 
-// wipe takes the data directory away. The agent starts again after lasts. Later still an
-// operator puts it on the roster, in the place of its former identity.
+// wipe takes the data directory away. The agent starts again when lasts is over. When later is
+// over too, an operator replaces its former identity on the roster.
 func (w *world) wipe(r *rand.Rand, a *agent, lasts, later time.Duration) {
 	before := a.peer
 	w.takeDisk(a)
@@ -38,17 +38,16 @@ func (w *world) takeDisk(a *agent) {
 	a.wiped++
 	a.peer = election.PeerID(fmt.Sprintf("p%c.%d", digit(a.number), a.wiped)) // sorts as the former one did
 	w.orphaned = w.orphaned || a.own == nil && !w.remembered(a) && w.newestRoster() != nil
-	a.own = nil // its last write may have been to join another agent's cluster
+	a.own = nil // its last write may have joined it to another agent's cluster
 	a.disk = disk{slow: a.disk.slow, failing: a.disk.failing}
 	a.disk.format(w, a, election.State{Peer: a.peer})
 }
 
-// mayLose reports whether the agent's disk may be lost. An identity that is gone never votes
-// again, so a loss makes two leaders only if a second cluster is formed. Hence one of the
-// agents that form clusters must always know of the first one, unless nobody can have led in
-// it. If no operator changes the voters, a majority of them must remain as well, since G4 needs
-// it. Otherwise an operator may be careless; G4 is then demanded only where promised reports
-// true.
+// mayLose reports whether the agent's disk may be lost. An identity that is lost never votes
+// again, so a loss makes two leaders only if a second cluster is formed. Hence one of the agents
+// that form clusters must always know of the first cluster, unless nobody can have led in it. If
+// no operator changes the voters, a majority of them must remain as well, since G4 needs it. If
+// one does, the loss may be careless; G4 is then demanded only if promised reports true.
 func (w *world) mayLose(a *agent, careless bool) bool {
 	newest := w.newestRoster()
 	if newest == nil || !w.plan.quorum {
@@ -99,8 +98,8 @@ func (w *world) most(voters []election.Voter, holds func(*agent) bool) bool {
 }
 
 // promised reports whether G4 is promised: a majority of the voters that count still exists,
-// and all agents can learn of their roster. If the only agent that had committed a first roster
-// has lost its disk, the agents that it had informed wait for each other.
+// and all agents can learn of their roster. If only one agent had committed the first roster, and
+// it has lost its disk, the agents that it had informed wait for each other.
 func (w *world) promised() bool {
 	newest := w.newestRoster()
 	switch {
@@ -116,8 +115,8 @@ func (w *world) promised() bool {
 
 // heard reports whether a majority of the newest roster's voters have it, or can learn of it
 // from a voter that they know. That can fail: an agent goes back from a marked change, informs
-// others but not yet the voters, and loses its disk. Then the voters believe none of those that
-// are left.
+// others but not yet the voters, and loses its disk. Then the voters believe none of the agents
+// that have the roster.
 func (w *world) heard(newest *election.Roster) bool {
 	return w.most(newest.Voters, func(b *agent) bool {
 		return slices.ContainsFunc(w.agents, func(c *agent) bool {
@@ -128,7 +127,7 @@ func (w *world) heard(newest *election.Roster) bool {
 }
 
 // reaches reports whether all agents, observers too, can learn of the newest roster from a
-// voter that they know, which may have to learn of it first. An observer can miss the change
+// voter that they know. That voter may have to learn of it first. An observer can miss the change
 // that replaced the last voter it knew. It then believes nobody until an operator wipes it: it
 // follows no leader, and hands its old roster to agents that have none.
 func (w *world) reaches(newest *election.Roster) bool {
@@ -156,8 +155,8 @@ func (w *world) keepers(a *agent, r *election.Roster) int {
 	return n
 }
 
-// loseEarly has disks lost while the first roster is being formed, mostly the disk of the agent
-// that proposes it.
+// loseEarly takes disks away while the first roster is being formed, mostly the disk of its
+// proposer.
 func (w *world) loseEarly(proposed *election.Genesis) {
 	if !w.plan.early || w.wipedEarly >= 3 || w.phase != chaos {
 		return
@@ -181,8 +180,8 @@ func (w *world) loseEarly(proposed *election.Genesis) {
 // formed.
 const earlyLoss = "early lost disk"
 
-// dropPending has an operator restart some agents with --reset-genesis: those that wait for a
-// first roster that can't be committed any more, since its proposer has lost its disk or is of
+// dropPending plays an operator who restarts some agents with --reset-genesis. These agents wait
+// for a first roster that can't be committed any more: its proposer has lost its disk or is in
 // another cluster now, and no agent has committed it.
 func (w *world) dropPending() {
 	for _, a := range w.agents {
@@ -217,11 +216,11 @@ func (w *world) resetGenesis(a *agent, s election.State) (election.State, bool) 
 	return a.disk.open(w, a)
 }
 
-// replace has an operator put the agent back on the roster. The operator asks again until it is
+// replace plays an operator who puts the agent back on the roster, and asks again until it is
 // there.
 func (w *world) replace(r *rand.Rand, a *agent, before election.PeerID) {
 	if a.own != nil {
-		return // another operator works on it
+		return // endOwn deals with this agent
 	}
 	asked := w.victim(r)
 	if roster := asked.disk.state.Roster; asked.own == nil && roster != nil && !roster.Has(before) && (roster.Has(a.peer) || w.changes(rosters)) || !w.plan.quorum {
@@ -233,5 +232,5 @@ func (w *world) replace(r *rand.Rand, a *agent, before election.PeerID) {
 	w.later(w.lasts(r), func() { w.replace(r, a, before) })
 }
 
-// digit writes a number so that peer IDs sort as the numbers do.
+// digit writes a number as a character, so that peer IDs sort as the numbers do.
 func digit(i int) byte { return "0123456789abcdefghijklmnopqrstuvwxyz"[i] }

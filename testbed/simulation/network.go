@@ -17,7 +17,7 @@ const maxHeld = 64
 type flight struct {
 	to    *agent
 	from  *agent
-	as    election.PeerID // the sender's identity when it sent; it may lose its disk meanwhile
+	as    election.PeerID // the sender's identity when it sent; the sender may lose its disk meanwhile
 	epoch int             // of the sender's clock when it sent
 	life  uint32          // of the receiver, when the message was sent
 	conn  uint32          // generation of the connection it was sent on
@@ -28,7 +28,7 @@ type flight struct {
 type link struct {
 	rng    *rand.Rand
 	cuts   int   // cuts under way
-	lastAt int64 // when the newest message arrives: links keep the order, except in bursts
+	lastAt int64 // when the newest message arrives; links keep the order of messages, except in bursts
 	held   []flight
 }
 
@@ -86,7 +86,7 @@ func (w *world) lost(e flight) {
 }
 
 // transmit lets the message arrive after earlier ones, as a stream does. A reordered message
-// arrives at any time later.
+// arrives at any later time.
 func (w *world) transmit(l *link, e flight) {
 	at := w.Now + int64(w.plan.delay/2+around(l.rng, w.plan.delay/2)) + 1
 	if chance(l.rng, max(w.plan.reorder, w.burst.reorder)) {
@@ -111,10 +111,10 @@ func (w *world) arrive(e flight) {
 	end := c.ends[w.side(e.to, e.from)]
 	switch {
 	case end.told && end.gen == e.conn:
-	case end.pending && c.gen == e.conn: // the stream exists, and is read soon
+	case end.pending && c.gen == e.conn: // the stream exists, and the agent reads it soon
 		w.Push(max(w.Now, end.tellAt)+1, event{flight: e})
 		return
-	case e.epoch != e.from.clock.epoch && end.told: // the sender's host was down since: that stream is closed
+	case e.epoch != e.from.clock.epoch && end.told: // the sender's host was down since, so the stream is closed
 		w.lost(e)
 		return
 	case !chance(e.to.rng, w.plan.stale), !end.told && end.peer != e.as:
@@ -125,7 +125,7 @@ func (w *world) arrive(e flight) {
 	w.input(e.to, election.Received{From: e.as, Message: e.msg})
 }
 
-// cut ends one direction of a link. mend gives it back, and then the held messages arrive.
+// cut stops one direction of a link. mend restores it, and then the held messages arrive.
 func (w *world) cut(a, b *agent) { w.links[a.id][b.id].cuts++ }
 
 func (w *world) mend(a, b *agent) {
@@ -187,7 +187,7 @@ type end struct {
 	peer    election.PeerID // the identity of the peer in that notice
 	gen     uint32          // the generation of the connection in that notice
 	life    uint32          // the peer's process in that notice
-	pending bool            // at tellAt it will be notified of a newer connection
+	pending bool            // at tellAt the agent will be notified of a newer connection
 	tellAt  int64
 }
 
@@ -199,7 +199,7 @@ func (w *world) side(a, b *agent) int {
 	return 1
 }
 
-// dial tries to connect the two agents until it succeeds, or one of them is gone.
+// dial tries to connect the two agents until that succeeds, or one of them is down.
 func (w *world) dial(a, b *agent, in time.Duration) {
 	if a == b {
 		return
@@ -251,8 +251,8 @@ func (w *world) connect(c *conn, a, b *agent) {
 	})
 }
 
-// hangUp closes the connection. If loud, both ends notice soon; if not, each notices by its own
-// keep-alive only.
+// hangUp closes the connection. If loud, both ends notice soon. If not, each notices only by its
+// own keep-alive.
 func (w *world) hangUp(a, b *agent, loud bool) {
 	c := w.conns[a.id][b.id]
 	if !c.up {
@@ -269,8 +269,8 @@ func (w *world) hangUp(a, b *agent, loud bool) {
 	w.dial(a, b, w.around(w.redial()))
 }
 
-// redials makes a's connection to the peer again, as a asked. The peer notices, unless nothing
-// from a reaches it.
+// redials replaces a's connection to the peer, as a asked. The peer notices, unless nothing from
+// a reaches it.
 func (w *world) redials(a *agent, p election.PeerID) {
 	b := w.find(p)
 	if b == nil || b == a {
@@ -306,7 +306,7 @@ func (w *world) advert(a *agent) election.Member {
 	return election.Member{Peer: a.peer, Lineage: a.boot, Run: a.run, Name: a.name, JoinedAt: a.joinedAt, Draining: a.draining}
 }
 
-// advertise shows the advertisement to the agent itself at once, and to the others gradually.
+// advertise shows the agent's advertisement to the agent itself at once, and to others gradually.
 func (w *world) advertise(a *agent) {
 	a.seen[a.id] = sighting{present: true, member: w.advert(a)}
 	w.tellView(a)
@@ -335,7 +335,7 @@ func (w *world) rumourTime() time.Duration {
 }
 
 // sight lets a learn of b's state, after the given time. Half of the time gossip finds a way
-// around a cut. If b can't be reached, gossip first suspects it, and later forgets it.
+// around a cut. If b can't be reached, a's gossip first suspects b, and later forgets it.
 func (w *world) sight(a, b *agent, in time.Duration) {
 	w.after(in, func() {
 		s := &a.seen[b.id]
@@ -359,7 +359,7 @@ func (w *world) sight(a, b *agent, in time.Duration) {
 	})
 }
 
-// tellView hands the agent the view of all members that it sees, itself included.
+// tellView gives the agent a view: all members that it sees, itself included.
 func (w *world) tellView(a *agent) {
 	if !a.alive {
 		return

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// statedDrift is the bound of clock drift that the electors are given, in parts per million.
+// statedDrift is the bound of clock drift in the electors' configuration, in parts per million.
 // Real clocks stay within it unless Options choose otherwise.
 const statedDrift = 10_000
 
@@ -21,22 +21,22 @@ type Options struct {
 	Seed   uint64
 	Drift  int64     // how far clock rates stray, parts per million; 0: statedDrift
 	Rule   string    // check this rule only; "": all
-	Voters int       // how many at the start, and no observers; 0: the seed draws both
+	Voters int       // how many voters at the start, and no observers; 0: the seed draws both numbers
 	Shrunk Shrunk    // what remains of the seed's world
 	Live   io.Writer // if set, each line of the trace is written here at once
 	Record bool      // keep a History
 
-	// chaosOnly ends the run after the chaos phase: a search for a violation in that phase need
-	// not play the rest.
+	// chaosOnly ends the run after the chaos phase. A search for a violation in that phase does
+	// not need the rest.
 	chaosOnly bool
 	// unguarded makes the counter accept any token, to show that the judge of its history
 	// notices the consequences.
 	unguarded bool
-	// careless is how hosts break a rule of lives.
+	// careless is the rule about lives that hosts break.
 	careless carelessness
 	spoil    func(*agent) // if set, breaks a rule of companions
-	// blind is a checker that is wrong on purpose, to have something to shrink: above 0, it
-	// reports leaderships after that many as violations.
+	// blind is a checker that is wrong on purpose, to have something to shrink. Above 0, it
+	// reports leaderships after that many as violations, once Stats.Cut is above 0.
 	blind int
 }
 
@@ -64,7 +64,7 @@ type Shrunk struct {
 	Absent    []int         `json:"absent,omitempty"`    // agents that do not exist
 	Elections int           `json:"elections,omitempty"` // how many there are; 0: all
 	Gap       time.Duration `json:"gap_ns,omitempty"`    // the longest time between two faults; 0: as drawn
-	Variation uint64        `json:"variation,omitempty"` // chooses other draws for everything but the faults
+	Variation uint64        `json:"variation,omitempty"` // chooses other random draws for everything except the faults
 }
 
 func (s Shrunk) whole() bool { return reflect.DeepEqual(s, Shrunk{}) }
@@ -78,13 +78,13 @@ func (s Shrunk) strikes(i int) bool {
 	return found
 }
 
-// String writes it for a command line.
+// String writes a Shrunk for a command line.
 func (s Shrunk) String() string {
 	text, _ := json.Marshal(s)
 	return string(text)
 }
 
-// ParseShrunk reads what String has written; nothing is the whole world.
+// ParseShrunk reads what String has written; an empty text is the whole world.
 func ParseShrunk(text string) (s Shrunk, err error) {
 	if text == "" {
 		return s, nil
@@ -128,22 +128,22 @@ type Stats struct {
 	Messages    int
 	Lost        int
 	Writes      int
-	Leaderships int            // won, in all elections, the roster's included
+	Leaderships int            // leaderships won, in all elections, the roster's included
 	Overtaken   int            // terms that a leader took while it led
 	Short       int            // leaderships of elections that come and go
 	Forgotten   int            // grants forgotten to make room
 	Rosters     int            // roster changes that became stable
-	Cut         int            // leaderships that began while the previous leader lived, cut off or paused
+	Cut         int            // leaderships that began while the previous leader was alive, but cut off or paused
 	Torn        int            // writes cut short by a crash
 	TakenBack   int            // power cuts that took back what was not synced
 	Unpromised  int            // worlds that were left without a majority
 	Barred      int            // lives of agents that learnt that they must not vote any more
-	Former      int            // of these, lives that met their former cluster after they began again
+	Former      int            // of the barred lives, those that met their former cluster after they began again
 	Taken       int            // data directories that a second process wrote to
 	Stuck       int            // leaderships given up because the disk took no writes
 	Late        int            // leaderships handed over by agents that ran late
 	Lives       int            // lives that began with the record of the one before
-	Carried     int            // leaderships that such a life found on record and led on
+	Carried     int            // leaderships that such a life found on record and continued
 	Resumed     int            // programs that resumed under such a life
 	Companions  int            // runs of companions that set something up
 	Counted     int            // operations on the counter that tokens guard
@@ -154,7 +154,7 @@ type Stats struct {
 	Attempts    int            // attempts of nominees to win the votes
 	Footprint   int            // most elements an elector kept, per agent and election
 	Faults      map[string]int // faults that struck, by kind
-	Heal        time.Duration  // from the end of the faults to a leader agreed by all
+	Heal        time.Duration  // from the end of the faults until all agree on a leader
 	HealLeases  float64        // the same, in leases
 	HealSeed    uint64         // the seed with the slowest recovery
 }

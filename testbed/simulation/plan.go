@@ -21,20 +21,20 @@ type plan struct {
 	prepared   bool // the roster exists from the start; if not, the voters form it
 	lives      bool // agents keep a record for their next life
 	companions bool // hosts have something that acts beside what leads
-	needed     bool // hosts are candidates only where it is there, if it is to act there
+	needed     bool // a host is a candidate only while the companion is connected, if one is to act there
 	words      bool // programs of leaders write words
 	revised    bool // the roster's settings and rights change
 	early      bool // disks are lost while the voters form the roster
 	algorithm  string
 	settings
 
-	loss, repeat, reorder float64 // shares of messages, always; in bursts there are more
+	loss, repeat, reorder float64 // shares of messages outside of bursts; in bursts they are larger
 
 	drift     int64         // how far clock rates really stray, parts per million
 	delay     time.Duration // mean delay of a message
 	late      time.Duration // mean delay of a timer
 	write     time.Duration // mean duration of a write
-	heeds     float64       // share of withdrawals at which the program stops when asked
+	heeds     float64       // share of the requests to stop that a program obeys
 	stale     float64       // share of an old connection's messages that still arrive
 	chaos     time.Duration
 	calm      time.Duration   // the time before the first fault
@@ -73,7 +73,7 @@ func drawPlan(rng *rand.Rand, drift int64) plan {
 	for i := range pick(rng, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, maxElections-1) {
 		p.elections = append(p.elections, election.Name(fmt.Sprintf("job%d", i+1)))
 	}
-	fewer := p.quorum && rng.IntN(5) == 0 // many agents that could be voters: roster changes matter
+	fewer := p.quorum && rng.IntN(5) == 0 // fewer voters, more observers: the roster can change
 	if fewer {
 		p.voters, p.observers = 1+rng.IntN(3), 2+rng.IntN(2)
 	}
@@ -121,7 +121,7 @@ func (p *plan) drawFaults(rng *rand.Rand, fewer bool) {
 	}
 }
 
-// changes reports whether this seed changes the set of voters in this way.
+// changes reports whether this seed changes the set of voters in the given way.
 func (w *world) changes(how change) bool {
 	for i, f := range faultKinds() {
 		if f.changes&how != 0 && w.plan.intervals[i] > 0 {
@@ -137,12 +137,12 @@ func chance(r *rand.Rand, p float64) bool { return p > 0 && r.Float64() < p }
 
 func pick[T any](rng *rand.Rand, choices ...T) T { return choices[rng.IntN(len(choices))] }
 
-// around draws an exponential duration with this mean, and at most eight times the mean.
+// around draws an exponential duration with this mean, cut at eight times the mean.
 func around(rng *rand.Rand, mean time.Duration) time.Duration {
 	return time.Duration(min(rng.ExpFloat64(), 8) * float64(mean))
 }
 
-// fault is one kind of trouble. Each seed draws which kinds happen, and how often.
+// fault is a kind of fault. Each seed draws which kinds happen, and how often.
 type fault struct {
 	name       string
 	changes    change
@@ -203,8 +203,8 @@ func faultKinds() []fault {
 	}
 }
 
-// strike is one fault of a seed's schedule. Its details follow from its own draws, so that it
-// does the same when other faults are omitted.
+// strike is one fault of a seed's schedule. Its details follow from its own draws, so that they
+// stay the same when other faults are omitted.
 type strike struct {
 	kind int
 	at   time.Duration
@@ -262,8 +262,8 @@ func (w *world) shrinkSchedule(all []strike) []int {
 	return kept
 }
 
-// quietLeases is how many leases a shrunk world goes on after its last fault: by then all
-// effects of the fault have ended.
+// quietLeases is for how many leases a shrunk world goes on after its last fault: so long that
+// all effects of the fault end.
 const quietLeases = 8
 
 func (w *world) scheduleFaults() {
@@ -288,7 +288,7 @@ func (w *world) joins(host int) bool {
 	return slices.ContainsFunc(w.kept, func(i int) bool { return w.schedule[i].kind == 0 && w.schedule[i].host == host })
 }
 
-// lasts draws how long a trouble lasts: mostly about a lease.
+// lasts draws how long a fault lasts: mostly about a lease.
 func (w *world) lasts(r *rand.Rand) time.Duration {
 	return around(r, pick(r, w.plan.timing.Heartbeat, w.plan.timing.Lease, w.plan.timing.Lease, 4*w.plan.timing.Lease))
 }

@@ -12,16 +12,16 @@ import (
 )
 
 // The product's own registry knows what acts on a host, and decides when a term may be released.
-// Here are its programs, and what an agent's loop does between elector and registry.
+// This file plays the programs, and does what an agent's loop does between elector and registry.
 
 // process is a program of a host, in one election.
 type process struct {
-	number int               // no two have the same
+	number int               // no two processes have the same number
 	id     string            // of its campaign
 	k      *actors.Candidacy // nil: it is not connected
 }
 
-// setUp makes the registry of an agent's new process. It goes on from what is on record.
+// setUp makes the registry of an agent's new process. The registry goes on from what is on record.
 func (a *agent) setUp(past *election.Past) {
 	c := actors.Config{Priority: a.priority, Step: a.w.plan.timing.Heartbeat / 2, StepOfMany: a.w.plan.timing.Heartbeat, Needs: a.needs(),
 		NewID: func() string { a.w.programs++; return fmt.Sprintf("c%d", a.w.programs) },
@@ -49,8 +49,8 @@ func (a *agent) onRecord(name election.Name, change func(*record.Actors)) {
 	}
 }
 
-// turn does what a loop does after each step and call: it notifies what acts, and gives the
-// elector what the registry has for it.
+// turn does what a loop does after each step and call. It notifies programs and companion, and
+// gives the elector what the registry has for it.
 func (a *agent) turn() {
 	a.hear()
 	a.queue = append(a.queue, a.registry.Take()...)
@@ -72,7 +72,7 @@ func (a *agent) turn() {
 	}
 }
 
-// call has the agent's loop do something a little later, in this life, once it is not paused.
+// call lets the agent's loop do something a little later, in this life, once the agent is not paused.
 func (a *agent) call(do func()) {
 	a.w.after(around(a.rng, a.w.plan.timing.Heartbeat/4), a.inLife(func() {
 		switch {
@@ -86,7 +86,7 @@ func (a *agent) call(do func()) {
 	}))
 }
 
-// prolong notifies what acts of leases that were renewed.
+// prolong notifies programs and companion of renewed leases.
 func (a *agent) prolong() {
 	for _, c := range a.contests {
 		if c.State == elector.Leading && c.Leader == a.holder() {
@@ -96,7 +96,7 @@ func (a *agent) prolong() {
 	a.hear()
 }
 
-// lead notifies what is to act that the agent leads.
+// lead notifies those that are to act, programs and companion, that the agent leads.
 func (a *agent) lead(local election.Instant, x election.Announcement) {
 	c := a.leads(x.Election)
 	switch {
@@ -108,7 +108,7 @@ func (a *agent) lead(local election.Instant, x election.Announcement) {
 	}
 }
 
-// stands has a program become a candidate, in the place of the one before.
+// stands makes a program a candidate, in the place of the former one.
 func (a *agent) stands(e int) {
 	s, p := &a.stand[e], &a.programs[e]
 	before := p.k
@@ -134,7 +134,7 @@ func identity(number int, life uint32) record.Program {
 	return record.Program{PID: int32(number), Started: 1, Sockets: [record.MaxSockets]uint64{uint64(life)}}
 }
 
-// leaves has a program close its connection. It acts until its deadline, or ends: that is proven.
+// leaves makes a program close its connection. It acts on until its deadline, or it ends, with proof.
 func (a *agent) leaves(e int) {
 	p, l := a.programs[e], a.w.logsOf(a)[e]
 	a.programs[e].k = nil
@@ -147,12 +147,12 @@ func (a *agent) leaves(e int) {
 	}
 }
 
-// stopSoon has a program stop a little later, unless its host is down or frozen, and report it.
+// stopSoon makes a program stop and report that a little later, unless its host is down or frozen.
 func (a *agent) stopSoon(l *contestLog, p process, report func()) {
 	self, epoch := a.holder(), a.clock.epoch
 	a.w.after(around(a.rng, a.w.plan.timing.Heartbeat/2), func() {
 		if epoch != a.clock.epoch || a.frozen > 0 {
-			return // the program is gone, or acts on when its host thaws
+			return // the program is gone, or goes on acting when its host thaws
 		}
 		if x := l.find(program, self); x != nil && x.number == p.number {
 			a.w.stopActing(x)
@@ -161,7 +161,7 @@ func (a *agent) stopSoon(l *contestLog, p process, report func()) {
 	})
 }
 
-// hear has the host's programs and its companion read what they were sent.
+// hear lets the host's programs and its companion read what they were sent.
 func (a *agent) hear() {
 	for e := range a.programs {
 		if k := a.programs[e].k; k != nil {
@@ -208,7 +208,7 @@ func (a *agent) read(e int, line api.CampaignEvent) {
 
 func anybody(uint32) bool { return true }
 
-// tell records that a program was notified of a term, and checks that no other one was (K4d).
+// tell records that a program was notified of a term, and checks that no other program was (K4d).
 func (w *world) tell(l *contestLog, told map[election.Term]int, x *actor) {
 	if !w.plan.lives || !w.plan.quorum {
 		return
@@ -219,8 +219,8 @@ func (w *world) tell(l *contestLog, told map[election.Term]int, x *actor) {
 	told[x.term] = x.number
 }
 
-// goOn has each program of the host resume after a while, or have ended meanwhile, or never come
-// back and stop by the deadline that it knows.
+// goOn decides for each program of the host: it resumes after a while, or has ended meanwhile, or
+// never comes back and stops by the deadline that it knows.
 func (a *agent) goOn() {
 	logs, absent := a.w.logsOf(a), map[string]election.Instant{}
 	expected, until := a.registry.Absent()
@@ -235,7 +235,7 @@ func (a *agent) goOn() {
 		switch {
 		case !expected:
 			again()
-		case x == nil || !x.acting(a.w.Now) || !a.w.deaths && chance(a.rng, 0.2): // its process has ended, and there is proof
+		case x == nil || !x.acting(a.w.Now) || !a.w.deaths && chance(a.rng, 0.2): // the program has ended, with proof
 			a.w.stopActing(x)
 			a.call(func() { a.registry.Dead(p.id); again() })
 		case a.w.deaths || chance(a.rng, 0.7):
@@ -246,7 +246,7 @@ func (a *agent) goOn() {
 	}
 }
 
-// candidateAgain adds a program where none is a candidate and one should be.
+// candidateAgain adds a program if the host has no candidate in the election and should have one.
 func (a *agent) candidateAgain(e int) {
 	if a.stand[e].stands && a.programs[e].k == nil {
 		a.stands(e)
@@ -273,8 +273,8 @@ func (a *agent) resumes(e int, p process) {
 	}
 }
 
-// announced lets what acts on the host begin when its agent leads. It checks G2: the term
-// of each leadership is above all earlier ones.
+// announced lets programs and companion begin to act when their agent leads. It checks G2: the
+// term of each leadership is above all earlier ones.
 func (w *world) announced(a *agent, local election.Instant, x election.Announcement) {
 	l := w.log(a, x.Election)
 	if l == nil {
@@ -291,7 +291,7 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 	a.lead(local, x)
 	l.highest = max(l.highest, x.Term)
 	if w.plan.lives && x.Term == l.last && self == l.holder {
-		return // the next life leads on
+		return // the next life continues this leadership
 	}
 	w.checkTerm(a, l, x, self)
 	if x.Event == election.NewTerm {
@@ -312,8 +312,8 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 	}
 }
 
-// checkShort checks G2 in a short election, which agents may have forgotten since somebody led
-// it.
+// checkShort checks G2 in a short election. Agents may have forgotten the election since it was
+// led last.
 func (w *world) checkShort(a *agent, x election.Announcement) {
 	if x.Event != election.Leading || !w.plan.quorum || a.own != nil {
 		return
@@ -342,8 +342,8 @@ func (w *world) checkTerm(a *agent, l *contestLog, x election.Announcement, self
 	l.last, l.holder, l.owners[x.Term] = x.Term, self, self
 }
 
-// withdrawn has the host's program stop. Either it does, and gives its receipt, or it acts on until
-// the last deadline that it knows.
+// withdrawn asks the host's program to stop. The program stops and gives its receipt, or it goes
+// on acting until the last deadline that it knows.
 func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	w.heal.withdrawn(w, x)
 	switch x.Reason {

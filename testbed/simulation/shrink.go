@@ -10,8 +10,8 @@ import (
 // DefaultTries is how many worlds Shrink plays at most: this takes some tens of seconds.
 const DefaultTries = 2500
 
-// variations is with how many other random draws a world is tried before it counts as not showing
-// the violation.
+// variations is how many other sets of random draws are tried before a world counts as not
+// showing the violation.
 const variations = 2
 
 type Shrinking struct {
@@ -26,7 +26,7 @@ type Shrinking struct {
 // agents and elections, and shortens the time between faults, as long as the violation stays
 // (Zeller and Hildebrandt 2002). It plays up to tries worlds on the given cores; their
 // number does not change the result. When ctx ends it returns early, with the smallest world so
-// far. If nothing can be omitted, its Options are those given. It returns nil if those show no
+// far. If nothing can be omitted, the result has the Options given. It is nil if those show no
 // violation.
 func Shrink(ctx context.Context, o Options, tries, cores int) *Shrinking {
 	o.Live, o.Record, o.chaosOnly = nil, false, false
@@ -39,7 +39,7 @@ func Shrink(ctx context.Context, o Options, tries, cores int) *Shrinking {
 	s.faults = s.struck(o)
 	before := len(s.faults)
 	if !s.attempt(withFaults(o, s.faults)) {
-		s.faults = newWorld(o).kept // without the later faults chance takes another course: keep all
+		s.faults = newWorld(o).kept // the violation needs the later faults too, by chance: keep all
 	}
 	s.rounds()
 	return &Shrinking{Options: s.best, Violation: s.found, Faults: len(s.struck(s.best)), Before: before, Tries: tries - s.left}
@@ -52,7 +52,7 @@ type shrinker struct {
 	best   Options
 	found  *Violation
 	faults []int                    // the faults that best keeps
-	play   func(Options) *Violation // shows, or what a test has put in its place
+	play   func(Options) *Violation // the method shows, or a test's replacement
 }
 
 // struck returns the faults of the schedule that struck before the violation.
@@ -139,8 +139,8 @@ func (s *shrinker) simplify() {
 	s.attempt(shorter...)
 }
 
-// attempt takes the first of the worlds that shows the violation, if one does. It tries them
-// with the variation of the best world so far, and then with others.
+// attempt makes the first of the worlds that shows the violation, if any, the best so far. It
+// tries all with the variation of the best world, and then with others.
 func (s *shrinker) attempt(candidates ...Options) bool {
 	for v := range uint64(1 + variations) {
 		varied := make([]Options, len(candidates))
@@ -157,9 +157,9 @@ func (s *shrinker) attempt(candidates ...Options) bool {
 	return false
 }
 
-// first plays as many worlds at once as there are cores, and takes the first one, in the order
-// given, that shows the violation. Only worlds up to that one count as played, so that the
-// result does not depend on the number of cores.
+// first plays as many worlds at once as there are cores. It takes the world that shows the
+// violation and comes first in the given order. Only worlds up to that one count as played, so
+// that the result does not depend on the number of cores.
 func (s *shrinker) first(candidates []Options) bool {
 	for len(candidates) > 0 && !s.over() {
 		n := min(s.cores, len(candidates), s.left)
@@ -184,7 +184,7 @@ func (s *shrinker) first(candidates []Options) bool {
 // shows returns the world's violation, if it violates the rule that is being shrunk, in the
 // same phase.
 func (s *shrinker) shows(o Options) *Violation {
-	o.chaosOnly = s.found.phase == chaos // later phases show another violation at best
+	o.chaosOnly = s.found.phase == chaos // a later phase could only show another violation
 	v := Run(o).Violation
 	if v == nil || v.Rule != s.found.Rule || v.phase != s.found.phase {
 		return nil

@@ -9,8 +9,8 @@ import (
 )
 
 // pollEvery is after how many steps an agent's status is polled even if there is no other
-// reason. Only G5 needs these polls. For the other rules all that led are polled when an agent
-// begins to lead, and each agent when it stops or is stopped.
+// reason. Only G5 needs these polls. For the other rules, all agents that led are polled when one
+// begins to lead, and each agent is polled when it stops or is stopped.
 const pollEvery = 32
 
 // step lets the agent handle one input now, and carries out what its output asks for.
@@ -24,8 +24,8 @@ func (w *world) step(a *agent, in election.Input) {
 		d.steps--
 	}
 	local := a.clock.at(w.Now)
-	if _, woke := in.(election.Suspended); dies && w.plan.lives && !woke { // a clock may have miscounted the suspend
-		w.poll(a) // what its status showed before this step
+	if _, woke := in.(election.Suspended); dies && w.plan.lives && !woke { // after a suspend, the clock may be wrong
+		w.poll(a) // to see what its status showed before this step
 	}
 	received, _ := in.(election.Received)
 	w.handles = received.Message
@@ -86,7 +86,7 @@ func (w *world) act(a *agent, local election.Instant, action any) {
 	}
 }
 
-// die carries out only the first actions that an output asks for. Then the process dies.
+// die carries out only the first actions of an output. Then the process dies.
 func (w *world) die(a *agent, local election.Instant, out election.Output) {
 	d := a.doom
 	a.doom = nil
@@ -152,8 +152,8 @@ func (w *world) look(a *agent, local election.Instant) {
 	w.checkDriving(a, local, t, until)
 }
 
-// checkDriving records whether the agent leads the roster election. No status shows that, and a
-// Heartbeat or a Release shows it only if a peer is connected.
+// checkDriving records whether the agent leads the roster election. No status shows that, and if
+// no peer is connected, no Heartbeat or Release shows it either.
 func (w *world) checkDriving(a *agent, local election.Instant, t election.Term, until election.Instant) {
 	l := w.log(a, election.RosterElection)
 	self := a.holder()
@@ -164,19 +164,19 @@ func (w *world) checkDriving(a *agent, local election.Instant, t election.Term, 
 	w.stopActing(l.find(claimer, self))
 }
 
-// lateness is what shows whether an agent is behind, by its own clock, as its loop keeps it.
+// lateness has instants, on the agent's own clock, that show whether the agent is behind.
 type lateness struct {
-	due     election.Instant // when it wants to wake; Never: it need not, or it is not known
+	due     election.Instant // when the agent wants to wake; Never: it does not, or the instant is not known
 	writing election.Instant // when the write under way was asked for; Never: there is none
-	told    election.Instant // when the elector was last told
+	told    election.Instant // when the elector was last notified
 }
 
-// doubt reports to an agent by how much it is behind, as its loop does.
+// doubt notifies an agent by how much it is behind, as a real agent's loop does.
 func (w *world) doubt(a *agent, in election.Input) {
 	l := &a.late
 	switch in.(type) {
 	case election.Suspended:
-		return // its host's loop says this first
+		return // a real loop reports the suspend before it doubts
 	case election.Persisted, election.PersistFailed:
 		defer func() { l.writing = election.Never }()
 	}

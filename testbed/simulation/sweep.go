@@ -18,7 +18,7 @@ import (
 // SweepOptions choose which seeds to play, and for how long.
 type SweepOptions struct {
 	Options                   // of every run, except for the seed
-	From, Seeds uint64        // so many seeds from From on; 0: until ctx ends or For has passed
+	From, Seeds uint64        // how many seeds, from From on; 0: until ctx ends or For has passed
 	For         time.Duration // 0: no limit
 	Cores       int
 	// Progress is called at the interval Every with what was played so far, and once at the
@@ -39,9 +39,9 @@ func (p Progress) Rate() float64 { return float64(p.Steps) / max(p.Elapsed.Secon
 
 // Sweep plays seeds on several cores until all are played, For has passed, ctx ends, or a run
 // violates a rule. It returns the violation with the lowest seed; nil if there is none. It
-// skips no seed below the highest that it played.
+// plays every seed below the highest that it played.
 func Sweep(ctx context.Context, o SweepOptions) (Progress, *Violation) {
-	// Runs are short, and what they allocate lives no longer.
+	// Runs are short, and what a run allocates is garbage at its end.
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -114,7 +114,7 @@ const (
 	storyLines = 80
 )
 
-// Campaign is a search for violations whose progress a person watches.
+// Campaign is a search for violations. A person watches its progress.
 type Campaign struct {
 	SweepOptions
 	Single bool   // play the options' seed only

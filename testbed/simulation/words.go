@@ -13,7 +13,7 @@ import (
 // maxWritten bounds the words that the programs of one seed write.
 const maxWritten = 300
 
-// scribe has the programs of leaders write words, and judges by their IDs what leaders
+// scribe makes the programs of leaders write words, and checks by the IDs of words what leaders
 // read (G8). It makes its own draws, so that a seed gives the same plan with and without it.
 type scribe struct {
 	w        *world
@@ -42,7 +42,7 @@ func newScribe(w *world) *scribe {
 		settled: map[*contestLog][]*writing{}, known: map[*agent]map[election.Name]election.WordRank{}}
 }
 
-// writes has the program of a leader, if there is one, write a word now and then.
+// writes makes the program of a leader, if there is one, write a word now and then.
 func (s *scribe) writes(n int) {
 	w := s.w
 	if !w.plan.words || n == 0 {
@@ -96,8 +96,8 @@ func (s *scribe) answered(r election.Reply) {
 	}
 }
 
-// elected judges the word that a leader reads when it is elected: none is newer that any leader has
-// read, or whose writer had an answer.
+// elected checks the word that a leader reads when it is elected. No newer word may exist that a
+// leader has read, or whose writer had an answer.
 func (s *scribe) elected(a *agent, x election.Announcement) {
 	w := s.w
 	l := w.log(a, x.Election)
@@ -113,9 +113,9 @@ func (s *scribe) elected(a *agent, x election.Announcement) {
 	s.knows(a, x.Election, x.Word.ID)
 }
 
-// settle records that the word was written: from now on it may be replaced, but it can't be lost.
-// The words form a chain, in which each one names the one that it replaces (W6), and no word
-// comes before one that was settled when it was asked for.
+// settle records that the word was written: from now on it may be replaced, but must not be lost.
+// It checks that the words form a chain, in which each names the one that it replaces (W6). A
+// word must come after all words that were settled before it was asked for.
 func (s *scribe) settle(l *contestLog, word election.Word) {
 	if word == (election.Word{}) {
 		return

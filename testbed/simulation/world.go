@@ -23,7 +23,7 @@ type phase uint8
 
 const (
 	chaos   phase = iota // faults happen
-	healing              // they have ended; agents must agree on a leader
+	healing              // faults have ended; agents must agree on a leader
 	stable               // agents have agreed; the leader must stay
 )
 
@@ -48,7 +48,7 @@ type world struct {
 	longest time.Duration    // the longest lease that any agent has had
 	newest  election.Version // the newest version of all stable rosters on any disk
 	asked   election.RequestID
-	shorts  map[election.Name]election.Term // the term led last in each short election
+	shorts  map[election.Name]election.Term // the newest term in which each short election was led
 	short   int                             // how many short elections are under way
 	replied map[election.RequestID]bool
 
@@ -59,15 +59,15 @@ type world struct {
 	deaths     bool                     // leaders die while all is well
 	former     map[election.PeerID]bool // identities whose disks are lost
 	formed     bool                     // a first roster was committed
-	shared     bool                     // it was committed on two disks
-	orphaned   bool                     // it was on one disk only, and that disk was lost
+	shared     bool                     // the first roster was committed on two disks
+	orphaned   bool                     // the first roster was on one disk only, and that disk was lost
 	wipedEarly int
 	rolledBack bool // an older data directory was restored somewhere
 	inquiries  map[election.RequestID]inquiry
 	stepping   *agent                   // the agent whose step is under way
-	clusters   map[string][]*contestLog // by cluster ID: the logs of clusters that began again
-	handles    election.Message         // the message that this step handles
-	polling    bool                     // pollOthers is at work
+	clusters   map[string][]*contestLog // by cluster ID: the logs of clusters of agents that began again
+	handles    election.Message         // the message that the present step handles
+	polling    bool                     // pollOthers runs
 	history    *History                 // nil: not recorded
 
 	violation *Violation
@@ -107,7 +107,7 @@ func newWorld(o Options) *world {
 	return w
 }
 
-// drawPlan draws what the seed decides, except for what the options decide.
+// drawPlan draws what the seed decides. The options may decide some of that instead.
 func (w *world) drawPlan() plan {
 	o := &w.options
 	drift := cmp.Or(o.Drift, statedDrift)
@@ -193,8 +193,8 @@ func (w *world) after(d time.Duration, run func()) {
 	w.Push(w.Now+int64(d), event{run: run})
 }
 
-// later is like after, for what a fault does or ends: it does nothing if all faults have ended
-// by then.
+// later is like after, for what a fault does or ends. The function is not run if all faults have
+// ended by then.
 func (w *world) later(d time.Duration, run func()) {
 	w.after(d, func() {
 		if w.phase == chaos {
@@ -203,7 +203,7 @@ func (w *world) later(d time.Duration, run func()) {
 	})
 }
 
-// inLife returns run, made to do nothing once the agent's process has ended.
+// inLife returns a function that calls run, but does nothing once the agent's process has ended.
 func (a *agent) inLife(run func()) func() {
 	life := a.life
 	return func() {

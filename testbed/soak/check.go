@@ -44,8 +44,7 @@ func (s *soak) violate(rule, what string) {
 	}
 }
 
-// fallen describes a leader whose token is not above that of an earlier leader; "" if there is
-// none.
+// fallen describes a leader whose token is not above that of every earlier leader; "" if all are.
 func fallen(name string, claims []observe.Claim) string {
 	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b observe.Claim) int { return cmp.Compare(a.Start, b.Start) })
 	var highest observe.Claim
@@ -98,7 +97,7 @@ func (s *soak) conclude() {
 	}
 }
 
-// keep copies all logs, and the history, to Options.Keep, where they outlive the cluster.
+// keep copies all logs, and the history, to Options.Keep: there they outlive the cluster.
 func (s *soak) keep() error {
 	var history strings.Builder
 	for _, o := range s.register.History() {

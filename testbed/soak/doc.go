@@ -12,11 +12,11 @@
 //
 // At the first violation it stops and keeps all logs.
 //
-// Now and then a program is held up between looking at its lease and writing, so that the
-// register has an old token to refuse.
+// Now and then a program is held up after it looked at its lease and before it writes, so that
+// the register meets an old token and must refuse it.
 //
-// The seed decides which faults strike whom, when and for how long. It does not decide what
-// comes of them: processes, disks and clocks are real. So the same seed plays the same faults
+// The seed decides which faults strike which hosts, when and for how long. It does not decide
+// their effects: processes, disks and clocks are real. So the same seed plays the same faults
 // again, but not the same run. Faults that this machine can't have are skipped, and named.
 //
 // All processes have to share one clock, CLOCK_BOOTTIME.

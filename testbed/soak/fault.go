@@ -25,7 +25,7 @@ type kind struct {
 	fault func(f strike, others []string) hosts.Fault
 	// program is what happens to the host's program. Either of these may be nil.
 	program func(*lab.Program) (election.Instant, error)
-	// asks is something else instead, which the agent is asked for. It returns how to end it.
+	// asks is what the agent is asked for instead, if it is not nil. It returns how to end that.
 	asks func(*soak, context.Context, *hosts.Host) (undo, error)
 }
 
@@ -48,8 +48,8 @@ func kinds() map[string]kind {
 		"resign":         {asks: (*soak).resign},
 		"drain":          {asks: (*soak).drainFor},
 		"cut":            {fault: cut(hosts.BothWays)}, // silently, as all cuts
-		"cut out":        {fault: cut(hosts.Forth)},    // no other hears the host
-		"cut in":         {fault: cut(hosts.Back)},     // the host hears no other
+		"cut out":        {fault: cut(hosts.Forth)},    // no other host hears this one
+		"cut in":         {fault: cut(hosts.Back)},     // this host hears no other
 		"cut pair": {fault: func(f strike, others []string) hosts.Fault {
 			return hosts.Cut([]string{others[f.Other%len(others)]}, hosts.BothWays)
 		}},
@@ -88,7 +88,7 @@ func (s strike) String() string {
 }
 
 // drawRound draws the faults of one round, in the order of their beginnings: most often one,
-// sometimes two or three. All are over a few leases after the round began.
+// sometimes two or three. All faults are over a few leases after the round began.
 func drawRound(rng *rand.Rand, kinds []string, hosts int, lease time.Duration) []strike {
 	n := []int{1, 1, 1, 2, 2, 3}[rng.IntN(6)]
 	var all []strike
@@ -110,7 +110,7 @@ func drawRound(rng *rand.Rand, kinds []string, hosts int, lease time.Duration) [
 	return all
 }
 
-// around draws an exponentially distributed time with that mean, at most the given one.
+// around draws an exponentially distributed time with that mean, cut at most.
 func around(rng *rand.Rand, mean, most time.Duration) time.Duration {
 	return min(time.Duration(rng.ExpFloat64()*float64(mean)), most)
 }
@@ -183,7 +183,7 @@ func (s *soak) target(f strike) *hosts.Host {
 	return target
 }
 
-// begin lets f happen to the host's agent, its program or both. It returns how to end f.
+// begin lets f happen to the host, its program or both. It returns how to end f.
 func (s *soak) begin(ctx context.Context, f strike, h *hosts.Host) (undo, error) {
 	k, p := kinds()[f.Kind], s.programs[h.Name()]
 	if k.asks != nil {
@@ -193,7 +193,7 @@ func (s *soak) begin(ctx context.Context, f strike, h *hosts.Host) (undo, error)
 	if k.program != nil {
 		if _, err := k.program(p); k.fault == nil {
 			return thaw, err
-		} // with a fault, the program may be gone
+		} // if the host has a fault too, the program may be gone
 	}
 	var others []string
 	for _, other := range s.lab.Cluster.Hosts() {

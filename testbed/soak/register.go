@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// window is how many operations are judged together. A window ends when no operation is
-	// under way, so that the next one begins with a known value.
+	// window is how many operations are judged together. A window ends only when no operation is
+	// under way, so that the next window begins with a known value.
 	window = 2000
 	// judging bounds how long the judgement of one window may take.
 	judging = 20 * time.Second
@@ -121,7 +121,7 @@ func (d *desk) Returned(at int64, _ *actor.Answer) error {
 	return nil
 }
 
-// leave ends the operation that the program had under way. The program never heard its result.
+// leave ends the operation that the program had under way, and whose result it never received.
 func (r *Register) leave(client int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +160,7 @@ func (r *Register) finish(client int) {
 	}
 }
 
-// judge judges the history since the last judgement, unless an operation is under way.
+// judge judges the operations of the window, unless an operation is under way.
 func (r *Register) judge() {
 	if len(r.open) > 0 || len(r.ops) == 0 || r.violated != "" {
 		return
@@ -227,8 +227,8 @@ func (r *Register) LastAdd() election.Instant {
 	return r.lastAdd
 }
 
-// History returns the operations of the window that violates the specification, if one does,
-// else of the window that is not judged yet.
+// History returns the operations of the window that violates the specification. If no window
+// does, it returns those that are not judged yet.
 func (r *Register) History() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,14 +28,14 @@ type Options struct {
 	Actor  string        // path of an executable that calls actor.Serve
 	Keep   string        // folder for the logs if something is violated
 	Log    io.Writer     // progress
-	Rounds int           // at most; 0: no limit
+	Rounds int           // at most so many rounds; 0: no limit
 }
 
 const (
 	// Election is the election in which the programs are candidates.
 	Election = "soak"
-	// healing is how long agents may take to agree, and a program to go on, once all faults
-	// are over. Some leases come on top.
+	// healing is how long it may take, once all faults are over, until agents agree and a program
+	// goes on. Some leases are added to it.
 	healing   = 15 * time.Second
 	pollEvery = 50 * time.Millisecond
 	showEvery = 30 * time.Second
@@ -69,7 +69,7 @@ type soak struct {
 }
 
 // Run runs until the time is over, ctx ends or something is violated. The result is all that
-// happened. The error is what kept the soak itself from its work.
+// happened. The error says why the soak itself could not go on.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	if err := o.Check(); err != nil {
 		return Result{}, err
@@ -199,7 +199,7 @@ func (s *soak) heal(ctx context.Context) error {
 	}
 	healed, limit := boottime.Now(), healing+5*s.lease
 	agreed := func() (all bool) {
-		for _, h := range s.lab.Cluster.Hosts() { // a process that was asked to end may have lived on until now
+		for _, h := range s.lab.Cluster.Hosts() { // a process that was asked to end may have run until now
 			if h.Status() == hosts.Down {
 				s.healHost(ctx, h)
 			}

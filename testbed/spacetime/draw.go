@@ -47,7 +47,7 @@ func (g *drawing) span(from, to time.Duration) string {
 	return fmt.Sprintf("from %s to %s", seconds(from), seconds(to))
 }
 
-// draw draws everything. What has to lie on top comes last.
+// draw draws everything. Shapes that must lie on top come last.
 func (g *drawing) draw() {
 	g.rows()
 	for i := range g.Lanes {
@@ -175,7 +175,7 @@ func (g *drawing) arrow(a Arrow) {
 	})
 }
 
-// end is when the arrow ends: when it came, or else when the drawing ends.
+// end is when the arrow ends: when the message came, or else when the drawing ends.
 func (a Arrow) end(end time.Duration) time.Duration {
 	if a.Came == Never {
 		return end
@@ -209,8 +209,8 @@ type axis struct {
 	rows    []float64 // of the lines of text
 }
 
-// newAxis gives every line of text a row of its own, at the height of its time or, if there is
-// no room, below.
+// newAxis gives every line of text its own row, at the height of the line's time or, if there is
+// no room, below that.
 func newAxis(d Diagram, lines []Line, top float64) axis {
 	times := []time.Duration{d.From, d.To}
 	add := func(ts ...time.Duration) {
@@ -280,8 +280,8 @@ func (a axis) bottom() float64 {
 	return y
 }
 
-// SVG is a drawing in the making. A shape has a class, for the style, and a title, which is
-// shown when the pointer is over it. Later shapes lie on top. Every text is escaped.
+// SVG is a drawing to which shapes are added. A shape has a class, for the style, and a title, which
+// is shown when the pointer is over the shape. Later shapes lie on top. Every text is escaped.
 type SVG struct{ out strings.Builder }
 
 // element writes an element. It escapes the text and the title, but not the attributes.
@@ -317,5 +317,5 @@ func (s *SVG) Group(class, title string, draw func()) {
 	s.out.WriteString("</g>\n")
 }
 
-// HTML returns what was drawn. It has to stand inside of an svg element.
+// HTML returns what was drawn. It has to be put inside an svg element.
 func (s *SVG) HTML() template.HTML { return template.HTML(s.out.String()) }

@@ -14,7 +14,7 @@ var files embed.FS
 // Write draws the diagram as a page.
 func Write(w io.Writer, d Diagram) error { return execute(w, "page.html", d) }
 
-// Fragment draws the diagram as a part of another page. That page has to include Style, and to
+// Fragment draws the diagram as a part of another page. That page has to include Style. It has to
 // show the diagram's title, facts and command itself.
 func Fragment(d Diagram) (template.HTML, error) {
 	var text strings.Builder

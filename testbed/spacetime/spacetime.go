@@ -3,8 +3,8 @@
 // Beside the diagram is, line by line, who did what when.
 //
 // A diagram is one self-contained HTML page, readable in light and dark and without colour,
-// with every text escaped. Time is not to scale: short times are drawn longer than they are
-// and long ones shorter, but never in another order. The package does not judge what it draws.
+// with every text escaped. Time is not to scale: short times are drawn too long and long ones too
+// short, but the order is right. The package does not judge what it draws.
 package spacetime
 
 import (
@@ -16,8 +16,8 @@ import (
 // Never is the end of what has not ended.
 const Never time.Duration = -1
 
-// Diagram is what is drawn. Times count from the beginning of the run. Only what happened at least
-// in part between From and To is drawn.
+// Diagram is what is drawn. Times count from the beginning of the run. Only what happened between
+// From and To, at least in part, is drawn.
 type Diagram struct {
 	Title    string
 	Facts    []string // a line each, under the title
@@ -45,7 +45,7 @@ type Bar struct {
 	Label string        // beside its beginning
 	Row   int           // which election, if there are several
 	Acts  bool          // true: a program acts; false: an agent says that it leads
-	Lease time.Duration // when its lease ends
+	Lease time.Duration // when the leadership's lease ends
 }
 
 // Arrow is a message from one lane to another.

@@ -3,10 +3,10 @@
 // Package timens runs a test again in a time namespace (time_namespaces(7)) where
 // CLOCK_BOOTTIME is far ahead of CLOCK_MONOTONIC, as on a host that was suspended for a day.
 //
-// On a machine that was never suspended, both clocks read the same. There a test can't tell
-// code that reads the right clock from code that reads the wrong one; in the namespace it can.
-// If the test does not run and pass in the namespace, the package fails or skips the outer
-// test. It does not suspend anything.
+// On a machine that was never suspended, both clocks read the same. There a test can't
+// distinguish code that reads the right clock from code that reads the wrong one; in the
+// namespace it can. If the test does not run and pass in the namespace, the package fails or
+// skips the outer test. The package does not suspend anything.
 package timens
 
 import (
@@ -52,8 +52,8 @@ func Run(t *testing.T, body func(t *testing.T)) {
 	}
 }
 
-// Uptime reads CLOCK_BOOTTIME from /proc/uptime, as no other code does. The result is rounded
-// down to a hundredth of a second.
+// Uptime reads CLOCK_BOOTTIME from /proc/uptime. No code under test does that. The result is
+// rounded down to a hundredth of a second.
 func Uptime(t *testing.T) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile("/proc/uptime")
