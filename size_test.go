@@ -22,7 +22,7 @@ var limits = []struct {
 	// What is installed, with the client that programs use.
 	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 40030, 5880},
 	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 7812, 1336},
-	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 21910, 2312},
+	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 21915, 2312},
 }
 
 // methods are how many a receiver may have, without those of tests: a type that does

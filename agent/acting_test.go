@@ -12,6 +12,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/act/health"
+	"github.com/doyen-election/doyen/testbed/executable"
 )
 
 // TestACheckDecidesWhoMayLead: a host leads only while its check succeeds, and the last line of a
@@ -19,7 +20,7 @@ import (
 func TestACheckDecidesWhoMayLead(t *testing.T) {
 	dir := t.TempDir()
 	well, log := filepath.Join(dir, "well"), filepath.Join(dir, "log")
-	quick := health.Check{Command: script(t, "echo looking; test -e "+well+" || { echo no database; exit 1; }"), Every: health.Shortest, Timeout: patience, Fall: 2, Rise: 1}
+	quick := health.Check{Command: executable.Script(t, "echo looking; test -e "+well+" || { echo no database; exit 1; }"), Every: health.Shortest, Timeout: patience, Fall: 2, Rise: 1}
 	set := func(ok bool) {
 		if !ok {
 			os.Remove(well)
@@ -29,7 +30,7 @@ func TestACheckDecidesWhoMayLead(t *testing.T) {
 	}
 	r := newReloading(t, func(c *settings.Config) {
 		c.HostCheck = quick
-		c.OnChange = script(t, `grep -o '"type":"[a-z_]*"\|"reason":"[^"]*"' | tr '\n' ' ' >> `+log)
+		c.OnChange = executable.Script(t, `grep -o '"type":"[a-z_]*"\|"reason":"[^"]*"' | tr '\n' ' ' >> `+log)
 	})
 	warned := func(w api.Warning) bool {
 		return w.Code == "check_failed" && strings.Contains(w.Message, "no database")
@@ -72,7 +73,7 @@ func TestACheckDecidesWhoMayLead(t *testing.T) {
 // With keep-last, the host leads although its check fails, since no other can, and says so.
 func TestACheckThatKeepsTheLastLeavesALeader(t *testing.T) {
 	r := newReloading(t, func(c *settings.Config) {
-		c.HostCheck = health.Check{Command: script(t, "echo no database; exit 1"), Every: health.Shortest, Timeout: patience, Fall: 2, KeepLast: true}
+		c.HostCheck = health.Check{Command: executable.Script(t, "echo no database; exit 1"), Every: health.Shortest, Timeout: patience, Fall: 2, KeepLast: true}
 	})
 	untilAnswer(r, "/v1/elections/default", isLed)
 	untilAnswer(r, "/v1/agent", func(a api.Agent) bool {

@@ -79,7 +79,7 @@ func Run(ctx context.Context, cfg settings.Config, around Process, stderr io.Wri
 // Process is what the process around an agent offers to it. The zero value is for a program
 // that embeds an agent: such an agent can't be reloaded or restarted.
 type Process struct {
-	// Life connects this life with its keeper; nil: there is no keeper.
+	// Life connects this life with its keeper; nil: it has none.
 	Life *keeper.Life
 	// Program is the file from which the next life is started; empty: a restart is refused.
 	Program string
@@ -98,7 +98,7 @@ type agent struct {
 	around    Process
 	settings  atomic.Pointer[settings.Config] // as they are since the last reload; the value is replaced, never changed
 	reloads   sync.Mutex                      // held during a reload, so that there is one at a time
-	stopTCP   func()                          // ends the TCP listener; nil: there is no listener. Guarded by reloads
+	stopTCP   func()                          // ends the TCP listener; nil: none is open. Guarded by reloads
 	level     logLevel
 	lines     logger.Ring // the newest lines of the log, for bug reports
 	access    *access.Policy
@@ -115,7 +115,7 @@ type agent struct {
 
 	record   *record.Record // nil: this agent can't keep a record
 	past     *record.Past   // nil: this process run is the first life
-	noRecord string         // why there is no record, on a system that could keep one
+	noRecord string         // why no record is kept, on a system that could keep one
 	suspends *boottime.Suspends
 
 	store      *store.Store

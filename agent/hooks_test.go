@@ -27,8 +27,8 @@ import (
 func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 	c := lone(t)
 	trail := filepath.Join(t.TempDir(), "trail")
-	c.OnChange = script(t, "cat >> "+trail+".all")
-	c.Elections = map[string]settings.ElectionConfig{"default": {OnChange: script(t, "cat >> "+trail)}, "payments": {OnChange: script(t, "cat >> "+trail+".payments; echo >"+trail+".ran")}}
+	c.OnChange = executable.Script(t, "cat >> "+trail+".all")
+	c.Elections = map[string]settings.ElectionConfig{"default": {OnChange: executable.Script(t, "cat >> "+trail)}, "payments": {OnChange: executable.Script(t, "cat >> "+trail+".payments; echo >"+trail+".ran")}}
 	if err := syscall.Mkfifo(trail+".ran", 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestTheHookHasRunBeforeTheTermIsReleased(t *testing.T) {
 	said, end := pipe("said"), pipe("end")
 	clients, _, first := three(t, func(c *settings.Config) {
 		c.Lease = time.Minute
-		c.OnChange = script(t, "cd "+dir+"; led=led-by-"+c.Name+"; [ $DOYEN_EVENT != leading ] || touch $led; "+ // none comes to followers too
+		c.OnChange = executable.Script(t, "cd "+dir+"; led=led-by-"+c.Name+"; [ $DOYEN_EVENT != leading ] || touch $led; "+ // none comes to followers too
 			"[ $DOYEN_EVENT = none ] && rm $led 2>/dev/null || exit 0; echo undoes >said; read go <end; echo undone >said")
 	})
 	leader := int(first.Leader.Name[0] - 'a')
@@ -165,17 +165,4 @@ func actBeside(first settings.Config, around *agent.Process, out io.Writer) (end
 		cancel()
 		<-ended
 	}
-}
-
-// script returns a command that runs a line of the shell: root runs such a line only from a script.
-func script(t *testing.T, line string) string {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		return line
-	}
-	path := filepath.Join(t.TempDir(), "script")
-	if err := executable.Write(path, []byte(line)); err != nil {
-		t.Fatal(err)
-	}
-	return "/bin/sh " + path // not the script itself: while another test forks, the kernel may refuse to execute what was just written
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/testbed/executable"
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
@@ -288,7 +289,9 @@ func TestAReloadReadsTheKeysAgain(t *testing.T) {
 // A hook that a reload gives to an election runs for its present leader.
 func TestAReloadChangesHooks(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	hook := func(word string) string { return script(t, "echo "+word+" $DOYEN_ELECTION $DOYEN_EVENT >> "+log) }
+	hook := func(word string) string {
+		return executable.Script(t, "echo "+word+" $DOYEN_ELECTION $DOYEN_EVENT >> "+log)
+	}
 	wrote := func(r *reloading, want ...string) {
 		t.Helper()
 		again := time.NewTicker(5 * time.Millisecond)

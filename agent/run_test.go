@@ -19,6 +19,7 @@ import (
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/testbed/executable"
 )
 
 const patience = 30 * time.Second
@@ -224,7 +225,7 @@ func TestLeaveStopsTheAgent(t *testing.T) {
 func TestTheHookRunsOnceForEachEnd(t *testing.T) {
 	c := lone(t)
 	trail := filepath.Join(filepath.Dir(c.DataDir), "trail")
-	c.OnChange = script(t, `echo "$DOYEN_EVENT $DOYEN_TERM" >> `+trail)
+	c.OnChange = executable.Script(t, `echo "$DOYEN_EVENT $DOYEN_TERM" >> `+trail)
 	client, _, stop := start(t, c)
 	follow(t, client, leads)
 	if err := stop(); err != nil {

@@ -45,9 +45,9 @@ func (c *Contest) Claimed(f Facts, holder election.Holder, claim election.Claim,
 	return s.out
 }
 
-// heed awaits an agent that claims to lead but can't be named yet. Either this agent is handing
-// over, and must not start a round against that leader after the release; or only the leader's
-// next heartbeat echoes this agent's stamp, and so shows how long its lease runs.
+// heed waits for a heartbeat of an agent that claims to lead but can't be named yet: because this agent
+// is handing over, and must start no round against it after the release; or because only its next
+// heartbeat echoes this agent's stamp, and so shows how long its lease runs.
 func (c *Contest) heed(s *step, k Known) {
 	c.rumour = rumour{holder: k.Holder, term: k.Term, heedUntil: s.now.Add(2 * c.cfg.Heartbeat), promiseEnd: c.rumour.promiseEnd}
 }

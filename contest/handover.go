@@ -8,7 +8,7 @@ import (
 
 // departure is why a leadership ends, and how far its end has come.
 type departure struct {
-	election.Ending      // To may also be set by a leader whose disk takes no writes
+	election.Ending      // To: the target of a transfer, or chosen by a leader whose disk takes no writes
 	stopped         bool // all that acted under the term have stopped
 	suspended       bool // the host was suspended after the leader stepped down
 }

@@ -22,7 +22,7 @@ type Elector struct {
 	change     *roster.Change
 	changeAt   election.Instant // when change is to be advanced
 	sends      *quorum.Sends
-	rounds     uint64           // the present selections number their rounds above this
+	rounds     uint64           // each selection now in use numbers its rounds above this
 	roster     *election.Roster // the one on disk; nil before genesis
 	view       election.View
 	peers      table[election.PeerID, *peer] // the connected agents of this cluster

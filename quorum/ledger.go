@@ -18,13 +18,13 @@ type Ledger struct {
 	altered    map[election.Name]uint64 // election → the generation of its word, until that is durable
 	stateAt    uint64                   // the newest change of the state itself
 	generation uint64                   // counts changes
-	urgent     uint64                   // the newest change that may not wait for another write
+	urgent     uint64                   // the newest change that makes a write due
 	durable    uint64                   // the newest change on disk
 	writing    uint64                   // the newest change in the write that is in progress; 0: none is
 	writes     uint64                   // the number of the newest write, in this process run
 	written    uint64                   // State.Writes in the newest write that is on disk
 	tried      election.Instant         // when the last write started
-	waits      election.Instant         // when the first write after the last success started; Never: none has
+	waits      election.Instant         // see WaitsSince
 	failing    bool
 	barred     bool // the ledger writes nothing any more
 	retryAt    election.Instant
@@ -148,7 +148,7 @@ func (l *Ledger) Settled() bool { return l.urgent <= l.durable }
 
 func (l *Ledger) Failing() bool { return l.failing }
 
-// WaitsSince is when the first write after the last success started; Never: none has.
+// WaitsSince is when the first write since the last successful one started; Never: none has started.
 func (l *Ledger) WaitsSince() election.Instant { return l.waits }
 
 func (l *Ledger) TriedAt() election.Instant { return l.tried }

@@ -17,8 +17,8 @@ type Settings struct {
 	Needs         Needs
 }
 
-// Configure replaces the settings. A leadership goes on, unless it is by the host's own candidacy
-// and the host is no longer a candidate or has priority 0.
+// Configure replaces the settings. A leadership goes on, unless its candidacy now has priority 0, or is
+// the host's own and the host has ceased to be a candidate.
 func (r *Registry) Configure(now election.Instant, s Settings) {
 	if s.Host && !r.cfg.Host {
 		r.standHost()

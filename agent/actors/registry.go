@@ -73,7 +73,7 @@ type Config struct {
 type Request struct {
 	Election election.Name
 	Priority *int // nil: the agent's priority
-	// MaxPriority is the highest priority that the candidacy may have; nil: there is no limit.
+	// MaxPriority is the highest priority that the candidacy may have; nil: any.
 	MaxPriority *int
 	Meta        string
 	UID         uint32

@@ -50,7 +50,7 @@ type Resumption struct {
 	Held func(sockets []uint64) []uint64
 	// May returns why the program may not be a candidate in the election; nil: it may.
 	May func(election.Name) error
-	// Ceiling returns the highest priority that the program may now have there; nil: there is no limit.
+	// Ceiling returns the highest priority that the program may now have there; nil: any.
 	Ceiling func(election.Name) *int
 }
 

@@ -24,8 +24,8 @@ type wait struct {
 	over     bool        // the elector has the receipt
 }
 
-// Withdraw notifies the program and the companion of the end of a leadership, and waits until both
-// have stopped. change is that end, as watches show it.
+// Withdraw notifies the program and the companion of the end of a leadership, and returns. The registry
+// then awaits their receipts. change is that end, as watches show it.
 func (r *Registry) Withdraw(w election.Withdrawal, change *api.Change) {
 	wt := &wait{election: w.Election, term: w.Term, stopBy: w.StopBy, why: w.Reason, change: change}
 	r.waits = append(r.waits, wt)

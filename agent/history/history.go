@@ -183,7 +183,7 @@ func (l *Log) push(t api.Transition) {
 	l.kept = l.kept[1:]
 }
 
-// vacate records since when nobody leads an election. If there is no room, it forgets the
+// vacate records since when nobody leads an election. Without room, it forgets the
 // election that has had no leader for longest: many elections never get one again.
 func (l *Log) vacate(name string, now vacancy) {
 	if len(l.vacant) >= maxVacant {

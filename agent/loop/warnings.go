@@ -28,7 +28,7 @@ const (
 	warnRefusedPeer  = "refused_peer"   // a direct connection is refused
 	warnRenamed      = "renamed"        // the roster knows this agent by another name
 	warnDisk         = "disk_failing"
-	warnFormation    = "formation"          // of the elector: there is no first roster yet
+	warnFormation    = "formation"          // of the elector: no first roster exists yet
 	warnQuorum       = "quorum_lost"        // of the elector: nobody can lead
 	warnHookFailed   = "hook_failed"        // a hook failed at the start of a leadership
 	warnActMissing   = "act_missing"        // a hook or check is configured, and doyen act is not connected

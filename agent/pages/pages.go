@@ -47,7 +47,7 @@ type entry struct {
 	election election.Name
 	page     *leasepage.Writer      // nil: there is no page, or not yet
 	written  *elector.ContestStatus // the status that the page shows; nil: not known
-	problem  error                  // why there is no page; nil: no error
+	problem  error                  // why the page could not be made; nil: no error
 	retryAt  election.Instant
 }
 

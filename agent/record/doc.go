@@ -7,7 +7,7 @@
 // a whole if it is damaged in any other way, if its header names another boot, time namespace,
 // agent, format or file, or if it is from before a suspend of the host (K3, K7). Two processes never
 // have the same record at once, because a life holds the kernel's lock on the file (K2). No life
-// begins with a destroyed record (K6). A failed write is an error, after which there is no record.
+// begins with a destroyed record (K6). A failed write is an error that ends the record.
 // Memory for later writes is allocated in advance, so that this is rare.
 //
 // It does not guarantee that there is a record. Without one, the next life begins a new lineage,

@@ -24,7 +24,7 @@ type Past struct {
 	Voters        []Voter
 }
 
-// Of returns the part of the past that the elector needs; nil: there is no past.
+// Of returns the part of the past that the elector needs; nil: it has none.
 func (p *Past) Of() *election.Past {
 	if p == nil {
 		return nil
@@ -210,7 +210,7 @@ func (r *Record) begin(lease time.Duration) {
 	})
 }
 
-// create makes the record of a new lineage. A file that had this name before is no longer a record.
+// create makes the record of a new lineage. A file that had this name before stops being a record.
 func create(c Config) (*Record, error) {
 	r := &Record{path: c.Path, state: newState()}
 	r.state.header = header{Lineage: election.LineageID(c.Run), JoinedAt: c.Born, Peer: c.Peer}

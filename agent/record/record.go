@@ -93,7 +93,7 @@ func (r *Record) Problem(now election.Instant) string {
 	})
 }
 
-// Write records what has changed. If this or any other write fails, there is no record any more,
+// Write records what has changed. If this or any other write fails, the record has ended,
 // and the lineage has no next life.
 func (r *Record) Write(l *election.LifeRecord) {
 	if l == nil {

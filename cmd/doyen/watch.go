@@ -95,7 +95,7 @@ func changeText(c api.Change) string {
 	return text
 }
 
-// unknownBefore reports whether the agent can't report what changed since the reader's last line. Most
-// likely the agent was stopped and started, and nothing was lost. A reader that was too slow would have
-// missed many changes, not one.
+// unknownBefore reports whether the changes since the reader's last line are unknown, most likely because
+// the agent was restarted, and nothing was lost. Then Missed is at most 1. A reader that was too slow
+// would have missed many.
 func unknownBefore(c api.Change) bool { return c.Type == api.ChangeLagged && c.Missed <= 1 }

@@ -76,7 +76,7 @@ func start(t *testing.T, w act.Work) *rig {
 		if line == "" {
 			return ""
 		}
-		return script(t, strings.ReplaceAll(line, "PIPE", path))
+		return executable.Script(t, strings.ReplaceAll(line, "PIPE", path))
 	}
 	w.Hooks.Default = command(w.Hooks.Default)
 	w.Hooks.Limit = clienttest.Patience
@@ -342,17 +342,4 @@ func TestOneThatIsRefusedEnds(t *testing.T) {
 		}
 		c.Close()
 	}
-}
-
-// script returns a command that runs a line of the shell: root runs such a line only from a script.
-func script(t *testing.T, line string) string {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		return line
-	}
-	path := filepath.Join(t.TempDir(), "script")
-	if err := executable.Write(path, []byte(line)); err != nil {
-		t.Fatal(err)
-	}
-	return "/bin/sh " + path // not the script itself: while another test forks, the kernel may refuse to execute what was just written
 }

@@ -52,7 +52,7 @@ func destroy(path string, peer election.PeerID) error {
 }
 
 func wipe(dir string) error {
-	entries, err := os.ReadDir(dir) // if dir is empty, this reports that it does not exist
+	entries, err := os.ReadDir(dir) // if dir is "", the error says that it does not exist
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

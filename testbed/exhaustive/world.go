@@ -86,7 +86,7 @@ type Bounds struct {
 	Misfortunes int
 	Lives       bool          // agents keep a record; the misfortunes are deaths, late messages and resignations
 	Grain       time.Duration // true time passes by multiples of it, so that states recur; 0: as finely as can be
-	Swaps       int           // how often something happens before its turn; AnyOrder: everything, in any order
+	Swaps       int           // how many events may come before their turn; AnyOrder: any number
 }
 
 // grain is the step of true time: at least so long that every clock moves by whole units.

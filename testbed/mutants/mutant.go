@@ -267,7 +267,7 @@ func words(code []byte) (all []word) {
 		last := len(all) - 1
 		if closes := tok == token.EOF || tok == token.RPAREN || tok == token.RBRACE || tok == token.RBRACK; closes && last >= 0 &&
 			(all[last].text == ";" || all[last].text == ",") {
-			all = all[:last] // a line break before a bracket
+			all = all[:last] // it is there only for a line break
 		}
 		if tok == token.EOF {
 			return all

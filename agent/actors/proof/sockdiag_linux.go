@@ -58,10 +58,10 @@ func peerInode(conn *net.UnixConn) (uint32, error) {
 	return 0, errors.New("ask sock_diag: the socket has no peer")
 }
 
-// isHeld reports whether a process has the socket with that inode open. Ask only about an inode
-// that peerInode has returned and that was open then: a socket of another network namespace looks
-// like one that nobody has open. Inodes are used again after 2^32 sockets: if another socket has
-// got the number by then, isHeld is true.
+// isHeld reports whether a process has the socket with that inode open. Ask only about an inode that
+// was open when peerInode returned it: a socket of another network namespace looks as if nobody had it
+// open. The answer may be about another socket with the same number: inodes are used again after 2^32
+// sockets.
 func isHeld(inode uint32) (bool, error) {
 	if inode == 0 {
 		return false, nil

@@ -169,8 +169,8 @@ func TestARefusedRunIsLoggedAndGivesItsReceipt(t *testing.T) {
 
 func TestAnElectionsOwnCommandIsRunInThePlaceOfTheOneForOthers(t *testing.T) {
 	dir := t.TempDir()
-	c := hook.Commands{Default: script(t, "cat > "+dir+"/default"), Others: script(t, "cat > "+dir+"/others"), Limit: time.Minute,
-		Of: map[election.Name]string{"payments": script(t, "cat > "+dir+"/own"), "cron": "x"}}
+	c := hook.Commands{Default: executable.Script(t, "cat > "+dir+"/default"), Others: executable.Script(t, "cat > "+dir+"/others"), Limit: time.Minute,
+		Of: map[election.Name]string{"payments": executable.Script(t, "cat > "+dir+"/own"), "cron": "x"}}
 	r := hook.New(c, pool(), slog.New(slog.DiscardHandler))
 	defer r.Close(t.Context())
 	change := api.Change{Type: api.ChangeLeader, Election: "payments", Term: 7, Leader: &api.Leader{Name: "b"}, Reason: "elected"}
@@ -194,17 +194,4 @@ func TestWhichElectionsRunSomething(t *testing.T) {
 			t.Errorf("%s: runs something: %v, want %v", name, got, want)
 		}
 	}
-}
-
-// script returns a command that runs a line of the shell: root runs such a line only from a script.
-func script(t *testing.T, line string) string {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		return line
-	}
-	path := filepath.Join(t.TempDir(), "script")
-	if err := executable.Write(path, []byte(line)); err != nil {
-		t.Fatal(err)
-	}
-	return "/bin/sh " + path // not the script itself: while another test forks, the kernel may refuse to execute what was just written
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/act/hook"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/testbed/executable"
 )
 
 // child, if set in the environment, makes this test binary an agent's stand-in:
@@ -83,7 +84,7 @@ func startActing(t *testing.T, env ...string) acting {
 	mkfifo(t, alive)
 	mkfifo(t, never)
 	a := acting{t: t, agent: exec.Command(os.Args[0])}
-	a.agent.Env = append(os.Environ(), child+"="+script(t, "exec 3> "+alive+"; echo x >&3; (cat "+never+") & cat "+never))
+	a.agent.Env = append(os.Environ(), child+"="+executable.Script(t, "exec 3> "+alive+"; echo x >&3; (cat "+never+") & cat "+never))
 	a.agent.Env = append(a.agent.Env, env...)
 	if _, err := a.agent.StdinPipe(); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/act/hook"
+	"github.com/doyen-election/doyen/testbed/executable"
 )
 
 const patience = 30 * time.Second
@@ -61,7 +62,7 @@ func pool() *guard.Pool {
 func start(t *testing.T, command string, limit time.Duration) (*hook.Runner, *log) {
 	t.Helper()
 	if !filepath.IsAbs(command) {
-		command = script(t, command)
+		command = executable.Script(t, command)
 	}
 	l := &log{}
 	r := hook.New(hook.Commands{Default: command, Others: command, Limit: limit}, pool(), slog.New(slog.NewTextHandler(l, nil)))
@@ -340,7 +341,7 @@ func TestTheCommandIsGivenToTheShellAsItIs(t *testing.T) {
 }
 
 func TestCloseGivesEveryReceipt(t *testing.T) {
-	r := hook.New(hook.Commands{Default: script(t, "cat /dev/zero > /dev/null"), Limit: time.Hour}, pool(), slog.New(slog.DiscardHandler))
+	r := hook.New(hook.Commands{Default: executable.Script(t, "cat /dev/zero > /dev/null"), Limit: time.Hour}, pool(), slog.New(slog.DiscardHandler))
 	first := tell(r, hook.Event{Election: "default", Event: election.Following})
 	second := tell(r, hook.Event{Election: "default", Event: election.Following})
 	ctx, cancel := context.WithCancel(context.Background())
