@@ -71,9 +71,12 @@ func (c *Contest) finishLeaving(s *step) {
 	target, standDown := c.successor(s)
 	release := election.Release{Election: c.name, Term: c.held.term, Holder: c.cfg.Self,
 		Target: target, StandDown: standDown, Leaving: s.StopsSoon(c.cfg.Self.Peer)}
+	if c.held.word != nil {
+		release.Forget, _ = c.held.word.Deleted()
+	}
 	if c.bid != nil { // the bid's term is higher, and may be granted. It is released first, so that the next leader asks for a term above it
 		higher := release
-		higher.Term = c.bid.lease.Term
+		higher.Term, higher.Forget = c.bid.lease.Term, false
 		c.releaseTo(s, higher)
 	}
 	c.releaseTo(s, release)

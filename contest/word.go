@@ -23,7 +23,8 @@ type wording struct {
 // order is a program's request to replace the word, which is being carried out.
 type order struct {
 	election.WriteWord
-	at election.WordRank // the writing that carries it out; zero: it has not begun
+	at  election.WordRank // the writing that carries it out; zero: it has not begun
+	due election.Instant  // until when a deletion waits for all voters
 }
 
 // newWording returns the register of a term; nil in the roster election, which has no word.
@@ -144,11 +145,18 @@ func (c *Contest) advanceWord(s *step) {
 	if o != nil && w.Ready() && w.Writing() == (election.Word{}) {
 		switch {
 		case o.at != (election.WordRank{}) && w.Word().ID == o.at:
-			c.reply(s, nil)
+			switch deleted, missing := w.Deleted(); {
+			case o.Text != "", deleted:
+				c.reply(s, nil)
+			case s.now >= o.due:
+				c.reply(s, &election.Refusal{Why: election.DeniedWordRemains, Election: c.name, Agent: missing})
+			default:
+				s.wake(o.due)
+			}
 		case w.Word().ID != o.If:
 			c.reply(s, &election.Refusal{Why: election.DeniedWordChanged, Election: c.name})
 		default: // the writing has not begun, or no vote read for a later term had it
-			o.at = w.Replace(o.Text)
+			o.at, o.due = w.Replace(o.Text), s.now.Add(c.cfg.Lease)
 		}
 	}
 	w.send(s, c)

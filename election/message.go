@@ -136,6 +136,7 @@ type (
 		Target    PeerID        `cbor:"4,keyasint,omitempty"` // the candidate to which the sender transfers; empty: none
 		StandDown time.Duration `cbor:"5,keyasint,omitempty"` // how long the sender is not a candidate from now on
 		Leaving   bool          `cbor:"6,keyasint,omitempty"` // the sender's agent stops
+		Forget    bool          `cbor:"7,keyasint,omitempty"` // all voters have the empty word on disk: drop it with the grant (W11); needs level 3
 	}
 	// Heartbeat claims all elections that its sender leads, and asks voters to renew its leases.
 	Heartbeat struct {

@@ -66,7 +66,9 @@ func (s State) After(p *Persist) State {
 		if words == nil {
 			words = map[Name]Word{}
 		}
-		words[w.Election] = w.Word
+		if words[w.Election] = w.Word; w.Word == (Word{}) {
+			delete(words, w.Election)
+		}
 	}
 	s.Words = words
 	return s

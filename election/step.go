@@ -141,7 +141,7 @@ type Output struct {
 // progress at the same time.
 type Persist struct {
 	Write uint64
-	Words []NamedWord // those that have changed, sorted by election; to be synced before the state
+	Words []NamedWord // those that have changed, sorted by election; to be synced before the state. A zero word is dropped after it
 	State *State      // nil: only words have changed
 }
 

@@ -20,7 +20,7 @@ func (r WordRank) Compare(s WordRank) int {
 type Word struct {
 	Rank WordRank `cbor:"1,keyasint"`           // of its last writing: each new leader writes it again (W4)
 	ID   WordRank `cbor:"2,keyasint"`           // the rank of its first writing; a write names the ID that it replaces (W6)
-	Text string   `cbor:"3,keyasint,omitempty"` // UTF-8, at most MaxWord bytes; empty: the word was deleted
+	Text string   `cbor:"3,keyasint,omitempty"` // UTF-8, at most MaxWord bytes; empty: the word is being deleted (W11)
 }
 
 // Newer reports whether the word is of a later writing.

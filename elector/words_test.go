@@ -201,3 +201,38 @@ func TestNoWordIsWrittenUntilAllAgentsKnowWords(t *testing.T) {
 	c.run(20 * time.Millisecond)
 	c.refused("a", election.DeniedNotConnected)
 }
+
+// Once all voters have deleted a word, nothing of it is left. While one lacks that, the program is informed which.
+func TestW11ADeletedWordLeavesNothing(t *testing.T) {
+	c := scribes(t)
+	c.write("a", 1, election.WordRank{}, "x")
+	c.run(20 * time.Millisecond)
+	c.written("a", "x")
+	c.cut["a>c"] = true
+	c.write("a", 1, idOf(1, 0, 1), "")
+	c.run(100 * time.Millisecond)
+	if n := len(c.nodes["a"].replies); n != 0 {
+		t.Fatal("it does not wait for c")
+	}
+	c.run(testTiming.Lease)
+	r := c.reply("a")
+	if r.Refusal == nil || r.Refusal.Why != election.DeniedWordRemains || r.Refusal.Agent != "c" || r.Word.Text != "" {
+		t.Fatalf("replies %+v, want that c has it still", r)
+	}
+	clear(c.cut)
+	c.write("a", 1, r.Word.ID, "")
+	c.run(testTiming.Lease)
+	c.written("a", "")
+	c.input("a", election.Resign{Election: election.Default, Request: 2})
+	c.run(time.Second)
+	c.reply("a")
+	for _, n := range c.names {
+		if s := c.nodes[n].Disk; len(s.Words) != 0 || s.KeepsWords {
+			t.Errorf("%s keeps %+v", n, s.Words)
+		}
+	}
+	leads := c.leaders()
+	if leads == "" || leads == "a@1" {
+		t.Fatalf("leads: %q", leads)
+	}
+}

@@ -116,6 +116,14 @@ func (l *Ledger) DropWords(s *election.State) {
 	clear(l.altered)
 }
 
+// DropWord drops the election's word. It is called from within a change of the state, which is on disk
+// before the word is removed (W11).
+func (l *Ledger) DropWord(s *election.State, e election.Name) {
+	delete(l.words, e)
+	l.altered[e] = l.generation + 1
+	s.KeepsWords = len(l.words) > 0
+}
+
 // KeepWord replaces the election's word, which must be written, and returns the generation. The
 // first word also changes the state, which shows from then on that there are words.
 func (l *Ledger) KeepWord(e election.Name, w election.Word) uint64 {

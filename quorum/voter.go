@@ -243,8 +243,16 @@ func (v *Voter) release(m election.Release) {
 		if v.promises[m.Election].holder == g.Holder {
 			delete(v.promises, m.Election)
 		}
-		g.Released = true
-		v.ledger.Note(func(s *election.State) { s.Grants[m.Election] = g })
+		v.ledger.Note(func(s *election.State) {
+			if w := v.ledger.Word(m.Election); m.Forget && w.Text == "" && w.Rank.Term == m.Term {
+				v.ledger.DropWord(s, m.Election)
+				s.Forgotten = max(s.Forgotten, m.Term)
+				delete(s.Grants, m.Election)
+				return
+			}
+			g.Released = true
+			s.Grants[m.Election] = g
+		})
 	}
 }
 

@@ -138,6 +138,20 @@ func (r *Register) Ack(from election.PeerID, m election.WordAck) {
 // Has reports whether the voter has the newest word on disk.
 func (r *Register) Has(voter election.PeerID) bool { return r.has[voter] }
 
+// Deleted reports whether all voters of a stable roster have the empty word on disk: then no voter
+// has an older one, and they may forget the election (W11). missing is a voter that lacks it.
+func (r *Register) Deleted() (deleted bool, missing string) {
+	if !r.ready || r.next != (election.Word{}) || r.word.Text != "" || r.word.Rank.Term != r.term || r.roster.Joint() {
+		return false, ""
+	}
+	for _, v := range r.roster.All() {
+		if !r.has[v.Peer] {
+			return false, v.Name
+		}
+	}
+	return true, ""
+}
+
 // Outstanding is the word to send to each voter that does not have it yet; zero: nothing is to be sent.
 func (r *Register) Outstanding() election.Word {
 	if r.next != (election.Word{}) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/codec"
@@ -74,8 +75,8 @@ func decodeState(data []byte) (election.State, error) {
 	return election.State{}, &Error{Path: stateFile, Problem: err.Error(), Hint: hint, Err: err}
 }
 
-// Write makes the changed words durable, then the state, if there is one. After an error both may
-// or may not be on disk. Once another process has written the state, every Write returns a
+// Write makes the changed words durable, then the state, if there is one. Then it drops the zero words (W11).
+// After an error both may or may not be on disk. Once another process has written the state, every Write returns a
 // *TakenError.
 func (r *Record) Write(p election.Persist) error {
 	if err := r.ours(); err != nil {
@@ -84,8 +85,9 @@ func (r *Record) Write(p election.Persist) error {
 	if p.State != nil {
 		r.words.peer = p.State.Peer
 	}
-	if len(p.Words) > 0 {
-		if err := r.words.write(p.Words); err != nil {
+	kept := slices.DeleteFunc(slices.Clone(p.Words), func(w election.NamedWord) bool { return w.Word == (election.Word{}) })
+	if len(kept) > 0 {
+		if err := r.words.write(kept); err != nil {
 			return err
 		}
 	}
@@ -103,9 +105,7 @@ func (r *Record) Write(p election.Persist) error {
 	if err != nil {
 		return err
 	}
-	if !p.State.KeepsWords {
-		r.words.forget()
-	}
+	r.words.drop(p)
 	return r.ours() // a process that wrote at the same time may have checked before this write
 }
 

@@ -123,7 +123,7 @@ func (w *words) replay(log []byte) error {
 	return nil
 }
 
-// take puts the words into memory. The zero word means that the election has none any more.
+// take puts the words into memory.
 func (w *words) take(changed []election.NamedWord) {
 	for _, c := range changed {
 		w.words[c.Election] = c.Word
@@ -214,10 +214,19 @@ func (w *words) ours() (bool, error) {
 	return size == int64(w.size), err
 }
 
-// forget drops all words, because the state on disk no longer shows any.
-func (w *words) forget() {
-	_ = w.close() // it was open only to keep its inode number
-	clear(w.words)
+// drop forgets words once the state on disk shows no grants for them. They are in the log until the next
+// write makes a new file: a start that finds such an empty word there keeps it, which loses nothing.
+func (w *words) drop(p election.Persist) {
+	for _, c := range p.Words {
+		if c.Word == (election.Word{}) {
+			delete(w.words, c.Election)
+			w.whole = false
+		}
+	}
+	if !p.State.KeepsWords {
+		_ = w.close() // it was open only to keep its inode number
+		clear(w.words)
+	}
 }
 
 func (w *words) close() error {

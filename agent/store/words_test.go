@@ -219,3 +219,35 @@ func anotherWriterOfWords(t *testing.T, replaced bool) {
 		}
 	}
 }
+
+func TestW11ADroppedWordLeavesTheLogAfterTheState(t *testing.T) {
+	dir, want := worded(t)
+	s, state, err := open(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dropped := election.NamedWord{Election: "default"}
+	if err := s.Write(election.Persist{Words: []election.NamedWord{dropped}, State: &state}); err != nil {
+		t.Fatal(err)
+	}
+	third := named("pay", 3, "third")
+	if err := errors.Join(s.Write(election.Persist{Words: []election.NamedWord{third}}), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	delete(want, "default")
+	want["pay"] = third.Word
+	if got := wordsIn(t, dir); !maps.Equal(got, want) {
+		t.Errorf("read %+v, want %+v", got, want)
+	}
+	s, state, err = open(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state.KeepsWords = false
+	if err := errors.Join(s.Write(election.Persist{Words: []election.NamedWord{{Election: "pay"}}, State: &state}), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got := wordsIn(t, dir); len(got) != 0 {
+		t.Errorf("read %+v, want none", got)
+	}
+}

@@ -23,6 +23,8 @@ type scribe struct {
 	texts    map[string]*writing
 	settled  map[*contestLog][]*writing // words that a leader has read, or whose writer had an answer; by ID
 	known    map[*agent]map[election.Name]election.WordRank
+	deleted  map[*contestLog]map[election.WordRank]bool // IDs of words that programs have asked to delete
+	gone     map[*contestLog]election.WordRank          // the newest word when voters were found to have forgotten it
 }
 
 // writing is a program's request to write a word.
@@ -39,7 +41,8 @@ type writing struct {
 func newScribe(w *world) *scribe {
 	return &scribe{w: w, rng: rand.New(rand.NewPCG(w.options.Seed, 0x776f726473+w.options.Shrunk.Variation<<40)),
 		interval: (w.plan.calm + w.plan.chaos) / maxWritten, asked: map[election.RequestID]*writing{}, texts: map[string]*writing{},
-		settled: map[*contestLog][]*writing{}, known: map[*agent]map[election.Name]election.WordRank{}}
+		settled: map[*contestLog][]*writing{}, known: map[*agent]map[election.Name]election.WordRank{},
+		deleted: map[*contestLog]map[election.WordRank]bool{}, gone: map[*contestLog]election.WordRank{}}
 }
 
 // writes makes the program of a leader, if there is one, write a word now and then.
@@ -64,7 +67,16 @@ func (s *scribe) writes(n int) {
 	if none {
 		q.If = election.WordRank{}
 	}
-	s.asked[q.Request], s.texts[q.Text] = q, q
+	if s.rng.IntN(4) == 0 { // W11
+		q.Text = ""
+		if s.deleted[q.log] == nil {
+			s.deleted[q.log] = map[election.WordRank]bool{}
+		}
+		s.deleted[q.log][q.If] = true
+	} else {
+		s.texts[q.Text] = q
+	}
+	s.asked[q.Request] = q
 	w.input(a, q.WriteWord)
 }
 
@@ -87,8 +99,11 @@ func (s *scribe) answered(r election.Reply) {
 	switch {
 	case r.Refusal == nil && r.Word.Text != q.Text:
 		w.fail("G8", "%s gets the answer that its word %q was written, and that the word is %s", q.host.peer, q.Text, messages.Word(r.Word))
-	case r.Refusal == nil || r.Refusal.Why == election.DeniedWordChanged:
-		if r.Refusal == nil {
+	case r.Refusal == nil || r.Refusal.Why == election.DeniedWordChanged || r.Refusal.Why == election.DeniedWordRemains:
+		switch {
+		case r.Refusal == nil && q.Text == "":
+			w.stats.Deleted++
+		case r.Refusal == nil:
 			w.stats.Words++
 		}
 		s.knows(q.host, q.Election, r.Word.ID)
@@ -106,7 +121,11 @@ func (s *scribe) elected(a *agent, x election.Announcement) {
 	}
 	s.settle(l, x.Word)
 	if all := s.settled[l]; len(all) > 0 {
-		if newest := all[len(all)-1]; x.Word.ID.Compare(newest.id) < 0 {
+		newest := all[len(all)-1]
+		switch {
+		case x.Word == (election.Word{}) && (newest.Text == "" || s.deleted[l][newest.id]):
+			s.gone[l], s.settled[l] = newest.id, nil
+		case x.Word.ID.Compare(newest.id) < 0:
 			w.fail("G8", "%s is elected in term %d and reads %s, though %q was settled before", a.peer, x.Term, messages.Word(x.Word), newest.Text)
 		}
 	}
@@ -122,7 +141,16 @@ func (s *scribe) settle(l *contestLog, word election.Word) {
 	}
 	w := s.w
 	q := s.texts[word.Text]
+	if word.Text == "" { // no text shows which program deleted the word, so nothing is judged of its request
+		if slices.ContainsFunc(s.settled[l], func(x *writing) bool { return x.id == word.ID }) || word.ID.Compare(s.gone[l]) <= 0 {
+			return
+		}
+		q = &writing{log: l, WriteWord: election.WriteWord{If: word.ID}}
+	}
 	switch {
+	case word.ID.Compare(s.gone[l]) <= 0:
+		w.fail("G8", "the word %s is back, though voters had forgotten it", messages.Word(word))
+		return
 	case q == nil || q.log != l:
 		w.fail("G8", "nobody wrote the word %s of %s", messages.Word(word), l.name)
 		return
