@@ -230,6 +230,7 @@ type Error struct {
 type ErrorDetail struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	Word    *Word  `json:"word,omitempty"` // with CodeWordChanged and CodeNotAllVoters: what the word is now; nil: there is none
 }
 
 func (e *ErrorDetail) Error() string { return e.Message }
@@ -247,4 +248,6 @@ const (
 	CodeUnavailable  = "unavailable"
 	CodeNotConfirmed = "not_confirmed"
 	CodeNotResumable = "not_resumable"
+	CodeWordChanged  = "word_changed"
+	CodeNotAllVoters = "not_all_voters"
 )

@@ -73,6 +73,8 @@ type CampaignEvent struct {
 	// StopByBoottimeNS is in revoked lines: the program must have stopped by then.
 	StopByBoottimeNS int64  `json:"stop_by_boottime_ns,omitempty"`
 	Reason           string `json:"reason,omitempty"` // in revoked lines
+	// Word, in elected lines, is the election's word; nil: it has none.
+	Word *Word `json:"word,omitempty"`
 	// Change, in a companion's elected, revoked and changed lines, is what a watch would show.
 	Change *Change `json:"change,omitempty"`
 }

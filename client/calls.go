@@ -45,6 +45,12 @@ func (c *Client) Election(ctx context.Context, name string, opts ElectionOptions
 	return call[api.Election](ctx, c, http.MethodGet, path, nil)
 }
 
+// Word returns the election's word: GET /v1/elections/NAME/word. It works on every host, also while nobody leads.
+// If no majority of the voters answers, the error is an *APIError with api.CodeNoQuorum.
+func (c *Client) Word(ctx context.Context, election string) (api.ElectionWord, error) {
+	return call[api.ElectionWord](ctx, c, http.MethodGet, electionPath(election, "/word"), nil)
+}
+
 // IsLeader reports whether the agent of this host leads the election. It also returns the
 // agent's answer, as Election does, with the same errors.
 //

@@ -23,6 +23,7 @@ type APIError struct {
 	Status  int    // the HTTP status
 	Code    string // one of api's Code constants; empty if the answer did not come from the socket API
 	Message string
+	Word    *api.Word // with api.CodeWordChanged and api.CodeNotAllVoters: what the word is now; nil: there is none
 }
 
 func (e *APIError) Error() string {
@@ -37,7 +38,7 @@ func refusal(response *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	var answer api.Error
 	if err := json.Unmarshal(body, &answer); err == nil && answer.Err.Code != "" {
-		return &APIError{Status: response.StatusCode, Code: answer.Err.Code, Message: answer.Err.Message}
+		return &APIError{Status: response.StatusCode, Code: answer.Err.Code, Message: answer.Err.Message, Word: answer.Err.Word}
 	}
 	text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
 	return &APIError{Status: response.StatusCode, Message: cmp.Or(text, "no reason given")}

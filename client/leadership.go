@@ -49,6 +49,9 @@ type Leadership struct {
 
 	term  atomic.Uint64
 	until atomic.Int64 // the deadline, on CLOCK_BOOTTIME
+
+	writing sync.Mutex // held while the word is written
+	word    atomic.Pointer[api.Word]
 }
 
 // lead makes a leadership from an elected line, and starts to follow the later lines about it.
@@ -58,6 +61,7 @@ func lead(ctx context.Context, s *Candidacy, elected api.CampaignEvent) (*Leader
 		return nil, fmt.Errorf("lead %s: %w", s.election, err)
 	}
 	l := &Leadership{candidacy: s, alarm: a, followed: make(chan struct{})}
+	l.word.Store(elected.Word)
 	l.ctx, l.end = context.WithCancelCause(ctx)
 	l.take(elected)
 	go l.follow()
@@ -89,6 +93,50 @@ func (l *Leadership) Valid() bool {
 // use Valid.
 func (l *Leadership) Deadline() time.Time {
 	return time.Now().Add(time.Duration(l.until.Load() - alarm.Now()))
+}
+
+// Word returns the election's word as this program knows it: what the former leader left, or what Write wrote
+// since. It is the zero word if there is none.
+func (l *Leadership) Word() api.Word {
+	if w := l.word.Load(); w != nil {
+		return *w
+	}
+	return api.Word{}
+}
+
+// Write replaces the word that Word returns by a text of at most 1024 bytes of UTF-8. It returns nil once a
+// majority of the voters has the new word on disk: every later leader is given this word, or a newer one. While
+// the agent can't be reached, Write repeats the call until ctx or the leadership ends. After an error nobody
+// knows whether the word was written, unless the error is an *APIError with another code than
+// api.CodeNotConfirmed. With api.CodeWordChanged, Word returns from then on what the word is.
+func (l *Leadership) Write(ctx context.Context, text string) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.ctx, cancel)()
+	tries := 0
+	err := repeat(ctx, forever, func() error {
+		tries++
+		id, err := l.candidacy.Write(ctx, api.WordRequest{Term: l.Token(), If: l.Word().WordID, Text: text})
+		refused, ok := errors.AsType[*APIError](err)
+		switch {
+		case err == nil:
+			l.word.Store(&api.Word{WordID: id, Text: text})
+		case ok && refused.Code == api.CodeWordChanged:
+			l.word.Store(refused.Word)
+			if tries > 1 && l.Word().Text == text {
+				return nil // an earlier try had written it
+			}
+		case ok && refused.Code == api.CodeNotAllVoters:
+			l.word.Store(refused.Word)
+		}
+		return err
+	}, func(err error) bool { _, broken := errors.AsType[*UnreachableError](err); return broken })
+	if err != nil {
+		return fmt.Errorf("write the word of %s: %w", l.candidacy.election, err)
+	}
+	return nil
 }
 
 // Resign ends the context, gives the receipt and withdraws. Call it only when everything done as the

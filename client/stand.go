@@ -234,6 +234,14 @@ func (s *Candidacy) Report(ctx context.Context, reports api.Companion) error {
 	return nil
 }
 
+// Write replaces the election's word, while this program may act under the term, and returns the new word's ID:
+// POST /v1/campaigns/ID/word. With an empty text it deletes the word. The error is an *APIError with
+// api.CodeWordChanged if the word is not the one with the ID If, with api.CodeNotConfirmed if nobody knows yet
+// whether it was written, and for a deletion with api.CodeNotAllVoters.
+func (s *Candidacy) Write(ctx context.Context, w api.WordRequest) (api.WordID, error) {
+	return call[api.WordID](ctx, s.client, http.MethodPost, "/v1/campaigns/"+url.PathEscape(s.id)+"/word", w)
+}
+
 // StoppedIn gives a companion's receipt for one election: the companion has stopped acting there under
 // the term, and has undone what it had set up for the term. Only a companion that was not asked to stop
 // gives a reason, of one line: the host then hands over.

@@ -39,7 +39,8 @@ type Contest struct {
 	ended     election.Term // all terms up to this one have ended: their leader released them, or a later term followed; only with quorum
 	gone      gone
 	rumour    rumour
-	order     *order // a program's request to replace the word; nil: there is none
+	order     *order               // a program's request to replace the word; nil: there is none
+	readers   []election.RequestID // programs that want to read the word
 
 	vacantSince election.Instant
 	missedSince election.Instant                     // as vacantSince, but a rumour does not end it
@@ -131,7 +132,6 @@ type tenure struct {
 	outworn   bool                                 // this leader must take a higher term at once (K4d, K4e)
 	former    bool                                 // a former life won the term
 	word      *wording                             // nil without quorum, and in the roster election
-	wanted    bool                                 // a program waits for the word
 }
 
 // Advance does what is due because of the time, or because facts have changed.
@@ -148,6 +148,7 @@ func (c *Contest) Advance(f Facts) Verdict {
 		c.seek(s)
 	}
 	c.endOrder(s)
+	c.answerReaders(s)
 	return s.out
 }
 

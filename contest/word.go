@@ -114,12 +114,9 @@ func (c *Contest) mayWrite() bool {
 	return c.held.leaving == nil || c.held.leaving.orderly()
 }
 
-// WantWord makes a leader that has the term from a former life read the word (W7). Other leaders have read it.
-func (c *Contest) WantWord() {
-	if c.held != nil {
-		c.held.wanted = true
-	}
-}
+// ReadWord makes Advance reply with the word once it is known. A leader that has the term from a former
+// life reads it first (W7).
+func (c *Contest) ReadWord(request election.RequestID) { c.readers = append(c.readers, request) }
 
 // Word is the word of the term that this agent leads. It returns false if the word is not known.
 func (c *Contest) Word() (election.Word, bool) {
@@ -135,7 +132,7 @@ func (c *Contest) advanceWord(s *step) {
 	if w == nil || s.roster == nil || !c.mayWrite() {
 		return
 	}
-	if w.Reading() && (c.held.wanted || o != nil) && c.held.term > s.roster.Floor {
+	if w.Reading() && (len(c.readers) > 0 || o != nil) && c.held.term > s.roster.Floor {
 		if s.now >= w.resendAt {
 			w.resendAt = s.now.Add(c.cfg.Heartbeat)
 			s.sendVoters(c.request(s, c.held.lease))
@@ -182,6 +179,20 @@ func (c *Contest) endOrder(s *step) {
 	default:
 		c.reply(s, &election.Refusal{Why: election.DeniedNotLeader, Election: c.name})
 	}
+}
+
+// answerReaders replies to the programs that want to read the word, once it is known.
+func (c *Contest) answerReaders(s *step) {
+	var r election.Reply
+	if c.Role() != Leader || c.held.word == nil {
+		r.Refusal = &election.Refusal{Why: election.DeniedNotLeader, Election: c.name}
+	} else if r.Word = c.held.word.Word(); !c.held.word.Ready() {
+		return
+	}
+	for _, r.Request = range c.readers {
+		s.out.Replies = append(s.out.Replies, r)
+	}
+	c.readers = nil
 }
 
 // toldWord is the word that programs get with the term; zero: there is none.

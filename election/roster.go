@@ -30,7 +30,7 @@ const MaxVoters = 31
 
 // Level is the feature level of this version of Doyen; 0.2.0 has level 0. A message or field
 // that was added at some level is used only with agents that have at least this level.
-const Level = LevelSettings // not LevelWords yet: no program can write or delete a word
+const Level = LevelWords
 
 // The levels at which features were added.
 const (

@@ -79,8 +79,17 @@ type (
 		Text     string   // at most MaxWord bytes
 		Request  RequestID
 	}
-	// WantWord makes this agent read the word of an election that its former life led (W7).
-	WantWord struct{ Election Name }
+	// ReadWord asks for the word of an election that this agent leads. If a former life was elected, the
+	// votes are read first (W7).
+	ReadWord struct {
+		Election Name
+		Request  RequestID
+	}
+	// ReadWords asks for the words that this agent has as a voter. They may be older than what leaders know.
+	ReadWords struct {
+		Election Name // only its word; empty: all words
+		Request  RequestID
+	}
 	// Drain makes the agent hand over all leaderships and be no candidate. With On false it ends the drain.
 	Drain struct {
 		On      bool
@@ -198,5 +207,6 @@ type Reply struct {
 	Request RequestID
 	Refusal *Refusal
 	Leader  Record // only in the answer to an Inquire
-	Word    Word   // only in the answer to a WriteWord: what this agent knows to be the word now; zero: nothing
+	Word    Word   // only in the answer to a WriteWord or ReadWord: what this agent knows to be the word now; zero: nothing
+	Words   Words  // only in the answer to a ReadWords
 }

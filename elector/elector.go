@@ -163,10 +163,14 @@ func (e *Elector) handle(in election.Input) {
 		e.reply(in.Request, e.transfer(in))
 	case election.WriteWord:
 		e.writeWord(in)
-	case election.WantWord:
+	case election.ReadWord:
 		if c := e.held(in.Election); c != nil {
-			c.WantWord()
+			c.ReadWord(in.Request)
+		} else {
+			e.reply(in.Request, &election.Refusal{Why: election.DeniedNotLeader, Election: in.Election})
 		}
+	case election.ReadWords:
+		e.out.Replies = append(e.out.Replies, election.Reply{Request: in.Request, Words: e.voter.Words(in.Election)})
 	case election.Drain:
 		e.drain(in)
 	case election.Configure:

@@ -104,7 +104,7 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 		}
 		c.input(arg(0), w)
 	case "want":
-		c.input(arg(0), election.WantWord{Election: election.Default})
+		c.input(arg(0), election.ReadWord{Election: election.Default, Request: 1})
 	case "drain":
 		c.input(arg(0), election.Drain{On: true, Request: 1})
 	case "restart":

@@ -13,6 +13,19 @@ func (v *Voter) Keep(now election.Instant, from election.PeerID, m election.Word
 	}
 }
 
+// Words are the words of this voter, of one election or of all, as it has them in memory. If it is not a
+// voter, there are none at the zero version.
+func (v *Voter) Words(of election.Name) election.Words {
+	if v.barred || !v.roster.Has(v.cfg.Self.Peer) {
+		return election.Words{}
+	}
+	words := v.ledger.Words()
+	if of != "" {
+		words = slices.DeleteFunc(words, func(w election.NamedWord) bool { return w.Election != of })
+	}
+	return election.Words{Version: v.roster.Version, Words: words}
+}
+
 // keep takes the word if its sender holds this voter's grant and no newer word is on disk (W1). A
 // word that is on disk already is acknowledged again. Other requests get no answer: the holder
 // repeats them, and learns from heartbeats why it can't go on leading.

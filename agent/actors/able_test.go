@@ -40,7 +40,7 @@ func TestALeaderWhoseCheckFailsHandsOverAndGivesTheReason(t *testing.T) {
 	r := newRegistry(false)
 	act := accompany(t, r, checks(map[string]api.Check{"payments": {Able: true}}))
 	k := stand(t, r)
-	r.Lead(0, pay, 3, 1000, nil)
+	r.Lead(0, pay, 3, 1000, nil, nil)
 	r.Take()
 	read(k)
 	report(t, r, act, checks(map[string]api.Check{"payments": {Reason: "check failed: no database"}}))
@@ -63,7 +63,7 @@ func TestAHostWhoseCheckFailsWhenItIsElectedStepsDown(t *testing.T) {
 	k := stand(t, r)
 	read(k)
 	r.Take()
-	r.Lead(0, pay, 3, 1000, nil)
+	r.Lead(0, pay, 3, 1000, nil, nil)
 	wantInputs(t, r, election.Withdraw{Election: pay, Stopped: 3})
 	wantLines(t, k, "")
 }
@@ -95,7 +95,7 @@ func TestBeforeItsFirstCheckALaterLifeLeadsOn(t *testing.T) {
 func TestAProgramReportsWhyItGivesUpTheLead(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 3, 1000, nil)
+	r.Lead(0, pay, 3, 1000, nil, nil)
 	r.Take()
 	read(k)
 	if err := r.Receipt(k.ID(), pay, 3, "check failed: no database", anybody); err != nil {
@@ -123,7 +123,7 @@ func TestAHostThatKeepsTheLastIsTheLastResort(t *testing.T) {
 	report(t, r, act, checks(map[string]api.Check{"*": fails}))
 	last := election.Campaign{Election: election.Default, Priority: 100, LastResort: true}
 	wantInputs(t, r, last)
-	r.Lead(0, election.Default, 3, 1000, nil)
+	r.Lead(0, election.Default, 3, 1000, nil, nil)
 	wantInputs(t, r)
 	report(t, r, act, checks(map[string]api.Check{"*": {Able: true}}))
 	wantInputs(t, r, election.Campaign{Election: election.Default, Priority: 100})
@@ -148,7 +148,7 @@ func TestTheLastResortStaysThat(t *testing.T) {
 	report(t, r, act, checks(map[string]api.Check{"payments": {Reason: "check failed: no database"}}))
 	last := election.Campaign{Election: pay, Priority: 100, LastResort: true}
 	wantInputs(t, r, last)
-	r.Lead(0, pay, 3, 1000, nil)
+	r.Lead(0, pay, 3, 1000, nil, nil)
 	r.End(first.ID())
 	wantInputs(t, r, election.Withdraw{Election: pay})
 	withdrawn(r, 3, 900, election.ReasonWithdrawn)

@@ -194,7 +194,7 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 			"lead": act(func(t *rapid.T) {
 				if s.stands && !s.leads && s.now >= s.until {
 					s.leads, s.free, s.term, s.until = true, false, s.term+1, s.now+300
-					s.r.Lead(s.now, pay, s.term, s.until, nil)
+					s.r.Lead(s.now, pay, s.term, s.until, nil, nil)
 				}
 			}),
 			"renew": act(func(t *rapid.T) {

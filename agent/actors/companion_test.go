@@ -41,7 +41,7 @@ func paired(t *testing.T) (r *Registry, program, companion *Candidacy) {
 	t.Helper()
 	r = newRegistry(false)
 	program, companion = stand(t, r), accompany(t, r, acts)
-	r.Lead(0, pay, 1, 1000, nil)
+	r.Lead(0, pay, 1, 1000, nil, nil)
 	r.Take()
 	wantLines(t, companion, "elected 1 until 1000")
 	return r, program, companion
@@ -153,7 +153,7 @@ func TestTheNextCompanionActsUnderAHigherTerm(t *testing.T) {
 func TestACompanionBeginsWhereItsHostLeads(t *testing.T) {
 	r := newRegistry(false)
 	stand(t, r)
-	r.Lead(0, pay, 1, 1000, nil)
+	r.Lead(0, pay, 1, 1000, nil, nil)
 	r.Prolong(pay, 1, 1010) // not worth a line
 	r.Take()
 	companion := accompany(t, r, acts)
@@ -234,7 +234,7 @@ func TestATermIsOnRecordBeforeACompanionIsSentIt(t *testing.T) {
 	}})
 	r.race(pay).candidates = []*Candidacy{{election: pay, host: true, priority: 100}}
 	k = accompany(t, r, acts, record.Program{PID: 77, Started: 8})
-	r.Lead(0, pay, 3, 1000, nil)
+	r.Lead(0, pay, 3, 1000, nil, nil)
 	wantLines(t, k, "elected 3 until 1000")
 	if on.Told != 3 || on.Stopped != 0 || on.PID != 77 {
 		t.Errorf("recorded: %+v", on)
@@ -311,7 +311,7 @@ func TestAHostWithoutItsCompanionIsNotACandidate(t *testing.T) {
 		t.Error("the companion is missed")
 	}
 	lease := election.Instant(time.Hour)
-	r.Lead(0, pay, 1, lease, nil)
+	r.Lead(0, pay, 1, lease, nil, nil)
 	r.End(companion.ID())
 	r.Advance(10)
 	r.Advance(election.Instant(companionGrace))

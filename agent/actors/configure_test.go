@@ -11,7 +11,7 @@ func hosted(t *testing.T) *Registry {
 	t.Helper()
 	r := newRegistry(true)
 	r.Take()
-	r.Lead(0, election.Default, 3, 1000, nil)
+	r.Lead(0, election.Default, 3, 1000, nil, nil)
 	return r
 }
 
@@ -51,7 +51,7 @@ func TestProgramsWithoutAPriorityGetTheNewOne(t *testing.T) {
 	r := newRegistry(false)
 	theirs := stand(t, r)
 	own := stand(t, r, 90)
-	r.Lead(0, pay, 3, 1000, nil)
+	r.Lead(0, pay, 3, 1000, nil, nil)
 	r.Take()
 	r.Configure(5, Settings{Priority: 80, Preempt: true, PreemptDelay: delay})
 	if theirs.priority != 80 || own.priority != 90 {
@@ -65,7 +65,7 @@ func TestProgramsWithoutAPriorityGetTheNewOne(t *testing.T) {
 func TestWithoutPreemptNoProgramTakesOver(t *testing.T) {
 	r := newRegistry(false)
 	stand(t, r)
-	r.Lead(0, pay, 3, 1000, nil)
+	r.Lead(0, pay, 3, 1000, nil, nil)
 	stand(t, r, 200)
 	r.Take()
 	r.Configure(5, Settings{Priority: 100, PreemptDelay: delay})

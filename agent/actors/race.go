@@ -88,8 +88,9 @@ func (r *Registry) dismiss(c *race, why election.Reason) {
 }
 
 // Lead records that the host leads the election until that instant, unless the lease is renewed. It
-// notifies the best candidate and the companion. change is the start of the leadership, as watches show it.
-func (r *Registry) Lead(now election.Instant, name election.Name, term election.Term, until election.Instant, change *api.Change) {
+// notifies the best candidate and the companion. change is the start of the leadership, as watches show it;
+// word is the election's, nil if it has none.
+func (r *Registry) Lead(now election.Instant, name election.Name, term election.Term, until election.Instant, change *api.Change, word *api.Word) {
 	c := r.race(name)
 	c.lease, c.change = until, change
 	if c.term == term {
@@ -109,7 +110,7 @@ func (r *Registry) Lead(now election.Instant, name election.Name, term election.
 	if !k.host {
 		k.before, k.newest = k.newest > 0, term
 		r.Counters.Elected.Add(1)
-		r.sayUntil(k, api.CampaignElected, term, until)
+		r.sayUntil(k, api.CampaignElected, term, until, word)
 	}
 	r.beside.lead(c)
 	r.considerRival(now, c)
@@ -157,7 +158,7 @@ func (r *Registry) renew(c *race, until election.Instant) {
 	}
 	c.acting.newest = c.term
 	r.tell(c.acting, c.term)
-	r.sayUntil(c.acting, api.CampaignRenewed, c.term, until)
+	r.sayUntil(c.acting, api.CampaignRenewed, c.term, until, nil)
 }
 
 // tell puts a term on record just before the program is notified of it (K1).
@@ -181,8 +182,8 @@ func (r *Registry) record(k *Candidacy) {
 }
 
 // sayUntil sends a program the deadline until which it may act.
-func (r *Registry) sayUntil(k *Candidacy, kind string, term election.Term, until election.Instant) {
-	k.say(api.CampaignEvent{Type: kind, Term: uint64(term), ValidUntilBoottimeNS: int64(until), Authority: r.cfg.Authority})
+func (r *Registry) sayUntil(k *Candidacy, kind string, term election.Term, until election.Instant, word *api.Word) {
+	k.say(api.CampaignEvent{Type: kind, Term: uint64(term), ValidUntilBoottimeNS: int64(until), Authority: r.cfg.Authority, Word: word})
 }
 
 // considerRival records whether a candidate is waiting that is better than the program that acts.

@@ -97,7 +97,7 @@ func TestAProgramStandsIsElectedRenewedAndRevoked(t *testing.T) {
 	k := stand(t, r)
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 100})
 	wantLines(t, k, "candidate")
-	r.Lead(10, pay, 3, 1000, nil)
+	r.Lead(10, pay, 3, 1000, nil, nil)
 	wantLines(t, k, "elected 3 until 1000")
 	for _, until := range []election.Instant{1050, 1100, 1200} { // the first is not worth a line
 		r.Prolong(pay, 3, until)
@@ -112,22 +112,22 @@ func TestAProgramStandsIsElectedRenewedAndRevoked(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, stopped(3))
-	r.Lead(2000, pay, 5, 3000, nil)
+	r.Lead(2000, pay, 5, 3000, nil, nil)
 	wantLines(t, k, "elected 5 until 3000")
 }
 
 func TestWithManyElectionsFewerRenewalsAreTold(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000, nil)
-	r.Lead(0, pay, 2, 1000, nil)
+	r.Lead(0, pay, 1, 1000, nil, nil)
+	r.Lead(0, pay, 2, 1000, nil, nil)
 	wantLines(t, k, "candidate, elected 1 until 1000, elected 2 until 1000")
 	for i := range many {
 		name := election.Name(fmt.Sprint("e", i))
 		if _, err := r.Stand(0, Request{Election: name}); err != nil {
 			t.Fatal(err)
 		}
-		r.Lead(0, name, 1, 1000, nil)
+		r.Lead(0, name, 1, 1000, nil, nil)
 	}
 	r.Prolong(pay, 2, 1299)
 	wantLines(t, k, "")
@@ -141,12 +141,12 @@ func TestWithManyElectionsFewerRenewalsAreTold(t *testing.T) {
 func TestARenewalThatWasNotReadGivesWayAndNothingElseDoes(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000, nil)
+	r.Lead(0, pay, 1, 1000, nil, nil)
 	for until := election.Instant(2000); until < 9000; until += 1000 {
 		r.Prolong(pay, 1, until)
 	}
 	withdrawn(r, 1, 9000, election.ReasonResigned)
-	r.Lead(9100, pay, 2, 9500, nil)
+	r.Lead(9100, pay, 2, 9500, nil, nil)
 	wantLines(t, k, "candidate, elected 1 until 1000, revoked 1 until 9000 (resigned), elected 2 until 9500")
 }
 
@@ -154,7 +154,7 @@ func TestAReaderWithTooMuchWaitingIsGivenUp(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
 	for term := election.Term(1); term <= maxWaiting; term++ {
-		r.Lead(0, pay, term, 1000, nil)
+		r.Lead(0, pay, term, 1000, nil, nil)
 		withdrawn(r, term, 1000, election.ReasonResigned)
 	}
 	lines, more := k.Take()
@@ -171,7 +171,7 @@ func TestTheBestOfAHostActsAndTheOthersWaitTheirTurn(t *testing.T) {
 	wantInputs(t, r)
 	best := stand(t, r, 200)
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 200})
-	r.Lead(0, pay, 1, 1000, nil)
+	r.Lead(0, pay, 1, 1000, nil, nil)
 	wantLines(t, best, "candidate, elected 1 until 1000")
 	wantLines(t, first, "candidate")
 	r.End(best.ID())
@@ -180,7 +180,7 @@ func TestTheBestOfAHostActsAndTheOthersWaitTheirTurn(t *testing.T) {
 	wantInputs(t, r) // best has not stopped
 	r.Gone(best.ID())
 	wantInputs(t, r, stopped(1))
-	r.Lead(500, pay, 2, 1500, nil)
+	r.Lead(500, pay, 2, 1500, nil, nil)
 	wantLines(t, first, "elected 2 until 1500")
 	wantLines(t, second, "candidate")
 	wantLines(t, best, "end")
@@ -192,7 +192,7 @@ func TestAnElectionWonForNobodyIsGivenBack(t *testing.T) {
 	r.Take()
 	r.End(k.ID())
 	wantInputs(t, r, election.Withdraw{Election: pay})
-	r.Lead(0, pay, 1, 1000, nil) // it was won at that moment
+	r.Lead(0, pay, 1, 1000, nil, nil) // it was won at that moment
 	wantInputs(t, r, election.Withdraw{Election: pay, Stopped: 1})
 	withdrawn(r, 1, 1000, election.ReasonWithdrawn)
 	wantInputs(t, r)
@@ -203,21 +203,21 @@ func TestAnElectionWonForNobodyIsGivenBack(t *testing.T) {
 
 func TestTheHostIsTheLowestAmongEquals(t *testing.T) {
 	r := newRegistry(true)
-	r.Lead(0, election.Default, 1, 1000, nil)
+	r.Lead(0, election.Default, 1, 1000, nil, nil)
 	k, err := r.Stand(0, Request{Election: election.Default})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantLines(t, k, "candidate")
 	r.Withdraw(election.Withdrawal{Election: election.Default, Term: 1, StopBy: 1000}, nil)
-	r.Lead(0, election.Default, 2, 2000, nil)
+	r.Lead(0, election.Default, 2, 2000, nil, nil)
 	wantLines(t, k, "elected 2 until 2000")
 }
 
 func TestAStrictlyHigherPriorityOfTheHostTakesOverAfterTheDelay(t *testing.T) {
 	r := newRegistry(false)
 	low := stand(t, r)
-	r.Lead(0, pay, 1, election.Instant(time.Hour), nil)
+	r.Lead(0, pay, 1, election.Instant(time.Hour), nil, nil)
 	high := stand(t, r, 101)
 	gone := stand(t, r, 300)
 	r.End(gone.ID())
@@ -237,14 +237,14 @@ func TestAStrictlyHigherPriorityOfTheHostTakesOverAfterTheDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, stopped(1))
-	r.Lead(0, pay, 2, election.Instant(time.Hour), nil)
+	r.Lead(0, pay, 2, election.Instant(time.Hour), nil, nil)
 	wantLines(t, high, "candidate, elected 2 until 3600000000000")
 }
 
 func TestARivalThatEndsTakesNothingOver(t *testing.T) {
 	r := newRegistry(false)
 	stand(t, r)
-	r.Lead(0, pay, 1, 1000, nil)
+	r.Lead(0, pay, 1, 1000, nil, nil)
 	high := stand(t, r, 101)
 	r.Take()
 	r.End(high.ID())
@@ -259,7 +259,7 @@ func TestPriorityZeroNeverLeads(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r, 0)
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 0})
-	r.Lead(0, pay, 1, 1000, nil)
+	r.Lead(0, pay, 1, 1000, nil, nil)
 	wantInputs(t, r, election.Withdraw{Election: pay, Stopped: 1})
 	wantLines(t, k, "candidate")
 }
@@ -288,7 +288,7 @@ func TestCandidaciesAreBounded(t *testing.T) {
 func TestCloseTellsEverybodyThatTheAgentStops(t *testing.T) {
 	r := newRegistry(false)
 	waiting, acting := stand(t, r, 1), stand(t, r)
-	r.Lead(0, pay, 2, 500, nil)
+	r.Lead(0, pay, 2, 500, nil, nil)
 	read(acting)
 	r.Close("the agent stops")
 	wantLines(t, waiting, "candidate, revoked (the agent stops), end")
@@ -302,7 +302,7 @@ func TestCloseTellsEverybodyThatTheAgentStops(t *testing.T) {
 func TestCandidaciesAreListedWithWhatTheyLead(t *testing.T) {
 	r := newRegistry(true)
 	k := stand(t, r)
-	r.Lead(0, pay, 2, 500, nil)
+	r.Lead(0, pay, 2, 500, nil, nil)
 	list := r.List()
 	if len(list) != 1 || list[0].Campaign != k.ID() || list[0].Term != 2 || list[0].UID != 7 || list[0].Priority != 100 {
 		t.Errorf("%+v", list)
@@ -313,7 +313,7 @@ func TestCandidaciesAreListedWithWhatTheyLead(t *testing.T) {
 func TestAProgramIsToldWhatItsLeadershipRestsOn(t *testing.T) {
 	r := New(Config{Priority: 100, NewID: func() string { return "k" }, Authority: api.AuthorityView})
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000, nil)
+	r.Lead(0, pay, 1, 1000, nil, nil)
 	r.Rise(pay, 2, 2000, nil)
 	lines, _ := k.Take()
 	if len(lines) != 3 || lines[0].Authority != "" || lines[1].Authority != api.AuthorityView || lines[2].Authority != api.AuthorityView {

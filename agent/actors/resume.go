@@ -141,7 +141,7 @@ func (r *Registry) Resume(now election.Instant, q Resumption) (*Candidacy, error
 	case c.acting == k && c.why == "":
 		k.newest, k.program.Told = c.term, c.term
 		r.record(k)
-		r.sayUntil(k, api.CampaignRenewed, c.term, c.until)
+		r.sayUntil(k, api.CampaignRenewed, c.term, c.until, nil)
 		r.reprioritize(c)
 	}
 	r.offerBest(c)

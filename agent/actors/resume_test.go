@@ -48,7 +48,7 @@ func TestAProgramResumesInItsTermAndGoesOn(t *testing.T) {
 	if all := r.List(); len(all) != 1 || all[0].Campaign != "k1" || all[0].Term != 4 {
 		t.Errorf("listed are %+v", all)
 	}
-	r.Lead(0, pay, 4, 1000, nil) // it is announced again
+	r.Lead(0, pay, 4, 1000, nil, nil) // it is announced again
 	r.Prolong(pay, 4, 1500)
 	k, err := r.Resume(900, back())
 	if err != nil {
@@ -77,7 +77,7 @@ func TestAProgramResumesInItsTermAndGoesOn(t *testing.T) {
 	if last := (*recorded)[len(*recorded)-1]; last.Stopped != 4 {
 		t.Errorf("on record is %+v", last)
 	}
-	r.Lead(3000, pay, 6, 4000, nil)
+	r.Lead(3000, pay, 6, 4000, nil, nil)
 	wantLines(t, k, "elected 6 until 4000")
 }
 
@@ -92,7 +92,7 @@ func TestWhatIsRecordedOfAProgram(t *testing.T) {
 	if _, err := r.Stand(0, Request{Election: pay, MaxPriority: &most, UID: 7, PID: 300, Program: identity}); err != nil {
 		t.Fatal(err)
 	}
-	r.Lead(0, pay, 4, 1000, nil)
+	r.Lead(0, pay, 4, 1000, nil, nil)
 	if recorded != want {
 		t.Errorf("recorded %+v, want %+v", recorded, want)
 	}
@@ -182,7 +182,7 @@ func TestAProgramThatDoesNotResumeIsDoneByItsDeadline(t *testing.T) {
 	}
 	withdrawn(r, 4, 2000, election.ReasonWithdrawn)
 	wantInputs(t, r)
-	r.Lead(1100, pay, 5, 2100, nil)
+	r.Lead(1100, pay, 5, 2100, nil, nil)
 	wantLines(t, other, "candidate, elected 5 until 2100")
 	if c := &r.Counters; c.ByDeadline.Load() != 1 || c.Candidacies.Load() != 1 {
 		t.Errorf("counted %+v", c)
@@ -221,7 +221,7 @@ func TestATermWithAReceiptIsGivenBackByTheNextLife(t *testing.T) {
 	_, err := r.Resume(0, back())
 	refusal(t, err, api.CodeNotFound)
 	k := stand(t, r)
-	r.Lead(0, pay, 4, 1000, nil)
+	r.Lead(0, pay, 4, 1000, nil, nil)
 	wantLines(t, k, "candidate")
 	withdrawn(r, 4, 1000, election.ReasonWithdrawn)
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 100})

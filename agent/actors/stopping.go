@@ -132,6 +132,33 @@ func (r *Registry) stopped(k *Candidacy, how *atomic.Uint64) {
 	r.forget(k)
 }
 
+// find returns the candidacy with that ID. authorized reports whether the caller may act for its user.
+func (r *Registry) find(id string, authorized func(uid uint32) bool) (*Candidacy, error) {
+	k := r.byID[id]
+	if k == nil {
+		return nil, &api.ErrorDetail{Code: api.CodeNotFound, Message: "no campaign on this host has this ID; it may have ended"}
+	}
+	if !authorized(k.request.UID) {
+		return nil, &api.ErrorDetail{Code: api.CodeForbidden, Message: fmt.Sprintf(
+			"this campaign belongs to user %d: only that user, root and the agent's user may send its receipt or write its word", k.request.UID)}
+	}
+	return k, nil
+}
+
+// Acts returns the election in which the candidacy's program may still act under that term, also if it has been
+// notified to stop. The error is a *api.ErrorDetail.
+func (r *Registry) Acts(id string, term election.Term, authorized func(uid uint32) bool) (election.Name, error) {
+	k, err := r.find(id, authorized)
+	if err != nil {
+		return "", err
+	}
+	c := r.races[k.election]
+	if acts := c != nil && c.acting == k && c.term == term && !k.hasStopped; !acts && (k.wait == nil || k.wait.term != term) {
+		return "", &api.ErrorDetail{Code: api.CodeNotLeader, Message: fmt.Sprintf("this campaign does not lead %s in term %d", k.election, term)}
+	}
+	return k.election, nil
+}
+
 // Receipt handles a program's report that it has stopped acting under a term; term 0 means the oldest term
 // without a receipt. A companion names the election. A program that reports this without being asked ends its
 // leadership and its candidacy; why is its reason, if it gives one. authorized reports whether the caller
@@ -142,13 +169,9 @@ func (r *Registry) stopped(k *Candidacy, how *atomic.Uint64) {
 // for an earlier leadership: then the program is notified of the end of its present term, and does
 // not count as stopped yet.
 func (r *Registry) Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) error {
-	k := r.byID[id]
-	if k == nil {
-		return &api.ErrorDetail{Code: api.CodeNotFound, Message: "no campaign on this host has this ID; it may have ended"}
-	}
-	if !authorized(k.request.UID) {
-		return &api.ErrorDetail{Code: api.CodeForbidden, Message: fmt.Sprintf(
-			"this campaign belongs to user %d: only that user, root and the agent's user may send its receipt", k.request.UID)}
+	k, err := r.find(id, authorized)
+	if err != nil {
+		return err
 	}
 	if k.companion != nil {
 		r.companionStopped(k, name, term, why)

@@ -12,7 +12,7 @@ func TestAnEndedCandidacyIsReleasedByReceiptProofOrDeadline(t *testing.T) {
 	for how, want := range map[string]bool{"receipt": true, "proof": true, "deadline": false} {
 		r := newRegistry(false)
 		k := stand(t, r)
-		r.Lead(0, pay, 4, 1000, nil)
+		r.Lead(0, pay, 4, 1000, nil, nil)
 		r.Take()
 		r.End(k.ID())
 		wantInputs(t, r, election.Withdraw{Election: pay})
@@ -53,7 +53,7 @@ func TestAnEndedCandidacyIsReleasedByReceiptProofOrDeadline(t *testing.T) {
 func TestAProofCountsOnlyOnceTheCandidacyHasEnded(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000, nil)
+	r.Lead(0, pay, 1, 1000, nil, nil)
 	withdrawn(r, 1, 1000, election.ReasonResigned)
 	r.Take()
 	r.Gone(k.ID())
@@ -63,7 +63,7 @@ func TestAProofCountsOnlyOnceTheCandidacyHasEnded(t *testing.T) {
 func TestWithNobodyActingTheReceiptIsGivenAtOnce(t *testing.T) {
 	r := newRegistry(true)
 	wantInputs(t, r, election.Campaign{Election: election.Default, Priority: 100})
-	r.Lead(0, election.Default, 1, 1000, nil)
+	r.Lead(0, election.Default, 1, 1000, nil, nil)
 	r.Withdraw(election.Withdrawal{Election: election.Default, Term: 1, StopBy: 1000}, nil)
 	wantInputs(t, r, election.Stopped{Election: election.Default, Term: 1})
 }
@@ -71,7 +71,7 @@ func TestWithNobodyActingTheReceiptIsGivenAtOnce(t *testing.T) {
 func TestAHigherTermOfTheSameLeaderIsToldAsARenewal(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000, nil)
+	r.Lead(0, pay, 1, 1000, nil, nil)
 	read(k)
 	r.Rise(pay, 4, 1001, nil)
 	wantLines(t, k, "renewed 4 until 1001")
@@ -91,7 +91,7 @@ func TestAHigherTermOfTheSameLeaderIsToldAsARenewal(t *testing.T) {
 func TestAReceiptUnaskedEndsTheTermAndTheCandidacy(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000, nil)
+	r.Lead(0, pay, 1, 1000, nil, nil)
 	r.Take()
 	if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil {
 		t.Fatal(err)
@@ -112,10 +112,10 @@ func TestAReceiptUnaskedEndsTheTermAndTheCandidacy(t *testing.T) {
 func TestALateReceiptDoesNotCountForTheNextTerm(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000, nil)
+	r.Lead(0, pay, 1, 1000, nil, nil)
 	withdrawn(r, 1, 1000, election.ReasonResigned)
 	r.Advance(1000)
-	r.Lead(1000, pay, 2, 2000, nil)
+	r.Lead(1000, pay, 2, 2000, nil, nil)
 	r.Take()
 	for _, term := range []election.Term{0, 1} {
 		if err := r.Receipt(k.ID(), pay, term, "", anybody); err != nil {
@@ -133,7 +133,7 @@ func TestALateReceiptDoesNotCountForTheNextTerm(t *testing.T) {
 func TestOnlyTheProgramsUserMayGiveItsReceipt(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000, nil)
+	r.Lead(0, pay, 1, 1000, nil, nil)
 	withdrawn(r, 1, 1000, election.ReasonResigned)
 	r.Take()
 	refusal(t, r.Receipt(k.ID(), pay, 1, "", func(uid uint32) bool { return uid == 8 }), api.CodeForbidden)
@@ -148,14 +148,14 @@ func TestOnlyTheProgramsUserMayGiveItsReceipt(t *testing.T) {
 func TestAReceiptThatComesTwiceDoesNotCountForTheNextTerm(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 1, 1000, nil)
+	r.Lead(0, pay, 1, 1000, nil, nil)
 	withdrawn(r, 1, 1000, election.ReasonResigned)
 	for range 2 {
 		if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.Lead(500, pay, 2, 2000, nil)
+	r.Lead(500, pay, 2, 2000, nil, nil)
 	r.Take()
 	if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil { // the copy
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestAReceiptThatComesTwiceDoesNotCountForTheNextTerm(t *testing.T) {
 func TestAReceiptForATermHeardOfByItsEndIsTaken(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
-	r.Lead(0, pay, 3, 1000, nil)
+	r.Lead(0, pay, 3, 1000, nil, nil)
 	r.Take()
 	withdrawn(r, 4, 1000, election.ReasonPreempted)
 	if err := r.Receipt(k.ID(), pay, 4, "", anybody); err != nil {

@@ -24,7 +24,7 @@ func TestTheActorsAreOnRecordBeforeTheProgramIsTold(t *testing.T) {
 		}})
 		r.loop.Actors = registry
 		k, _ = registry.Stand(0, actors.Request{Election: pay})
-		registry.Lead(0, pay, 4, election.Instant(lease), nil)
+		registry.Lead(0, pay, 4, election.Instant(lease), nil, nil)
 		registry.Rise(pay, 5, election.Instant(2*lease), nil)
 		if got := strings.Join(told, ", "); got != "1 lines before 4, 1 lines before 5" {
 			t.Error(got) // the candidate line; then the elected line, which it reads here

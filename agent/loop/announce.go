@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
@@ -63,7 +64,7 @@ func (l *Loop) announce(now election.Instant, before *serve.Picture, a election.
 	case a.Event == election.NewTerm:
 		l.Actors.Rise(a.Election, a.Term, c.ValidUntil, &change)
 	default:
-		l.Actors.Lead(now, a.Election, a.Term, c.ValidUntil, &change)
+		l.Actors.Lead(now, a.Election, a.Term, c.ValidUntil, &change, words.Word(a.Word))
 	}
 	l.Hub.Publish(change)
 }

@@ -87,6 +87,12 @@ func (p Programs) Receipt(id string, name election.Name, term election.Term, why
 	return p.do(func(election.Instant) error { return p.loop.Actors.Receipt(id, name, term, why, authorized) })
 }
 
+// Acts returns the election in which the program may still act under that term. Errors are *api.ErrorDetail.
+func (p Programs) Acts(id string, term election.Term, authorized func(uid uint32) bool) (name election.Name, err error) {
+	err = p.do(func(election.Instant) (err error) { name, err = p.loop.Actors.Acts(id, term, authorized); return err })
+	return name, err
+}
+
 // Report records what a companion reports of itself. Errors are *api.ErrorDetail.
 func (p Programs) Report(id string, c api.Companion, authorized func(uid uint32) bool) error {
 	return p.do(func(now election.Instant) error {

@@ -35,13 +35,14 @@ func refuse(w http.ResponseWriter, err error) {
 		w.Header().Set("Retry-After", "1")
 	}
 	status := map[string]int{
-		api.CodeBadRequest:  http.StatusBadRequest,
-		api.CodeForbidden:   http.StatusForbidden,
-		api.CodeNotFound:    http.StatusNotFound,
-		api.CodeTooLarge:    http.StatusRequestEntityTooLarge,
-		api.CodeBusy:        http.StatusServiceUnavailable,
-		api.CodeNoQuorum:    http.StatusServiceUnavailable,
-		api.CodeUnavailable: http.StatusServiceUnavailable,
+		api.CodeBadRequest:   http.StatusBadRequest,
+		api.CodeForbidden:    http.StatusForbidden,
+		api.CodeNotFound:     http.StatusNotFound,
+		api.CodeTooLarge:     http.StatusRequestEntityTooLarge,
+		api.CodeBusy:         http.StatusServiceUnavailable,
+		api.CodeNoQuorum:     http.StatusServiceUnavailable,
+		api.CodeNotAllVoters: http.StatusServiceUnavailable,
+		api.CodeUnavailable:  http.StatusServiceUnavailable,
 	}[detail.Code]
 	write(w, cmp.Or(status, http.StatusConflict), api.Error{Err: *detail})
 }

@@ -40,6 +40,8 @@ type Campaigns interface {
 	// oldest term without a receipt. why is the program's reason, if it was not asked to stop.
 	// authorized reports whether the caller may report this for the programs of a user.
 	Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) error
+	// Acts returns the election in which the program may still act under that term.
+	Acts(id string, term election.Term, authorized func(uid uint32) bool) (election.Name, error)
 	// Report takes what a companion reports about itself.
 	Report(id string, c api.Companion, authorized func(uid uint32) bool) error
 	// Campaigns describes the programs that are candidates.

@@ -69,6 +69,12 @@ func (h *hall) Receipt(id string, name election.Name, term election.Term, why el
 	return h.registry.Receipt(id, name, term, why, authorized)
 }
 
+func (h *hall) Acts(id string, term election.Term, authorized func(uint32) bool) (election.Name, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.registry.Acts(id, term, authorized)
+}
+
 func (h *hall) Campaigns() []api.Campaign {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -178,7 +184,7 @@ func TestACampaignIsItsConnection(t *testing.T) {
 	if first.Type != "candidate" || first.Campaign != "k1" || first.Election != "payments" {
 		t.Errorf("first line %+v", first)
 	}
-	h.with(func(r *actors.Registry) { r.Lead(0, "payments", 3, 1000, nil) })
+	h.with(func(r *actors.Registry) { r.Lead(0, "payments", 3, 1000, nil, nil) })
 	if e := line(t, lines); e.Type != "elected" || e.Term != 3 || e.ValidUntilBoottimeNS != 1000 {
 		t.Errorf("got %+v", e)
 	}
@@ -209,7 +215,7 @@ func TestAProgramThatOnlyClosesIsNotGone(t *testing.T) {
 	h := hosts(t)
 	conn, lines, _ := h.stand(t)
 	h.with(func(r *actors.Registry) {
-		r.Lead(0, "payments", 3, 1000, nil)
+		r.Lead(0, "payments", 3, 1000, nil, nil)
 		r.Withdraw(election.Withdrawal{Election: "payments", Term: 3, StopBy: election.Instant(50 * time.Millisecond)}, nil)
 	})
 	line(t, lines)
@@ -235,7 +241,7 @@ func TestALineThatNobodyReadsEndsTheCandidacyAndSaysWhy(t *testing.T) {
 		for until := election.Instant(1); ; until++ {
 			h.with(func(r *actors.Registry) {
 				if until == 1 {
-					r.Lead(0, "payments", 1, until, nil)
+					r.Lead(0, "payments", 1, until, nil, nil)
 				}
 				r.Prolong("payments", 1, until)
 			})
@@ -274,7 +280,7 @@ func TestAProgramThatLeadsAndDoesNotLookIsGivenUp(t *testing.T) {
 	}
 	h := hosts(t, func(s *Server) { s.candidacies.attention = 50 * time.Millisecond })
 	_, lines, _ := h.stand(t)
-	h.with(func(r *actors.Registry) { r.Lead(0, "payments", 1, 1, nil) })
+	h.with(func(r *actors.Registry) { r.Lead(0, "payments", 1, 1, nil, nil) })
 	renewals := time.NewTicker(5 * time.Millisecond)
 	defer renewals.Stop()
 	for until := election.Instant(2); ; until++ {
@@ -303,7 +309,7 @@ func TestALineThatFindsNoRoomWaitsNoLongerThanALineMayBeUnread(t *testing.T) {
 	}
 	h := hosts(t, func(s *Server) { s.candidacies.attention = 300 * time.Millisecond })
 	h.stand(t)
-	h.with(func(r *actors.Registry) { r.Lead(0, "payments", 1, 1, nil) })
+	h.with(func(r *actors.Registry) { r.Lead(0, "payments", 1, 1, nil, nil) })
 	limit := time.Now().Add(patience)
 	for until := election.Instant(2); len(h.said) == 0 && time.Now().Before(limit); until++ {
 		h.with(func(r *actors.Registry) {

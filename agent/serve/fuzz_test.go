@@ -35,6 +35,9 @@ func (closed) Resume(actors.Resumption) (*actors.Candidacy, error) {
 func (closed) End(string) (election.Instant, bool)                   { return 0, false }
 func (closed) Gone(string)                                           {}
 func (closed) Report(string, api.Companion, func(uint32) bool) error { return &api.ErrorDetail{} }
+func (closed) Acts(string, election.Term, func(uint32) bool) (election.Name, error) {
+	return "", &api.ErrorDetail{Code: api.CodeNotFound, Message: "no such candidacy"}
+}
 
 func (closed) Receipt(string, election.Name, election.Term, election.Reason, func(uint32) bool) error {
 	return &api.ErrorDetail{Code: api.CodeNotFound, Message: "no such candidacy"}

@@ -19,7 +19,7 @@ func TestALineOfACampaignSaysWhatWasLeftWhenItWasWritten(t *testing.T) {
 	}
 	now.Store(int64(1500 * time.Millisecond)) // the agent's loop knew of the lease at 0
 	h.with(func(r *actors.Registry) {
-		r.Lead(0, "payments", 3, election.Instant(2*time.Second+999*time.Microsecond), nil)
+		r.Lead(0, "payments", 3, election.Instant(2*time.Second+999*time.Microsecond), nil, nil)
 	})
 	if e := line(t, lines); e.Type != "elected" || e.ValidForMS != 500 {
 		t.Errorf("%+v, want 500 ms, rounded down", e)

@@ -24,7 +24,7 @@ func reborn(t *testing.T, change func(*record.Program)) *hall {
 		Record: func(_ election.Name, p record.Program) { program = p }}
 	h.registry = actors.New(settings)
 	conn, lines, _ := h.stand(t)
-	h.with(func(r *actors.Registry) { r.Lead(0, "payments", 3, 1000, nil) })
+	h.with(func(r *actors.Registry) { r.Lead(0, "payments", 3, 1000, nil, nil) })
 	line(t, lines)
 	if program.Started == 0 || program.Sockets[0] == 0 {
 		t.Fatalf("on record is %+v", program)

@@ -46,7 +46,8 @@ func Refusal(r *election.Refusal) *api.ErrorDetail {
 		election.DeniedNoWords:         {Code: api.CodeNoQuorum, Message: name + " has no word: without quorum elections have none"},
 		election.DeniedWordText:        {Code: api.CodeTooLarge, Message: "the word in " + name + " must be UTF-8 and at most 1024 bytes long"},
 		election.DeniedWordBusy:        {Code: api.CodeBusy, Message: "another write of the word in " + name + " is under way: wait for its answer"},
-		election.DeniedWordChanged:     {Code: api.CodeBusy, Message: "the word in " + name + " is not the one that was to be replaced: read it again"},
+		election.DeniedWordChanged:     {Code: api.CodeWordChanged, Message: "the word in " + name + " is not the one that was to be replaced: this answer has it"},
+		election.DeniedWordRemains:     {Code: api.CodeNotAllVoters, Message: "the word in " + name + " is empty, but not deleted yet: " + remains(r.Agent)},
 		election.DeniedWordUnknown:     {Code: api.CodeNotConfirmed, Message: "the word in " + name + " was not confirmed before this agent stopped leading: the next leader knows whether it was written"},
 		election.DeniedNoChange:        {Code: api.CodeNotFound, Message: "no change of the voters is under way"},
 		election.DeniedCancelling:      {Code: api.CodeBusy, Message: "the change is being cancelled already"},
@@ -67,6 +68,25 @@ func Refusal(r *election.Refusal) *api.ErrorDetail {
 	}
 	return &said
 }
+
+// remains says which voter keeps a word from being deleted.
+func remains(voter string) string {
+	if voter == "" {
+		return "the voters are being changed; delete it again after that"
+	}
+	return voter + " has not confirmed that, and every voter must; bring it back or remove it from the voters, and delete the word again"
+}
+
+// Word is a word as the API shows it; nil: there is none.
+func Word(w election.Word) *api.Word {
+	if w == (election.Word{}) {
+		return nil
+	}
+	return &api.Word{WordID: WordID(w.ID), Text: w.Text}
+}
+
+// WordID is the rank of a writing as the API shows it.
+func WordID(r election.WordRank) api.WordID { return api.WordID{Term: uint64(r.Term), Seq: r.Seq} }
 
 // NoVoters is the refusal of all that needs voters, in a cluster that has none.
 const NoVoters = "this cluster runs without quorum (--quorum=false): it has no voters"

@@ -95,7 +95,7 @@ func commands() []command {
 	return []command{
 		agentCommand(), actCommand(),
 		leaderCommand(), isLeaderCommand(),
-		statusCommand(), membersCommand(), electionsCommand(), campaignsCommand(), watchCommand(), historyCommand(), planCommand(), drillCommand(), doctorCommand(), debugCommand(),
+		statusCommand(), membersCommand(), electionsCommand(), campaignsCommand(), wordCommand(), watchCommand(), historyCommand(), planCommand(), drillCommand(), doctorCommand(), debugCommand(),
 		runCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), reloadCommand(), restartCommand(), votersCommand(), settingsCommand(), allowCommand(), logLevelCommand(),
 		keygenCommand(), keysCommand(), versionCommand(), completionCommand(),
 	}

@@ -104,7 +104,7 @@ func (a *agent) lead(local election.Instant, x election.Announcement) {
 	case x.Event == election.NewTerm:
 		a.registry.Rise(x.Election, x.Term, c.ValidUntil, nil)
 	default:
-		a.registry.Lead(local, x.Election, x.Term, c.ValidUntil, nil)
+		a.registry.Lead(local, x.Election, x.Term, c.ValidUntil, nil, nil)
 	}
 }
 

@@ -1,0 +1,130 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/doyen-election/doyen/agent/words"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// writeWord replaces the word of the election that the caller's program leads.
+func (s *Server) writeWord(c *call[api.WordRequest]) (any, error) {
+	term := election.Term(c.body.Term)
+	name, err := s.Campaigns.Acts(c.PathValue("id"), term, s.candidacies.authorized(c.Request))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := s.outcomeTime(c.Request)
+	defer cancel()
+	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
+		return election.WriteWord{Election: name, Term: term, Text: c.body.Text, Request: id,
+			If: election.WordRank{Term: election.Term(c.body.If.Term), Seq: c.body.If.Seq}}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if reply.Refusal != nil {
+		refused := words.Refusal(reply.Refusal)
+		refused.Word = words.Word(reply.Word)
+		return nil, refused
+	}
+	return words.WordID(reply.Word.ID), nil
+}
+
+// word answers with the word of an election: as its leader knows it, or else as a majority of the voters has it.
+func (s *Server) word(r *http.Request) (any, error) {
+	name, err := name(r)
+	if err != nil {
+		return nil, err
+	}
+	p := s.Picture()
+	if !p.Status.Quorum.Enabled {
+		return nil, words.Refusal(&election.Refusal{Why: election.DeniedNoWords, Election: name})
+	}
+	ctx, cancel := s.outcomeTime(r)
+	defer cancel()
+	c, _ := p.contest(name)
+	switch leader, led := c.LeaderAt(s.Clock()); {
+	case led && leader == s.Self:
+		reply, err := s.ask(ctx, func(id election.RequestID) election.Input { return election.ReadWord{Election: name, Request: id} })
+		return api.ElectionWord{Election: string(name), Word: words.Word(reply.Word), Authority: api.AuthorityLease}, err
+	case isForwarded(r):
+		return nil, words.Refusal(&election.Refusal{Why: election.DeniedNotLeader, Election: name})
+	case led && s.Other != nil:
+		var answer api.ElectionWord
+		if err := s.others.pass(ctx, r, leader.Peer, nil, &answer); err == nil && answer.Election == string(name) {
+			return answer, nil
+		}
+	}
+	if err := s.mayAsk(r, 1); err != nil {
+		return nil, err
+	}
+	return s.wordOfVoters(ctx, r, name)
+}
+
+// wordOfVoters asks the voters for the word, and returns the newest of a majority with this agent's roster.
+func (s *Server) wordOfVoters(ctx context.Context, r *http.Request, name election.Name) (any, error) {
+	var mu sync.Mutex
+	var newest api.VoterWord
+	roster, answered := s.Picture().Status.Roster, map[election.PeerID]bool{}
+	var asking sync.WaitGroup
+	for _, v := range roster.All() {
+		asking.Go(func() {
+			answer, err := s.voterWords(ctx, r, v.Peer, name)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil || answer.Version != (api.RosterVersion{Driver: uint64(roster.Version.Driver), Counter: roster.Version.Counter}) {
+				return
+			}
+			answered[v.Peer] = true
+			for _, w := range answer.Words {
+				if w.Election == string(name) && w.Written.Compare(newest.Written) > 0 {
+					newest = w
+				}
+			}
+		})
+	}
+	asking.Wait()
+	if !quorum.Confirmed(roster, func(id election.PeerID) bool { return answered[id] }) {
+		return nil, words.Refusal(&election.Refusal{Why: election.DeniedNoAnswer})
+	}
+	answer := api.ElectionWord{Election: string(name), Authority: api.AuthorityQuorum}
+	if newest.Written != (api.WordID{}) {
+		answer.Word = &newest.Word
+	}
+	return answer, nil
+}
+
+// wordsPath is where voters answer with the words that they have.
+const wordsPath = "/v1/words"
+
+func (s *Server) voterWords(ctx context.Context, r *http.Request, voter election.PeerID, of election.Name) (answer api.VoterWords, err error) {
+	if voter == s.Self.Peer {
+		return s.ownWords(ctx, of)
+	}
+	err = s.others.call(ctx, voter, election.Call{Method: http.MethodGet, Path: wordsPath + "/" + string(of), Caller: callerWords(r)}, nil, &answer)
+	return answer, err
+}
+
+// ownWords are the words that this agent has as a voter, of one election or of all.
+func (s *Server) ownWords(ctx context.Context, of election.Name) (api.VoterWords, error) {
+	reply, err := s.ask(ctx, func(id election.RequestID) election.Input { return election.ReadWords{Election: of, Request: id} })
+	v := reply.Words.Version
+	answer := api.VoterWords{Version: api.RosterVersion{Driver: uint64(v.Driver), Counter: v.Counter}, Words: []api.VoterWord{}}
+	for _, w := range reply.Words.Words {
+		answer.Words = append(answer.Words, api.VoterWord{Election: string(w.Election), Word: *words.Word(w.Word), Written: words.WordID(w.Word.Rank)})
+	}
+	if err == nil && v == (election.Version{}) {
+		err = words.Refusal(&election.Refusal{Why: election.DeniedNotVoter})
+	}
+	return answer, err
+}
+
+// voterWord answers another agent.
+func (s *Server) voterWord(r *http.Request) (any, error) {
+	return s.ownWords(r.Context(), election.Name(r.PathValue("name")))
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+)
+
+func wordCommand() command {
+	return command{
+		name: "word", args: "ELECTION", min: 1, max: 1,
+		usage: "print the word that an election keeps from one leader to the next, or delete it",
+		description: "Programs that lead write the word, see docs/api.md; `doyen once` and `doyen cron` keep their jobs there.\n" +
+			"--delete needs an election that nobody leads, and all voters: it is a candidate for a moment.\n\n" +
+			"Exit codes: 0 printed or deleted, 1 refused, 2 there is no word, 3 the agent can't be reached.",
+		flags: []cli.Flag{&cli.BoolFlag{Name: "delete", Usage: "delete the word: the election then remembers nothing", DisableDefaultText: true}},
+		run:   word,
+	}
+}
+
+func word(i *invocation) error {
+	name := i.election()
+	ctx, cancel := i.question()
+	defer cancel()
+	e, err := i.client().Word(ctx, name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the word of %s: %w", name, err)
+	case i.Bool("delete") && e.Word != nil:
+		return deleteWord(i, name)
+	case i.Bool("delete"):
+		return i.show(api.Outcome{Done: true}, name+" has no word\n")
+	case i.json:
+		return i.answer("")
+	case e.Word == nil || e.Word.Text == "":
+		return &failure{code: exitNone, what: name + " has no word", hint: "a program that leads writes it; `doyen elections` lists the elections"}
+	}
+	return i.answer(printable(e.Word.Text) + "\n")
+}
+
+// deleteWord becomes the leader for a moment: only a leader writes a word.
+func deleteWord(i *invocation, name string) error {
+	ctx, cancel := i.question()
+	defer cancel()
+	c := i.client()
+	c.Raw = nil
+	what := "delete the word of " + name
+	if e, err := c.Election(ctx, name, client.ElectionOptions{}); err == nil && e.Leader != nil {
+		return &failure{code: exitFailed, what: what, err: fmt.Errorf("%s leads it", e.Leader.Name),
+			hint: "end the program that is its candidate there, `doyen campaigns` lists it, and delete the word again"}
+	}
+	elected, giveUp := context.WithTimeout(i.Context.Context, changeTimeout)
+	defer giveUp()
+	l, err := c.CampaignAs(elected, name, api.CampaignRequest{Meta: "doyen word --delete"})
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	err = errors.Join(l.Write(elected, ""), l.Close())
+	if refused, ok := errors.AsType[*client.APIError](err); ok {
+		return &failure{code: exitFailed, what: what, err: errors.New(refused.Message), hint: "`doyen voters` shows the voters"}
+	} else if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return i.show(api.Outcome{Done: true}, "the word of "+name+" is deleted\n")
+}
