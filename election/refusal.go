@@ -54,6 +54,7 @@ const (
 	DeniedHeartbeat       Denial = "heartbeat does not fit"
 	DeniedRights          Denial = "too many rights"
 	DeniedNoSuchRight     Denial = "no such right"
+	DeniedFirstWord       Denial = "voter not connected for the first word" // Agent
 	DeniedNoWords         Denial = "no words"
 	DeniedWordText        Denial = "word too long or not UTF-8"
 	DeniedWordBusy        Denial = "another write of the word"

@@ -32,7 +32,7 @@ func olderForWords(e *Elector) *election.Refusal {
 	}
 	for _, v := range e.roster.All() {
 		if v.Peer != e.cfg.Self.Peer && !e.peers.has(v.Peer) {
-			return &election.Refusal{Why: election.DeniedNotConnected, Agent: v.Name}
+			return &election.Refusal{Why: election.DeniedFirstWord, Agent: v.Name}
 		}
 	}
 	for i, p := range e.peers.rows {

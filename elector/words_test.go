@@ -199,7 +199,7 @@ func TestNoWordIsWrittenUntilAllAgentsKnowWords(t *testing.T) {
 	c.run(time.Second)
 	c.write("a", 1, election.WordRank{}, "x")
 	c.run(20 * time.Millisecond)
-	c.refused("a", election.DeniedNotConnected)
+	c.refused("a", election.DeniedFirstWord)
 }
 
 // Once all voters have deleted a word, nothing of it is left. While one lacks that, the program is informed which.

@@ -82,6 +82,8 @@ func plays() []play {
 		{has: `meta: "node"`, lines: 2, want: `^(acts with token \d+\n)+$`},
 		{has: "/campaign\n", lines: 2, want: `^{"type":"candidate".*\n{"type":"elected"`},
 		{has: "-d '{\"term\":1}'", before: func(t *testing.T, m *mesh) { m.stand(t, "new") }, want: `"done":true`},
+		{has: "paid until", before: func(t *testing.T, m *mesh) { m.stand(t, "paid") }, want: `"seq":\d+`},
+		{has: "/word\n", want: `"word":null`},
 		{has: "/v1/campaigns\n", before: stands, want: `"election":"payments".*"meta":"test"`},
 		{has: "/resign", before: aLeads, want: `"done":true`},
 		{has: "/transfer", before: aLeads, want: `"done":true.*"name":"b"`},
