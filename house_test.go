@@ -253,7 +253,7 @@ var banned = []struct {
 	{regexp.MustCompile(`\banew\b`), "again"},
 	{regexp.MustCompile(`\b(stands?|stood|standing)\b`), "is a candidate in, candidacy"},
 	{regexp.MustCompile(`\b(un)?told\b`), "is notified, has been reported, unreported"},
-	{regexp.MustCompile(`\bwords? of\b|\blate words?\b`), "reported by, a late message"},
+	{regexp.MustCompile(`\blate words?\b`), "reported by, a late message"},
 	{regexp.MustCompile(`\b(says|said|speaks?|spoke)\b`), "shows, reports, sends"},
 	{regexp.MustCompile(`\bowes?\b`), "expects a reply from"},
 	{regexp.MustCompile(`\blets? go\b`), "closes, releases"},

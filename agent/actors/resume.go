@@ -118,7 +118,7 @@ func (r *Registry) Absent() (programs []record.Program, until []election.Instant
 // Resume gives an absent program its candidacy back. The error is a *api.ErrorDetail.
 func (r *Registry) Resume(now election.Instant, q Resumption) (*Candidacy, error) {
 	k := r.byID[q.ID]
-	if refused := r.refuse(now, k, q); refused != nil {
+	if refused := q.refuse(now, k, r.closed); refused != nil {
 		return nil, refused
 	}
 	k.absent, k.ended, k.over = false, false, false
@@ -150,13 +150,13 @@ func (r *Registry) Resume(now election.Instant, q Resumption) (*Candidacy, error
 }
 
 // refuse returns why a program can't resume, nil if it can.
-func (r *Registry) refuse(now election.Instant, k *Candidacy, q Resumption) *api.ErrorDetail {
+func (q Resumption) refuse(now election.Instant, k *Candidacy, closed bool) *api.ErrorDetail {
 	no := func(code, format string, args ...any) *api.ErrorDetail {
 		return &api.ErrorDetail{Code: code, Message: fmt.Sprintf(format, args...) +
 			": stop acting no later than the last deadline, and start a new campaign"}
 	}
 	switch {
-	case r.closed:
+	case closed:
 		return no(api.CodeUnavailable, "the agent stops")
 	case k == nil:
 		return no(api.CodeNotFound, "no campaign on this host has this ID; it has ended, or the agent began without the record of the former process run")

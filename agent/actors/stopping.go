@@ -132,24 +132,23 @@ func (r *Registry) stopped(k *Candidacy, how *atomic.Uint64) {
 	r.forget(k)
 }
 
-// find returns the candidacy with that ID. authorized reports whether the caller may act for its user.
-func (r *Registry) find(id string, authorized func(uid uint32) bool) (*Candidacy, error) {
-	k := r.byID[id]
+// owned returns why the caller may not act for the candidacy's user; nil: it may.
+func owned(k *Candidacy, authorized func(uid uint32) bool) error {
 	if k == nil {
-		return nil, &api.ErrorDetail{Code: api.CodeNotFound, Message: "no campaign on this host has this ID; it may have ended"}
+		return &api.ErrorDetail{Code: api.CodeNotFound, Message: "no campaign on this host has this ID; it may have ended"}
 	}
 	if !authorized(k.request.UID) {
-		return nil, &api.ErrorDetail{Code: api.CodeForbidden, Message: fmt.Sprintf(
+		return &api.ErrorDetail{Code: api.CodeForbidden, Message: fmt.Sprintf(
 			"this campaign belongs to user %d: only that user, root and the agent's user may send its receipt or write its word", k.request.UID)}
 	}
-	return k, nil
+	return nil
 }
 
 // Acts returns the election in which the candidacy's program may still act under that term, also if it has been
 // notified to stop. The error is a *api.ErrorDetail.
 func (r *Registry) Acts(id string, term election.Term, authorized func(uid uint32) bool) (election.Name, error) {
-	k, err := r.find(id, authorized)
-	if err != nil {
+	k := r.byID[id]
+	if err := owned(k, authorized); err != nil {
 		return "", err
 	}
 	c := r.races[k.election]
@@ -169,8 +168,8 @@ func (r *Registry) Acts(id string, term election.Term, authorized func(uid uint3
 // for an earlier leadership: then the program is notified of the end of its present term, and does
 // not count as stopped yet.
 func (r *Registry) Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) error {
-	k, err := r.find(id, authorized)
-	if err != nil {
+	k := r.byID[id]
+	if err := owned(k, authorized); err != nil {
 		return err
 	}
 	if k.companion != nil {

@@ -217,7 +217,7 @@ func (s *Server) socketRoutes() *http.ServeMux {
 	mux.Handle("/v1/campaigns/{id}/resume", order(s, anybody, s.candidacies.resume))
 	mux.Handle("/v1/campaigns/{id}/stopped", order(s, anybody, s.candidacies.receipt))
 	mux.Handle("/v1/campaigns/{id}/companion", order(s, anybody, s.candidacies.report))
-	mux.Handle("/v1/campaigns/{id}/word", order(s, anybody, s.writeWord))
+	mux.Handle("/v1/campaigns/{id}/word", order(s, anybody, wordCalls{s}.replace))
 	mux.Handle("/v1/history", costly(asks(s.history)))
 	mux.Handle("/v1/leave", order(s, access.Admin, s.leave))
 	mux.Handle("/v1/restart", order(s, access.Admin, s.restart))
@@ -232,14 +232,14 @@ func (s *Server) socketRoutes() *http.ServeMux {
 func (s *Server) forwardRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", nothingThere)
-	mux.Handle(wordsPath+"/{name}", asks(s.voterWord))
+	mux.Handle(wordsPath+"/{name}", asks(wordCalls{s}.answerVoter))
 	return s.sharedRoutes(mux)
 }
 
 // sharedRoutes adds the calls that an agent carries out itself, or for another agent that forwards them.
 func (s *Server) sharedRoutes(mux *http.ServeMux) *http.ServeMux {
 	mux.Handle("/v1/agents", asks(s.agents))
-	mux.Handle("/v1/elections/{name}/word", asks(s.word))
+	mux.Handle("/v1/elections/{name}/word", asks(wordCalls{s}.read))
 	mux.Handle("/v1/elections/{name}/resign", order(s, access.HandOver, s.resign))
 	mux.Handle("/v1/elections/{name}/transfer", order(s, access.HandOver, s.transfer))
 	mux.Handle("/v1/elections/{name}/allow", order(s, access.Admin, s.allow))

@@ -11,8 +11,11 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// writeWord replaces the word of the election that the caller's program leads.
-func (s *Server) writeWord(c *call[api.WordRequest]) (any, error) {
+// wordCalls are the calls about the words of elections.
+type wordCalls struct{ *Server }
+
+// replace replaces the word of the election that the caller's program leads.
+func (s wordCalls) replace(c *call[api.WordRequest]) (any, error) {
 	term := election.Term(c.body.Term)
 	name, err := s.Campaigns.Acts(c.PathValue("id"), term, s.candidacies.authorized(c.Request))
 	if err != nil {
@@ -35,8 +38,8 @@ func (s *Server) writeWord(c *call[api.WordRequest]) (any, error) {
 	return words.WordID(reply.Word.ID), nil
 }
 
-// word answers with the word of an election: as its leader knows it, or else as a majority of the voters has it.
-func (s *Server) word(r *http.Request) (any, error) {
+// read answers with the word of an election: as its leader knows it, or else as a majority of the voters has it.
+func (s wordCalls) read(r *http.Request) (any, error) {
 	name, err := name(r)
 	if err != nil {
 		return nil, err
@@ -63,18 +66,18 @@ func (s *Server) word(r *http.Request) (any, error) {
 	if err := s.mayAsk(r, 1); err != nil {
 		return nil, err
 	}
-	return s.wordOfVoters(ctx, r, name)
+	return s.ofVoters(ctx, r, name)
 }
 
-// wordOfVoters asks the voters for the word, and returns the newest of a majority with this agent's roster.
-func (s *Server) wordOfVoters(ctx context.Context, r *http.Request, name election.Name) (any, error) {
+// ofVoters asks the voters for the word, and returns the newest of a majority with this agent's roster.
+func (s wordCalls) ofVoters(ctx context.Context, r *http.Request, name election.Name) (any, error) {
 	var mu sync.Mutex
 	var newest api.VoterWord
 	roster, answered := s.Picture().Status.Roster, map[election.PeerID]bool{}
 	var asking sync.WaitGroup
 	for _, v := range roster.All() {
 		asking.Go(func() {
-			answer, err := s.voterWords(ctx, r, v.Peer, name)
+			answer, err := s.ofVoter(ctx, r, v.Peer, name)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil || answer.Version != (api.RosterVersion{Driver: uint64(roster.Version.Driver), Counter: roster.Version.Counter}) {
@@ -102,16 +105,16 @@ func (s *Server) wordOfVoters(ctx context.Context, r *http.Request, name electio
 // wordsPath is where voters answer with the words that they have.
 const wordsPath = "/v1/words"
 
-func (s *Server) voterWords(ctx context.Context, r *http.Request, voter election.PeerID, of election.Name) (answer api.VoterWords, err error) {
+func (s wordCalls) ofVoter(ctx context.Context, r *http.Request, voter election.PeerID, of election.Name) (answer api.VoterWords, err error) {
 	if voter == s.Self.Peer {
-		return s.ownWords(ctx, of)
+		return s.ofThisVoter(ctx, of)
 	}
 	err = s.others.call(ctx, voter, election.Call{Method: http.MethodGet, Path: wordsPath + "/" + string(of), Caller: callerWords(r)}, nil, &answer)
 	return answer, err
 }
 
-// ownWords are the words that this agent has as a voter, of one election or of all.
-func (s *Server) ownWords(ctx context.Context, of election.Name) (api.VoterWords, error) {
+// ofThisVoter are the words that this agent has as a voter, of one election or of all.
+func (s wordCalls) ofThisVoter(ctx context.Context, of election.Name) (api.VoterWords, error) {
 	reply, err := s.ask(ctx, func(id election.RequestID) election.Input { return election.ReadWords{Election: of, Request: id} })
 	v := reply.Words.Version
 	answer := api.VoterWords{Version: api.RosterVersion{Driver: uint64(v.Driver), Counter: v.Counter}, Words: []api.VoterWord{}}
@@ -124,7 +127,7 @@ func (s *Server) ownWords(ctx context.Context, of election.Name) (api.VoterWords
 	return answer, err
 }
 
-// voterWord answers another agent.
-func (s *Server) voterWord(r *http.Request) (any, error) {
-	return s.ownWords(r.Context(), election.Name(r.PathValue("name")))
+// answerVoter answers another agent.
+func (s wordCalls) answerVoter(r *http.Request) (any, error) {
+	return s.ofThisVoter(r.Context(), election.Name(r.PathValue("name")))
 }
