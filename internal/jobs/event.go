@@ -1,0 +1,113 @@
+package jobs
+
+import (
+	"fmt"
+	"time"
+)
+
+// Event is what a Job is informed of.
+type Event interface{ event() }
+
+type (
+	// Leads: this host leads in a term, and the election's word is settled as Text. It comes when a
+	// leadership begins, when its term rises, and when a write was answered with another word.
+	Leads struct {
+		Term uint64
+		Text string
+	}
+	// Follows: another host leads, and Text is the word as it could be read.
+	Follows struct{ Text string }
+	// Written: the last Write is acknowledged. A write that is not confirmed is repeated by the caller,
+	// with the same ID of the word that it replaces.
+	Written struct{}
+	// Ended: the command is dead, with all that it started.
+	Ended struct {
+		Result Result
+		Code   int // exit code; of TimedOut what once shall exit with
+	}
+	// Stopping: the leadership ends in order. The caller waits until Idle before it gives the receipt.
+	Stopping struct{}
+	// Lost: the leadership has ended, and the command is dead.
+	Lost struct{}
+	// Jumped: the wall clock jumped by a minute or more against CLOCK_BOOTTIME.
+	Jumped struct{}
+	// Tick: it is Output.Wake, or any other time.
+	Tick struct{}
+)
+
+func (Leads) event()    {}
+func (Follows) event()  {}
+func (Written) event()  {}
+func (Ended) event()    {}
+func (Stopping) event() {}
+func (Lost) event()     {}
+func (Jumped) event()   {}
+func (Tick) event()     {}
+
+// Output is what to do, in this order.
+type Output struct {
+	Reports  []Report
+	Write    string    // not empty: replace the word with this text, then Written
+	Start    *Start    // start the command, under an unexpired deadline, then Ended
+	Exit     *int      // end the campaign and exit
+	HandOver string    // not empty: resign, for this reason
+	Wake     time.Time // not zero: Tick no later than when the wall clock shows this
+}
+
+func (o *Output) exit(code int) { o.Exit = &code }
+
+// Start is a command to start.
+type Start struct {
+	Occurrence string
+	Try        int
+	Env        []string // NAME=value
+}
+
+func (j *Job) start(r Run) *Start {
+	key := j.config.Name
+	if j.config.Kind != Key {
+		key += "/" + r.At
+	}
+	return &Start{Occurrence: r.At, Try: r.Try, Env: []string{
+		"DOYEN_OCCURRENCE=" + r.At, fmt.Sprintf("DOYEN_TRY=%d", r.Try), "DOYEN_KEY=" + key, fmt.Sprintf("DOYEN_TERM=%d", j.term),
+	}}
+}
+
+// What is what a report is about.
+type What string
+
+const (
+	Finish      What = "ended"        // From, Try, Result, Code
+	UnknownEnd  What = "unknown"      // From, Try: nobody marked how it ended
+	Skipped     What = "skipped"      // From, Try: it is not started again
+	NotRun      What = "missed"       // N occurrences, From the first To the last
+	Differs     What = "differs"      // Detail: this host's spec or zone
+	Changed     What = "changed"      // Detail: from when on a new spec counts
+	Ahead       What = "ahead"        // From: what is done is an hour ahead of the clock
+	ClockJumped What = "clock jumped" // and this host hands over
+	Refused     What = "refused"      // Detail: the word is not this job's
+)
+
+// Report is a line for people, and for metrics. It follows the write that makes it durable.
+type Report struct {
+	What     What
+	From, To string
+	N        int
+	Try      int
+	Result   Result
+	Code     int
+	Detail   string
+	Again    bool // a former leader has written it, and may have reported it
+}
+
+func (e End) report(again bool) Report {
+	r := Report{What: Finish, From: e.At, Try: e.Try, Result: e.Result, Code: e.Code, Again: again}
+	if e.Result == Unknown {
+		r.What = UnknownEnd
+	}
+	return r
+}
+
+func (s Span) report(again bool) Report {
+	return Report{What: NotRun, From: s.From, To: s.To, N: s.N, Again: again}
+}

@@ -1,0 +1,281 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/internal/calendar"
+)
+
+// Missed is which occurrences that are in time run, if several are due.
+type Missed string
+
+const (
+	Latest Missed = "last"
+	All    Missed = "all"
+	None   Missed = "none" // none that came due while another one ran, or before a change of leaders
+)
+
+const (
+	// LeastLate is how late an occurrence is still in time at least: clocks are 60 s apart, and a
+	// change of leaders takes time.
+	LeastLate = 2 * time.Minute
+	// DefaultLate is how late it is still in time if nothing is configured.
+	DefaultLate = 5 * time.Minute
+
+	ahead = time.Hour // J7: how far what is done may be ahead of the clock
+)
+
+// The exit codes of a job, beside its command's.
+const (
+	ExitUsage   = 64 // the word is not this job's
+	ExitRunning = 75 // another host runs it
+	ExitUnknown = 76 // the host that started it died
+	ExitSkipped = 77 // a key below the highest one that has been settled
+)
+
+// Config is what a host wants of a job. The leader's counts.
+type Config struct {
+	Name       string // of the election
+	Kind       Kind
+	Spec, Zone string        // Cron
+	Key        string        // Key: as Name. Series: what is behind the slash
+	Late       time.Duration // Cron; 0 is DefaultLate
+	Missed     Missed        // Cron; "" is Latest
+	Jitter     time.Duration // Cron: starts are later by a part of it that depends on Name
+	Rerun      bool          // what has an unknown end is started again: --on-death rerun, --retry
+	NoWait     bool          // once: exit if another host runs it
+	AllowOlder bool          // Series: a key that was skipped exits with 0
+}
+
+// Job decides what one host does for a job. Its methods are called from one goroutine.
+type Job struct {
+	config   Config
+	schedule calendar.Schedule
+	offset   time.Duration // of Jitter
+
+	term     uint64 // 0: does not lead
+	word     Word   // as last acknowledged in this term
+	text     string
+	pending  *draft    // Invariant: one write at a time
+	running  *Run      // the command may run here. Invariant (J2): its claim has been acknowledged
+	ended    *End      // it has ended here, which is not acknowledged
+	ready    time.Time // None: what was due before it does not run
+	stopping bool      // claims nothing until the leadership ends
+	handOver string
+	warned   bool
+}
+
+// draft is a word to write, and what follows once it is acknowledged.
+type draft struct {
+	word    Word
+	claims  bool
+	reports []Report
+	exit    *int
+	wake    time.Time
+}
+
+// New checks the configuration.
+func New(c Config) (*Job, error) {
+	j := &Job{config: c}
+	if j.config.Late == 0 {
+		j.config.Late = DefaultLate
+	}
+	if j.config.Missed == "" {
+		j.config.Missed = Latest
+	}
+	var err error
+	switch {
+	case c.Kind != Cron:
+		err = check("key", c.Key)
+	case j.config.Late < LeastLate:
+		err = fmt.Errorf("late: %v is less than %v, and clocks may differ by a minute", c.Late, LeastLate)
+	case !slices.Contains([]Missed{Latest, All, None}, j.config.Missed):
+		err = fmt.Errorf("missed: %q is not last, all or none", c.Missed)
+	case c.Jitter < 0:
+		err = errors.New("jitter: it can't be negative")
+	default:
+		if err = check("spec", c.Spec); err == nil {
+			j.schedule, err = calendar.Parse(c.Spec, c.Zone)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("set up the job %s: %w", c.Name, err)
+	}
+	if c.Jitter > 0 {
+		h := fnv.New64a()
+		h.Write([]byte(c.Name))
+		j.offset = time.Duration(h.Sum64() % uint64(c.Jitter)).Truncate(time.Second)
+	}
+	return j, nil
+}
+
+// Idle reports whether nothing runs here and nothing is being written: a receipt may be given.
+func (j *Job) Idle() bool { return j.running == nil && j.pending == nil }
+
+// Step takes an event at a time of the host's wall clock, and returns what to do.
+func (j *Job) Step(now time.Time, e Event) Output {
+	now = now.UTC().Truncate(time.Second)
+	var out Output
+	switch e := e.(type) {
+	case Lost:
+		*j = Job{config: j.config, schedule: j.schedule, offset: j.offset}
+	case Follows:
+		j.follows(e.Text, &out)
+	case Leads:
+		j.leads(now, e, &out)
+	case Written:
+		j.acknowledged(&out)
+	case Ended:
+		if r := j.running; r != nil && j.ended == nil {
+			j.ended, j.ready = &End{At: r.At, Try: r.Try, Result: e.Result, Code: e.Code, When: now}, now
+			j.stopping = j.stopping || e.Result == Stopped
+		}
+	case Stopping:
+		j.stopping = true
+	case Jumped:
+		if j.config.Kind == Cron && j.term > 0 && !j.stopping { // J7
+			j.stopping, j.handOver = true, "the wall clock jumped by a minute or more"
+			out.Reports = append(out.Reports, Report{What: ClockJumped})
+		}
+	}
+	if j.term > 0 && out.Exit == nil && out.Start == nil {
+		j.plan(now, &out)
+	}
+	return out
+}
+
+// follows reads the word as another host's leadership has it.
+func (j *Job) follows(text string, out *Output) {
+	w, refused := j.read(text, out)
+	switch {
+	case refused:
+	case j.config.Kind == Cron:
+		j.compare(w, out)
+	default:
+		if code, ok := j.settled(w); ok {
+			out.Exit = &code
+		} else if j.config.NoWait {
+			out.exit(ExitRunning)
+		}
+	}
+}
+
+// leads takes the word as it is settled in a term. If it is the one that was being written, that
+// write has been acknowledged.
+func (j *Job) leads(now time.Time, e Leads, out *Output) {
+	w, refused := j.read(e.Text, out)
+	if refused {
+		return
+	}
+	if j.term == 0 {
+		j.ready = now.Add(-LeastLate)
+		j.compare(w, out)
+		// The former leader may have died before it reported what it wrote.
+		if w.Last != nil {
+			out.Reports = append(out.Reports, w.Last.report(true))
+		}
+		if w.Missed != nil {
+			out.Reports = append(out.Reports, w.Missed.report(true))
+		}
+	}
+	j.term = e.Term
+	if j.pending != nil && j.pending.word.Text() == e.Text {
+		j.acknowledged(out)
+		return
+	}
+	j.word, j.text, j.pending = w, e.Text, nil
+}
+
+// read parses a word and refuses one that is not this job's.
+func (j *Job) read(text string, out *Output) (w Word, refused bool) {
+	w, err := Parse(text)
+	if err == nil && text != "" && w.Kind != j.config.Kind {
+		err = fmt.Errorf("the election's word is a job of kind %s, and this one is of kind %s; use another name", w.Kind, j.config.Kind)
+	}
+	if err != nil {
+		out.exit(ExitUsage)
+		out.Reports = append(out.Reports, Report{What: Refused, Detail: err.Error()})
+	}
+	return w, err != nil
+}
+
+// compare reports a spec or zone that differs from this host's.
+func (j *Job) compare(w Word, out *Output) {
+	if w.Kind == Cron && (w.Spec != j.config.Spec || w.Zone != j.config.Zone) {
+		out.Reports = append(out.Reports, Report{What: Differs, Detail: fmt.Sprintf("the job's spec was %q in %q, and this host has %q in %q", w.Spec, w.Zone, j.config.Spec, j.config.Zone)})
+	}
+}
+
+func (j *Job) acknowledged(out *Output) {
+	d := j.pending
+	if d == nil {
+		return
+	}
+	j.word, j.text, j.pending = d.word, d.word.Text(), nil
+	if j.ended != nil {
+		j.running, j.ended = nil, nil
+	}
+	out.Reports = append(out.Reports, d.reports...)
+	out.Exit = d.exit
+	if d.claims { // J2
+		j.running = d.word.Run
+		out.Start = j.start(*j.running)
+	}
+}
+
+// plan finds what to write, or what to wait for.
+func (j *Job) plan(now time.Time, out *Output) {
+	if j.pending != nil || j.running != nil && j.ended == nil {
+		return
+	}
+	d := &draft{word: j.word}
+	if j.ended != nil {
+		j.end(d)
+	}
+	switch {
+	case d.exit != nil || j.stopping:
+	case j.config.Kind == Cron:
+		j.cron(now, d)
+	default:
+		j.once(now, d)
+	}
+	if d.word.Version > 0 && d.word.Text() != j.text {
+		if d.word.Missed == j.word.Missed {
+			d.word.Missed = nil // it has been reported
+		}
+		j.pending, out.Write = d, d.word.Text()
+		return
+	}
+	out.Reports = append(out.Reports, d.reports...)
+	out.Exit, out.Wake = d.exit, d.wake
+	out.HandOver, j.handOver = j.handOver, ""
+}
+
+// end marks the end of what ran here. What was stopped stays claimed if it is to be run again, and for
+// once, where the next call decides.
+func (j *Job) end(d *draft) {
+	e, w := *j.ended, &d.word
+	w.Last = &e
+	d.reports = append(d.reports, e.report(false))
+	once := j.config.Kind != Cron
+	if e.Result == Stopped && (j.config.Rerun || once) {
+		return
+	}
+	w.Run = nil
+	if once && e.Result != Finished {
+		d.exit = &e.Code
+		return
+	}
+	if once {
+		d.exit = new(int)
+		if w.Done != "" && w.Done != e.At && w.Unknown != w.Done {
+			w.Ends = append(slices.Clone(w.Ends), w.Done)
+		}
+		w.Unknown = ""
+	}
+	w.settle(e.At)
+}

@@ -1,0 +1,419 @@
+package jobs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var base = time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
+
+func minute(n float64) time.Time { return base.Add(time.Duration(n * float64(time.Minute))) }
+
+// stage is a job with the register that its host writes to.
+type stage struct {
+	t    *testing.T
+	job  *Job
+	text string
+	term uint64
+	log  []string // what it did, in order
+}
+
+func cronConfig(change func(*Config)) Config {
+	c := Config{Name: "pay", Kind: Cron, Spec: "0 * * * *"}
+	if change != nil {
+		change(&c)
+	}
+	return c
+}
+
+func host(t *testing.T, c Config) *stage {
+	t.Helper()
+	j, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stage{t: t, job: j}
+}
+
+// step gives one event, and all writes are acknowledged at once.
+func (s *stage) step(n float64, e Event) Output {
+	s.t.Helper()
+	out := s.raw(n, e)
+	for out.Write != "" {
+		s.text = out.Write
+		out = s.raw(n, Written{})
+	}
+	return out
+}
+
+func (s *stage) raw(n float64, e Event) Output {
+	s.t.Helper()
+	out := s.job.Step(minute(n), e)
+	if len(out.Write) > MaxText {
+		s.t.Fatalf("a word of %d bytes: %s", len(out.Write), out.Write)
+	}
+	for _, r := range out.Reports {
+		line := string(r.What)
+		for _, x := range []string{r.From, r.To, string(r.Result)} {
+			if x != "" && x != string(Unknown) {
+				line += " " + strings.TrimSuffix(strings.TrimPrefix(x, "2026-11-23T"), ":00Z")
+			}
+		}
+		if r.Again {
+			line += " again"
+		}
+		s.log = append(s.log, line)
+	}
+	if out.Write != "" {
+		s.log = append(s.log, "write")
+	}
+	if out.Start != nil {
+		s.log = append(s.log, fmt.Sprintf("start %s try %d", strings.TrimSuffix(strings.TrimPrefix(out.Start.Occurrence, "2026-11-23T"), ":00Z"), out.Start.Try))
+	}
+	if out.Exit != nil {
+		s.log = append(s.log, fmt.Sprintf("exit %d", *out.Exit))
+	}
+	if out.HandOver != "" {
+		s.log = append(s.log, "hand over")
+	}
+	if !out.Wake.IsZero() {
+		s.log = append(s.log, "wake "+out.Wake.Format("15:04"))
+	}
+	return out
+}
+
+// leads begins a leadership on what the former one has left.
+func (s *stage) leads(n float64, former *stage) *stage {
+	s.t.Helper()
+	if former != nil {
+		s.text, s.term = former.text, former.term
+	}
+	s.term++
+	s.step(n, Leads{Term: s.term, Text: s.text})
+	return s
+}
+
+func (s *stage) want(lines ...string) {
+	s.t.Helper()
+	if !slices.Equal(s.log, lines) {
+		s.t.Errorf("it did\n  %s\nwant\n  %s", strings.Join(s.log, "\n  "), strings.Join(lines, "\n  "))
+	}
+	s.log = nil
+}
+
+// due is a host that leads from a minute before 3:00, and has claimed 3:00.
+func due(t *testing.T, change func(*Config)) *stage {
+	t.Helper()
+	s := host(t, cronConfig(change)).leads(-1, nil)
+	s.step(0, Tick{})
+	s.want("write", "wake 03:00", "write", "start 03:00 try 1")
+	return s
+}
+
+func TestJ1ClocksThatDifferNeverRepeatAnOccurrence(t *testing.T) {
+	a := due(t, nil)
+	a.step(1, Ended{Result: Finished})
+	b := host(t, cronConfig(nil)).leads(-1, a) // its clock is two minutes behind
+	b.step(0, Tick{})
+	b.step(2, Tick{})
+	b.want("ended 03:00 finished again", "wake 04:00", "wake 04:00", "wake 04:00")
+}
+
+func TestJ2TheClaimIsAcknowledgedBeforeTheStart(t *testing.T) {
+	s := host(t, cronConfig(nil)).leads(-1, nil)
+	s.log = nil
+	claim := s.raw(0, Tick{})
+	s.raw(0.1, Tick{})
+	s.want("write")
+	// The write is answered with another word: the claim was not made, and is made again.
+	s.raw(0.2, Leads{Term: 1, Text: s.text})
+	s.want("write")
+	// The next time the answer is lost, and the word has the claim.
+	again := s.job.pending.word.Text()
+	if claim.Write == again {
+		t.Fatal("the claim has the time of the former one")
+	}
+	s.raw(0.3, Leads{Term: 1, Text: again})
+	s.want("start 03:00 try 1")
+}
+
+func TestJ2TheEnvironmentNamesTheOccurrence(t *testing.T) {
+	s := host(t, cronConfig(nil)).leads(-1, nil)
+	out := s.step(0, Tick{})
+	want := []string{"DOYEN_OCCURRENCE=2026-11-23T03:00:00Z", "DOYEN_TRY=1", "DOYEN_KEY=pay/2026-11-23T03:00:00Z", "DOYEN_TERM=1"}
+	if !slices.Equal(out.Start.Env, want) {
+		t.Errorf("%q", out.Start.Env)
+	}
+	k := host(t, Config{Name: "migrate", Kind: Key, Key: "migrate"})
+	if out = k.step(0, Leads{Term: 7}); !slices.Contains(out.Start.Env, "DOYEN_KEY=migrate") {
+		t.Errorf("%q", out.Start.Env)
+	}
+}
+
+func TestJ3DonePassesAnOccurrenceOnlyWithItsEndOrItsNote(t *testing.T) {
+	s := due(t, func(c *Config) { c.Spec = "* * * * *" })
+	if w, _ := Parse(s.text); w.Done != "2026-11-23T02:59:00Z" || w.Run == nil || w.Run.At != "2026-11-23T03:00:00Z" {
+		t.Errorf("claimed: %s", s.text)
+	}
+	out := s.raw(3, Ended{Result: Failed, Code: 3}) // its end, the note of what is missed, and the next claim
+	w, _ := Parse(out.Write)
+	if w.Done != "2026-11-23T03:02:00Z" || w.Missed == nil || *w.Missed != (Span{2, "2026-11-23T03:01:00Z", "2026-11-23T03:02:00Z"}) || w.Run.At != "2026-11-23T03:03:00Z" || w.Last.Code != 3 {
+		t.Errorf("ended and claimed: %s", out.Write)
+	}
+	s.text = out.Write // the leader dies, and has reported nothing
+	b := host(t, cronConfig(func(c *Config) { c.Spec = "* * * * *" })).leads(3, s)
+	b.want("ended 03:00 failed again", "missed 03:01 03:02 again", "write", "unknown 03:03", "skipped 03:03", "wake 03:04")
+}
+
+func TestJ3DoneNeverFalls(t *testing.T) {
+	a := due(t, nil)
+	// The former claim is run again under another spec, which counts from later on.
+	b := host(t, cronConfig(func(c *Config) { c.Spec, c.Rerun = "*/5 * * * *", true })).leads(20, a)
+	b.step(21, Ended{Result: Finished})
+	w, _ := Parse(b.text)
+	if w.Done < "2026-11-23T03:15:00Z" {
+		t.Errorf("%s", b.text)
+	}
+}
+
+func TestJ4AClaimOfAFormerTermIsSkippedAndReported(t *testing.T) {
+	a := due(t, nil)
+	host(t, cronConfig(nil)).leads(1, a).want("write", "unknown 03:00", "skipped 03:00", "wake 04:00")
+}
+
+func TestJ4AClaimOfAFormerTermIsClaimedAgain(t *testing.T) {
+	a := due(t, nil)
+	b := host(t, cronConfig(func(c *Config) { c.Rerun = true })).leads(1, a)
+	b.step(2, Ended{Result: Finished})
+	b.want("write", "unknown 03:00", "start 03:00 try 2", "write", "ended 03:00 finished", "wake 04:00")
+}
+
+func TestJ4WhatRunsHereIsNotOfAFormerTerm(t *testing.T) {
+	s := due(t, nil)
+	s.step(1, Leads{Term: 2, Text: s.text}) // the term rises under it
+	s.step(2, Ended{Result: Finished})
+	s.want("write", "ended 03:00 finished", "wake 04:00")
+}
+
+func TestJ4StoppedIsMarkedBeforeTheReceipt(t *testing.T) {
+	for _, rerun := range []bool{false, true} {
+		s := due(t, func(c *Config) { c.Rerun = rerun })
+		s.step(1, Stopping{})
+		if s.job.Idle() {
+			t.Error("the receipt could be given while the command runs")
+		}
+		s.raw(1, Ended{Result: Stopped})
+		if s.job.Idle() {
+			t.Error("the receipt could be given before the end is marked")
+		}
+		s.text = s.job.pending.word.Text()
+		s.raw(1, Written{})
+		s.want("write", "ended 03:00 stopped")
+		if !s.job.Idle() {
+			t.Error("marked, and not idle")
+		}
+		b := host(t, cronConfig(func(c *Config) { c.Rerun = rerun })).leads(2, s)
+		if rerun {
+			b.want("ended 03:00 stopped again", "write", "start 03:00 try 2")
+		} else {
+			b.want("ended 03:00 stopped again", "wake 04:00")
+		}
+	}
+}
+
+func TestJ5TheFirstLeaderWritesFromWhenOnItCounts(t *testing.T) {
+	a := host(t, cronConfig(nil)).leads(-10, nil)
+	a.want("write", "wake 03:00")
+	host(t, cronConfig(nil)).leads(1, a).want("write", "start 03:00 try 1") // what came due while nobody led
+}
+
+func TestJ6WhatIsLateIsMissed(t *testing.T) {
+	every := func(change func(*Config)) func(*Config) {
+		return func(c *Config) { c.Spec = "*/2 * * * *"; change(c) }
+	}
+	for _, c := range []struct {
+		what   string
+		change func(*Config)
+		want   []string
+	}{
+		{"the last one", func(*Config) {}, []string{"write", "missed 03:02 03:14", "start 03:16 try 1"}},
+		{"all in time", func(c *Config) { c.Missed = All }, []string{"write", "missed 03:02 03:10", "start 03:12 try 1"}},
+		{"more in time", func(c *Config) { c.Missed = All; c.Late = 7 * time.Minute }, []string{"write", "missed 03:02 03:08", "start 03:10 try 1"}},
+		{"none", func(c *Config) { c.Missed = None; c.Spec = "*/8 * * * *" }, []string{"write", "missed 03:08 03:08", "start 03:16 try 1"}},
+		{"none is in time", func(c *Config) { c.Spec = "0-10/2 * * * *" }, []string{"write", "missed 03:02 03:10", "wake 04:00"}},
+	} {
+		s := host(t, cronConfig(every(c.change))).leads(0, nil)
+		t.Log(c.what)
+		s.log = nil
+		if c.what == "none" { // if the leadership changes three minutes after it
+			host(t, cronConfig(every(c.change))).leads(19, s).want("write", "missed 03:08 03:16", "wake 03:24")
+		}
+		host(t, cronConfig(every(c.change))).leads(17, s).want(c.want...)
+	}
+}
+
+func TestJ6NoneRunsNothingThatCameDueWhileAnotherRan(t *testing.T) {
+	s := due(t, func(c *Config) { c.Spec = "*/2 * * * *"; c.Missed = None })
+	s.step(3, Ended{Result: Finished})
+	s.step(4, Tick{})
+	s.want("write", "ended 03:00 finished", "missed 03:02 03:02", "wake 03:04", "write", "start 03:04 try 1")
+}
+
+func TestJ7AJumpedClockHandsOverOnceAndClaimsNothing(t *testing.T) {
+	s := host(t, cronConfig(nil)).leads(-1, nil)
+	s.log = nil
+	s.step(0, Jumped{})
+	s.step(1, Tick{})
+	s.want("clock jumped", "hand over")
+	s.step(1, Lost{})
+	s.leads(2, nil)
+	s.want("write", "start 03:00 try 1")
+	s.step(3, Jumped{}) // the end of what runs is marked first
+	s.step(4, Ended{Result: Finished})
+	s.want("clock jumped", "write", "ended 03:00 finished", "hand over")
+}
+
+func TestJ7AheadOfTheClockItStaysAndWarns(t *testing.T) {
+	s := host(t, cronConfig(nil)).leads(600, nil)
+	b := host(t, cronConfig(nil)).leads(0, s)
+	b.step(1, Tick{})
+	b.want("ahead 13:00", "wake 12:00", "wake 12:00")
+	text, err := ResetDone(b.text, minute(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.text = text
+	b.leads(60, nil).want("write", "start 04:00 try 1")
+}
+
+func TestJitterShiftsTheStartAndNotTheOccurrence(t *testing.T) {
+	with := func(c *Config) { c.Jitter = 30 * time.Minute }
+	s := host(t, cronConfig(with))
+	if s.job.offset <= 0 || s.job.offset >= 30*time.Minute || s.job.offset != host(t, cronConfig(with)).job.offset {
+		t.Fatalf("jitter %v", s.job.offset)
+	}
+	s.leads(-1, nil)
+	s.step(s.job.offset.Minutes()-0.1, Tick{})
+	s.step(s.job.offset.Minutes(), Tick{})
+	wake := "wake " + base.Add(s.job.offset).Format("15:04")
+	s.want("write", wake, wake, "write", "start 03:00 try 1")
+}
+
+func TestASpecThatChangesCountsFromNowOn(t *testing.T) {
+	a := host(t, cronConfig(nil)).leads(1, nil)
+	b := host(t, cronConfig(func(c *Config) { c.Spec = "* * * * *" }))
+	b.step(30, Follows{Text: a.text})
+	b.want("differs")
+	b.leads(30, a).want("differs", "write", "changed", "missed 03:26 03:29", "start 03:30 try 1")
+	if w, _ := Parse(b.text); w.Spec != "* * * * *" {
+		t.Errorf("%s", b.text)
+	}
+}
+
+func TestANeverAndAnEndlessJobWait(t *testing.T) {
+	host(t, cronConfig(func(c *Config) { c.Spec = "0 0 30 2 *" })).leads(0, nil).want("write")
+}
+
+func TestOnceExits(t *testing.T) {
+	key := Config{Name: "migrate", Kind: Key, Key: "migrate"}
+	series := func(k string) Config { return Config{Name: "day", Kind: Series, Key: k} }
+	with := func(c Config, change func(*Config)) Config { change(&c); return c }
+	retry, older := func(c *Config) { c.Rerun = true }, func(c *Config) { c.AllowOlder = true }
+	// Each call leads after the one before; its command ends as given, or its host dies ("").
+	type call struct {
+		c      Config
+		result Result
+		code   int
+		did    []string
+	}
+	run := func(k string, try int, r Result) []string {
+		return []string{"write", fmt.Sprintf("start %s try %d", k, try), "write", "ended " + k + " " + string(r)}
+	}
+	for name, calls := range map[string][]call{
+		"finished, here and before": {{key, Finished, 0, append(run("migrate", 1, Finished), "exit 0")},
+			{key, Finished, 0, []string{"ended migrate finished again", "exit 0"}}},
+		"failed, and run again": {{key, Failed, 3, append(run("migrate", 1, Failed), "exit 3")},
+			{key, TimedOut, 124, append([]string{"ended migrate failed again"}, append(run("migrate", 2, TimedOut), "exit 124")...)}},
+		"died, and retried": {{key, "", 0, []string{"write", "start migrate try 1"}},
+			{key, "", 0, []string{"unknown migrate", "exit 76"}}, {key, "", 0, []string{"unknown migrate", "exit 76"}},
+			{with(key, retry), Finished, 0, []string{"write", "unknown migrate", "start migrate try 2", "write", "ended migrate finished", "exit 0"}}},
+		"stopped": {{key, Stopped, 0, run("migrate", 1, Stopped)},
+			{key, "", 0, []string{"ended migrate stopped again", "unknown migrate", "exit 76"}},
+			{with(key, retry), "", 0, []string{"ended migrate stopped again", "write", "start migrate try 2"}}},
+		"keys in order": {{series("9"), Finished, 0, append(run("9", 1, Finished), "exit 0")},
+			{series("10"), Finished, 0, append([]string{"ended 9 finished again"}, append(run("10", 1, Finished), "exit 0")...)},
+			{series("010"), "", 0, []string{"ended 10 finished again", "exit 0"}},
+			{series("9"), "", 0, []string{"ended 10 finished again", "exit 0"}},
+			{series("8"), "", 0, []string{"ended 10 finished again", "exit 77"}},
+			{with(series("8"), older), "", 0, []string{"ended 10 finished again", "exit 0"}}},
+		"a later key passes over one that died": {{series("1"), "", 0, []string{"write", "start 1 try 1"}},
+			{series("2"), Failed, 1, []string{"write", "unknown 1", "skipped 1", "start 2 try 1", "write", "ended 2 failed", "exit 1"}},
+			{series("1"), "", 0, []string{"ended 2 failed again", "exit 76"}},
+			{series("0"), "", 0, []string{"ended 2 failed again", "exit 77"}},
+			{with(series("1"), retry), Finished, 0, append([]string{"ended 2 failed again"}, append(run("1", 1, Finished), "exit 0")...)},
+			{series("2"), Finished, 0, append([]string{"ended 1 finished again"}, append(run("2", 1, Finished), "exit 0")...)},
+			{series("1"), "", 0, []string{"ended 2 finished again", "exit 0"}}},
+		"another kind": {{key, Finished, 0, append(run("migrate", 1, Finished), "exit 0")}, {cronConfig(nil), "", 0, []string{"refused", "exit 64"}}},
+	} {
+		var former *stage
+		for i, c := range calls {
+			s := host(t, c.c)
+			s.leads(float64(i), former)
+			if c.result != "" && s.job.running != nil {
+				s.step(float64(i)+0.5, Ended{Result: c.result, Code: c.code})
+			}
+			former = &stage{text: s.text, term: s.term}
+			for j, l := range s.log { // details of a refusal are not compared
+				if strings.HasPrefix(l, "refused") {
+					s.log[j] = "refused"
+				}
+			}
+			t.Logf("%s, call %d", name, i+1)
+			s.want(c.did...)
+		}
+	}
+}
+
+func TestOnceFollows(t *testing.T) {
+	a := host(t, Config{Name: "day", Kind: Series, Key: "2"}).leads(0, nil)
+	for _, noWait := range []bool{false, true} {
+		b := host(t, Config{Name: "day", Kind: Series, Key: "2", NoWait: noWait})
+		b.step(0, Follows{Text: a.text})
+		if noWait {
+			b.want("exit 75")
+		}
+		b.want()
+	}
+	a.step(1, Ended{Result: Finished})
+	for key, want := range map[string]string{"2": "exit 0", "1": "exit 77"} {
+		b := host(t, Config{Name: "day", Kind: Series, Key: key, NoWait: true})
+		b.step(1, Follows{Text: a.text})
+		b.want(want)
+	}
+}
+
+func TestConfigurationsThatAreRefused(t *testing.T) {
+	long := strings.Repeat("x", MaxName+1)
+	for _, c := range []Config{
+		cronConfig(func(c *Config) { c.Late = time.Minute }),
+		cronConfig(func(c *Config) { c.Missed = "some" }),
+		cronConfig(func(c *Config) { c.Jitter = -1 }),
+		cronConfig(func(c *Config) { c.Spec = "" }),
+		cronConfig(func(c *Config) { c.Spec = "0 0\x00 * * *" }),
+		cronConfig(func(c *Config) { c.Spec = long }),
+		cronConfig(func(c *Config) { c.Zone = "Mars" }),
+		{Kind: Key},
+		{Kind: Series, Key: long},
+		{Kind: Series, Key: "a\nb"},
+		{Kind: Series, Key: "a\"b"},
+		{Kind: Series, Key: "a\u2028b"},
+		{Kind: Series, Key: "\xff"},
+	} {
+		if _, err := New(c); err == nil {
+			t.Errorf("%+v is taken", c)
+		}
+	}
+}

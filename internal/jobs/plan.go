@@ -1,0 +1,170 @@
+package jobs
+
+import (
+	"fmt"
+	"time"
+)
+
+// cron settles what a former leader left, passes over what is missed, and claims what is due.
+func (j *Job) cron(now time.Time, d *draft) {
+	w, clock := &d.word, now.Add(-j.offset)
+	if w.Version == 0 { // J5
+		*w = Word{Version: version, Kind: Cron, Spec: j.config.Spec, Zone: j.config.Zone, Done: stamp(clock)}
+		return
+	}
+	done := moment(w.Done)
+	if w.Spec != j.config.Spec || w.Zone != j.config.Zone {
+		w.Spec, w.Zone = j.config.Spec, j.config.Zone
+		// By the new spec nothing was due before.
+		if from := clock.Add(-j.config.Late); from.After(done) {
+			done, w.Done = from, stamp(from)
+			d.reports = append(d.reports, Report{What: Changed, Detail: fmt.Sprintf("occurrences by the new spec count from %s on", w.Done)})
+		}
+	}
+	latest := done
+	if w.Run != nil && moment(w.Run.At).After(latest) {
+		latest = moment(w.Run.At)
+	}
+	if latest.Sub(clock) > ahead { // J7
+		if !j.warned {
+			d.reports = append(d.reports, Report{What: Ahead, From: stamp(latest), Detail: "what is done is ahead of this host's clock; correct the clock, or use doyen jobs NAME --reset-done"})
+		}
+		j.warned = true
+		d.wake = latest.Add(j.offset - ahead)
+		return
+	}
+	if r := w.Run; r != nil { // J4
+		j.unknown(now, d)
+		if j.config.Rerun {
+			j.claim(now, d, r.At)
+			return
+		}
+		done = moment(w.Done)
+	}
+	j.due(now, done, d)
+}
+
+// due claims what is due and in time, passes over what is missed (J6), or waits.
+func (j *Job) due(now, done time.Time, d *draft) {
+	clock, ready := now.Add(-j.offset), j.ready.Add(-j.offset)
+	var missed Span
+	var claim string
+	at, ok := j.schedule.Next(done)
+	for ; ok && !at.After(clock); at, ok = j.schedule.Next(at) {
+		if claim != "" && j.config.Missed == All {
+			break
+		}
+		missed.add(claim)
+		if claim = stamp(at); clock.Sub(at) > j.config.Late || j.config.Missed == None && at.Before(ready) {
+			missed.add(claim)
+			claim = ""
+		}
+	}
+	if missed.N > 0 { // J3
+		d.word.Done, d.word.Missed = missed.To, &missed
+		d.reports = append(d.reports, missed.report(false))
+	}
+	switch {
+	case claim != "":
+		j.claim(now, d, claim)
+	case ok:
+		d.wake = at.Add(j.offset)
+	}
+}
+
+func (s *Span) add(at string) {
+	if at == "" {
+		return
+	}
+	if s.N == 0 {
+		s.From = at
+	}
+	s.N, s.To = s.N+1, at
+}
+
+// claim writes that an occurrence may start. It stays apart from what is done (J3).
+func (j *Job) claim(now time.Time, d *draft, at string) {
+	w, try := &d.word, 1
+	switch {
+	case w.Run != nil && Compare(w.Run.At, at) == 0:
+		try = w.Run.Try + 1
+	case w.Last != nil && Compare(w.Last.At, at) == 0:
+		try = w.Last.Try + 1
+	}
+	w.Run = &Run{At: at, Term: j.term, Try: try, Since: now}
+	d.claims = true
+}
+
+// unknown reports a claim whose end nobody marked, and passes over it unless it is to be run again.
+func (j *Job) unknown(now time.Time, d *draft) {
+	w, r := &d.word, d.word.Run
+	if w.Last == nil || w.Last.At != r.At || w.Last.Try != r.Try { // else it was stopped, and marked
+		e := End{At: r.At, Try: r.Try, Result: Unknown, When: now}
+		d.reports = append(d.reports, e.report(false))
+		w.Last = &e
+	}
+	if j.config.Rerun && (j.config.Kind == Cron || Compare(r.At, j.config.Key) == 0) {
+		return
+	}
+	d.reports = append(d.reports, Report{What: Skipped, From: r.At, Try: r.Try})
+	w.Run, w.Unknown = nil, r.At
+	w.settle(r.At)
+}
+
+// settle is J3: what is done only rises. Times are in the order of Compare too.
+func (w *Word) settle(at string) {
+	if Compare(at, w.Done) > 0 {
+		w.Done = at
+	}
+}
+
+// once exits if the key is settled, and claims it otherwise.
+func (j *Job) once(now time.Time, d *draft) {
+	w, key := &d.word, j.config.Key
+	if w.Version == 0 {
+		w.Version, w.Kind = version, j.config.Kind
+	}
+	mine := w.Run != nil && Compare(w.Run.At, key) == 0
+	if w.Run != nil && !mine { // a later key passes over an earlier one, and is reported
+		j.unknown(now, d)
+	}
+	if code, ok := j.settled(*w); ok {
+		d.exit = &code
+		return
+	}
+	if mine {
+		if !j.config.Rerun { // its claim stays, for a call with --retry
+			d.reports = append(d.reports, Report{What: UnknownEnd, From: w.Run.At, Try: w.Run.Try})
+			code := ExitUnknown
+			d.exit = &code
+			return
+		}
+		j.unknown(now, d)
+	}
+	j.claim(now, d, key)
+}
+
+// settled returns the exit code of a key that is not to be run.
+func (j *Job) settled(w Word) (code int, ok bool) {
+	if w.Done == "" {
+		return 0, false
+	}
+	switch Compare(j.config.Key, w.Done) {
+	case 0:
+		if w.Unknown != w.Done {
+			return 0, true
+		}
+		return ExitUnknown, !j.config.Rerun
+	case -1:
+		for _, e := range w.Ends {
+			if Compare(e, j.config.Key) == 0 {
+				return 0, true
+			}
+		}
+		if j.config.AllowOlder {
+			return 0, true
+		}
+		return ExitSkipped, true
+	}
+	return 0, false
+}
