@@ -25,6 +25,8 @@ type (
 		Result Result
 		Code   int // exit code; of TimedOut what once shall exit with
 	}
+	// NotStarted: the command of the last Start was not started, and will not be.
+	NotStarted struct{}
 	// Stopping: the leadership ends in order. The caller waits until Idle before it gives the receipt.
 	Stopping struct{}
 	// Lost: the leadership has ended, and the command is dead.
@@ -35,14 +37,15 @@ type (
 	Tick struct{}
 )
 
-func (Leads) event()    {}
-func (Follows) event()  {}
-func (Written) event()  {}
-func (Ended) event()    {}
-func (Stopping) event() {}
-func (Lost) event()     {}
-func (Jumped) event()   {}
-func (Tick) event()     {}
+func (Leads) event()      {}
+func (Follows) event()    {}
+func (Written) event()    {}
+func (Ended) event()      {}
+func (NotStarted) event() {}
+func (Stopping) event()   {}
+func (Lost) event()       {}
+func (Jumped) event()     {}
+func (Tick) event()       {}
 
 // Output is what to do, in this order.
 type Output struct {

@@ -62,6 +62,7 @@ type Job struct {
 	text     string
 	pending  *draft    // Invariant: one write at a time
 	running  *Run      // the command may run here. Invariant (J2): its claim has been acknowledged
+	undone   bool      // what was claimed last was not started
 	ended    *End      // it has ended here, which is not acknowledged
 	ready    time.Time // None: what was due before it does not run
 	stopping bool      // claims nothing until the leadership ends
@@ -134,6 +135,8 @@ func (j *Job) Step(now time.Time, e Event) Output {
 			j.ended, j.ready = &End{At: r.At, Try: r.Try, Result: e.Result, Code: e.Code, When: now}, now
 			j.stopping = j.stopping || e.Result == Stopped
 		}
+	case NotStarted:
+		j.undone, j.running = j.running != nil, nil
 	case Stopping:
 		j.stopping = true
 	case Jumped:
@@ -235,6 +238,9 @@ func (j *Job) plan(now time.Time, out *Output) {
 	d := &draft{word: j.word}
 	if j.ended != nil {
 		j.end(d)
+	}
+	if j.undone { // else the next leader would not know whether it ran
+		j.undone, d.word.Run = false, nil
 	}
 	switch {
 	case d.exit != nil || j.stopping:

@@ -14,6 +14,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/act/health"
+	"github.com/doyen-election/doyen/internal/jobs"
 )
 
 // When to start the command again if it has ended by itself while this host leads.
@@ -61,6 +62,9 @@ type Config struct {
 	// Watchdog, if above 0, is how long the acting command may send no WATCHDOG=1 before Run hands
 	// over.
 	Watchdog time.Duration
+	// Job, if not nil, decides when the command starts while this host leads, and keeps its state in the
+	// election's word. Restart has no effect then.
+	Job *jobs.Job
 	// Signals are passed on to the command, and some also end Run, see Run.
 	Signals <-chan os.Signal
 	// Say, if not nil, is called with a line about each event.
@@ -121,6 +125,9 @@ func (c Config) args() []string {
 	return append([]string{shell, "-c", c.Command[0], shell}, c.Command[1:]...)
 }
 
+// given are the variables that the command gets, as far as they apply.
+var given = []string{"DOYEN_ELECTION", "DOYEN_SOCKET", "DOYEN_TERM", "DOYEN_OCCURRENCE", "DOYEN_TRY", "DOYEN_KEY"}
+
 // environment returns this process's environment, with the variables for the command except those
 // that differ from start to start.
 func environment(c Config) []string {
@@ -128,7 +135,7 @@ func environment(c Config) []string {
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
 		switch {
-		case name == "DOYEN_ELECTION", name == "DOYEN_SOCKET", name == "DOYEN_TERM":
+		case slices.Contains(given, name):
 		case c.notifies() && slices.Contains(notifyVariables, name):
 		default:
 			env = append(env, entry)

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/jobs"
 )
 
 // hear handles a line of the agent, or the end of the lines.
@@ -76,9 +78,10 @@ func (r *runner) resume(err error) {
 func (r *runner) lead(e api.CampaignEvent, now int64) {
 	left := time.Duration(e.ValidUntilBoottimeNS - now)
 	if !r.leading && left <= 0 {
-		r.late = e.Term
+		r.late, r.lateWord = e.Term, e.Word
 		return
 	}
+	began := !r.leading
 	r.view = e.Authority == api.AuthorityView
 	if r.back {
 		r.back = false
@@ -90,6 +93,8 @@ func (r *runner) lead(e api.CampaignEvent, now int64) {
 		r.leading, r.owed, r.revoked, r.lease, r.late, r.explained = true, true, false, 0, 0, ""
 	}
 	r.term, r.until, r.lease = e.Term, e.ValidUntilBoottimeNS, max(r.lease, left)
+	r.begin(cmp.Or(e.Word, r.lateWord), began)
+	r.lateWord = nil
 	if r.state != idle {
 		r.guard.Tell(guard.Order{Do: guard.Lease, Term: r.term, Schedule: guard.Plan(r.until, r.lease)})
 	}
@@ -118,6 +123,9 @@ func (r *runner) learn(got guard.Report, ok bool) {
 		r.guard.Prepare()
 	case got.Kind == guard.Started && r.state == starting:
 		r.state = running
+		if r.task != nil {
+			r.task.due = nil
+		}
 	case got.Kind == guard.Stuck:
 		r.say("%s; a successor waits for the lease to end", got.Why)
 	case got.Kind == guard.Failed:
@@ -147,6 +155,7 @@ func (r *runner) gone(got guard.Report) {
 		r.interrupted(got.Status)
 	case guard.TooLate:
 		r.say("the lease of %s was about to end before %s was started", r.Election, r.name())
+		r.unstarted()
 	default:
 		r.say("%s", ending(r.name(), got))
 		r.interrupted(got.Status)
@@ -156,6 +165,10 @@ func (r *runner) gone(got guard.Report) {
 // interrupted continues after the end of a command that was made to end. With RestartNever the
 // command is not started again even if this host leads again, because nobody knows how far it got.
 func (r *runner) interrupted(status int) {
+	if r.task != nil {
+		r.marked(jobs.Stopped, status)
+		return
+	}
 	if r.Status {
 		r.status = status
 	}
@@ -167,6 +180,10 @@ func (r *runner) interrupted(status int) {
 
 // ended handles the end of a command that ended by itself.
 func (r *runner) ended(status int) {
+	if r.task != nil {
+		r.marked(jobs.Finished, status)
+		return
+	}
 	switch {
 	case r.ending && r.Status:
 		r.status = status

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/base/alarm"
@@ -70,15 +71,16 @@ type runner struct {
 	complaint string // the last problem that was reported since this host was a candidate
 	explained string // the last reason reported, since this host led, why it is not elected
 
-	leading bool
-	view    bool // the leadership is not by quorum: others lead as soon as the agent has ended
-	owed    bool
-	revoked bool   // the agent has sent a revoked line
-	why     string // why this host gives up the lead without being asked
-	term    uint64
-	late    uint64        // a term whose elected line was read only after its deadline
-	until   int64         // the newest deadline received
-	lease   time.Duration // the longest time that was ever left of the lease
+	leading  bool
+	view     bool // the leadership is not by quorum: others lead as soon as the agent has ended
+	owed     bool
+	revoked  bool   // the agent has sent a revoked line
+	why      string // why this host gives up the lead without being asked
+	term     uint64
+	late     uint64        // a term whose elected line was read only after its deadline
+	lateWord *api.Word     // the word in that line
+	until    int64         // the newest deadline received
+	lease    time.Duration // the longest time that was ever left of the lease
 
 	state     state
 	announced uint64 // the term under which the command was started last
@@ -88,6 +90,8 @@ type runner struct {
 	woken     int64 // the time for which the alarm was set last
 	ends      int   // how many times in a row the command has ended by itself soon after its start
 	notBefore int64 // the command is not started before this time
+
+	task *task // nil: the command runs for as long as this host leads
 
 	ending  bool
 	signals int // how many signals have asked for the end
@@ -133,6 +137,9 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 	r.nice = guard.Hurry()
 	if r.guard, err = guard.New(environment(c)); err != nil {
 		return 0, err
+	}
+	if c.Job != nil {
+		r.task = &task{Job: c.Job}
 	}
 	r.startCheck()
 	r.loop()
@@ -184,6 +191,7 @@ func (r *runner) call(f func()) {
 // follow does what the present state requires. It returns true when Run has to end.
 func (r *runner) follow(now int64) bool {
 	r.watch(now)
+	r.tick(now)
 	if r.state == running && (!r.leading || r.ending) {
 		r.stop(now)
 	}
@@ -195,6 +203,9 @@ func (r *runner) follow(now int64) bool {
 		r.lose("its lease ended and nobody renewed it", false)
 	}
 	if r.owed && (!r.leading || r.ending) {
+		if r.settling(now) {
+			return false
+		}
 		r.giveReceipt()
 	}
 	switch {
@@ -248,8 +259,11 @@ func (r *runner) wakeAt(now int64) int64 {
 	if r.notBefore > now {
 		wake = r.notBefore
 	}
-	if r.leading {
+	if r.owed {
 		wake = min(wake, r.until)
+	}
+	if r.owed && r.task != nil {
+		wake = min(wake, r.task.wakeAt(now))
 	}
 	return wake
 }
@@ -267,12 +281,17 @@ func (r *runner) lateAt() int64 {
 // mayStart reports whether the command may be started: it may not during the pause after it ended
 // by itself, nor so late in the lease that it would have to be ended at once.
 func (r *runner) mayStart(now int64) bool {
-	return r.leading && !r.resuming && now >= r.notBefore && now < guard.Plan(r.until, r.lease).TermAt
+	return r.leading && !r.resuming && (r.task == nil || r.task.due != nil) && now >= r.notBefore && now < guard.Plan(r.until, r.lease).TermAt
 }
 
 func (r *runner) start(now int64) {
-	if r.announced != r.term {
-		r.say("elected to lead %s, term %d: starting %s", r.Election, r.term, r.name())
+	var of []string
+	what := ""
+	if r.task != nil {
+		of, what = r.task.starts()
+	}
+	if r.announced != r.term || what != "" {
+		r.say("elected to lead %s, term %d: starting %s%s", r.Election, r.term, r.name(), what)
 	}
 	r.state, r.began, r.announced = starting, now, r.term
 	notify, err := r.expect(now)
@@ -284,6 +303,7 @@ func (r *runner) start(now int64) {
 	}
 	o := guard.Order{Do: guard.Start, Path: r.path, Group: r.group, Nice: r.nice, Env: []string{"DOYEN_TERM=" + strconv.FormatUint(r.term, 10)},
 		Term: r.term, Campaign: r.candidacy.ID(), Schedule: guard.Plan(r.until, r.lease), Grace: r.Grace}
+	o.Env = append(o.Env, of...)
 	for _, arg := range r.args() {
 		o.Args = append(o.Args, []byte(arg))
 	}
@@ -319,6 +339,7 @@ func (r *runner) giveReceipt() {
 	err := r.candidacy.StoppedBecause(ctx, r.why)
 	r.over = r.over || !r.goesOn(err, alarm.Now())
 	r.leading, r.owed, r.revoked, r.why = false, false, false, ""
+	r.let()
 }
 
 // loseGuard kills a guard that does not work as it should, with all its descendants.

@@ -1,0 +1,224 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/jobs"
+)
+
+const (
+	// writeAgain is the wait before a write that got no answer, or a refusal that will pass, is repeated.
+	writeAgain = 250 * time.Millisecond
+	// lookEvery is how often the wall clock is compared with CLOCK_BOOTTIME.
+	lookEvery = 30 * time.Second
+	// jump is by how much the wall clock may stray from CLOCK_BOOTTIME between two looks.
+	jump = time.Minute
+)
+
+// task is a job whose occurrences the runner starts, and the word in which the job keeps its state.
+type task struct {
+	*jobs.Job
+	word     api.Word         // as last read or written
+	term     uint64           // of which the job was informed last
+	writes   uint64           // counts writes: the answer to an earlier one has no effect
+	asked    bool             // a write waits for its answer
+	again    *api.WordRequest // a write to repeat
+	againAt  int64
+	due      *jobs.Start // to be started
+	wake     time.Time   // wall clock; zero: nothing is due
+	apart    int64       // wall clock minus CLOCK_BOOTTIME at the last look, in nanoseconds
+	lookAt   int64
+	stopping bool   // the job was informed that the leadership ends
+	refused  string // the last reported reason why a write is repeated
+}
+
+// advise informs the job of an event, and does what it answers.
+func (r *runner) advise(e jobs.Event) {
+	if r.task == nil {
+		return
+	}
+	out := r.task.Step(time.Now(), e)
+	for _, report := range out.Reports {
+		r.say("%s", report.Line(r.Election))
+	}
+	r.task.wake = out.Wake
+	if out.Write != "" {
+		r.write(api.WordRequest{Term: r.term, If: r.task.word.WordID, Text: out.Write})
+	}
+	if out.Start != nil {
+		r.task.due = out.Start
+	}
+	if out.Exit != nil {
+		r.ending, r.status = true, *out.Exit
+	}
+	if out.HandOver != "" {
+		r.leading, r.over, r.why = false, true, out.HandOver
+		r.say("%s: letting another host lead %s", out.HandOver, r.Election)
+	}
+}
+
+// begin informs the job that this host leads. A term that has risen waits until the write under way has its
+// answer: that write may have counted.
+func (r *runner) begin(word *api.Word, began bool) {
+	t := r.task
+	switch {
+	case t == nil || !began && (t.term == r.term || t.asked || t.again != nil):
+		return
+	case began:
+		t.word = api.Word{}
+		if word != nil {
+			t.word = *word
+		}
+		t.apart, t.lookAt = apart(), 0
+	}
+	t.term = r.term
+	r.advise(jobs.Leads{Term: r.term, Text: t.word.Text})
+}
+
+// apart is the wall clock minus CLOCK_BOOTTIME.
+func apart() int64 { return time.Now().UnixNano() - alarm.Now() }
+
+// write replaces the word.
+func (r *runner) write(q api.WordRequest) {
+	t := r.task
+	t.writes++
+	t.asked, t.again = true, nil
+	n, s := t.writes, r.candidacy
+	go func() {
+		ctx, cancel := context.WithTimeout(r.ctx, standTimeout)
+		defer cancel()
+		id, err := s.Write(ctx, q)
+		r.call(func() {
+			if n == t.writes {
+				r.wrote(q, id, err)
+			}
+		})
+	}()
+}
+
+// wrote handles the answer to a write.
+func (r *runner) wrote(q api.WordRequest, id api.WordID, err error) {
+	t := r.task
+	t.asked = false
+	refused, _ := errors.AsType[*client.APIError](err)
+	switch {
+	case err == nil:
+		t.word, t.refused = api.Word{WordID: id, Text: q.Text}, ""
+		r.advise(jobs.Written{})
+	case refused != nil && refused.Code == api.CodeWordChanged:
+		t.word = api.Word{}
+		if refused.Word != nil {
+			t.word = *refused.Word
+		}
+		t.term = r.term
+		r.advise(jobs.Leads{Term: r.term, Text: t.word.Text}) // perhaps it was written, and the answer was lost
+	case refused != nil && q.Term != r.term:
+		t.term = r.term
+		r.advise(jobs.Leads{Term: r.term, Text: t.word.Text})
+	default:
+		t.again, t.againAt = &q, alarm.Now()+int64(writeAgain)
+		if text := err.Error(); refused != nil && text != t.refused && r.leading {
+			t.refused = text
+			r.say("can't write the word of %s: %s; trying again", r.Election, text)
+		}
+	}
+	if r.leading {
+		r.begin(nil, false)
+	}
+}
+
+// tick does what is due for the job.
+func (r *runner) tick(now int64) {
+	t := r.task
+	if t == nil || !r.owed {
+		return
+	}
+	if t.again != nil && now >= t.againAt && !r.resuming {
+		r.write(*t.again)
+	}
+	if !r.leading || r.ending {
+		return
+	}
+	if now >= t.lookAt {
+		was := t.apart
+		t.apart, t.lookAt = apart(), now+int64(lookEvery)
+		if strayed := time.Duration(t.apart - was).Abs(); strayed >= jump {
+			r.advise(jobs.Jumped{})
+			return
+		}
+	}
+	if !t.wake.IsZero() && !time.Now().Before(t.wake) {
+		r.advise(jobs.Tick{})
+	}
+}
+
+// wakeAt is when tick has something to do; the wall clock may jump meanwhile, so it is not long until then.
+func (t *task) wakeAt(now int64) int64 {
+	wake := never
+	if t.again != nil {
+		wake = t.againAt
+	}
+	if !t.wake.IsZero() {
+		wake = min(wake, now+max(0, int64(time.Until(t.wake))))
+	}
+	return min(wake, max(now, t.lookAt))
+}
+
+// settling reports whether the job's end is still being written: the receipt waits for that, but not
+// beyond the lease.
+func (r *runner) settling(now int64) bool {
+	if r.task == nil {
+		return false
+	}
+	if !r.task.stopping {
+		r.task.stopping = true
+		r.advise(jobs.Stopping{})
+	}
+	r.unstarted()
+	return !r.task.Idle() && r.candidacy != nil && now < r.until
+}
+
+// unstarted informs the job that what it claimed last was not started. If this host can't lead any more, nothing
+// of it is left for the next leader to wonder about.
+func (r *runner) unstarted() {
+	if r.task != nil && r.task.due != nil {
+		r.task.due = nil
+		r.advise(jobs.NotStarted{})
+	}
+}
+
+// let informs the job that the leadership is over.
+func (r *runner) let() {
+	if t := r.task; t != nil {
+		r.advise(jobs.Lost{})
+		*t = task{Job: t.Job, writes: t.writes + 1}
+	}
+}
+
+// marked informs the job that its command is dead.
+func (r *runner) marked(result jobs.Result, status int) {
+	if result == jobs.Finished && status != 0 {
+		result = jobs.Failed
+	}
+	r.task.due = nil
+	if r.ending && r.Status {
+		r.status = status
+	}
+	if result == jobs.Stopped {
+		r.say("%s was stopped, with status %d", r.name(), status)
+	} else {
+		r.say("%s ended with status %d", r.name(), status)
+	}
+	r.advise(jobs.Ended{Result: result, Code: status})
+}
+
+// starts is the environment of the occurrence that is to be started, and its name.
+func (t *task) starts() (env []string, what string) {
+	return t.due.Env, fmt.Sprintf(" for %s, try %d", t.due.Occurrence, t.due.Try)
+}
