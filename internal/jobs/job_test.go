@@ -44,7 +44,7 @@ func (s *stage) step(n float64, e Event) Output {
 	out := s.raw(n, e)
 	for out.Write != "" {
 		s.text = out.Write
-		out = s.raw(n, Written{})
+		out = s.raw(n, Written{Text: s.text})
 	}
 	return out
 }
@@ -127,6 +127,7 @@ func TestJ2TheClaimIsAcknowledgedBeforeTheStart(t *testing.T) {
 	s.log = nil
 	claim := s.raw(0, Tick{})
 	s.raw(0.1, Tick{})
+	s.raw(0.1, Written{Text: "of a former term"})
 	s.want("write")
 	// The write is answered with another word: the claim was not made, and is made again.
 	s.raw(0.2, Leads{Term: 1, Text: s.text})
@@ -147,7 +148,7 @@ func TestJ2TheEnvironmentNamesTheOccurrence(t *testing.T) {
 	if !slices.Equal(out.Start.Env, want) {
 		t.Errorf("%q", out.Start.Env)
 	}
-	k := host(t, Config{Name: "migrate", Kind: Key, Key: "migrate"})
+	k := host(t, Config{Name: "migrate", Kind: Key})
 	if out = k.step(0, Leads{Term: 7}); !slices.Contains(out.Start.Env, "DOYEN_KEY=migrate") {
 		t.Errorf("%q", out.Start.Env)
 	}
@@ -207,7 +208,7 @@ func TestJ4StoppedIsMarkedBeforeTheReceipt(t *testing.T) {
 			t.Error("the receipt could be given before the end is marked")
 		}
 		s.text = s.job.pending.word.Text()
-		s.raw(1, Written{})
+		s.raw(1, Written{Text: s.text})
 		s.want("write", "ended 03:00 stopped")
 		if !s.job.Idle() {
 			t.Error("marked, and not idle")

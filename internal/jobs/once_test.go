@@ -7,7 +7,7 @@ import (
 )
 
 func TestOnceExits(t *testing.T) {
-	key := Config{Name: "migrate", Kind: Key, Key: "migrate"}
+	key := Config{Name: "migrate", Kind: Key}
 	series := func(k string) Config { return Config{Name: "day", Kind: Series, Key: k} }
 	with := func(c Config, change func(*Config)) Config { change(&c); return c }
 	retry, older := func(c *Config) { c.Rerun = true }, func(c *Config) { c.AllowOlder = true }

@@ -1,9 +1,9 @@
 package jobsim
 
 import (
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +34,8 @@ type world struct {
 	period  time.Duration
 	jumps   bool
 	now     time.Duration
-	queue   events
+	queue   []event
+	events  int // so many so far
 	hosts   [hosts]host
 	calm    time.Duration // when faults end
 	leader  int           // -1: none
@@ -124,7 +125,7 @@ func (w *world) step(i int, e jobs.Event) {
 		w.inTerm(delay, func() {
 			if w.flight == text {
 				w.settled, w.flight = text, ""
-				w.step(i, jobs.Written{})
+				w.step(i, jobs.Written{Text: text})
 			}
 		})
 	}
@@ -227,27 +228,9 @@ type event struct {
 	do     func()
 }
 
-type events struct {
-	heap []event
-	last int
-}
-
-func (q *events) Len() int { return len(q.heap) }
-func (q *events) Less(i, j int) bool {
-	a, b := q.heap[i], q.heap[j]
-	return a.at < b.at || a.at == b.at && a.number < b.number
-}
-func (q *events) Swap(i, j int) { q.heap[i], q.heap[j] = q.heap[j], q.heap[i] }
-func (q *events) Push(x any)    { q.heap = append(q.heap, x.(event)) }
-func (q *events) Pop() any {
-	last := q.heap[len(q.heap)-1]
-	q.heap = q.heap[:len(q.heap)-1]
-	return last
-}
-
 func (w *world) after(d time.Duration, do func()) {
-	w.queue.last++
-	heap.Push(&w.queue, event{w.now + d, w.queue.last, do})
+	w.events++
+	w.queue = append(w.queue, event{w.now + d, w.events, do})
 }
 
 // inTerm is after, unless the leadership ends or is cut off before.
@@ -269,13 +252,17 @@ func (w *world) play() {
 	if w.jumps {
 		end += 2 * time.Hour // what is done may be ahead
 	}
-	for w.queue.Len() > 0 && w.judge.broken == "" {
-		next := heap.Pop(&w.queue).(event)
-		if next.at > end {
-			break
+	for w.now <= end && w.judge.broken == "" {
+		next := 0 // the queue is short
+		for i, e := range w.queue {
+			if f := w.queue[next]; e.at < f.at || e.at == f.at && e.number < f.number {
+				next = i
+			}
 		}
-		w.now = next.at
-		next.do()
+		e := w.queue[next]
+		w.queue = slices.Delete(w.queue, next, next+1)
+		w.now = e.at
+		e.do()
 	}
 	w.judge.ends(w.settled, epoch.Add(w.calm))
 }
