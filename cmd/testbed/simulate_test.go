@@ -13,6 +13,8 @@ func TestSimulateRefusesAWrongCommandLine(t *testing.T) {
 		"simulate --voters 10":                   "--voters: 10",
 		"simulate --drift 99":                    "--drift: 99",
 		"simulate --for -1s":                     "--for",
+		"simulate --occurrences 5":               "--occurrences",
+		"simulate --jobs --occurrences 0":        "--occurrences",
 		`simulate --shrunk {"gap_ns":1}`:         "--shrunk: there is no --seed",
 		"simulate --seed 1 --shrunk faults":      `--shrunk: read "faults"`,
 		`simulate --seed 1 --shrunk {"color":1}`: "unknown field",
@@ -27,6 +29,17 @@ func TestSimulateRefusesAWrongCommandLine(t *testing.T) {
 func TestSimulateEndsWithASummary(t *testing.T) {
 	code, stdout, stderr := testbed(t, "simulate", "--seeds", "4", "--cores", "1")
 	if code != 0 || !strings.Contains(stdout, "4 seeds, 1 to 4") || !strings.Contains(stdout, "no promise was broken") || stderr == "" {
+		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+func TestSimulateJobsCountsAndTellsAStory(t *testing.T) {
+	code, stdout, stderr := testbed(t, "simulate", "--jobs", "--occurrences", "500")
+	if code != 0 || !regexp.MustCompile(`Occurrences [5-9][0-9]{2}`).MatchString(stdout) || !strings.Contains(stdout, "0 passed over in silence") || stderr != "" {
+		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
+	}
+	code, stdout, stderr = testbed(t, "simulate", "--jobs", "--seed", "2")
+	if code != 0 || !strings.Contains(stdout, "leads in term 1") || !strings.Contains(stdout, "Worlds 1") || stderr != "" {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Event is what a Job is informed of.
-type Event interface{ event() }
+// Event is what a Job is informed of: one of the types that follow.
+type Event any
 
 type (
 	// Leads: this host leads in a term, and the election's word is settled as Text. It comes when a
@@ -17,9 +17,9 @@ type (
 	}
 	// Follows: another host leads, and Text is the word as it could be read.
 	Follows struct{ Text string }
-	// Written: the last Write is acknowledged. A write that is not confirmed is repeated by the caller,
-	// with the same ID of the word that it replaces.
-	Written struct{}
+	// Written: a Write is acknowledged. A write that is not confirmed is repeated by the caller, with
+	// the same ID of the word that it replaces.
+	Written struct{ Text string }
 	// Ended: the command is dead, with all that it started.
 	Ended struct {
 		Result Result
@@ -36,16 +36,6 @@ type (
 	// Tick: it is Output.Wake, or any other time.
 	Tick struct{}
 )
-
-func (Leads) event()      {}
-func (Follows) event()    {}
-func (Written) event()    {}
-func (Ended) event()      {}
-func (NotStarted) event() {}
-func (Stopping) event()   {}
-func (Lost) event()       {}
-func (Jumped) event()     {}
-func (Tick) event()       {}
 
 // Output is what to do, in this order.
 type Output struct {

@@ -42,7 +42,7 @@ type Config struct {
 	Name       string // of the election
 	Kind       Kind
 	Spec, Zone string        // Cron
-	Key        string        // Key: as Name. Series: what is behind the slash
+	Key        string        // Series: what is behind the slash. Key: not used, it is Name
 	Late       time.Duration // Cron; 0 is DefaultLate
 	Missed     Missed        // Cron; "" is Latest
 	Jitter     time.Duration // Cron: starts are later by a part of it that depends on Name
@@ -73,6 +73,7 @@ type Job struct {
 // draft is a word to write, and what follows once it is acknowledged.
 type draft struct {
 	word    Word
+	text    string
 	claims  bool
 	reports []Report
 	exit    *int
@@ -88,10 +89,16 @@ func New(c Config) (*Job, error) {
 	if j.config.Missed == "" {
 		j.config.Missed = Latest
 	}
+	if c.Kind == Key {
+		j.config.Key = c.Name
+	}
+	if c.Zone == "UTC" {
+		j.config.Zone = ""
+	}
 	var err error
 	switch {
 	case c.Kind != Cron:
-		err = check("key", c.Key)
+		err = check("key", j.config.Key)
 	case j.config.Late < LeastLate:
 		err = fmt.Errorf("late: %v is less than %v, and clocks may differ by a minute", c.Late, LeastLate)
 	case !slices.Contains([]Missed{Latest, All, None}, j.config.Missed):
@@ -129,7 +136,7 @@ func (j *Job) Step(now time.Time, e Event) Output {
 	case Leads:
 		j.leads(now, e, &out)
 	case Written:
-		j.acknowledged(&out)
+		j.acknowledge(e.Text, &out)
 	case Ended:
 		if r := j.running; r != nil && j.ended == nil {
 			j.ended, j.ready = &End{At: r.At, Try: r.Try, Result: e.Result, Code: e.Code, When: now}, now
@@ -186,11 +193,9 @@ func (j *Job) leads(now time.Time, e Leads, out *Output) {
 		}
 	}
 	j.term = e.Term
-	if j.pending != nil && j.pending.word.Text() == e.Text {
-		j.acknowledged(out)
-		return
+	if !j.acknowledge(e.Text, out) {
+		j.word, j.text, j.pending = w, e.Text, nil
 	}
-	j.word, j.text, j.pending = w, e.Text, nil
 }
 
 // read parses a word and refuses one that is not this job's.
@@ -213,12 +218,13 @@ func (j *Job) compare(w Word, out *Output) {
 	}
 }
 
-func (j *Job) acknowledged(out *Output) {
+// acknowledge takes the draft if it is what is written now, and reports whether it is.
+func (j *Job) acknowledge(text string, out *Output) bool {
 	d := j.pending
-	if d == nil {
-		return
+	if d == nil || d.text != text {
+		return false
 	}
-	j.word, j.text, j.pending = d.word, d.word.Text(), nil
+	j.word, j.text, j.pending = d.word, text, nil
 	if j.ended != nil {
 		j.running, j.ended = nil, nil
 	}
@@ -228,6 +234,7 @@ func (j *Job) acknowledged(out *Output) {
 		j.running = d.word.Run
 		out.Start = j.start(*j.running)
 	}
+	return true
 }
 
 // plan finds what to write, or what to wait for.
@@ -253,7 +260,8 @@ func (j *Job) plan(now time.Time, out *Output) {
 		if d.word.Missed == j.word.Missed {
 			d.word.Missed = nil // it has been reported
 		}
-		j.pending, out.Write = d, d.word.Text()
+		d.text = d.word.Text()
+		j.pending, out.Write = d, d.text
 		return
 	}
 	out.Reports = append(out.Reports, d.reports...)

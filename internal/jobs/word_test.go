@@ -117,8 +117,8 @@ func FuzzParse(f *testing.F) {
 			if w.Kind == Cron && moment(w.Done).Before(base.AddDate(-1, 0, 0)) {
 				return // a long way to pass over
 			}
-			j.Step(base, Leads{Term: 2, Text: text})
-			j.Step(base, Written{})
+			out := j.Step(base, Leads{Term: 2, Text: text})
+			j.Step(base, Written{Text: out.Write})
 		}
 	})
 }

@@ -201,7 +201,7 @@ type stage struct {
 func stages(seeds int) []stage {
 	return []stage{
 		{pkg: "failuredetector"}, {pkg: "bully"}, {pkg: "ring"}, {pkg: "quorum"}, {pkg: "contest"}, {pkg: "roster"}, {pkg: "elector"}, {pkg: "internal/base/codec"},
-		{pkg: "internal/base/alarm"}, {pkg: "internal/keeper"}, {pkg: "internal/base/boottime"}, {pkg: "internal/base/leasepage"},
+		{pkg: "internal/base/alarm"}, {pkg: "internal/calendar"}, {pkg: "internal/jobs"}, {pkg: "testbed/jobsim"}, {pkg: "internal/keeper"}, {pkg: "internal/base/boottime"}, {pkg: "internal/base/leasepage"},
 		{pkg: "agent/store"}, {pkg: "agent/record"}, {pkg: "internal/act/guard"}, {pkg: "internal/act/hook"}, {pkg: "agent/watch"}, {pkg: "agent/pages"}, {pkg: "agent/access"}, {pkg: "agent/forward"}, {pkg: "internal/base/footprint"}, {pkg: "agent/history"}, {pkg: "agent/serve"}, {pkg: "agent/serve/socket"}, {pkg: "agent/settings"}, {pkg: "agent/loop"}, {pkg: "agent"}, {pkg: "client"}, {pkg: "internal/act"},
 		{pkg: "agent/actors/proof"}, {pkg: "agent/actors"}, {pkg: "internal/act/runner"},
 		{pkg: "transport/inbox"}, {pkg: "transport"}, {pkg: "membership"}, {pkg: "cmd/doyen"},

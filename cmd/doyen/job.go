@@ -1,0 +1,206 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/runner"
+	"github.com/doyen-election/doyen/internal/jobs"
+)
+
+const (
+	onceUsage = "write: doyen once KEY -- CMD ARG…, or doyen once SERIES/KEY -- CMD ARG…"
+	cronUsage = "write: doyen cron NAME 'SPEC' -- CMD ARG…, such as doyen cron backup '30 2 * * *' -- /usr/local/bin/backup"
+)
+
+func onceCommand() command {
+	return command{
+		name: "once", args: "KEY|SERIES/KEY -- CMD ARG…", max: math.MaxInt,
+		usage: "run a command once in the cluster, on whichever host comes first",
+		description: "Run it on every host, with the same KEY. The host that is elected in the election KEY writes there that it starts\n" +
+			"CMD, starts it, and writes how it ended. All others wait for that, and then exit. KEY is done for good, until\n" +
+			"`doyen word KEY --delete`. SERIES/KEY needs one election for many keys, in their order, such as payroll/2026-11:\n" +
+			"digits count as numbers, and a key below the highest finished one is skipped.\n" +
+			"CMD has DOYEN_KEY, DOYEN_OCCURRENCE, DOYEN_TRY and DOYEN_TERM in its environment. See docs/jobs.md for what is\n" +
+			"promised, and for work that must never happen twice.\n\n" +
+			"Exit codes: 0 finished, here or before; CMD's own if it failed here: the next call runs it again;\n" +
+			"75 another host runs it (--no-wait); 76 its starter died, and nobody knows how far it got (--retry runs it again);\n" +
+			"77 a higher key is finished; 124 after --timeout; at the start: 1 the agent refuses, 3 it can't be reached, 64 usage,\n" +
+			"126 CMD can't be run, 127 CMD does not exist.",
+		flags: append(commandFlags(),
+			&cli.BoolFlag{Name: "no-wait", Usage: "if another host runs it, exit with 75 at once", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "retry", Usage: "if its starter died, run it again, under a higher DOYEN_TERM", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "allow-older", Usage: "exit with 0 in place of 77 for a key that a higher one has skipped", DisableDefaultText: true}),
+		run: once,
+	}
+}
+
+func cronCommand() command {
+	return command{
+		name: "cron", args: "NAME 'SPEC' -- CMD ARG…", max: math.MaxInt,
+		usage: "run a command at the times of a cron spec, each time on one host of the cluster",
+		description: "Run it on every host, as a service. The hosts elect, in the election NAME, the one that starts CMD. Each time is\n" +
+			"claimed there before CMD starts and marked after it ends, so a change of leader neither repeats nor loses one.\n" +
+			"SPEC has five fields: minute, hour, day of month, month, day of week; or it is @hourly, @daily and so on.\n" +
+			"One run at a time: what comes due while CMD runs is started after it, as --late and --missed say.\n" +
+			"See docs/jobs.md for what is promised. `doyen jobs` shows the last end and the next start.\n\n" +
+			"Exit codes: 0 ended by a signal; at the start: 1 the agent refuses, 3 it can't be reached, 64 usage,\n" +
+			"126 CMD can't be run, 127 CMD does not exist.",
+		flags: append(commandFlags(),
+			&cli.StringFlag{Name: "tz", Usage: "`ZONE` of SPEC, such as Europe/Berlin (default: UTC)"},
+			durationFlag("late", "`TIME` after which a start that is due counts as missed", jobs.DefaultLate, jobs.LeastLate, longestGrace),
+			&cli.StringFlag{Name: "missed", Usage: "`WHICH` of several that are due and not late run: last, all or none", DefaultText: string(jobs.Latest)},
+			&cli.StringFlag{Name: "on-death", Usage: "`WHAT` to do if a run's starter died before it wrote how CMD ended: skip or rerun", DefaultText: "skip"},
+			durationFlag("jitter", "`TIME` by up to which all starts are later, by an amount that depends on NAME", 0, 0, 24*time.Hour)),
+		run: cron,
+	}
+}
+
+func once(i *invocation) error {
+	c, err := commandConfig(i, "once", onceUsage, 1)
+	if err != nil {
+		return err
+	}
+	j := jobs.Config{Kind: jobs.Key, Rerun: i.Bool("retry"), NoWait: i.Bool("no-wait"), AllowOlder: i.Bool("allow-older")}
+	name, key, series := strings.Cut(c.Election, "/")
+	if j.Name, j.Key = name, name; series {
+		j.Kind, j.Key = jobs.Series, key
+	}
+	c.Status, c.Try = true, j.NoWait
+	return i.work("once", c, j)
+}
+
+func cron(i *invocation) error {
+	c, err := commandConfig(i, "cron", cronUsage, 2)
+	if err != nil {
+		return err
+	}
+	j := jobs.Config{Name: c.Election, Kind: jobs.Cron, Spec: i.Args().Get(1), Zone: i.String("tz"), Late: i.duration("late"),
+		Missed: jobs.Missed(i.String("missed")), Jitter: i.duration("jitter"), Rerun: i.String("on-death") == "rerun"}
+	if d := i.String("on-death"); d != "" && d != "skip" && d != "rerun" {
+		return usage("use skip or rerun", "cron: unknown --on-death %q", d)
+	}
+	return i.work("cron", c, j)
+}
+
+// work runs a job's command whenever the job says so.
+func (i *invocation) work(verb string, c runner.Config, j jobs.Config) error {
+	switch {
+	case !election.ValidName(j.Name):
+		return usage(nameRule, "%s: %q is not a valid election name", verb, j.Name)
+	case j.Name == election.Default:
+		return usage("use another name", "%s: in %q the hosts themselves are candidates, and only programs write a word", verb, j.Name)
+	}
+	c.Election = j.Name
+	job, err := jobs.New(j)
+	if err != nil {
+		return usage("see docs/jobs.md", "%s: %v", verb, err)
+	}
+	c.Job = job
+	ctx, cancel := i.question()
+	defer cancel()
+	agent, err := c.Client.Agent(ctx)
+	if err != nil && !c.Wait {
+		return fmt.Errorf("%s: %w", verb, err)
+	} else if err == nil && !agent.Quorum.Enabled {
+		return usage("start the agents with a quorum", "%s: the agents run with --quorum=false, and without a quorum nothing is kept from one leader to the next", verb)
+	}
+	if word, err := c.Client.Word(ctx, j.Name); err == nil && j.Kind != jobs.Cron && (word.Authority == api.AuthorityLease || word.Word != nil && !j.NoWait) {
+		var text string
+		if word.Word != nil {
+			text = word.Word.Text
+		}
+		out := job.Step(time.Now(), jobs.Follows{Text: text})
+		for _, r := range out.Reports {
+			if c.Say != nil {
+				c.Say(r.Line(j.Name))
+			}
+		}
+		if out.Exit != nil {
+			return silentExit{*out.Exit}
+		}
+	}
+	return i.carryOut(verb, c)
+}
+
+func jobsCommand() command {
+	return command{
+		name: "jobs", args: "[NAME]", max: 1,
+		usage: "list the jobs of `doyen once` and `doyen cron`: what runs, how the last run ended, what comes next",
+		description: "--reset-done is for a job that was done up to a time in the future, because a host's clock was wrong: it is then\n" +
+			"done up to now. Run it on the host that leads NAME.\n\n" +
+			"Exit codes: 0 listed, 1 refused, 2 NAME is not a job, 3 the agent can't be reached.",
+		flags: []cli.Flag{&cli.BoolFlag{Name: "reset-done", Usage: "NAME is done up to now, not up to a time in the future", DisableDefaultText: true}},
+		run:   listJobs,
+	}
+}
+
+func listJobs(i *invocation) error {
+	name := i.Args().First()
+	if i.Bool("reset-done") {
+		return resetDone(i, name)
+	}
+	ctx, cancel := i.question()
+	defer cancel()
+	all, err := i.client().Jobs(ctx)
+	if err != nil {
+		return fmt.Errorf("list the jobs: %w", err)
+	}
+	t := newTable("JOB", "KIND", "RUNS", "LAST", "ENDED", "NEXT", "SPEC")
+	found := false
+	for _, j := range all {
+		if name == "" || name == j.Election {
+			found = true
+			t.add(j.Election, j.Kind, running(j), lastEnd(j), since(j), next(j), dash(strings.TrimSpace(j.Spec+" "+j.Zone)))
+		}
+	}
+	switch {
+	case found:
+		return i.answer(t.String())
+	case name != "":
+		return &failure{code: exitNone, what: name + " is not a job", hint: "`doyen jobs` lists the jobs, `doyen word " + name + "` prints the word of the election"}
+	}
+	return i.answer("no jobs: nothing was run by `doyen once` or `doyen cron` yet\n")
+}
+
+func resetDone(i *invocation, name string) error {
+	what := "reset what is done of " + name
+	if name == "" {
+		return usage("write: doyen jobs NAME --reset-done", "jobs: NAME is missing")
+	}
+	ctx, cancel := i.question()
+	defer cancel()
+	c := i.client()
+	c.Raw = nil
+	word, err := c.Word(ctx, name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if word.Word == nil {
+		return &failure{code: exitNone, what: what, err: errors.New("it has no word, so it is not a job")}
+	}
+	text, err := jobs.ResetDone(word.Word.Text, time.Now())
+	if err != nil {
+		return &failure{code: exitFailed, what: what, err: err}
+	}
+	if err := writeAs(ctx, i, c, name, text); err != nil {
+		if failed, ok := errors.AsType[*failure](err); ok {
+			failed.what = what
+			return failed
+		}
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return i.show(api.Outcome{Done: true}, name+" is done up to now\n")
+}
+
+var errElsewhere = errors.New("another host leads it")
+
+var _ = client.ElectionOptions{}
