@@ -25,7 +25,7 @@ var bodies = []any{
 	api.Settings{}, api.SettingsRequest{}, api.AllowRequest{},
 	api.LogLevel{}, api.LogLevelRequest{},
 	api.DrillRequest{}, api.Drills{},
-	api.ElectionWord{}, api.WordRequest{}, api.VoterWords{},
+	api.ElectionWord{}, api.WordRequest{}, api.VoterWords{}, api.Jobs{},
 }
 
 // Programs of all versions read and write these bodies: fields are added, and never

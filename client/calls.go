@@ -51,6 +51,12 @@ func (c *Client) Word(ctx context.Context, election string) (api.ElectionWord, e
 	return call[api.ElectionWord](ctx, c, http.MethodGet, electionPath(election, "/word"), nil)
 }
 
+// Jobs returns the jobs of `doyen once` and `doyen cron`, sorted by name: GET /v1/jobs.
+func (c *Client) Jobs(ctx context.Context) ([]api.Job, error) {
+	answer, err := call[api.Jobs](ctx, c, http.MethodGet, "/v1/jobs", nil)
+	return answer.Jobs, err
+}
+
 // IsLeader reports whether the agent of this host leads the election. It also returns the
 // agent's answer, as Election does, with the same errors.
 //

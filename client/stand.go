@@ -239,7 +239,12 @@ func (s *Candidacy) Report(ctx context.Context, reports api.Companion) error {
 // api.CodeWordChanged if the word is not the one with the ID If, with api.CodeNotConfirmed if nobody knows yet
 // whether it was written, and for a deletion with api.CodeNotAllVoters.
 func (s *Candidacy) Write(ctx context.Context, w api.WordRequest) (api.WordID, error) {
-	return call[api.WordID](ctx, s.client, http.MethodPost, "/v1/campaigns/"+url.PathEscape(s.id)+"/word", w)
+	return s.client.WriteWord(ctx, s.id, w)
+}
+
+// WriteWord is Candidacy.Write for a campaign's ID: another process of its user may write too.
+func (c *Client) WriteWord(ctx context.Context, campaign string, w api.WordRequest) (api.WordID, error) {
+	return call[api.WordID](ctx, c, http.MethodPost, "/v1/campaigns/"+url.PathEscape(campaign)+"/word", w)
 }
 
 // StoppedIn gives a companion's receipt for one election: the companion has stopped acting there under

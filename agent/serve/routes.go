@@ -239,6 +239,7 @@ func (s *Server) forwardRoutes() *http.ServeMux {
 // sharedRoutes adds the calls that an agent carries out itself, or for another agent that forwards them.
 func (s *Server) sharedRoutes(mux *http.ServeMux) *http.ServeMux {
 	mux.Handle("/v1/agents", asks(s.agents))
+	mux.Handle("/v1/jobs", s.costs.costly(asks(wordCalls{s}.jobs)))
 	mux.Handle("/v1/elections/{name}/word", asks(wordCalls{s}.read))
 	mux.Handle("/v1/elections/{name}/resign", order(s, access.HandOver, s.resign))
 	mux.Handle("/v1/elections/{name}/transfer", order(s, access.HandOver, s.transfer))

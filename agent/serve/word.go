@@ -8,6 +8,7 @@ import (
 	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/jobs"
 	"github.com/doyen-election/doyen/quorum"
 )
 
@@ -130,4 +131,28 @@ func (s wordCalls) ofThisVoter(ctx context.Context, of election.Name) (api.Voter
 // answerVoter answers another agent.
 func (s wordCalls) answerVoter(r *http.Request) (any, error) {
 	return s.ofThisVoter(r.Context(), election.Name(r.PathValue("name")))
+}
+
+// jobs lists the words that are jobs. An agent that does not vote asks one that does.
+func (s wordCalls) jobs(r *http.Request) (any, error) {
+	p := s.Picture()
+	own, err := s.ofThisVoter(r.Context(), "")
+	if err != nil && !isForwarded(r) && s.Other != nil {
+		for _, v := range p.Status.Roster.All() {
+			var answer api.Jobs
+			if p.Connected[v.Peer] && s.others.pass(r.Context(), r, v.Peer, nil, &answer) == nil {
+				return answer, nil
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := api.Jobs{Jobs: []api.Job{}}
+	for _, v := range own.Words {
+		if w, err := jobs.Parse(v.Text); err == nil && v.Text != "" {
+			all.Jobs = append(all.Jobs, words.Job(v.Election, w))
+		}
+	}
+	return all, nil
 }

@@ -58,6 +58,9 @@ type command struct {
 	run                      func(*invocation) error
 }
 
+// starts reports whether the command starts another one, which follows after "--".
+func (c command) starts() bool { return strings.HasSuffix(c.args, "-- CMD ARG…") }
+
 // invocation is one run of a subcommand.
 type invocation struct {
 	*shell
@@ -95,8 +98,8 @@ func commands() []command {
 	return []command{
 		agentCommand(), actCommand(),
 		leaderCommand(), isLeaderCommand(),
-		statusCommand(), membersCommand(), electionsCommand(), campaignsCommand(), wordCommand(), watchCommand(), historyCommand(), planCommand(), drillCommand(), doctorCommand(), debugCommand(),
-		runCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), reloadCommand(), restartCommand(), votersCommand(), settingsCommand(), allowCommand(), logLevelCommand(),
+		statusCommand(), membersCommand(), electionsCommand(), campaignsCommand(), wordCommand(), jobsCommand(), watchCommand(), historyCommand(), planCommand(), drillCommand(), doctorCommand(), debugCommand(),
+		runCommand(), onceCommand(), cronCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), reloadCommand(), restartCommand(), votersCommand(), settingsCommand(), allowCommand(), logLevelCommand(),
 		keygenCommand(), keysCommand(), versionCommand(), completionCommand(),
 	}
 }

@@ -89,12 +89,12 @@ func named(name string) (command, error) {
 }
 
 // take removes the known flags from the arguments, and returns the rest. Before the command is known, it
-// stops at the first argument that is not a flag. After "--" no more flags follow. For `doyen run` the
-// "--" stays in the result: it separates the election from the command to run.
+// stops at the first argument that is not a flag. After "--" no more flags follow. For a command that starts
+// another one, the "--" stays in the result: it separates the two.
 func (l *line) take(known []cli.Flag, args []string) (others []string, err error) {
 	for len(args) > 0 {
 		switch first := args[0]; {
-		case first == "--" && l.command.name == "run" && len(others) > 0:
+		case first == "--" && l.command.starts() && len(others) > 0:
 			return append(others, args...), nil
 		case first == "--":
 			return append(others, args[1:]...), nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/runner"
 	"github.com/doyen-election/doyen/internal/jobs"
@@ -96,10 +94,10 @@ func (i *invocation) work(verb string, c runner.Config, j jobs.Config) error {
 	switch {
 	case !election.ValidName(j.Name):
 		return usage(nameRule, "%s: %q is not a valid election name", verb, j.Name)
-	case j.Name == election.Default:
+	case j.Name == string(election.Default):
 		return usage("use another name", "%s: in %q the hosts themselves are candidates, and only programs write a word", verb, j.Name)
 	}
-	c.Election = j.Name
+	c.Election = j.Name // of a series, without the key
 	job, err := jobs.New(j)
 	if err != nil {
 		return usage("see docs/jobs.md", "%s: %v", verb, err)
@@ -125,82 +123,11 @@ func (i *invocation) work(verb string, c runner.Config, j jobs.Config) error {
 			}
 		}
 		if out.Exit != nil {
+			if c.Say != nil && *out.Exit == 0 {
+				c.Say(c.Election + ": finished before, nothing is started")
+			}
 			return silentExit{*out.Exit}
 		}
 	}
 	return i.carryOut(verb, c)
 }
-
-func jobsCommand() command {
-	return command{
-		name: "jobs", args: "[NAME]", max: 1,
-		usage: "list the jobs of `doyen once` and `doyen cron`: what runs, how the last run ended, what comes next",
-		description: "--reset-done is for a job that was done up to a time in the future, because a host's clock was wrong: it is then\n" +
-			"done up to now. Run it on the host that leads NAME.\n\n" +
-			"Exit codes: 0 listed, 1 refused, 2 NAME is not a job, 3 the agent can't be reached.",
-		flags: []cli.Flag{&cli.BoolFlag{Name: "reset-done", Usage: "NAME is done up to now, not up to a time in the future", DisableDefaultText: true}},
-		run:   listJobs,
-	}
-}
-
-func listJobs(i *invocation) error {
-	name := i.Args().First()
-	if i.Bool("reset-done") {
-		return resetDone(i, name)
-	}
-	ctx, cancel := i.question()
-	defer cancel()
-	all, err := i.client().Jobs(ctx)
-	if err != nil {
-		return fmt.Errorf("list the jobs: %w", err)
-	}
-	t := newTable("JOB", "KIND", "RUNS", "LAST", "ENDED", "NEXT", "SPEC")
-	found := false
-	for _, j := range all {
-		if name == "" || name == j.Election {
-			found = true
-			t.add(j.Election, j.Kind, running(j), lastEnd(j), since(j), next(j), dash(strings.TrimSpace(j.Spec+" "+j.Zone)))
-		}
-	}
-	switch {
-	case found:
-		return i.answer(t.String())
-	case name != "":
-		return &failure{code: exitNone, what: name + " is not a job", hint: "`doyen jobs` lists the jobs, `doyen word " + name + "` prints the word of the election"}
-	}
-	return i.answer("no jobs: nothing was run by `doyen once` or `doyen cron` yet\n")
-}
-
-func resetDone(i *invocation, name string) error {
-	what := "reset what is done of " + name
-	if name == "" {
-		return usage("write: doyen jobs NAME --reset-done", "jobs: NAME is missing")
-	}
-	ctx, cancel := i.question()
-	defer cancel()
-	c := i.client()
-	c.Raw = nil
-	word, err := c.Word(ctx, name)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	if word.Word == nil {
-		return &failure{code: exitNone, what: what, err: errors.New("it has no word, so it is not a job")}
-	}
-	text, err := jobs.ResetDone(word.Word.Text, time.Now())
-	if err != nil {
-		return &failure{code: exitFailed, what: what, err: err}
-	}
-	if err := writeAs(ctx, i, c, name, text); err != nil {
-		if failed, ok := errors.AsType[*failure](err); ok {
-			failed.what = what
-			return failed
-		}
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return i.show(api.Outcome{Done: true}, name+" is done up to now\n")
-}
-
-var errElsewhere = errors.New("another host leads it")
-
-var _ = client.ElectionOptions{}

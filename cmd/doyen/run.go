@@ -35,19 +35,28 @@ func runCommand() command {
 			"DOYEN_SOCKET in its environment. Ends CMD and everything it started before the lease can end: SIGTERM\n" +
 			"first, then SIGKILL in time. It is then a candidate again, unless --once, until SIGTERM or SIGINT, which\n" +
 			"is passed on to CMD.\n\n" +
-			"Exit codes: 0 ended by a signal; with --once or --restart CMD's own, 128+N if signal N killed it;\n" +
+			"Exit codes: 0 ended by a signal; with --once or --restart CMD's own, 128+N if signal N killed it,\n" +
+			"124 if --timeout ended it; 75 with --try if another leads;\n" +
 			"at the start: 1 the agent refuses, 3 it can't be reached, 64 usage, 126 CMD can't be run, 127 CMD does not exist.",
 		flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "try", Usage: "like --once, but exit with 75 at once if another candidate leads", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends, by itself or with the leadership, withdraw the candidacy and exit with CMD's status", DisableDefaultText: true},
 			&cli.StringFlag{Name: "restart", Usage: "`WHEN` to start CMD again after it ended by itself: always, on-failure, or never, which is the same as --once", DefaultText: runner.RestartAlways},
-			durationFlag("grace", "`TIME` between SIGTERM and SIGKILL; less if the lease ends sooner", 10*time.Second, 0, longestGrace),
-			&cli.BoolFlag{Name: "shell", Usage: "run CMD as a command line of /bin/sh, with each ARG as its $1, $2, …", DisableDefaultText: true},
-			integerFlag("priority", "`NUMBER` of this candidacy (default: the agent's)", -1, 0, election.MaxPriority),
-			&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown with the candidacy (default: the name of CMD's program)"},
-			&cli.BoolFlag{Name: "wait", Usage: "if the agent can't be reached at the start, wait for it", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "quiet", Usage: "print no messages about what happens", DisableDefaultText: true},
-		}, runHealthFlags()...),
+		}, append(commandFlags(), runHealthFlags()...)...),
 		run: runRun,
+	}
+}
+
+// commandFlags are the flags of run, once and cron about the command that they start.
+func commandFlags() []cli.Flag {
+	return []cli.Flag{
+		durationFlag("grace", "`TIME` between SIGTERM and SIGKILL; less if the lease ends sooner", 10*time.Second, 0, longestGrace),
+		durationFlag("timeout", "`TIME` that one run of CMD may take; it is then ended and has failed with 124 (default: any)", 0, 0, longestGrace),
+		&cli.BoolFlag{Name: "shell", Usage: "run CMD as a command line of /bin/sh, with each ARG as its $1, $2, …", DisableDefaultText: true},
+		integerFlag("priority", "`NUMBER` of this candidacy (default: the agent's)", -1, 0, election.MaxPriority),
+		&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown with the candidacy (default: the name of CMD's program)"},
+		&cli.BoolFlag{Name: "wait", Usage: "if the agent can't be reached at the start, wait for it", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "quiet", Usage: "print no messages about what happens", DisableDefaultText: true},
 	}
 }
 
@@ -56,6 +65,11 @@ func runRun(i *invocation) error {
 	if err != nil {
 		return err
 	}
+	return i.carryOut("run", config)
+}
+
+// carryOut runs the command, and exits with the status that follows.
+func (i *invocation) carryOut(verb string, config runner.Config) error {
 	if i.Context.Context.Err() != nil {
 		return silentExit{exitOK} // a signal came before the command was started
 	}
@@ -68,10 +82,10 @@ func runRun(i *invocation) error {
 	config.Signals = signals
 	status, err := runner.Run(context.WithoutCancel(i.Context.Context), config)
 	if cannot, ok := errors.AsType[*runner.CommandError](err); ok {
-		return &failure{code: cannot.Status, what: "run", err: err, hint: "name a program in PATH, or give its path; with --shell, CMD is a command line of the shell"}
+		return &failure{code: cannot.Status, what: verb, err: err, hint: "name a program in PATH, or give its path; with --shell, CMD is a command line of the shell"}
 	}
 	if err != nil {
-		return fmt.Errorf("run: %w", err)
+		return fmt.Errorf("%s: %w", verb, err)
 	}
 	return silentExit{status}
 }
@@ -84,29 +98,36 @@ func passed() []os.Signal {
 }
 
 func runConfig(i *invocation) (runner.Config, error) {
+	c, err := commandConfig(i, "run", runUsage, 1)
+	if err == nil {
+		err = restart(i, &c)
+	}
+	if err == nil {
+		err = runHealth(i, &c)
+	}
+	c.Try = i.Bool("try")
+	return c, err
+}
+
+// commandConfig is what run, once and cron have in common: the election, the first of n arguments, and the
+// command after --.
+func commandConfig(i *invocation, verb, write string, n int) (runner.Config, error) {
 	args := i.Args().Slice()
-	c := runner.Config{Restart: i.String("restart"), Shell: i.Bool("shell"), Wait: i.Bool("wait")}
-	switch {
-	case len(args) == 0:
-		return c, usage(runUsage, "run: ELECTION is missing")
-	case !election.ValidName(args[0]):
-		return c, usage(nameRule, "run: %q is not a valid election name", args[0])
-	case len(args) == 1 || args[1] != "--":
-		return c, usage(runUsage, "run: write the election before --, and the command after it")
-	case len(args) == 2 || args[2] == "":
-		return c, usage(runUsage, "run: there is no command after --")
+	c := runner.Config{Restart: runner.RestartAlways, Shell: i.Bool("shell"), Wait: i.Bool("wait"), Grace: i.duration("grace"), Timeout: i.duration("timeout")}
+	switch dashes := slices.Index(args, "--"); {
+	case len(args) == 0 || dashes == 0:
+		return c, usage(write, "%s: %s is missing", verb, strings.Fields(strings.TrimPrefix(write, "write: doyen "+verb))[0])
+	case n == 1 && !election.ValidName(args[0]):
+		return c, usage(nameRule, "%s: %q is not a valid election name", verb, args[0])
+	case dashes != n:
+		return c, usage(write, "%s: write the election before --, and the command after it", verb)
+	case len(args) == n+1 || args[n+1] == "":
+		return c, usage(write, "%s: there is no command after --", verb)
 	}
-	c.Election, c.Command = args[0], args[2:]
-	if err := restart(i, &c); err != nil {
-		return c, err
-	}
-	c.Grace = i.duration("grace")
-	if err := runHealth(i, &c); err != nil {
-		return c, err
-	}
+	c.Election, c.Command = args[0], args[n+1:]
 	c.Request = api.CampaignRequest{Meta: about(i, c)}
 	if len(c.Request.Meta) > maxMeta {
-		return c, usage("shorten it", "run: --meta has %d bytes, at most %d are allowed", len(c.Request.Meta), maxMeta)
+		return c, usage("shorten it", "%s: --meta has %d bytes, at most %d are allowed", verb, len(c.Request.Meta), maxMeta)
 	}
 	if priority := i.integer("priority"); i.IsSet("priority") {
 		c.Request.Priority = &priority
@@ -134,7 +155,8 @@ func about(i *invocation, c runner.Config) string {
 
 // restart combines --once and --restart, which are two flags for one setting.
 func restart(i *invocation, c *runner.Config) error {
-	once := i.Bool("once")
+	once := i.Bool("once") || i.Bool("try")
+	c.Restart = i.String("restart")
 	switch {
 	case c.Restart == "" && once:
 		c.Restart = runner.RestartNever
@@ -143,7 +165,7 @@ func restart(i *invocation, c *runner.Config) error {
 	case c.Restart != runner.RestartAlways && c.Restart != runner.RestartOnFailure && c.Restart != runner.RestartNever:
 		return usage("use always, on-failure or never", "run: unknown --restart %q", c.Restart)
 	case once && c.Restart != runner.RestartNever:
-		return usage("omit one of them", "run: --once and --restart %s contradict each other", c.Restart)
+		return usage("omit one of them", "run: --%s and --restart %s contradict each other", map[bool]string{true: "try", false: "once"}[i.Bool("try")], c.Restart)
 	}
 	c.Status = c.Restart == runner.RestartNever
 	return nil

@@ -61,8 +61,8 @@ func TestScripts(t *testing.T) {
 // Every command that this release has, and no other, stands
 // in the help.
 func TestTheCommandsAreThoseOfTheContract(t *testing.T) {
-	want := []string{"agent", "act", "leader", "is-leader", "status", "members", "elections", "campaigns", "word", "watch", "history", "plan", "drill", "doctor", "debug",
-		"run", "resign", "transfer", "drain", "leave", "reload", "restart", "voters", "settings", "allow", "log-level", "keygen", "keys", "version", "completion"}
+	want := []string{"agent", "act", "leader", "is-leader", "status", "members", "elections", "campaigns", "word", "jobs", "watch", "history", "plan", "drill", "doctor", "debug",
+		"run", "once", "cron", "resign", "transfer", "drain", "leave", "reload", "restart", "voters", "settings", "allow", "log-level", "keygen", "keys", "version", "completion"}
 	var got []string
 	for _, c := range commands() {
 		got = append(got, c.name)

@@ -8,8 +8,11 @@ import (
 // Line is the report as a line for people; name is the job's.
 func (r Report) Line(name string) string {
 	at, again := r.From, ""
+	if at == name {
+		at = "it"
+	}
 	if r.Try > 1 {
-		at = fmt.Sprintf("%s, try %d,", r.From, r.Try)
+		at += fmt.Sprintf(" (try %d)", r.Try)
 	}
 	if r.Again {
 		again = ", as a former leader wrote"

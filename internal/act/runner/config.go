@@ -32,6 +32,12 @@ const (
 	statusNotFound    = 127
 )
 
+// StatusTimeout is the status of a command that was ended because of Timeout, as of timeout(1).
+const StatusTimeout = 124
+
+// StatusOtherLeads is the status of Run with Try if this host was not elected: EX_TEMPFAIL of sysexits.h.
+const StatusOtherLeads = 75
+
 const shell = "/bin/sh"
 
 // Config is the command to run, and how to run it.
@@ -62,6 +68,11 @@ type Config struct {
 	// Watchdog, if above 0, is how long the acting command may send no WATCHDOG=1 before Run hands
 	// over.
 	Watchdog time.Duration
+	// Timeout, if above 0, is how long one run of the command may take. It is then ended as at the end of
+	// a leadership, and counts as failed with StatusTimeout.
+	Timeout time.Duration
+	// Try ends Run with StatusOtherLeads if another candidate leads, instead of waiting for the lead.
+	Try bool
 	// Job, if not nil, decides when the command starts while this host leads, and keeps its state in the
 	// election's word. Restart has no effect then.
 	Job *jobs.Job

@@ -145,6 +145,13 @@ func (r *runner) gone(got guard.Report) {
 	if got.Others && got.Why == guard.ByItself {
 		r.say("%s left processes running when it ended: stopping them", r.name())
 	}
+	timedOut := r.timedOut && got.Why != guard.ByItself && got.Why != guard.ByLease
+	r.timedOut = false
+	if timedOut {
+		r.say("%s", ending(r.name(), got))
+		r.ended(StatusTimeout)
+		return
+	}
 	switch got.Why {
 	case guard.ByItself:
 		r.ended(got.Status)
@@ -180,7 +187,11 @@ func (r *runner) interrupted(status int) {
 
 // ended handles the end of a command that ended by itself.
 func (r *runner) ended(status int) {
-	if r.task != nil {
+	switch {
+	case r.task != nil && status == StatusTimeout && r.Timeout > 0:
+		r.marked(jobs.TimedOut, status)
+		return
+	case r.task != nil:
 		r.marked(jobs.Finished, status)
 		return
 	}

@@ -110,7 +110,7 @@ func (r *runner) wrote(q api.WordRequest, id api.WordID, err error) {
 	switch {
 	case err == nil:
 		t.word, t.refused = api.Word{WordID: id, Text: q.Text}, ""
-		r.advise(jobs.Written{})
+		r.advise(jobs.Written{Text: q.Text})
 	case refused != nil && refused.Code == api.CodeWordChanged:
 		t.word = api.Word{}
 		if refused.Word != nil {
@@ -152,10 +152,29 @@ func (r *runner) tick(now int64) {
 			r.advise(jobs.Jumped{})
 			return
 		}
+		go r.readAgain(r.candidacy, t.writes)
 	}
 	if !t.wake.IsZero() && !time.Now().Before(t.wake) {
 		r.advise(jobs.Tick{})
 	}
+}
+
+// readAgain reads the word, which `doyen jobs --reset-done` may have replaced in this program's place.
+func (r *runner) readAgain(of *client.Candidacy, writes uint64) {
+	ctx, cancel := context.WithTimeout(r.ctx, standTimeout)
+	defer cancel()
+	defer r.Client.Close()
+	read, err := r.Client.Word(ctx, r.Election)
+	if err != nil || read.Word == nil {
+		return
+	}
+	r.call(func() {
+		t := r.task
+		if of == r.candidacy && r.leading && writes == t.writes && !t.asked && t.again == nil && r.state == idle && t.word != *read.Word {
+			t.word = *read.Word
+			r.advise(jobs.Leads{Term: r.term, Text: t.word.Text})
+		}
+	})
 }
 
 // wakeAt is when tick has something to do; the wall clock may jump meanwhile, so it is not long until then.
@@ -220,5 +239,8 @@ func (r *runner) marked(result jobs.Result, status int) {
 
 // starts is the environment of the occurrence that is to be started, and its name.
 func (t *task) starts() (env []string, what string) {
-	return t.due.Env, fmt.Sprintf(" for %s, try %d", t.due.Occurrence, t.due.Try)
+	if what = " for " + t.due.Occurrence; t.due.Try > 1 {
+		what += fmt.Sprintf(" (try %d)", t.due.Try)
+	}
+	return t.due.Env, what
 }

@@ -91,6 +91,8 @@ type runner struct {
 	ends      int   // how many times in a row the command has ended by itself soon after its start
 	notBefore int64 // the command is not started before this time
 
+	timedOut bool // the command was ended because of Timeout
+
 	task *task // nil: the command runs for as long as this host leads
 
 	ending  bool
@@ -140,6 +142,12 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 	}
 	if c.Job != nil {
 		r.task = &task{Job: c.Job}
+	}
+	if c.Try {
+		if why := r.otherLeader(""); why != "" {
+			r.say("not started: %s", why)
+			r.ending, r.status = true, StatusOtherLeads
+		}
 	}
 	r.startCheck()
 	r.loop()
@@ -193,6 +201,11 @@ func (r *runner) follow(now int64) bool {
 	r.watch(now)
 	r.tick(now)
 	if r.state == running && (!r.leading || r.ending) {
+		r.stop(now)
+	}
+	if r.state == running && now >= r.timeoutAt() {
+		r.say("%s has run for %v: stopping it", r.name(), r.Timeout)
+		r.timedOut = true
 		r.stop(now)
 	}
 	if r.state != idle {
@@ -254,7 +267,7 @@ func (r *runner) wakeAt(now int64) int64 {
 	case stopping:
 		return min(wake, r.lateAt())
 	case starting, running:
-		return min(wake, r.lateAt(), r.progress.dueAt)
+		return min(wake, r.lateAt(), r.progress.dueAt, r.timeoutAt())
 	}
 	if r.notBefore > now {
 		wake = r.notBefore
@@ -276,6 +289,14 @@ func (r *runner) lateAt() int64 {
 		due = max(min(due, r.killAt), r.stopped)
 	}
 	return due + min(int64(guard.Margin(r.lease)/2), max(0, r.until-due)/2)
+}
+
+// timeoutAt is when the command has run for too long.
+func (r *runner) timeoutAt() int64 {
+	if r.Timeout <= 0 || r.began > never-int64(r.Timeout) {
+		return never
+	}
+	return r.began + int64(r.Timeout)
 }
 
 // mayStart reports whether the command may be started: it may not during the pause after it ended

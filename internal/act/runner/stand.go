@@ -59,6 +59,10 @@ func (r *runner) take(candidacy *client.Candidacy, err error) {
 	r.say("candidate in %s", r.Election)
 	r.candidacy, r.over, r.met, r.retry, r.late, r.complaint = candidacy, false, true, 0, 0, ""
 	go r.listen(candidacy)
+	if r.Try {
+		go r.askWho(candidacy)
+		return
+	}
 	go r.askWhy(candidacy)
 }
 

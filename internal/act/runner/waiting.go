@@ -8,6 +8,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // patience is how long a candidacy waits before the runner reports why. An election takes less time.
@@ -39,6 +40,51 @@ func (r *runner) askWhy(candidacy *client.Candidacy) {
 	}
 	settings, _ := r.Client.Settings(ctx) // an agent of an older version has no settings to show
 	r.call(func() { r.explain(candidacy, whyNotElected(agent, e, campaigns, settings.Rights)) })
+}
+
+const (
+	askAgain = 50 * time.Millisecond
+	// tryFor is how long Try waits for an election in which nobody leads.
+	tryFor = 10 * time.Second
+)
+
+// askWho asks the agent who leads, until this host is elected. It ends Run if another candidate leads.
+func (r *runner) askWho(candidacy *client.Candidacy) {
+	defer r.Client.Close()
+	for until := alarm.Now() + int64(tryFor); r.waitFor(askAgain); {
+		why := r.otherLeader(candidacy.ID())
+		if why == "" && alarm.Now() >= until {
+			why = "nobody could be elected in time"
+		}
+		done := make(chan bool, 1)
+		r.call(func() {
+			if done <- r.leading || r.candidacy != candidacy || r.ending || why != ""; why != "" && !r.leading && !r.ending {
+				r.say("not started: %s", why)
+				r.ending, r.status = true, StatusOtherLeads
+			}
+		})
+		if r.ctx.Err() != nil || <-done {
+			return
+		}
+	}
+}
+
+// otherLeader returns who else leads than the campaign own, as a sentence; empty: nobody, as far as the agent knows.
+func (r *runner) otherLeader(own string) string {
+	ctx, cancel := context.WithTimeout(r.ctx, standTimeout)
+	defer cancel()
+	e, err := r.Client.Election(ctx, r.Election, client.ElectionOptions{})
+	switch {
+	case err != nil || e.Leader == nil:
+		return ""
+	case !e.IsLeader:
+		return e.Leader.Name + " leads " + r.Election
+	}
+	campaigns, err := r.Client.Campaigns(ctx)
+	if err != nil || slices.ContainsFunc(campaigns, func(c api.Campaign) bool { return c.Campaign == own && c.Term > 0 }) {
+		return ""
+	}
+	return "another program of this host leads " + r.Election
 }
 
 // waitFor waits for that time. It returns false if Run has ended first.

@@ -1,0 +1,24 @@
+package words
+
+import (
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/internal/jobs"
+)
+
+// Job is a job's word as the API shows it.
+func Job(name string, w jobs.Word) api.Job {
+	j := api.Job{Election: name, Kind: string(w.Kind), Spec: w.Spec, Zone: w.Zone, Done: w.Done, Unknown: w.Unknown}
+	if r := w.Run; r != nil {
+		j.Running = &api.JobRun{Occurrence: r.At, Term: r.Term, Try: r.Try, Since: r.Since}
+	}
+	if e := w.Last; e != nil {
+		j.Last = &api.JobEnd{Occurrence: e.At, Try: e.Try, End: string(e.Result), Code: e.Code, When: e.When}
+	}
+	if w.Missed != nil {
+		j.Missed = w.Missed.N
+	}
+	if next, ok := w.Next(); ok {
+		j.Next = &next
+	}
+	return j
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/jobs"
+)
+
+func jobsCommand() command {
+	return command{
+		name: "jobs", args: "[NAME]", max: 1,
+		usage: "list the jobs of `doyen once` and `doyen cron`: what runs, how the last run ended, what comes next",
+		description: "--reset-done is for a job that is done up to a time in the future, because a host's clock was wrong: it is then\n" +
+			"done up to now. Run it on the host that leads NAME.\n\n" +
+			"Exit codes: 0 listed, 1 refused, 2 NAME is not a job, 3 the agent can't be reached.",
+		flags: []cli.Flag{&cli.BoolFlag{Name: "reset-done", Usage: "NAME is done up to now, not up to a time in the future", DisableDefaultText: true}},
+		run: func(i *invocation) error {
+			if i.Bool("reset-done") {
+				return resetDone(i, i.Args().First())
+			}
+			return listJobs(i, i.Args().First(), time.Now())
+		},
+	}
+}
+
+func listJobs(i *invocation, name string, now time.Time) error {
+	ctx, cancel := i.question()
+	defer cancel()
+	all, err := i.client().Jobs(ctx)
+	if err != nil {
+		return fmt.Errorf("list the jobs: %w", err)
+	}
+	rows := [][]string{{"JOB", "STATE", "LAST RUN", "ENDED", "AGO", "NEXT", "SPEC"}}
+	for _, j := range all {
+		if name == "" || name == j.Election {
+			rows = append(rows, jobRow(j, now))
+		}
+	}
+	switch {
+	case len(rows) > 1:
+		return i.answer(table(rows))
+	case name != "":
+		return &failure{code: exitNone, what: name + " is not a job", hint: "`doyen jobs` lists the jobs; `doyen word " + name + "` prints the word of an election"}
+	}
+	return i.answer("no jobs: nothing has been run by `doyen once` or `doyen cron`\n")
+}
+
+func jobRow(j api.Job, now time.Time) []string {
+	row := []string{j.Election, "waits", "", "", "", "", j.Spec}
+	if j.Zone != "" {
+		row[6] += " " + j.Zone
+	}
+	if j.Kind != string(jobs.Cron) {
+		row[1], row[5] = "idle", j.Done
+	}
+	if j.Kind == string(jobs.Key) && j.Done != "" {
+		row[1] = "done"
+	}
+	if r := j.Running; r != nil {
+		row[1] = fmt.Sprintf("runs for %s", age(now.Sub(r.Since)))
+	}
+	if e := j.Last; e != nil {
+		row[2], row[3], row[4] = e.Occurrence, e.End, age(now.Sub(e.When))
+		if e.Code != 0 {
+			row[3] += fmt.Sprintf(" (%d)", e.Code)
+		}
+	}
+	if j.Next != nil {
+		row[5] = j.Next.UTC().Format(time.RFC3339)
+	}
+	return row
+}
+
+func resetDone(i *invocation, name string) error {
+	if name == "" {
+		return usage("write: doyen jobs NAME --reset-done", "jobs: NAME is missing")
+	}
+	what := "reset what is done of " + name
+	ctx, cancel := i.question()
+	defer cancel()
+	c := i.client()
+	c.Raw = nil
+	word, err := c.Word(ctx, name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", what, err)
+	case word.Word == nil:
+		return &failure{code: exitNone, what: what, err: errors.New("it is not a job: it has no word")}
+	}
+	text, err := jobs.ResetDone(word.Word.Text, time.Now())
+	if err != nil {
+		return &failure{code: exitFailed, what: what, err: err}
+	}
+	if err := writeForLeader(ctx, c, name, word.Word.WordID, text); err != nil {
+		return &failure{code: exitFailed, what: what, err: err, hint: "the host that leads it can do this, as root: `doyen leader " + name + "` prints its name"}
+	}
+	return i.show(api.Outcome{Done: true}, name+" is done up to now\n")
+}
+
+// writeForLeader writes a word in the place of this host's program that leads the election.
+func writeForLeader(ctx context.Context, c *client.Client, name string, replaced api.WordID, text string) error {
+	campaigns, err := c.Campaigns(ctx)
+	if err != nil {
+		return err
+	}
+	for _, k := range campaigns {
+		if k.Election == name && k.Term > 0 && k.Campaign != "" {
+			_, err := c.WriteWord(ctx, k.Campaign, api.WordRequest{Term: k.Term, If: replaced, Text: text})
+			return err
+		}
+	}
+	return errors.New("no program of this host leads it")
+}
