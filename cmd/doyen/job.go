@@ -123,8 +123,8 @@ func (i *invocation) work(verb string, c runner.Config, j jobs.Config) error {
 			}
 		}
 		if out.Exit != nil {
-			if c.Say != nil && *out.Exit == 0 {
-				c.Say(c.Election + ": finished before, nothing is started")
+			if c.Say != nil {
+				c.Say(c.Election + ": " + jobs.Meaning(*out.Exit))
 			}
 			return silentExit{*out.Exit}
 		}

@@ -117,7 +117,7 @@ func commandConfig(i *invocation, verb, write string, n int) (runner.Config, err
 	switch dashes := slices.Index(args, "--"); {
 	case len(args) == 0 || dashes == 0:
 		return c, usage(write, "%s: %s is missing", verb, strings.Fields(strings.TrimPrefix(write, "write: doyen "+verb))[0])
-	case n == 1 && !election.ValidName(args[0]):
+	case verb == "run" && !election.ValidName(args[0]):
 		return c, usage(nameRule, "%s: %q is not a valid election name", verb, args[0])
 	case dashes != n:
 		return c, usage(write, "%s: write the election before --, and the command after it", verb)

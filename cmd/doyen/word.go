@@ -9,6 +9,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
 )
 
 func wordCommand() command {
@@ -25,6 +26,9 @@ func wordCommand() command {
 
 func word(i *invocation) error {
 	name := i.election()
+	if !election.ValidName(name) {
+		return usage(nameRule, "word: %q is not a valid election name", name)
+	}
 	ctx, cancel := i.question()
 	defer cancel()
 	e, err := i.client().Word(ctx, name)

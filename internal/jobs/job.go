@@ -185,7 +185,7 @@ func (j *Job) leads(now time.Time, e Leads, out *Output) {
 		j.ready = now.Add(-LeastLate)
 		j.compare(w, out)
 		// The former leader may have died before it reported what it wrote.
-		if w.Last != nil {
+		if w.Last != nil && (j.config.Kind == Cron || w.Last.At == j.config.Key) {
 			out.Reports = append(out.Reports, w.Last.report(true))
 		}
 		if w.Missed != nil {

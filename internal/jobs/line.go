@@ -5,6 +5,21 @@ import (
 	"fmt"
 )
 
+// Meaning says why once exits with a code before it has started anything.
+func Meaning(code int) string {
+	switch code {
+	case 0:
+		return "finished before: nothing is started"
+	case ExitRunning:
+		return "another host runs it"
+	case ExitUnknown:
+		return "its starter died, and nobody knows how far it got: --retry runs it again"
+	case ExitSkipped:
+		return "a higher key is finished, so this one is skipped"
+	}
+	return fmt.Sprintf("exit %d", code)
+}
+
 // Line is the report as a line for people; name is the job's.
 func (r Report) Line(name string) string {
 	at, again := r.From, ""

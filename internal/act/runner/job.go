@@ -55,6 +55,9 @@ func (r *runner) advise(e jobs.Event) {
 		r.task.due = out.Start
 	}
 	if out.Exit != nil {
+		if len(out.Reports) == 0 {
+			r.say("%s: %s", r.Election, jobs.Meaning(*out.Exit))
+		}
 		r.ending, r.status = true, *out.Exit
 	}
 	if out.HandOver != "" {
@@ -229,9 +232,7 @@ func (r *runner) marked(result jobs.Result, status int) {
 	if r.ending && r.Status {
 		r.status = status
 	}
-	if result == jobs.Stopped {
-		r.say("%s was stopped, with status %d", r.name(), status)
-	} else {
+	if result == jobs.Finished || result == jobs.Failed {
 		r.say("%s ended with status %d", r.name(), status)
 	}
 	r.advise(jobs.Ended{Result: result, Code: status})
