@@ -262,7 +262,7 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 	a.loop = loop.New(loop.Config{
 		Adopt: a.adopt,
 		Core:  core, Network: a.transport, Gossip: a.membership, Writer: a.writer, Past: a.past, Hub: hub, Pages: a.pages,
-		Record: a.record, NoRecord: a.noRecord, Known: knownVoters(a.past),
+		Record: a.record, Words: named(state.Words), NoRecord: a.noRecord, Known: knownVoters(a.past),
 		Actors: actors.New(actors.Config{
 			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
 			MaxCandidacies: serve.Bound(actors.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
@@ -273,6 +273,14 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 		Observe: a.metrics.step.observe, Logger: a.logger, Drained: a.store.DrainedSince, Expected: a.cfg.Expected(),
 	})
 	return nil
+}
+
+// named are the words of a state.
+func named(words map[election.Name]election.Word) (all []election.NamedWord) {
+	for name, w := range words {
+		all = append(all, election.NamedWord{Election: name, Word: w})
+	}
+	return all
 }
 
 func (a *agent) newServer(hub *watch.Hub) *serve.Server {

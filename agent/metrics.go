@@ -76,6 +76,24 @@ func (r *reader) Collect(out chan<- prometheus.Metric) {
 	r.counters(to)
 	r.network(to)
 	r.programs(to)
+	r.jobs(to)
+}
+
+// jobs are the metrics of what words say of jobs; a cron job's counts are kept there too, so they go on under
+// another leader.
+func (r *reader) jobs(to scrape) {
+	runs := to.counter("job_runs_total", "Occurrences of a cron job, by how they ended; missed ones never ran.", "job", "end")
+	running := to.gauge("job_running", "1 while an occurrence of the job is claimed.", "job")
+	finished := to.gauge("job_last_end_timestamp_seconds", "When the job's newest occurrence ended, by the clock of the host that ran it.", "job", "end")
+	for _, j := range r.loop.Picture().Jobs {
+		for end, n := range j.Total {
+			runs(float64(n), j.Election, end)
+		}
+		running(one(j.Running != nil), j.Election)
+		if j.Last != nil {
+			finished(float64(j.Last.When.Unix()), j.Election, j.Last.End)
+		}
+	}
 }
 
 // scrape receives the metrics of one answer.

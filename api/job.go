@@ -18,6 +18,8 @@ type Job struct {
 	Running  *JobRun `json:"running,omitempty"` // what is claimed: it may have started
 	Last     *JobEnd `json:"last,omitempty"`    // the newest end
 	Unknown  string  `json:"unknown,omitempty"` // the last occurrence that was passed over although nobody knows how it ended
+	// Total is how many occurrences of cron ended in each way, or were missed, since its word exists.
+	Total map[string]int `json:"total,omitempty"`
 	// Missed is how many occurrences were passed over before Done, without a run, since the last one that ran.
 	Missed int        `json:"missed,omitempty"`
 	Next   *time.Time `json:"next,omitempty"` // of cron: when the next occurrence after Done is due

@@ -59,10 +59,11 @@ type Config struct {
 	// Actors are the candidates of this host. Only the goroutine of Run uses them.
 	Actors    *actors.Registry
 	Hub       *watch.Hub
-	Pages     *pages.Keeper  // keeps the lease pages; nil: there are none
-	Record    *record.Record // nil: no record is kept
-	NoRecord  string         // why no record is kept; empty: one is kept
-	Known     []record.Voter // voters on record that gossip has not shown yet
+	Pages     *pages.Keeper        // keeps the lease pages; nil: there are none
+	Record    *record.Record       // nil: no record is kept
+	Words     []election.NamedWord // that this voter had on disk at the start
+	NoRecord  string               // why no record is kept; empty: one is kept
+	Known     []record.Voter       // voters on record that gossip has not shown yet
 	Clock     func() election.Instant
 	Suspended func() bool  // whether the host was suspended since the last call
 	Life      *keeper.Life // this life's side of the keeper's page; nil: no keeper judges whether this life hangs
@@ -107,6 +108,7 @@ type Loop struct {
 	stopping  bool
 	handed    []election.Name // elections that this agent led when the stop was asked for, and that had other candidates
 	warnings  warnings
+	jobs      jobBook
 	unshown   bool                     // steps were taken that the picture does not show yet
 	prolonged []*elector.ContestStatus // the elections of the picture by which programs were last sent their leases
 }
@@ -127,6 +129,7 @@ func New(c Config) *Loop {
 		History:  history.New(int64(c.Clock()), string(election.Default)),
 		warnings: newWarnings(c.Lease, c.Logger),
 	}
+	l.jobs.note(election.Persist{Words: c.Words})
 	l.publish(l.Clock())
 	return l
 }
@@ -244,6 +247,7 @@ func (l *Loop) feed(now election.Instant, in election.Input) {
 	}
 	if out.Persist != nil {
 		l.writingSince = now
+		l.jobs.note(*out.Persist)
 		l.Writer.requests <- *out.Persist // never blocks: the elector has one write at a time
 	}
 	for _, e := range out.Send {
@@ -328,8 +332,8 @@ func (l *Loop) publish(now election.Instant) {
 	l.Pages.Publish(now, status)
 	l.picture.Store(&serve.Picture{
 		Status: status, View: l.view, Names: l.names, Connected: l.connected, Expected: l.Expected,
-		Unhealthy: l.Actors.Companions().Unable(election.Default),
-		Warnings:  l.warnings.update(now, l.otherWarnings(now, status), l.Writer.problem()),
+		Unhealthy: l.Actors.Companions().Unable(election.Default), Jobs: l.jobs.shown,
+		Warnings: l.warnings.update(now, l.otherWarnings(now, status), l.Writer.problem()),
 	})
 	if status.Draining != l.draining {
 		l.drain(status.Draining)

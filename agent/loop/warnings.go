@@ -40,6 +40,7 @@ const (
 	warnDrained      = "drained"            // this agent has been drained for a day
 	warnGossip       = "gossip_blocked"     // gossip does not reach a member whose direct connection works
 	warnUnsendable   = "unsendable_message" // this agent made a message that it may not send
+	warnJobUnknown   = "job_unknown"        // nobody knows how a job's newest run ended
 	warnDiffer       = "settings_differ"    // this agent's configuration and the roster have different settings
 )
 
@@ -163,6 +164,7 @@ func (l *Loop) otherWarnings(now election.Instant, status *elector.Status) []api
 	}, func(w api.Warning) bool { return w.Message == "" })...)
 	all = append(all, l.candidacyWarnings(status)...)
 	all = append(all, l.actingWarnings()...)
+	all = append(all, l.jobs.warnings()...)
 	return append(all, l.presence.warnings(now)...)
 }
 

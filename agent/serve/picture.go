@@ -23,6 +23,7 @@ type Picture struct {
 	Warnings  []api.Warning
 	Unhealthy string          // why a check keeps this host from being a candidate in "default"
 	Expected  []election.Name // elections that exist even without a candidate, sorted
+	Jobs      []api.Job       // as this voter has them on record, sorted by name
 }
 
 // name returns the name of a peer, or its ID if its name is not known.

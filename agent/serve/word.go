@@ -3,12 +3,12 @@ package serve
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/jobs"
 	"github.com/doyen-election/doyen/quorum"
 )
 
@@ -136,23 +136,14 @@ func (s wordCalls) answerVoter(r *http.Request) (any, error) {
 // jobs lists the words that are jobs. An agent that does not vote asks one that does.
 func (s wordCalls) jobs(r *http.Request) (any, error) {
 	p := s.Picture()
-	own, err := s.ofThisVoter(r.Context(), "")
-	if err != nil && !isForwarded(r) && s.Other != nil {
-		for _, v := range p.Status.Roster.All() {
-			var answer api.Jobs
-			if p.Connected[v.Peer] && s.others.pass(r.Context(), r, v.Peer, nil, &answer) == nil {
-				return answer, nil
-			}
+	if p.Status.Roster.Has(s.Self.Peer) {
+		return api.Jobs{Jobs: slices.Concat([]api.Job{}, p.Jobs)}, nil
+	}
+	for _, v := range p.Status.Roster.All() {
+		var answer api.Jobs
+		if s.Other != nil && !isForwarded(r) && p.Connected[v.Peer] && s.others.pass(r.Context(), r, v.Peer, nil, &answer) == nil {
+			return answer, nil
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	all := api.Jobs{Jobs: []api.Job{}}
-	for _, v := range own.Words {
-		if w, err := jobs.Parse(v.Text); err == nil && v.Text != "" {
-			all.Jobs = append(all.Jobs, words.Job(v.Election, w))
-		}
-	}
-	return all, nil
+	return nil, words.Refusal(&election.Refusal{Why: election.DeniedNotVoter})
 }

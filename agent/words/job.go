@@ -17,6 +17,12 @@ func Job(name string, w jobs.Word) api.Job {
 	if w.Missed != nil {
 		j.Missed = w.Missed.N
 	}
+	for end, n := range w.Total {
+		if j.Total == nil {
+			j.Total = map[string]int{}
+		}
+		j.Total[string(end)] = n
+	}
 	if next, ok := w.Next(); ok {
 		j.Next = &next
 	}

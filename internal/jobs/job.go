@@ -274,6 +274,7 @@ func (j *Job) plan(now time.Time, out *Output) {
 func (j *Job) end(d *draft) {
 	e, w := *j.ended, &d.word
 	w.Last = &e
+	w.count(e.Result, 1)
 	d.reports = append(d.reports, e.report(false))
 	once := j.config.Kind != Cron
 	if e.Result == Stopped && (j.config.Rerun || once) {

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -62,6 +63,7 @@ func (j *Job) due(now, done time.Time, d *draft) {
 	}
 	if missed.N > 0 { // J3
 		d.word.Done, d.word.Missed = missed.To, &missed
+		d.word.count(Passed, missed.N)
 		d.reports = append(d.reports, missed.report(false))
 	}
 	switch {
@@ -70,6 +72,19 @@ func (j *Job) due(now, done time.Time, d *draft) {
 	case ok:
 		d.wake = at.Add(j.offset)
 	}
+}
+
+// count adds to Total. The map may be another word's too.
+func (w *Word) count(r Result, n int) {
+	if w.Kind != Cron {
+		return
+	}
+	total := maps.Clone(w.Total)
+	if total == nil {
+		total = map[Result]int{}
+	}
+	total[r] += n
+	w.Total = total
 }
 
 func (s *Span) add(at string) {
@@ -102,6 +117,7 @@ func (j *Job) unknown(now time.Time, d *draft) {
 		e := End{At: r.At, Try: r.Try, Result: Unknown, When: now}
 		d.reports = append(d.reports, e.report(false))
 		w.Last = &e
+		w.count(Unknown, 1)
 	}
 	if j.config.Rerun && (j.config.Kind == Cron || Compare(r.At, j.config.Key) == 0) {
 		return

@@ -39,6 +39,7 @@ const (
 	Failed   Result = "failed"    // it exited with another code
 	TimedOut Result = "timed out" // it was stopped because it took too long
 	Stopped  Result = "stopped"   // it was stopped because the leadership ended in order
+	Passed   Result = "missed"    // it never ran; only in Word.Total
 	Unknown  Result = "unknown"   // the host that started it did not mark an end
 )
 
@@ -54,6 +55,8 @@ type Word struct {
 	Last    *End   `json:"last,omitempty"`    // the last end
 	Unknown string `json:"unknown,omitempty"` // the last occurrence that was passed over with an unknown end
 	Missed  *Span  `json:"missed,omitempty"`  // Cron: what the last writing passed over
+	// Total counts how occurrences ended, and those that were missed. Cron only.
+	Total map[Result]int `json:"total,omitempty"`
 	// Ends are the finished keys below Done, the last ones that fit. Series only.
 	Ends []string `json:"ends,omitempty"`
 }
