@@ -163,7 +163,7 @@ func (s *Server) shown() page.Facts {
 		}
 	}
 	slices.Sort(missing)
-	return page.Facts{Agent: s.describe(p), Members: p.Members(), Missing: missing, Now: time.Now(), Past: s.History("", page.Past),
+	return page.Facts{Agent: s.describe(p), Members: p.Members(), Jobs: p.Jobs, Missing: missing, Now: time.Now(), Past: s.History("", page.Past),
 		Elections: p.Elections(s.Clock(), func(string) uint64 { return 0 }), Others: s.reports.newest(s.ctx, s.others)}
 }
 

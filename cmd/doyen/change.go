@@ -58,9 +58,13 @@ func drainCommand() command {
 		usage: "for maintenance: hand over what this agent, or the agent NAME, leads, and keep it from being elected until off",
 		description: "The last candidate of an election that the configuration expects is drained only with --force.\n" +
 			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "drain it even if an expected election has no other candidate", DisableDefaultText: true}},
+		flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "drain it even if an expected election has no other candidate", DisableDefaultText: true},
+			durationFlag("jobs", "`TIME` to wait first, at most, until what `doyen once` and `doyen cron` run on this host has ended", 0, 0, longestGrace)},
 		run: func(i *invocation) error {
 			on, name := i.Args().Get(0) == "on", i.Args().Get(1)
+			if i.IsSet("jobs") && (!on || name != "") {
+				return usage("run it on the host that is drained: doyen drain on --jobs 10m", "drain: --jobs is for this host, and for on")
+			}
 			if name != "" && !election.ValidName(name) {
 				return usage(nameRule, "drain: %q is not a valid agent name", name)
 			}
@@ -71,6 +75,9 @@ func drainCommand() command {
 			done := "drained: " + who + " can't be elected until `" + off + "`, even after a restart"
 			if !on {
 				done = "drain ended: " + who + " can be elected again"
+			}
+			if err := i.awaitJobs(i.duration("jobs")); err != nil {
+				return fmt.Errorf("wait for the jobs: %w", err)
 			}
 			return i.order("drain "+i.Args().Get(0), done, func(c *client.Client, ctx context.Context) (api.Outcome, error) {
 				return c.DrainAgent(ctx, name, on, i.Bool("force"))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -117,4 +119,44 @@ func writeForLeader(ctx context.Context, c *client.Client, name string, replaced
 		}
 	}
 	return errors.New("no program of this host leads it")
+}
+
+// awaitJobs waits until no job runs on this host, for up to that time.
+func (i *invocation) awaitJobs(atMost time.Duration) error {
+	ctx, cancel := context.WithTimeout(i.Context.Context, atMost)
+	defer cancel()
+	c, said := i.client(), ""
+	for ctx.Err() == nil {
+		here, err := jobsHere(ctx, c)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if len(here) == 0 {
+			break
+		}
+		if text := strings.Join(here, ", "); text != said {
+			said = text
+			fmt.Fprintf(i.stderr, "doyen: waiting for %s to end\n", printable(text))
+		}
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return i.Context.Context.Err()
+}
+
+// jobsHere returns the jobs that run on this host.
+func jobsHere(ctx context.Context, c *client.Client) (names []string, err error) {
+	all, err := c.Jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	campaigns, err := c.Campaigns(ctx)
+	for _, j := range all {
+		if j.Running != nil && slices.ContainsFunc(campaigns, func(k api.Campaign) bool { return k.Election == j.Election && k.Term > 0 }) {
+			names = append(names, j.Election)
+		}
+	}
+	return names, err
 }

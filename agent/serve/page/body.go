@@ -80,6 +80,9 @@ func (f Facts) body(rows []row) string {
 	if len(rows) > 1 {
 		text += electionsTable(rows)
 	}
+	if len(f.Jobs) > 0 {
+		text += jobsTable(f.Jobs)
+	}
 	text += membersTable(f.Members)
 	if list := f.changes(); list != "" {
 		text += "<h2>Last changes</h2>\n<div class=\"box\">\n" + list + "</div>\n"
@@ -154,6 +157,26 @@ func electionsTable(rows []row) raw {
 	}
 	return "<h2>Elections</h2>\n" + table([]column{{label: "Election"}, {label: "Leader"}, {label: "For"}, {"Last hour", wide}, {"Term", number}, {"Lease left", number}, {label: "Here"}, {"Candidates", wide}}, cells) +
 		more(len(rows)-pageRows, "elections")
+}
+
+func jobsTable(jobs []api.Job) raw {
+	var cells [][]any
+	for _, j := range jobs[:min(len(jobs), pageRows)] {
+		now, last, next := put("–"), put("–"), put("–")
+		if r := j.Running; r != nil {
+			now = put("%s, since %s", r.Occurrence, stamp(r.Since))
+		}
+		if e := j.Last; e != nil {
+			class := cmp.Or(map[string]string{"finished": "good", "unknown": "warn"}[e.End], "bad")
+			last = state(class, e.End) + put(" %s", stamp(e.When))
+		}
+		if j.Next != nil {
+			next = stamp(*j.Next)
+		}
+		cells = append(cells, []any{j.Election, now, last, next, strings.TrimSpace(j.Spec + " " + j.Zone)})
+	}
+	return "<h2>Jobs</h2>\n" + table([]column{{label: "Job"}, {"Runs", wide}, {label: "Last end"}, {label: "Next start"}, {"Spec", wide}}, cells) +
+		more(len(jobs)-pageRows, "jobs")
 }
 
 func membersTable(members []api.Member) raw {

@@ -32,6 +32,7 @@ type Facts struct {
 	Agent     api.Agent
 	Elections []api.Election // sorted by name
 	Members   []api.Member
+	Jobs      []api.Job
 	Past      []api.Transition // the newest last
 	Missing   []string         // voters that this agent can't reach
 	// Others is what the other agents last reported about themselves, a few seconds ago; nil:
