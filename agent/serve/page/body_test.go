@@ -20,7 +20,7 @@ func TestEveryValueIsEscaped(t *testing.T) {
 		Members:   []api.Member{{Name: bad, Status: bad, PeerAddr: bad, Version: bad, HTTPAddr: bad}, {Name: bad}},
 		Past: []api.Transition{{Time: time.Now(), Election: bad, Reason: bad, Evidence: bad},
 			{Time: time.Now(), Election: bad, Leader: who, Reason: bad, Evidence: bad}},
-		Jobs: []api.Job{{Election: bad, Kind: bad, Spec: bad, Zone: bad, Running: &api.JobRun{Occurrence: bad}, Last: &api.JobEnd{End: bad}}},
+		Jobs:   []api.Job{{Election: bad, Kind: bad, Spec: bad, Zone: bad, Running: &api.JobRun{Occurrence: bad}, Last: &api.JobEnd{End: bad}}},
 		Others: []api.AgentReport{{Name: bad, Reached: true, Warnings: []api.Warning{{Code: bad, Message: bad + bad}}}},
 	}
 	w := httptest.NewRecorder()
