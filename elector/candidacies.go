@@ -130,13 +130,12 @@ func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bo
 	return m.RankIn(name, m.Candidacies)
 }
 
-// meta returns what the leader's program says of itself; empty: nothing, or this agent does not know it.
+// meta returns what the leader's program reports about itself; empty: nothing, or this agent does not know it.
 func (c *entry) meta(leader election.Holder) string {
-	list := c.e.stands.list
-	if leader != c.e.cfg.Self {
-		if !c.e.runs(leader) {
-			return ""
-		}
+	var list []election.Candidacy
+	if leader == c.e.cfg.Self {
+		list = c.e.stands.list
+	} else if c.e.runs(leader) {
 		list = c.e.peers.get(leader.Peer).candidacies
 	}
 	if i, stands := election.FindCandidacy(list, c.Name()); stands {

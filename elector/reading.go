@@ -168,7 +168,7 @@ type ContestStatus struct {
 	State      State
 	Leader     election.Holder // zero: no leader is known
 	Term       election.Term   // the leader's; if none is known, the highest term seen
-	Meta       string          // what the leader's program says of itself; empty: nothing, or it is not known
+	Meta       string          // what the leader's program reports about itself; empty: nothing, or it is not known
 	ValidUntil election.Instant
 	HeardAt    election.Instant  // when the leader's last heartbeat arrived; if this agent leads, when a majority last renewed
 	Candidates []election.PeerID // the candidates that can be elected, best first
