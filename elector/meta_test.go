@@ -57,6 +57,11 @@ func TestAPeersMetaIsKnownWhileItIsConnected(t *testing.T) {
 	if got := s.status(election.Default); got.Leader.Peer != "b" || got.Meta != "" {
 		t.Errorf("not connected: leader %v, meta %q", got.Leader, got.Meta)
 	}
+	s.step(election.PeerConnected{Peer: "b", Lineage: 2}) // its host was rebooted: the leader of before is gone
+	s.hear("b", election.Candidacies{Lineage: 2, Serial: 1, Candidacies: []election.Candidacy{{Election: election.Default, Priority: 100, Meta: "new"}}})
+	if got := s.status(election.Default); got.Leader.Lineage != 1 || got.Meta != "" {
+		t.Errorf("rebooted: leader %v, meta %q", got.Leader, got.Meta)
+	}
 }
 
 // TestCandidaciesAreSentEvenIfTheirMetasDoNotFit: the first by name have theirs.

@@ -61,7 +61,7 @@ func changeLine(c api.Change, p palette) string {
 		text += " (" + printable(c.Reason) + ")"
 	}
 	return fmt.Sprintf("%s  %s  %s%s  %s\n", p.faint(c.Time.Local().Format(timeOfDay)), printable(c.Election),
-		paint(printable(kind)), strings.Repeat(" ", max(0, len(api.ChangeCandidates)-len(kind))), text)
+		paint(printable(kind)), strings.Repeat(" ", max(0, len(api.ChangeNoLeader)-len(kind))), text)
 }
 
 func changeText(c api.Change) string {
