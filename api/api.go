@@ -137,6 +137,8 @@ type Leader struct {
 	Name string `json:"name"`
 	ID   string `json:"id"`
 	Addr string `json:"addr"`
+	// Meta is what the leader's program reports about itself; empty: nothing, or this agent does not know it (yet).
+	Meta string `json:"meta,omitempty"`
 }
 
 // The states of an election.
@@ -155,12 +157,12 @@ const (
 	AuthorityView   = "view"   // only what this agent sees; there may be two leaders
 )
 
-// Change is one line of GET /v1/elections/NAME/watch. Lines of type snapshot or lagged
-// carry the whole election.
+// Change is one line of GET /v1/elections/NAME/watch. Lines of type snapshot, lagged, meta or candidates
+// carry the whole election. Readers ignore types that they do not know.
 type Change struct {
 	Index    uint64    `json:"index"`
 	Time     time.Time `json:"time"`
-	Type     string    `json:"type"` // snapshot, leader, no_leader, term, restarted or lagged
+	Type     string    `json:"type"` // snapshot, leader, no_leader, term, restarted, lagged, meta or candidates
 	Election string    `json:"election"`
 	Leader   *Leader   `json:"leader"`
 	IsLeader bool      `json:"is_leader"`
@@ -184,6 +186,10 @@ const (
 	// ChangeCommand is only in the history: somebody made this agent change something.
 	ChangeCommand = "command"
 	ChangeLagged  = "lagged"
+	// ChangeMeta means the same leader in the same term, with another Meta; ChangeCandidates means that other agents
+	// can be elected, or in another order. Only watches have such lines: they show the state, and have the Index of the change before.
+	ChangeMeta       = "meta"
+	ChangeCandidates = "candidates"
 )
 
 // TransferRequest is the body of POST /v1/elections/NAME/transfer.

@@ -104,3 +104,32 @@ func TestFollowEnds(t *testing.T) {
 		})
 	}
 }
+
+// Lines about candidates are not kept for those who come back: the snapshot shows what they missed.
+func TestFollowReportsCandidatesThatChangedWhileItWasAway(t *testing.T) {
+	var asked []string
+	snapshot := func(kind, candidates string) string {
+		return `{"index":5,"type":"` + kind + `","snapshot":{"candidates":[` + candidates + `]}}` + "\n"
+	}
+	c := serve(t, runs(&asked,
+		snapshot("snapshot", `"a"`)+snapshot("candidates", `"a","b"`),
+		snapshot("snapshot", `"a","b"`),
+		snapshot("snapshot", `"b"`)+`{"index":6,"type":"leader"}`+"\n",
+	))
+	var got []string
+	for change, err := range c.Follow(t.Context(), "default", time.Minute) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, change.Type)
+		if change.Snapshot != nil {
+			got[len(got)-1] += strings.Join(change.Snapshot.Candidates, ",")
+		}
+		if change.Type == api.ChangeLeader {
+			break
+		}
+	}
+	if want := []string{"snapshota", "candidatesa,b", "candidatesb", "leader"}; !slices.Equal(got, want) {
+		t.Errorf("followed %q, want %q", got, want)
+	}
+}

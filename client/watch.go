@@ -11,6 +11,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,6 +26,8 @@ const maxLine = 1 << 20
 // the changes since that one follow first, the oldest first; the snapshot then carries that index, but may
 // be newer than those changes. An element of type lagged means that changes were lost, and carries a new
 // snapshot. It comes in place of the first snapshot if the agent no longer knows what followed the index.
+// Elements of types meta and candidates carry a snapshot too. Skip types that you do not know. An election that
+// does not exist yet is waited for.
 //
 // The sequence ends when the loop ends, or with an element that has an error: ctx's error if ctx ended,
 // *APIError if the agent refused, *UnreachableError if the agent could not be asked or went away. Ranging
@@ -117,10 +120,12 @@ const (
 // Follow is Watch for a reader that outlives the agent's process. It starts with a snapshot. If the agent
 // goes away, Follow asks again until the agent answers or has been gone for the time `away`. If the agent
 // then goes on as it was, an element of type restarted follows, and the changes since. If the agent does
-// not know what changed, an element of type lagged follows. The errors are those of Watch. A refusal of
+// not know what changed, an element of type lagged follows. If other agents can be elected by then, an element
+// of type candidates comes first. The errors are those of Watch. A refusal of
 // the first request ends the sequence at once.
 func (c *Client) Follow(ctx context.Context, name string, away time.Duration) iter.Seq2[api.Change, error] {
 	return func(yield func(api.Change, error) bool) {
+		var candidates []string // in the newest snapshot
 		var index uint64
 		var lost time.Time // when the agent went away; zero: it has not
 		var why error      // how the agent went away
@@ -135,8 +140,15 @@ func (c *Client) Follow(ctx context.Context, name string, away time.Duration) it
 				}
 				index, lost = change.Index, time.Time{}
 				pause.reset()
+				was := candidates
+				if change.Snapshot != nil {
+					candidates = change.Snapshot.Candidates
+				}
 				if begun && change.Type == api.ChangeSnapshot {
-					continue // the changes that follow lead up to this snapshot
+					if slices.Equal(was, candidates) {
+						continue // the changes that follow lead up to this snapshot
+					}
+					change.Type = api.ChangeCandidates
 				}
 				if !yield(change, nil) {
 					return

@@ -113,3 +113,21 @@ func TestARefusedWatchIsAnAPIError(t *testing.T) {
 		}
 	}
 }
+
+// A leader's meta and the candidates come as lines of their own, which carry the election.
+func TestWatchYieldsMetasAndCandidates(t *testing.T) {
+	const leader = `"leader":{"name":"b","id":"B","addr":"x","meta":"b:81"}`
+	c := serve(t, stream("/v1/elections/default/watch", `{"index":5,"type":"meta",`+leader+`,"term":8,"snapshot":{`+leader+`,"candidates":["b"]}}
+{"index":5,"type":"candidates",`+leader+`,"term":8,"snapshot":{`+leader+`,"candidates":["b","a"]}}
+{"index":5,"type":"of_a_later_version"}
+`, false))
+	var got []string
+	for change, err := range c.Watch(t.Context(), "default", 0) {
+		if err == nil && change.Snapshot != nil {
+			got = append(got, change.Type+" "+change.Leader.Meta+" "+strings.Join(change.Snapshot.Candidates, ","))
+		}
+	}
+	if want := []string{"meta b:81 b", "candidates b:81 b,a"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

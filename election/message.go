@@ -21,6 +21,8 @@ const MaxElections = 1024 // how many elections one message may be about
 // MaxDetail is how many bytes the Detail of a GenesisRefuse may have.
 const MaxDetail = 1024
 
+const MaxMeta = 256 // how many bytes the Meta of a Candidacy may have
+
 // SendID numbers the vote requests and heartbeats that one process run of an agent sends. A
 // repeated request has a new number.
 type SendID uint64

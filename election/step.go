@@ -37,6 +37,7 @@ type (
 	Campaign struct {
 		Election   Name
 		Priority   int
+		Meta       string    // what the program reports about itself
 		LastResort bool      // it may lead only if no other candidate can
 		Request    RequestID // 0: the caller wants no reply
 	}
@@ -46,6 +47,7 @@ type (
 		// Remaining is the highest priority among the other candidates of this host. The agent
 		// stays a candidate for them. 0: there are none.
 		Remaining int
+		Meta      string // what the program with that priority reports about itself
 		// Stopped is a term under which nothing on this host acts any more: the agent releases
 		// it at once. 0: a separate input Stopped will report this.
 		Stopped Term

@@ -7,8 +7,9 @@ import (
 
 // Candidacy is a member's wish to lead an election.
 type Candidacy struct {
-	Election Name `cbor:"1,keyasint"`
-	Priority int  `cbor:"2,keyasint"` // 0: it never leads
+	Election Name   `cbor:"1,keyasint"`
+	Priority int    `cbor:"2,keyasint"`           // 0: it never leads
+	Meta     string `cbor:"3,keyasint,omitempty"` // what the program reports about itself, in UTF-8; agents up to 0.5.0 ignore it
 }
 
 // Member is an agent as gossip sees it.

@@ -15,21 +15,16 @@ type candidacies struct {
 	mute   bool                 // this agent can't write or runs late: its candidacies are sent with priority 0
 }
 
-// set starts or ends a candidacy, or changes its priority.
-func (cs *candidacies) set(name election.Name, stands bool, priority int) {
-	i, stood := election.FindCandidacy(cs.list, name)
-	next := slices.Clone(cs.list)
-	switch {
-	case stands && stood && next[i].Priority == priority, !stands && !stood:
+// set starts or ends a candidacy, or changes it.
+func (cs *candidacies) set(stands bool, c election.Candidacy) {
+	i, stood := election.FindCandidacy(cs.list, c.Election)
+	if stood == stands && (!stands || cs.list[i] == c) {
 		return
-	case stands && stood:
-		next[i].Priority = priority
-	case stands:
-		next = slices.Insert(next, i, election.Candidacy{Election: name, Priority: priority})
-	default:
-		next = slices.Delete(next, i, i+1)
 	}
-	cs.list = next
+	cs.list = slices.DeleteFunc(slices.Clone(cs.list), func(k election.Candidacy) bool { return k.Election == c.Election })
+	if stands {
+		cs.list = slices.Insert(cs.list, i, c)
+	}
 	cs.changed()
 }
 
@@ -47,14 +42,19 @@ func (cs *candidacies) connected() uint64 {
 	return cs.serial
 }
 
-// sent is the candidacies as peers get them: with priority 0 while this agent can't write or runs late.
+const maxMetas = 64 << 10 // bytes of all metas in one message, which stays far below its limit with them
+
+// sent is the candidacies as peers get them: with priority 0 while this agent can't write or runs late, and
+// without the metas that do not fit.
 func (cs *candidacies) sent() []election.Candidacy {
-	if !cs.mute {
-		return cs.list
-	}
-	list := slices.Clone(cs.list)
+	list, room := slices.Clone(cs.list), maxMetas
 	for i := range list {
-		list[i].Priority = 0
+		if cs.mute {
+			list[i].Priority = 0
+		}
+		if room -= len(list[i].Meta); room < 0 {
+			list[i].Meta = ""
+		}
 	}
 	return list
 }
@@ -93,11 +93,9 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 		added, ended := missing(m.Candidacies, p.candidacies), missing(p.candidacies, m.Candidacies)
 		p.listed, p.serial, p.candidacies = true, m.Serial, m.Candidacies
 		for _, changed := range added {
-			if c := e.contest(changed.Election); c != nil { // an election exists from its first candidate on
-				c.listing.key = listingKey{}
-			}
+			e.contest(changed.Election) // an election exists from its first candidate on
 		}
-		for _, changed := range ended {
+		for _, changed := range append(added, ended...) {
 			if c := e.held(changed.Election); c != nil {
 				c.listing.key = listingKey{}
 			}
@@ -130,4 +128,18 @@ func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bo
 		return m.RankIn(name, p.candidacies)
 	}
 	return m.RankIn(name, m.Candidacies)
+}
+
+// meta returns what the leader's program reports about itself; empty: nothing, or this agent does not know it.
+func (c *entry) meta(leader election.Holder) string {
+	var list []election.Candidacy
+	if leader == c.e.cfg.Self {
+		list = c.e.stands.list
+	} else if c.e.runs(leader) {
+		list = c.e.peers.get(leader.Peer).candidacies
+	}
+	if i, stands := election.FindCandidacy(list, c.Name()); stands {
+		return list[i].Meta
+	}
+	return ""
 }

@@ -13,17 +13,17 @@ func (e *Elector) campaign(in election.Campaign) *election.Refusal {
 		return &election.Refusal{Why: election.DeniedElections, Count: e.names()}
 	}
 	e.lives.claim(in.Election)
-	e.stand(c, true, in.Priority, in.LastResort)
+	e.stand(c, true, election.Candidacy{Election: in.Election, Priority: in.Priority, Meta: in.Meta}, in.LastResort)
 	return nil
 }
 
-func (e *Elector) stand(c *entry, candidate bool, priority int, last bool) {
-	c.Stand(candidate, priority)
+func (e *Elector) stand(c *entry, candidate bool, as election.Candidacy, last bool) {
+	c.Stand(candidate, as.Priority)
 	if c.LastResort = last; last {
-		priority = 0 // other agents see priority 0, as of an agent that runs late
+		as.Priority = 0 // other agents see priority 0, as of an agent that runs late
 	}
 	if c.Name() != election.RosterElection {
-		e.stands.set(c.Name(), candidate, priority)
+		e.stands.set(candidate, as)
 	}
 }
 
@@ -35,7 +35,7 @@ func (e *Elector) withdrawCandidacy(in election.Withdraw) {
 		return
 	}
 	e.lives.claim(in.Election)
-	e.stand(c, in.Remaining > 0, in.Remaining, false)
+	e.stand(c, in.Remaining > 0, election.Candidacy{Election: in.Election, Priority: in.Remaining, Meta: in.Meta}, false)
 	e.carry(c, c.StepDown(c, election.ReasonWithdrawn, ""))
 	c.Stopped(in.Stopped)
 }

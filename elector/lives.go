@@ -58,7 +58,7 @@ func (e *Elector) resumeCandidacy(c *entry, a election.Authority) {
 	if a.Priority == 0 {
 		return
 	}
-	e.stand(c, true, a.Priority, false)
+	e.stand(c, true, election.Candidacy{Election: a.Election, Priority: a.Priority}, false)
 	deadline := a.Until
 	if deadline == election.Never {
 		deadline = e.now.Add(e.cfg.Lease)

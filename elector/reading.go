@@ -86,13 +86,13 @@ func (e *Elector) Counters() Counters {
 }
 
 func (s *ContestStatus) agrees(t *ContestStatus) bool {
-	return s.Election == t.Election && s.State == t.State && s.Leader == t.Leader && s.Term == t.Term &&
+	return s.Election == t.Election && s.State == t.State && s.Leader == t.Leader && s.Term == t.Term && s.Meta == t.Meta &&
 		s.ValidUntil == t.ValidUntil && s.HeardAt == t.HeardAt && slices.Equal(s.Candidates, t.Candidates) && slices.Equal(s.Ranks, t.Ranks)
 }
 
 func (e *Elector) contestStatus(c *entry) ContestStatus {
 	known := c.Leader()
-	s := ContestStatus{Election: c.Name(), Leader: known.Holder, Term: known.Term,
+	s := ContestStatus{Election: c.Name(), Leader: known.Holder, Term: known.Term, Meta: c.meta(known.Holder),
 		ValidUntil: known.Until, HeardAt: known.Heard, Candidates: c.listing.candidates, Ranks: c.listing.standing}
 	if known.Holder == (election.Holder{}) {
 		s.Term = c.Highest()
@@ -168,6 +168,7 @@ type ContestStatus struct {
 	State      State
 	Leader     election.Holder // zero: no leader is known
 	Term       election.Term   // the leader's; if none is known, the highest term seen
+	Meta       string          // what the leader's program reports about itself; empty: nothing, or it is not known
 	ValidUntil election.Instant
 	HeardAt    election.Instant  // when the leader's last heartbeat arrived; if this agent leads, when a majority last renewed
 	Candidates []election.PeerID // the candidates that can be elected, best first

@@ -67,15 +67,15 @@ func (r *Registry) prioritize(k *Candidacy) {
 	k.program.Priority = k.priority
 }
 
-// reprioritize gives the elector the priority of the candidacy that acts, if that priority has changed.
+// reprioritize gives the elector the priority and the meta of the candidacy that acts, if they have changed.
 func (r *Registry) reprioritize(c *race) {
 	k := c.acting
 	switch {
-	case k == nil || c.why != "" || k.priority == c.priority:
+	case k == nil || c.why != "" || k.priority == c.priority && k.request.Meta == c.meta:
 	case k.priority <= 0:
 		r.dismiss(c, election.ReasonWithdrawn)
 	default:
-		r.campaign(c, k.priority)
+		r.campaign(c, k.priority, k.request.Meta)
 		if !k.host {
 			r.record(k)
 		}

@@ -10,12 +10,13 @@ import (
 // race is one election as the host takes part in it.
 //
 // Invariants: term is 0 exactly while the host does not lead; acting is then nil, and until is 0.
-// While the host leads, the elector has the priority of the program that acts.
+// While the host leads, the elector has the priority and the meta of the program that acts.
 type race struct {
 	name       election.Name
 	candidates []*Candidacy // the best first
 	asked      bool         // the elector has the host as a candidate
 	priority   int          // the priority that the elector has for the host
+	meta       string       // the meta that the elector has for the host
 	last       bool         // the host is a candidate only where no other host can lead (Companions.LastResort)
 
 	term   election.Term
@@ -54,37 +55,36 @@ func (r *Registry) offerBest(c *race) {
 	asks := !c.asked || c.last != r.beside.LastResort(c.name)
 	if c.term != 0 {
 		if asks && c.asked && c.why == "" {
-			r.campaign(c, c.priority)
+			r.campaign(c, c.priority, c.meta)
 		}
 		return
 	}
 	switch best := r.best(c); {
-	case best != nil && (asks || c.priority != best.priority):
-		r.campaign(c, best.priority)
+	case best != nil && (asks || c.priority != best.priority || c.meta != best.request.Meta):
+		r.campaign(c, best.priority, best.request.Meta)
 	case best == nil && c.asked:
-		c.asked, c.priority = false, 0
+		c.asked, c.priority, c.meta = false, 0, ""
 		r.inputs = append(r.inputs, election.Withdraw{Election: c.name})
 	}
 }
 
-func (r *Registry) campaign(c *race, priority int) {
-	c.asked, c.priority, c.last = true, priority, r.beside.LastResort(c.name)
-	r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority, LastResort: c.last})
+func (r *Registry) campaign(c *race, priority int, meta string) {
+	c.asked, c.priority, c.meta, c.last = true, priority, meta, r.beside.LastResort(c.name)
+	r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority, Meta: c.meta, LastResort: c.last})
 }
 
 // dismiss makes the elector step down. The host stays a candidate with the best candidacy that is left.
 // If nothing acts any more, the elector releases the term in the same step, and no receipt follows.
 func (r *Registry) dismiss(c *race, why election.Reason) {
 	c.why = why
-	c.asked, c.priority, c.last = false, 0, false
-	if best := r.best(c); best != nil && !r.beside.LastResort(c.name) {
-		c.priority = best.priority
-		c.asked = c.priority > 0
+	c.asked, c.priority, c.meta, c.last = false, 0, "", false
+	if best := r.best(c); best != nil && !r.beside.LastResort(c.name) && best.priority > 0 {
+		c.asked, c.priority, c.meta = true, best.priority, best.request.Meta
 	}
 	if k := c.acting; c.deed.term == 0 && (k == nil || k.host || k.hasStopped) {
 		c.idle = c.term
 	}
-	r.inputs = append(r.inputs, election.Withdraw{Election: c.name, Remaining: c.priority, Stopped: c.idle})
+	r.inputs = append(r.inputs, election.Withdraw{Election: c.name, Remaining: c.priority, Meta: c.meta, Stopped: c.idle})
 }
 
 // Lead records that the host leads the election until that instant, unless the lease is renewed. It

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/serve"
@@ -56,8 +57,12 @@ func (l *Loop) announce(now election.Instant, before *serve.Picture, a election.
 			"election", a.Election, "leader", change.Leader.Name, "term", a.Term, "reason", a.Reason)
 	}
 	l.enter(now, before, a, change)
+	c, ok := l.contest(a.Election)
+	if change.Leader != nil && c.Leader == a.Leader {
+		change.Leader = l.picture.Load().LeaderOf(c) // the history has the leader without its meta
+	}
 	// A leadership can start and end within one step; then no program is notified.
-	switch c, ok := l.contest(a.Election); {
+	switch {
 	case a.Leader != l.Self || a.Event != election.Leading && a.Event != election.NewTerm:
 		l.Actors.Companions().Change(a.Election, change)
 	case !ok || !l.holds(&c) || c.Term != a.Term:
@@ -67,6 +72,44 @@ func (l *Loop) announce(now election.Instant, before *serve.Picture, a election.
 		l.Actors.Lead(now, a.Election, a.Term, c.ValidUntil, &change, words.Word(a.Word))
 	}
 	l.Hub.Publish(change)
+}
+
+// shown has the pictures by which the watches were last sent the metas of leaders, and the candidates.
+type shown struct {
+	metas, candidates *serve.Picture
+	until             election.Instant // no candidates before then
+	dueAt             election.Instant // when to look again; Never: no candidates wait
+}
+
+// candidatesEvery is how long after one line about candidates the next one may follow.
+const candidatesEvery = time.Second
+
+// update sends the watches what has changed besides the leader and its term: its meta at once, the candidates
+// after at most candidatesEvery. It comes after the announcements, so that each line has the leader of the line before.
+func (s *shown) update(l *Loop, now election.Instant) {
+	picture := l.picture.Load()
+	var changed []election.Name
+	for _, followed := range l.Hub.Followed() {
+		name := election.Name(followed)
+		is, _ := contestOf(picture.Status, name)
+		if was, _ := contestOf(s.metas.Status, name); was.Leader == is.Leader && was.Meta != is.Meta {
+			l.Hub.Show(picture.Line(api.ChangeMeta, name, now, l.Hub.Index(followed)))
+		}
+		if was, _ := contestOf(s.candidates.Status, name); !slices.Equal(was.Candidates, is.Candidates) {
+			changed = append(changed, name)
+		}
+	}
+	s.metas = picture
+	if len(changed) > 0 && now < s.until {
+		s.dueAt = s.until
+		l.arm(now, min(l.due, s.dueAt))
+		return
+	}
+	for _, name := range changed {
+		s.until = now.Add(candidatesEvery)
+		l.Hub.Show(picture.Line(api.ChangeCandidates, name, now, l.Hub.Index(string(name))))
+	}
+	s.candidates, s.dueAt = picture, election.Never
 }
 
 // nobody returns the change that reports to a companion that no leader is known: after a start, or

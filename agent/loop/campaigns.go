@@ -129,7 +129,7 @@ func (p Programs) introduce(names []string, why string) {
 			p.loop.Actors.Companions().Change(name, p.loop.nobody(name, 0, why))
 		} else if leader != p.loop.Self {
 			p.loop.Actors.Companions().Change(name, api.Change{Time: time.Now().UTC(), Type: api.ChangeLeader, Election: string(name), Term: uint64(c.Term), Reason: why,
-				Leader: picture.Leader(leader.Peer), BoottimeNS: int64(p.loop.Clock())})
+				Leader: picture.LeaderOf(c), BoottimeNS: int64(p.loop.Clock())})
 		}
 	}
 }

@@ -109,6 +109,7 @@ type Loop struct {
 	handed    []election.Name // elections that this agent led when the stop was asked for, and that had other candidates
 	warnings  warnings
 	jobs      jobBook
+	shown     shown                    // what watches were sent
 	unshown   bool                     // steps were taken that the picture does not show yet
 	prolonged []*elector.ContestStatus // the elections of the picture by which programs were last sent their leases
 }
@@ -131,6 +132,7 @@ func New(c Config) *Loop {
 	}
 	l.jobs.note(election.Persist{Words: c.Words})
 	l.publish(l.Clock())
+	l.shown = shown{metas: l.picture.Load(), candidates: l.picture.Load(), dueAt: election.Never}
 	return l
 }
 
@@ -206,6 +208,7 @@ func (l *Loop) take() {
 	if l.unshown {
 		l.publish(l.Clock())
 		l.prolong()
+		l.shown.update(l, l.Clock())
 	}
 }
 
@@ -264,8 +267,9 @@ func (l *Loop) feed(now election.Instant, in election.Input) {
 	}
 	if !l.unshown {
 		l.prolong()
+		l.shown.update(l, now)
 	}
-	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.Actors.WakeAt(), l.presence.dueAt))
+	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.Actors.WakeAt(), l.presence.dueAt, l.shown.dueAt))
 	l.Observe(l.Clock().Sub(now))
 }
 

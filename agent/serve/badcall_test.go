@@ -25,7 +25,7 @@ func TestEveryBadCallHasItsStatusAndCode(t *testing.T) {
 		{"GET", "/v1/elections/default?consistency=some", "", 400, "bad_request"},
 		{"GET", "/v1/elections?consistency=some", "", 400, "bad_request"},
 		{"GET", "/v1/elections/default/watch?after=x", "", 400, "bad_request"},
-		{"GET", "/v1/elections/payments/watch", "", 404, "not_found"},
+		{"GET", "/v1/elections/UPPER/watch", "", 400, "bad_request"},
 		{"GET", "/leader?election=A", "", 400, "bad_request"},
 		{"DELETE", "/v1/agent", "", 405, "bad_request"},
 		{"GET", "/v1/elections/default/resign", "", 405, "bad_request"},

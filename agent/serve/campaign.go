@@ -22,7 +22,7 @@ import (
 	"github.com/doyen-election/doyen/internal/act/health"
 )
 
-const maxMeta = 256 // bytes
+const maxMeta = election.MaxMeta
 
 // Campaigns is where programs become candidates. Its methods wait only for the agent's loop,
 // and its errors are *api.ErrorDetail.

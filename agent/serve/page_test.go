@@ -56,6 +56,7 @@ func TestTheStatusPageTellsWhoLeadsAndRunsNothing(t *testing.T) {
 		server = serve.New(*c)
 	})
 	p := *a.picture.Load()
+	p.Status.Contests[0].Meta = "<m>"
 	b := member("b")
 	b.PageAddr = netip.MustParseAddrPort("10.0.0.2:7980")
 	p.View = &membership.View{Members: []membership.Member{member("a"), b}}
@@ -67,7 +68,7 @@ func TestTheStatusPageTellsWhoLeadsAndRunsNothing(t *testing.T) {
 		!strings.HasPrefix(response.Header.Get("Content-Security-Policy"), "default-src 'none'; style-src 'unsafe-inline'") {
 		t.Errorf("%d %v", response.StatusCode, response.Header)
 	}
-	for _, want := range []string{"<title>x: a leads</title>", "<h1>x</h1>", "as agent a sees it", `<p class="who">a</p>`, "for 4.0 min, term 7; could take over: b", `<i class="l`, `title="nobody for 1.1 s"`,
+	for _, want := range []string{"<title>x: a leads</title>", "<h1>x</h1>", "as agent a sees it", `<p class="who">a</p>`, "for 4.0 min, term 7, meta &lt;m&gt;; could take over: b", `<i class="l`, `title="nobody for 1.1 s"`,
 		"<b>nobody for 1.1 s of 4.0 min</b>", `<i class="tick"></i> nobody, for less than 30 s`, `href="http://10.0.0.2:7980/">b</a>`,
 		"2 of 3 voters", "reachable, 2 needed; if one more is lost, nobody can lead", `<span class="text">&lt;b&gt;no&lt;/b&gt;</span>`, "what to do about join_failing</a>",
 		"&lt;script&gt;alert", "a leads default: &lt;/td&gt;", `<time datetime="`} {

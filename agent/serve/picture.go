@@ -34,12 +34,19 @@ func (p *Picture) name(id election.PeerID) string {
 	return string(id)
 }
 
-// Leader describes a peer that leads.
+// Leader describes a peer that leads. Its Meta is empty.
 func (p *Picture) Leader(id election.PeerID) *api.Leader {
 	l := &api.Leader{Name: p.name(id), ID: string(id)}
 	if m, ok := p.member(id); ok {
 		l.Addr = address(m.PeerAddr)
 	}
+	return l
+}
+
+// LeaderOf describes the leader of an election.
+func (p *Picture) LeaderOf(c elector.ContestStatus) *api.Leader {
+	l := p.Leader(c.Leader.Peer)
+	l.Meta = c.Meta
 	return l
 }
 
@@ -96,12 +103,20 @@ func (p *Picture) Election(c elector.ContestStatus, now election.Instant, index 
 		}
 		return e
 	}
-	e.Leader = p.Leader(holder.Peer)
+	e.Leader = p.LeaderOf(c)
 	e.IsLeader = holder == p.Status.Self && c.State == elector.Leading
 	e.LeaseRemainingMS = c.ValidUntil.Sub(now).Milliseconds()
 	e.ValidUntilBoottimeNS, e.ValidForMS = int64(c.ValidUntil), e.LeaseRemainingMS
 	e.ViewAgeMS = max(0, now.Sub(c.HeardAt).Milliseconds())
 	return e
+}
+
+// Line is a line of a watch that shows a whole election as it is now. Its index is that of the election's newest change.
+func (p *Picture) Line(kind string, name election.Name, now election.Instant, index uint64) api.Change {
+	c, _ := p.contest(name)
+	e := p.Election(c, now, index)
+	return api.Change{Index: index, Time: time.Now().UTC(), Type: kind, Election: string(name),
+		Leader: e.Leader, IsLeader: e.IsLeader, Term: e.Term, BoottimeNS: int64(now), Snapshot: &e}
 }
 
 // inquired adapts the answer e to what a majority has reported in s: the term and its holder. It

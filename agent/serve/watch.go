@@ -19,10 +19,7 @@ type watching struct {
 
 // watch streams the changes of an election as JSON lines, until the reader or the server ends it.
 func (h watching) watch(w http.ResponseWriter, r *http.Request) {
-	name, err := name(r)
-	if _, exists := h.Picture().contest(name); err == nil && !exists {
-		err = unknownElection(name)
-	}
+	name, err := name(r) // an election that does not exist may get a candidate later
 	after, bad := resumption(r)
 	if err = cmp.Or(err, bad); err != nil {
 		refuse(w, err)
@@ -93,15 +90,9 @@ func (h watching) taken(name election.Name, f *watch.Follower) []*watch.Change {
 
 // snapshot is a line that shows the whole election as it is now.
 func (h watching) snapshot(name election.Name, kind string, index, missed uint64) *watch.Change {
-	p := h.Picture()
-	c, _ := p.contest(name)
-	now := h.Clock()
-	e := p.Election(c, now, index)
-	return &watch.Change{Change: api.Change{
-		Index: index, Time: time.Now().UTC(), Type: kind, Election: string(name),
-		Leader: e.Leader, IsLeader: e.IsLeader, Term: e.Term,
-		BoottimeNS: int64(now), Snapshot: &e, Missed: missed,
-	}}
+	c := &watch.Change{Change: h.Picture().Line(kind, name, h.Clock(), index)}
+	c.Missed = missed
+	return c
 }
 
 // sendLines writes all lines that wait at once, under one deadline for them: a reader that does

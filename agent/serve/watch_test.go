@@ -6,8 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/elector"
 )
 
 // follower reads the lines of a watch.
@@ -129,5 +131,45 @@ func TestAWatcherThatFallsBehindIsToldSo(t *testing.T) {
 	}
 	if seen != 2000 {
 		t.Errorf("accounted for %d changes of 2000", seen)
+	}
+}
+
+// An election may be watched before its first candidate: the one who waits for a leader need not ask again and again.
+func TestAWatchWaitsForAnElectionThatDoesNotExistYet(t *testing.T) {
+	a := stand(t)
+	response, err := a.client.Get("http://d/v1/elections/payments/watch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	f := &follower{t, bufio.NewScanner(response.Body)}
+	if c := f.next(); c.Type != api.ChangeSnapshot || c.Leader != nil || c.Snapshot == nil || c.Snapshot.State != api.StateIdle || c.Snapshot.Candidates == nil {
+		t.Errorf("first line %+v, %+v", c, c.Snapshot)
+	}
+	a.hub.Publish(api.Change{Election: "payments", Type: api.ChangeLeader})
+	if c := f.next(); c.Type != api.ChangeLeader || c.Election != "payments" {
+		t.Errorf("then %+v", c)
+	}
+}
+
+func TestALeadersMetaIsShownWhereItIsNamed(t *testing.T) {
+	a := stand(t)
+	p := *a.picture.Load()
+	status, contest := *p.Status, *p.Status.Contests[0]
+	contest.Meta = "10.0.0.1:80"
+	status.Contests = []*elector.ContestStatus{&contest}
+	p.Status = &status
+	a.picture.Store(&p)
+	if c := a.watch(t, "").next(); c.Leader == nil || c.Leader.Meta != contest.Meta || c.Snapshot.Leader.Meta != contest.Meta {
+		t.Errorf("the snapshot: %+v", c)
+	}
+	for _, path := range []string{"/v1/elections/default", "/v1/elections"} {
+		if _, text := a.do(t, "GET", path, ""); !strings.Contains(text, contest.Meta) {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+	a.now.Add(int64(time.Hour)) // the lease has ended
+	if _, text := a.do(t, "GET", "/v1/elections/default", ""); strings.Contains(text, contest.Meta) {
+		t.Errorf("without a leader: %s", text)
 	}
 }

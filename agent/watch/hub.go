@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
@@ -101,6 +102,24 @@ func (h *Hub) Publish(change api.Change) {
 	for f := range h.followers[c.Election] {
 		f.offer(c)
 	}
+}
+
+// Show gives the followers of an election a line about its present state. It is not numbered and not kept: a
+// follower that returns gets a snapshot.
+func (h *Hub) Show(line api.Change) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := &Change{Change: line}
+	for f := range h.followers[line.Election] {
+		f.offer(c)
+	}
+}
+
+// Followed returns the elections that have followers, in no order.
+func (h *Hub) Followed() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Keys(h.followers))
 }
 
 // Follow starts to follow an election. The changes after the given index come first. If they are not

@@ -166,3 +166,28 @@ func BenchmarkPublish(b *testing.B) {
 		publish(h, "default", 1)
 	}
 }
+
+// What is shown is no change: it moves no index, and is not there for one who comes back.
+func TestWhatIsShownIsNeitherNumberedNorKept(t *testing.T) {
+	h := watch.NewHub(100)
+	publish(h, "default", 1)
+	f := follow(t, h, 0)
+	if got := h.Followed(); len(got) != 1 || got[0] != "default" {
+		t.Errorf("followed are %v", got)
+	}
+	h.Show(api.Change{Election: "default", Type: api.ChangeCandidates, Index: h.Index("default")})
+	h.Show(api.Change{Election: "payments", Type: api.ChangeCandidates})
+	changes, missed, index := f.Take()
+	if got := indexes(changes); len(got) != 1 || got[0] != 101 || missed != 0 || index != 101 {
+		t.Errorf("got %v, %d missed, index %d; want one line with 101", got, missed, index)
+	}
+	if changes, missed, _ := follow(t, h, 101).Take(); len(changes) != 0 || missed != 0 {
+		t.Errorf("one who comes back gets %v, %d missed", indexes(changes), missed)
+	}
+	for range 200 {
+		h.Show(api.Change{Election: "default", Type: api.ChangeMeta})
+	}
+	if changes, missed, _ := f.Take(); len(changes) != 0 || missed != 200 {
+		t.Errorf("a laggard has %d lines, %d missed", len(changes), missed)
+	}
+}

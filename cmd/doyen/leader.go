@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
@@ -11,9 +13,11 @@ import (
 func leaderCommand() command {
 	return command{
 		name: "leader", args: "[ELECTION]", max: 1,
-		usage:       "print the leader's name",
-		description: "Exit codes: 0 there is a leader, 2 there is none, 3 the agent can't be reached.",
-		run:         leader,
+		usage: "print the leader's name",
+		description: "With --meta it prints, in place of the name, what the leader's program reports about itself: --meta of doyen run, \"meta\" of a campaign.\n\n" +
+			"Exit codes: 0 there is a leader, 2 there is none, or with --meta its meta is empty or not known (yet), 3 the agent can't be reached.",
+		flags: []cli.Flag{&cli.BoolFlag{Name: "meta", Usage: "print the leader's meta in place of its name", DisableDefaultText: true}},
+		run:   leader,
 	}
 }
 
@@ -39,6 +43,10 @@ func leader(i *invocation) error {
 		return fmt.Errorf("ask who leads %s: %w", name, err)
 	}
 	switch {
+	case e.Leader != nil && i.Bool("meta") && e.Leader.Meta == "":
+		return &failure{code: exitNone, what: fmt.Sprintf("%s leads %s, but its meta is not known", e.Leader.Name, name), hint: "its program reports nothing about itself, or it was elected just now: ask again in a moment"}
+	case e.Leader != nil && i.Bool("meta"):
+		return i.answer(printable(e.Leader.Meta) + "\n")
 	case e.Leader != nil:
 		return i.answer(printable(e.Leader.Name) + "\n")
 	case i.json:

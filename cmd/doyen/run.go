@@ -54,7 +54,7 @@ func commandFlags() []cli.Flag {
 		durationFlag("timeout", "`TIME` that one run of CMD may take; it is then ended and has failed with 124 (default: any)", 0, 0, longestGrace),
 		&cli.BoolFlag{Name: "shell", Usage: "run CMD as a command line of /bin/sh, with each ARG as its $1, $2, …", DisableDefaultText: true},
 		integerFlag("priority", "`NUMBER` of this candidacy (default: the agent's)", -1, 0, election.MaxPriority),
-		&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown with the candidacy (default: the name of CMD's program)"},
+		&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown with the candidacy, and with the leader on every host, so no secrets (default: the name of CMD's program)"},
 		&cli.BoolFlag{Name: "wait", Usage: "if the agent can't be reached at the start, wait for it", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "quiet", Usage: "print no messages about what happens", DisableDefaultText: true},
 	}

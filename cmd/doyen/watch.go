@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,8 @@ func watchCommand() command {
 	return command{
 		name: "watch", args: "[ELECTION]", max: 1,
 		usage: "follow the changes of an election, a line each",
-		description: "A restart of the agent does not end it: it waits up to " + awayLimit.String() + " until the agent answers again.\n\n" +
-			"Exit codes: 0 when it is interrupted, 1 refused, such as an election that nobody knows, 3 when the agent\n" +
+		description: "An election that does not exist yet may be watched. A restart of the agent does not end it: it waits up to " + awayLimit.String() + " until the agent answers again.\n\n" +
+			"Exit codes: 0 when it is interrupted, 1 refused, 3 when the agent\n" +
 			"can't be reached or goes away.",
 		run: watch,
 	}
@@ -86,7 +87,13 @@ func changeText(c api.Change) string {
 		text = "no leader heard of yet"
 	}
 	text += fmt.Sprintf(", term %d", term) + suffix
+	if leader != nil && leader.Meta != "" {
+		text += ", meta " + printable(leader.Meta)
+	}
 	switch {
+	case c.Type == api.ChangeCandidates && c.Snapshot != nil:
+		text = printable(cmp.Or(strings.Join(c.Snapshot.Candidates, ", "), "nobody"))
+
 	case unknownBefore(c):
 		text += "; what changed before is not known"
 	case c.Type == api.ChangeLagged:

@@ -80,6 +80,9 @@ func (t *Tracker) line(agent string) *timeline {
 }
 
 func (t *Tracker) changed(name string, c api.Change) {
+	if c.Type == api.ChangeMeta || c.Type == api.ChangeCandidates {
+		return // leader and term are as before
+	}
 	s, at := t.agent(name), election.Instant(c.BoottimeNS)
 	leader := ""
 	if c.Leader != nil {

@@ -78,6 +78,7 @@ func (w *world) healAll() {
 	w.watch(w.Now + stableLeases*lease)
 	w.checkTraffic(w.stats.Messages - sent)
 	w.checkDeaths()
+	w.heal.checkMetas(w)
 	for _, a := range w.agents {
 		w.checkTrusted(a)
 	}
@@ -206,6 +207,26 @@ func (w *world) agreed() bool {
 		all = all && on
 	}
 	return all
+}
+
+// checkMetas checks that all agents have the newest meta of each leader's program.
+func (r *recovery) checkMetas(w *world) {
+	if w.violation != nil || w.handingOver() || w.between() || !w.agreed() {
+		return
+	}
+	for e, name := range w.plan.elections {
+		h, _ := w.agents[0].leaderOf(name, w.agents[0].clock.at(w.Now))
+		p := w.find(h.Peer).programs[e]
+		if p.k == nil {
+			continue // it has not resumed after a death
+		}
+		w.stats.Metas++
+		for _, a := range w.agents {
+			if got := a.status(name).Meta; got != p.meta {
+				w.fail("meta", "%s has the meta %q of the leader of %s, %s, which is %q", a.peer, got, name, h.Peer, p.meta)
+			}
+		}
+	}
 }
 
 // complete reports whether each election has had a leader on which all agreed, not necessarily

@@ -150,6 +150,7 @@ type Stats struct {
 	Refused     int            // operations that the counter refused for an old token
 	Words       int            // words that programs wrote
 	Deleted     int            // words that programs deleted
+	Metas       int            // elections in whose end all agents had to have the meta of the leader's program
 	Terms       int            // terms used up, in all elections
 	Rounds      int            // rounds of selection begun
 	Attempts    int            // attempts of nominees to win the votes
@@ -196,8 +197,8 @@ func (s Stats) String() string {
 		"terms %d (%d overtaken by their own holder), rosters changed %d, writes cut short %d, taken back by a power cut %d, given away by a stuck disk %d, by a late agent %d\n"+
 		"elections that come and go led %d times, forgotten %d times; worlds left without a majority %d; agents barred %d (%d met their former cluster), data directories used twice %d\n"+
 		"lives started with a record %d: %d leaderships carried on, %d programs resumed; runs of companions %d\n"+
-		"operations on the guarded counter %d, refused for an old token %d; words written %d, deleted everywhere %d\nfaults %d:",
-		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.TakenBack, s.Stuck, s.Late, s.Short, s.Forgotten, s.Unpromised, s.Barred, s.Former, s.Taken, s.Lives, s.Carried, s.Resumed, s.Companions, s.Counted, s.Refused, s.Words, s.Deleted, s.Injected())
+		"operations on the guarded counter %d, refused for an old token %d; words written %d, deleted everywhere %d; metas compared %d\nfaults %d:",
+		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.TakenBack, s.Stuck, s.Late, s.Short, s.Forgotten, s.Unpromised, s.Barred, s.Former, s.Taken, s.Lives, s.Carried, s.Resumed, s.Companions, s.Counted, s.Refused, s.Words, s.Deleted, s.Metas, s.Injected())
 	sep := ""
 	for _, k := range slices.Sorted(maps.Keys(s.Faults)) {
 		fmt.Fprintf(&b, "%s %s %d", sep, k, s.Faults[k])

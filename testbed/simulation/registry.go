@@ -19,6 +19,7 @@ type process struct {
 	number int               // no two processes have the same number
 	id     string            // of its campaign
 	k      *actors.Candidacy // nil: it is not connected
+	meta   string            // what it reports about itself; each connection has another one
 }
 
 // setUp makes the registry of an agent's new process. The registry goes on from what is on record.
@@ -113,7 +114,7 @@ func (a *agent) stands(e int) {
 	s, p := &a.stand[e], &a.programs[e]
 	before := p.k
 	a.w.programs++
-	q := actors.Request{Election: a.w.plan.elections[e], PID: int32(a.w.programs), Program: identity(a.w.programs, a.life)}
+	q := actors.Request{Election: a.w.plan.elections[e], PID: int32(a.w.programs), Program: identity(a.w.programs, a.life), Meta: a.meta()}
 	if s.stated {
 		priority := s.priority
 		q.Priority = &priority
@@ -126,8 +127,14 @@ func (a *agent) stands(e int) {
 	if before != nil {
 		a.leaves(e)
 	}
-	*p = process{number: int(q.PID), id: k.ID(), k: k}
+	*p = process{number: int(q.PID), id: k.ID(), k: k, meta: q.Meta}
 	a.turn()
+}
+
+// meta returns a meta that no program had before.
+func (a *agent) meta() string {
+	a.w.metas++
+	return fmt.Sprintf("%s-%d", a.name, a.w.metas)
 }
 
 func identity(number int, life uint32) record.Program {
@@ -261,13 +268,14 @@ func (a *agent) resumes(e int, p process) {
 		a.candidateAgain(e)
 		return
 	}
-	k, err := a.registry.Resume(a.clock.at(a.w.Now), actors.Resumption{ID: p.id, Term: x.term, Program: identity(p.number, a.life),
+	meta := a.meta()
+	k, err := a.registry.Resume(a.clock.at(a.w.Now), actors.Resumption{ID: p.id, Term: x.term, Program: identity(p.number, a.life), Meta: meta,
 		May: func(election.Name) error { return nil }, Held: func([]uint64) []uint64 { return nil }})
 	if err != nil {
 		a.call(func() { a.candidateAgain(e) })
 		return
 	}
-	a.programs[e] = process{p.number, p.id, k}
+	a.programs[e] = process{p.number, p.id, k, meta}
 	if a.leads(l.name) != nil {
 		a.w.stats.Resumed++
 	}

@@ -45,6 +45,9 @@ func TestSimulation(t *testing.T) {
 	if n >= defaultSeeds && p.Words < 2*n {
 		t.Errorf("%d words in %d seeds: too few to lose one", p.Words, n)
 	}
+	if p.Metas < n/2 {
+		t.Errorf("%d metas compared in %d seeds: too few", p.Metas, n)
+	}
 	if n >= defaultSeeds && (p.Counted < 50*n || p.Refused < n/20) {
 		t.Errorf("%d operations on the counter in %d seeds, %d of them refused: too few to show what tokens are for", p.Counted, n, p.Refused)
 	}

@@ -56,6 +56,7 @@ type world struct {
 	kept       []int // the faults of the schedule that strike
 	chaosEnd   time.Duration
 	programs   int                      // started so far
+	metas      int                      // given so far
 	deaths     bool                     // leaders die while all is well
 	former     map[election.PeerID]bool // identities whose disks are lost
 	formed     bool                     // a first roster was committed

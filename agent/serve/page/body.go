@@ -107,6 +107,9 @@ func (r *row) hero() raw {
 	if r.Leader != nil {
 		class, label, answer = "hero good", "Leader of ", r.Leader.Name
 		others = slices.DeleteFunc(slices.Clone(others), func(name string) bool { return name == answer })
+		if r.Leader.Meta != "" {
+			small += ", meta " + r.Leader.Meta
+		}
 	}
 	if r.since != "" {
 		small = "for " + r.since + ", " + small

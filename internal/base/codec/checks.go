@@ -167,7 +167,7 @@ func checkCandidacies(m election.Candidacies) error {
 }
 
 func candidacy(c election.Candidacy) error {
-	return cmp.Or(electionName(c.Election), priority("priority", c.Priority))
+	return cmp.Or(electionName(c.Election), priority("priority", c.Priority), text("meta", c.Meta, election.MaxMeta))
 }
 
 func checkCandidaciesAck(election.CandidaciesAck) error { return nil }

@@ -274,7 +274,7 @@ var messageOf = map[string]func(draw) election.Message{
 	"Candidacies": func(d draw) election.Message {
 		m := election.Candidacies{Lineage: election.LineageID(d.uint()), Serial: d.uint()}
 		for _, n := range d.names() {
-			m.Candidacies = append(m.Candidacies, election.Candidacy{Election: n, Priority: rapid.IntRange(0, maxPriority).Draw(d.T, "priority")})
+			m.Candidacies = append(m.Candidacies, election.Candidacy{Election: n, Priority: rapid.IntRange(0, maxPriority).Draw(d.T, "priority"), Meta: d.text()})
 		}
 		return m
 	},

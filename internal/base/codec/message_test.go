@@ -102,6 +102,33 @@ func TestTheWireFormatOfLevel2IsWhatItWas(t *testing.T) {
 	golden.Check(t, "level2.golden", fmt.Sprintf("%x\n", data))
 }
 
+// TestAMetaIsWhatItWasAndNothingToAgentsBefore: those up to 0.5.0 decode the candidacy without it.
+func TestAMetaIsWhatItWasAndNothingToAgentsBefore(t *testing.T) {
+	m := election.Candidacies{Lineage: 0xa11, Serial: 2, Candidacies: []election.Candidacy{{Election: "pay", Priority: 7, Meta: "10.0.0.1:80 é"}}}
+	data, err := EncodeMessage(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "meta.golden", fmt.Sprintf("%x\n", data))
+	var got struct {
+		_    struct{} `cbor:",toarray"`
+		Kind uint64
+		Body struct {
+			Candidacies []struct {
+				Election election.Name `cbor:"1,keyasint"`
+				Priority int           `cbor:"2,keyasint"`
+			} `cbor:"3,keyasint,omitempty"`
+		}
+	}
+	if err := messages.Unmarshal(data, &got); err != nil || len(got.Body.Candidacies) != 1 || got.Body.Candidacies[0].Priority != 7 {
+		t.Errorf("an agent of before reads %+v, %v", got, err)
+	}
+	var invalid *InvalidError
+	if m, err := DecodeMessage(bytes.Replace(data, []byte("é"), []byte("\xff\xfe"), 1)); !errors.As(err, &invalid) {
+		t.Errorf("a meta that is not UTF-8: got %#v, %v", m, err)
+	}
+}
+
 func TestRightsAndSettingsAreBounded(t *testing.T) {
 	for name, spoil := range map[string]func(*election.Roster){
 		"too many":          func(r *election.Roster) { r.Rights = make([]election.Right, election.MaxRights+1) },
@@ -219,6 +246,7 @@ func TestInvalidMessagesAreRefusedOnBothSides(t *testing.T) {
 		"version 0.0":     with(func(r *election.Roster) { r.Version = election.Version{} }),
 		"no voters":       with(func(r *election.Roster) { r.Voters = nil }),
 		"too many voters": with(tooMany),
+		"long meta":       election.Candidacies{Candidacies: []election.Candidacy{{Election: "a", Meta: strings.Repeat("m", election.MaxMeta+1)}}},
 		"a voter twice":   with(func(r *election.Roster) { r.Next = []election.Voter{{Name: "a", Peer: "p"}, {Name: "b", Peer: "p"}} }),
 		"a name twice":    with(func(r *election.Roster) { r.Next = []election.Voter{{Name: "a", Peer: "p"}, {Name: "a", Peer: "q"}} }),
 	} {
