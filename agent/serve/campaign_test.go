@@ -69,12 +69,6 @@ func (h *hall) Receipt(id string, name election.Name, term election.Term, why el
 	return h.registry.Receipt(id, name, term, why, authorized)
 }
 
-func (h *hall) Acts(id string, term election.Term, authorized func(uint32) bool) (election.Name, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.registry.Acts(id, term, authorized)
-}
-
 func (h *hall) Campaigns() []api.Campaign {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
 )
 
 func (h *hall) Report(id string, c api.Companion, authorized func(uint32) bool) error {
@@ -93,4 +94,10 @@ func TestACompanionsLinesNameTheirElection(t *testing.T) {
 	if e := next(); e.Type != api.CampaignChanged || e.Election != "pay" || e.Change == nil || e.Change.Reason != "resigned" {
 		t.Errorf("then %+v", e)
 	}
+}
+
+func (h *hall) Acts(id string, term election.Term, authorized func(uint32) bool) (election.Name, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.registry.Acts(id, term, authorized)
 }

@@ -203,7 +203,7 @@ func (r *runner) follow(now int64) bool {
 	if r.state == running && (!r.leading || r.ending) {
 		r.stop(now)
 	}
-	if r.state == running && now >= r.timeoutAt() {
+	if r.state == running && now >= r.timeoutAt(r.began) {
 		r.say("%s has run for %v: stopping it", r.name(), r.Timeout)
 		r.timedOut = true
 		r.stop(now)
@@ -267,7 +267,7 @@ func (r *runner) wakeAt(now int64) int64 {
 	case stopping:
 		return min(wake, r.lateAt())
 	case starting, running:
-		return min(wake, r.lateAt(), r.progress.dueAt, r.timeoutAt())
+		return min(wake, r.lateAt(), r.progress.dueAt, r.timeoutAt(r.began))
 	}
 	if r.notBefore > now {
 		wake = r.notBefore
@@ -291,18 +291,10 @@ func (r *runner) lateAt() int64 {
 	return due + min(int64(guard.Margin(r.lease)/2), max(0, r.until-due)/2)
 }
 
-// timeoutAt is when the command has run for too long.
-func (r *runner) timeoutAt() int64 {
-	if r.Timeout <= 0 || r.began > never-int64(r.Timeout) {
-		return never
-	}
-	return r.began + int64(r.Timeout)
-}
-
 // mayStart reports whether the command may be started: it may not during the pause after it ended
 // by itself, nor so late in the lease that it would have to be ended at once.
 func (r *runner) mayStart(now int64) bool {
-	return r.leading && !r.resuming && (r.task == nil || r.task.due != nil) && now >= r.notBefore && now < guard.Plan(r.until, r.lease).TermAt
+	return (r.task == nil || r.task.due != nil) && r.leading && !r.resuming && now >= r.notBefore && now < guard.Plan(r.until, r.lease).TermAt
 }
 
 func (r *runner) start(now int64) {
