@@ -183,6 +183,10 @@ const (
 	ChangeRestarted = "restarted"
 	// ChangeCommand is only in the history: somebody made this agent change something.
 	ChangeCommand = "command"
+	// ChangeStarted and ChangePaused are only in the history, about no election: the agent's process has started, and
+	// it has run again after its host was suspended or the process was paused. Before that, it saw nothing for DownMS.
+	ChangeStarted = "started"
+	ChangePaused  = "paused"
 	ChangeLagged  = "lagged"
 )
 
