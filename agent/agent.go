@@ -167,6 +167,7 @@ func (a *agent) start() error {
 	if err := a.loop.History.Keep(filepath.Join(a.cfg.DataDir, "history"), func(err error) { a.logger.Warn(err.Error()) }); err != nil {
 		a.logger.Warn(err.Error())
 	}
+	a.loop.History.Started(time.Now(), int64(boottime.Now()))
 	a.server = a.newServer(hub)
 	if err := a.listenTCP(a.cfg.HTTP); err != nil {
 		return errors.Join(err, sockets.Close())
@@ -216,6 +217,7 @@ func (a *agent) connect() (err error) {
 		PeerIDOf:    transport.PeerIDOf,
 		Judge:       a.judge,
 		Rightful:    a.rightful,
+		Strangers:   a.transport.Strangers(),
 		Logger:      a.logger.With("part", "membership"),
 	})
 	if err != nil {

@@ -141,6 +141,7 @@ func (r *reader) elections(to scrape) {
 	known := to.gauge("leader_known", "1 if a leader is known.", "election")
 	named := to.gauge("leader_info", "The leader that is known; always 1, absent while none is.", "election", "leader")
 	changes := to.counter("leader_changes_total", "How often another agent became the leader, as seen here.", "election")
+	vacant := to.counter("vacant_seconds_total", "Time in which this agent ran and knew no leader.", "election")
 	term := to.gauge("term", "The newest term known.", "election")
 	remaining := to.gauge("lease_remaining_seconds", "Time left of the leader's lease, as known here.", "election")
 	candidates := to.gauge("candidates", "Agents that can be elected.", "election")
@@ -150,7 +151,9 @@ func (r *reader) elections(to scrape) {
 		if e.Leader != nil {
 			named(1, e.Election, e.Leader.Name)
 		}
-		changes(float64(r.loop.Leaders.Changes(e.Election)), e.Election)
+		n, without := r.loop.Leaders.Count(now, e.Election)
+		changes(float64(n), e.Election)
+		vacant(without.Seconds(), e.Election)
 		term(float64(e.Term), e.Election)
 		remaining(float64(e.LeaseRemainingMS)/1000, e.Election)
 		candidates(float64(len(e.Candidates)), e.Election)

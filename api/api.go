@@ -185,6 +185,10 @@ const (
 	ChangeRestarted = "restarted"
 	// ChangeCommand is only in the history: somebody made this agent change something.
 	ChangeCommand = "command"
+	// ChangeStarted and ChangePaused are only in the history, about no election: the agent's process has started, and
+	// it has run again after its host was suspended or the process was paused. Before that, it saw nothing for DownMS.
+	ChangeStarted = "started"
+	ChangePaused  = "paused"
 	ChangeLagged  = "lagged"
 	// ChangeMeta means the same leader in the same term, with another Meta; ChangeCandidates means that other agents
 	// can be elected, or in another order. Only watches have such lines: they show the state, and have the Index of the change before.

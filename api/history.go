@@ -14,7 +14,7 @@ type History struct {
 type Transition struct {
 	Time     time.Time `json:"time"`
 	Election string    `json:"election"`
-	Type     string    `json:"type"` // leader, no_leader, term, restarted or command
+	Type     string    `json:"type"` // leader, no_leader, term, restarted, started, paused or command
 	Leader   *Leader   `json:"leader"`
 	Term     uint64    `json:"term"`
 	Reason   string    `json:"reason"`
@@ -35,6 +35,8 @@ type Transition struct {
 	Admin bool `json:"admin,omitempty"`
 	// Count, only of type command, is how often the same command came within a minute, if more than once.
 	Count int `json:"count,omitempty"`
+	// DownMS, only of the types started and paused, is for how long this agent had not run, to a minute; 0: not known.
+	DownMS int64 `json:"down_ms,omitempty"`
 }
 
 // Caller is the process that gave a command, as the kernel of its host names it.

@@ -25,6 +25,8 @@ const (
 	maxFile = 64 << 20
 	// tryAgain is the time from a failed write to the next attempt.
 	tryAgain = time.Minute
+	// markEvery is how often the file's time is set, by which the next process run knows how long this one ran.
+	markEvery = time.Minute
 )
 
 // file is where a log is kept: one line of JSON for each change, the oldest first. Writes are not
@@ -33,6 +35,8 @@ type file struct {
 	path    string // empty: the log is kept in memory only
 	problem func(error)
 	wake    chan struct{} // has an element when there is something to write
+
+	ran time.Time // when the earlier process run was last known to run; zero: not known
 
 	mu    sync.Mutex // held while the file is written
 	lines int        // how many lines the file has
@@ -72,6 +76,7 @@ func (l *Log) read() error {
 	case info.Size() > maxFile:
 		return fmt.Errorf("it has %d bytes, at most %d are read", info.Size(), maxFile)
 	}
+	l.file.ran = info.ModTime()
 	for in := bufio.NewReaderSize(f, maxLine); ; l.file.lines++ {
 		line, err := in.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
@@ -107,6 +112,8 @@ func (l *Log) recall(t api.Transition) {
 // Run writes added changes to the file, until ctx ends.
 func (l *Log) Run(ctx context.Context) {
 	var again <-chan time.Time
+	mark := time.NewTicker(markEvery)
+	defer mark.Stop()
 	failed := false
 	for {
 		select {
@@ -114,6 +121,7 @@ func (l *Log) Run(ctx context.Context) {
 			return
 		case <-l.file.wake:
 		case <-again:
+		case <-mark.C:
 		}
 		again = nil
 		err := l.Flush()
@@ -127,7 +135,16 @@ func (l *Log) Run(ctx context.Context) {
 	}
 }
 
-// Flush writes the changes that were added since the last write.
+// Started adds that this process run has started. Call it after Keep.
+func (l *Log) Started(now time.Time, boottime int64) {
+	down := time.Duration(0)
+	if !l.file.ran.IsZero() {
+		down = max(0, now.Sub(l.file.ran))
+	}
+	l.Add(api.Transition{Time: now.UTC(), Type: api.ChangeStarted, Reason: "the agent's process started", DownMS: down.Milliseconds(), BoottimeNS: boottime})
+}
+
+// Flush writes the changes that were added since the last write, or else marks in the file that this process runs.
 func (l *Log) Flush() error {
 	f := &l.file
 	f.mu.Lock()
@@ -144,6 +161,8 @@ func (l *Log) Flush() error {
 	l.unsaved = nil
 	l.mu.Unlock()
 	if len(fresh) == 0 && !f.whole {
+		now := time.Now()
+		_ = os.Chtimes(f.path, now, now) // without it, the report of availability misses a minute
 		return nil
 	}
 	var lines bytes.Buffer

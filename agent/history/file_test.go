@@ -256,3 +256,36 @@ func TestALeaderThatIsHeardAgainAfterARestartWasNotElected(t *testing.T) {
 		})
 	}
 }
+
+// A report of availability has to know when no process ran. The file's time shows until when the one before did.
+func TestAStartShowsForHowLongNoProcessRan(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	first, err := keep(t, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Started(time.Now(), 1)
+	flush(t, first)
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	flush(t, first) // it still runs, and nothing has changed
+	info, err := os.Stat(path)
+	if err != nil || info.ModTime().Before(old.Add(time.Minute)) {
+		t.Fatalf("the file was last marked at %v, %v", info.ModTime(), err)
+	}
+	second, err := keep(t, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Started(info.ModTime().Add(time.Hour), 2)
+	starts := second.List("payments", 10) // they concern each election
+	if len(starts) != 2 || starts[0].DownMS != 0 || starts[1].DownMS != time.Hour.Milliseconds() || starts[1].Type != api.ChangeStarted {
+		t.Errorf("%+v", starts)
+	}
+	second.Add(leads("payments", "a", 1, 3))
+	if got := second.List("payments", 1); got[0].VacantMS != 0 {
+		t.Errorf("a start counts as the begin of a vacancy: %+v", got)
+	}
+}

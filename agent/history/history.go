@@ -82,7 +82,7 @@ func (l *Log) Add(t api.Transition) {
 	}
 	v, vacant := l.vacant[t.Election]
 	switch {
-	case t.Type == api.ChangeCommand:
+	case t.Type == api.ChangeCommand, t.Election == "":
 	case t.Leader != nil:
 		if !vacant {
 			v = vacancy{t.BoottimeNS, heard}
@@ -195,7 +195,8 @@ func (l *Log) vacate(name string, now vacancy) {
 }
 
 // List returns the newest changes, at most limit, the newest last: those of the election, or
-// of all elections if the name is empty. The result is never nil.
+// of all elections if the name is empty. When the agent started or was paused is listed for each
+// election. The result is never nil.
 func (l *Log) List(election string, limit int) []api.Transition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,7 +205,7 @@ func (l *Log) List(election string, limit int) []api.Transition {
 		if len(found) == limit {
 			break
 		}
-		if election == "" || t.Election == election {
+		if election == "" || t.Election == election || t.Type == api.ChangeStarted || t.Type == api.ChangePaused {
 			found = append(found, t)
 		}
 	}

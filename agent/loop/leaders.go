@@ -2,26 +2,37 @@ package loop
 
 import (
 	"sync"
+	"time"
 
+	"github.com/doyen-election/doyen/agent/history"
+	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
 
-// leaders counts how often another agent became the leader of an election. The zero value is
-// ready to use, by any goroutine.
+// leaders counts how often another agent became the leader of an election, and for how long no leader of it was
+// known. The zero value is ready to use, by any goroutine.
 type leaders struct {
-	mu sync.Mutex
-	of map[string]succession
+	mu      sync.Mutex
+	of      map[string]succession
+	shown   *serve.Picture   // nil: none yet
+	counted election.Instant // until when time without a leader is counted
+	due     election.Instant // when the loop wakes up
 }
 
 type succession struct {
 	last    string // peer ID
 	changes int
+	vacant  time.Duration
 }
 
-const maxFollowed = 2 * election.MaxElections
+const (
+	maxFollowed = 2 * election.MaxElections
+	// pausedAfter: a loop that wakes up later than that after it was due has not run meanwhile.
+	pausedAfter = 10 * time.Second
+)
 
-// follow counts a leader. If it keeps too many elections, most of which no longer exist, it resets
-// all counts.
+// follow counts a leader.
 func (l *leaders) follow(name, leader string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,15 +40,67 @@ func (l *leaders) follow(name, leader string) {
 	if s.last != "" && s.last != leader {
 		s.changes++
 	}
-	if s.last == "" && len(l.of) >= maxFollowed || l.of == nil {
+	s.last = leader
+	l.keep(name, s)
+}
+
+// keep keeps the counts of an election. If it keeps too many elections, most of which no longer exist, it resets
+// all counts.
+func (l *leaders) keep(name string, s succession) {
+	if _, known := l.of[name]; l.of == nil || !known && len(l.of) >= maxFollowed {
 		l.of = map[string]succession{}
 	}
-	s.last = leader
 	l.of[name] = s
 }
 
-func (l *leaders) Changes(name string) int {
+// show counts until now what the picture before shows, and goes on with the next one.
+func (l *leaders) show(now election.Instant, next *serve.Picture) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.of[name].changes
+	l.count(now)
+	l.shown = next
+}
+
+// count counts the time without a leader until now. Time in which the agent did not run is not counted.
+func (l *leaders) count(now election.Instant) {
+	until := now
+	if now.Sub(l.due) > pausedAfter {
+		until = l.due
+	}
+	if l.shown != nil && until > l.counted {
+		for name, led := range l.shown.LedUntil {
+			if d := until.Sub(max(led, l.counted)); d > 0 {
+				s := l.of[string(name)]
+				s.vacant += d
+				l.keep(string(name), s)
+			}
+		}
+	}
+	l.counted = max(l.counted, now)
+}
+
+// wake notes when the loop wakes up.
+func (l *leaders) wake(due election.Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.due = due
+}
+
+// Count returns how often another agent became the leader of each election, and for how long until now no leader
+// was known.
+func (l *leaders) Count(now election.Instant, name string) (changes int, vacant time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count(now)
+	s := l.of[name]
+	return s.changes, s.vacant
+}
+
+// notePause adds to the history, once, that this agent has not run, if it wakes up long after it was due.
+func (l *lateness) notePause(h *history.Log, now election.Instant) {
+	if late := now.Sub(l.due); late > pausedAfter && l.noted != l.due {
+		l.noted = l.due
+		h.Add(api.Transition{Time: time.Now().UTC(), Type: api.ChangePaused, Reason: "this agent did not run for " + short(late),
+			DownMS: late.Milliseconds(), BoottimeNS: int64(now)})
+	}
 }

@@ -65,7 +65,7 @@ func TestAFollowerThatWasStartedAgainSeesNoElection(t *testing.T) {
 		if entry.Type != api.ChangeLeader || entry.Reason != want.reason || (entry.GapMS > 0 || entry.VacantMS > 0) != (want.reason == "elected") {
 			t.Errorf("run %d: %+v", run, entry)
 		}
-		if n := r.loop.Leaders.Changes("default"); n != 0 {
+		if n, _ := r.loop.Leaders.Count(now, "default"); n != 0 {
 			t.Errorf("run %d: %d changes of the leader", run, n)
 		}
 		f, err := r.loop.Hub.Follow("default", 1)

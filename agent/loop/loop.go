@@ -223,6 +223,7 @@ func (l *Loop) step(in election.Input) {
 // resume reports a suspend to the elector, if there was one. It returns an instant that it read
 // before it checked: the elector knows of every suspend before that instant.
 func (l *Loop) resume() election.Instant {
+	l.notePause(l.History, l.Clock())
 	for {
 		now := l.Clock()
 		if !l.Suspended() {
@@ -283,6 +284,7 @@ func quietly(in election.Input, out election.Output) bool {
 func (l *Loop) arm(now, wake election.Instant) {
 	wake = election.Instant(l.Life.Ticks(int64(now), int64(wake)))
 	l.due = max(now, wake)
+	l.Leaders.wake(l.due)
 	if wake == election.Never {
 		l.timer.Stop()
 		return
@@ -334,11 +336,13 @@ func (l *Loop) publish(now election.Instant) {
 		l.warnings.adopted(l.Self.Peer, l.Name, status.Roster)
 	}
 	l.Pages.Publish(now, status)
-	l.picture.Store(&serve.Picture{
+	picture := &serve.Picture{
 		Status: status, View: l.view, Names: l.names, Connected: l.connected, Expected: l.Expected,
 		Unhealthy: l.Actors.Companions().Unable(election.Default), Jobs: l.jobs.shown,
 		Warnings: l.warnings.update(now, l.otherWarnings(now, status), l.Writer.problem()),
-	})
+	}
+	l.Leaders.show(now, picture)
+	l.picture.Store(picture)
 	if status.Draining != l.draining {
 		l.drain(status.Draining)
 	}

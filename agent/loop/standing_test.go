@@ -88,14 +88,14 @@ func TestAChangeOfTheLeaderIsCounted(t *testing.T) {
 		want   int
 	}{{"a", 0}, {"a", 0}, {"b", 1}, {"a", 2}} {
 		l.follow("default", c.leader)
-		if got := l.Changes("default"); got != c.want {
+		if got, _ := l.Count(0, "default"); got != c.want {
 			t.Errorf("after %d leaders: %d changes, want %d", i+1, got, c.want)
 		}
 	}
 	for i := range 2 * maxFollowed {
 		l.follow(strings.Repeat("x", i+1), "a")
 	}
-	if len(l.of) > maxFollowed || l.Changes("none") != 0 {
+	if n, _ := l.Count(0, "none"); len(l.of) > maxFollowed || n != 0 {
 		t.Errorf("%d elections are kept", len(l.of))
 	}
 }

@@ -91,6 +91,7 @@ type lateness struct {
 	due          election.Instant // when the loop should be woken; Never: it does not have to be
 	writingSince election.Instant // when the write in progress was requested; Never: there is none
 	toldAt       election.Instant // when the elector was last notified
+	noted        election.Instant // the value of due at the last pause that is in the history
 }
 
 // doubt notifies the elector how late the timer, the loop or a write is, if that is more than an

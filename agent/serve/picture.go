@@ -165,6 +165,19 @@ func (p *Picture) Elections(now election.Instant, index func(string) uint64) []a
 	return all
 }
 
+// LedUntil yields every election, with the end of its leader's lease as known here; 0 without a leader.
+func (p *Picture) LedUntil(yield func(election.Name, election.Instant) bool) {
+	for _, c := range p.contests() {
+		until := c.ValidUntil
+		if c.Leader == (election.Holder{}) {
+			until = 0
+		}
+		if !yield(c.Election, until) {
+			return
+		}
+	}
+}
+
 // Quorum returns the answer whether a majority can be reached.
 func (p *Picture) Quorum() api.Quorum {
 	q := p.Status.Quorum

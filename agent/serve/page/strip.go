@@ -128,7 +128,7 @@ func (f Facts) changes() (list raw) {
 	for i, t := range f.Past {
 		texts[i], evidence[i] = t.Reason, t.Evidence
 		switch end, over := ended[t.Election]; {
-		case t.Type == api.ChangeCommand || t.Type == api.ChangeRestarted:
+		case t.Type == api.ChangeCommand || t.Type == api.ChangeRestarted || t.Election == "":
 		case t.Leader == nil:
 			texts[i], ended[t.Election] = "nobody leads "+t.Election+": "+t.Reason, i
 		default:
