@@ -185,10 +185,9 @@ func (l *Ledger) Persisted(write uint64) bool {
 
 // Failed records that the write may not be on disk. The ledger will try again.
 func (l *Ledger) Failed(write uint64, now election.Instant) {
-	if l.writing == 0 || write != l.writes {
-		return
+	if l.writing != 0 && write == l.writes {
+		l.writing, l.failing, l.retryAt = 0, true, now.Add(l.retry)
 	}
-	l.writing, l.failing, l.retryAt = 0, true, now.Add(l.retry)
 }
 
 func (l *Ledger) WakeAt() election.Instant {

@@ -88,15 +88,14 @@ func (v *Voter) Bar(now election.Instant) {
 	clear(v.writing)
 	clear(v.keeping)
 	v.adopting = 0
-	waiting := v.waiting
-	v.waiting = map[election.Name][]received{}
-	for _, e := range slices.Sorted(maps.Keys(waiting)) {
-		for _, r := range waiting[e] {
+	for _, e := range slices.Sorted(maps.Keys(v.waiting)) {
+		for _, r := range v.waiting[e] {
 			if m, asks := r.message.(election.VoteRequest); asks {
 				v.refuse(now, r.from, m, election.RefusedUnavailable)
 			}
 		}
 	}
+	clear(v.waiting)
 }
 
 func (v *Voter) Request(now election.Instant, from election.PeerID, m election.VoteRequest) {
