@@ -113,11 +113,10 @@ func (b *Bully) Nominated(f election.Field, votes func(election.PeerID) bool) []
 	}
 	var sends []election.Envelope
 	for _, r := range f.Ranks {
-		if !f.Self.Above(r) || b.defers(r.Peer) || votes(r.Peer) {
-			continue
+		if f.Self.Above(r) && !b.defers(r.Peer) && !votes(r.Peer) {
+			b.remember(r.Peer, 0, f.Patience)
+			sends = append(sends, election.Envelope{To: r.Peer, Message: election.BullyAnswer{Election: b.election}})
 		}
-		b.remember(r.Peer, 0, f.Patience)
-		sends = append(sends, election.Envelope{To: r.Peer, Message: election.BullyAnswer{Election: b.election}})
 	}
 	return sends
 }

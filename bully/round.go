@@ -25,14 +25,11 @@ func (b *Bully) begin(now election.Instant, f election.Field, v *election.Verdic
 
 func (b *Bully) ask(f election.Field, v *election.Verdict) {
 	for _, r := range f.Ranks {
-		if r.Peer == b.self || !r.Above(f.Self) || b.find(r.Peer) != nil {
-			continue
+		if r.Peer != b.self && r.Above(f.Self) && b.find(r.Peer) == nil {
+			b.peers = append(b.peers, peer{id: r.Peer, reply: none})
+			ask := election.BullyElection{Election: b.election, Round: b.round, Rank: f.Self}
+			v.Send = append(v.Send, election.Envelope{To: r.Peer, Message: ask})
 		}
-		b.peers = append(b.peers, peer{id: r.Peer, reply: none})
-		v.Send = append(v.Send, election.Envelope{
-			To:      r.Peer,
-			Message: election.BullyElection{Election: b.election, Round: b.round, Rank: f.Self},
-		})
 	}
 }
 

@@ -46,9 +46,8 @@ func lowTerm(m election.VoteRefusal) bool {
 // nominate starts a bid. Without quorum the nominee leads at once.
 func (c *Contest) nominate(s *step, f election.Field) {
 	if !c.cfg.Quorum {
-		t := c.newTerm(s)
-		s.out.Remember = t
-		c.becomeLeader(s, &tenure{term: t})
+		s.out.Remember = c.newTerm(s)
+		c.becomeLeader(s, &tenure{term: s.out.Remember})
 		return
 	}
 	c.counts.Attempts++
@@ -63,24 +62,19 @@ func (c *Contest) pursue(s *step, f election.Field) {
 	switch {
 	case !f.Able:
 		c.failBid(s, f)
-		return
 	case s.now >= c.bid.deadline:
 		c.late = c.bid.lease.Term
 		c.failBid(s, f)
-		return
-	case !c.mayStillGrant(s):
-		learnt := c.goBack(s) || c.mayStillGrant(s, election.RefusedStaleTerm, election.RefusedFloor)
-		if learnt && !c.bid.second {
-			c.abandon(s)
-			c.nominate(s, f) // only the term was wrong: this agent is still the selected candidate
-			c.bid.second = true
-			return
-		}
+	case c.mayStillGrant(s):
+		c.seekVotes(s)
+		s.wake(c.bid.deadline)
+	case (c.goBack(s) || c.mayStillGrant(s, election.RefusedStaleTerm, election.RefusedFloor)) && !c.bid.second:
+		c.abandon(s)
+		c.nominate(s, f) // only the term was wrong: this agent is still the selected candidate
+		c.bid.second = true
+	default:
 		c.failBid(s, f) // a split vote
-		return
 	}
-	c.seekVotes(s)
-	s.wake(c.bid.deadline)
 }
 
 // seekVotes asks the voters, and repeats the request while a majority is missing. Repeats help:
@@ -134,11 +128,10 @@ func (c *Contest) giveUp(s *step) {
 // abandon ends a nominee's bid and gives its votes back at once. Nothing has to stop first,
 // because nothing acts under a nominee's term (H6).
 func (c *Contest) abandon(s *step) {
-	if c.Role() != Nominee {
-		return
+	if c.Role() == Nominee {
+		s.sendVoters(election.Release{Election: c.name, Term: c.bid.lease.Term, Holder: c.cfg.Self})
+		c.bid = nil
 	}
-	s.sendVoters(election.Release{Election: c.name, Term: c.bid.lease.Term, Holder: c.cfg.Self})
-	c.bid = nil
 }
 
 // HeedRound lets the sender of a Vote Request go first, if it ranks higher and no leader is known.
@@ -222,8 +215,6 @@ func (c *Contest) Reroster(f Facts) Verdict {
 	}
 	if c.Role() == Leader || c.Role() == Nominee && c.bid.lease.Term <= s.roster.Floor {
 		c.highest = max(c.highest, s.roster.Floor)
-	}
-	if c.Role() == Nominee && c.bid.lease.Term <= s.roster.Floor {
 		c.giveUp(s)
 	}
 	if b := c.bid; b != nil {

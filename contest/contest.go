@@ -169,11 +169,10 @@ func (c *Contest) expireKnown(s *step) {
 }
 
 func (c *Contest) forget(s *step, why election.Reason) {
-	if c.leader.Holder == (election.Holder{}) {
-		return
+	if c.leader.Holder != (election.Holder{}) {
+		c.announce(s, election.Announcement{Event: election.NoLeader, Term: c.leader.Term, Reason: why})
+		c.leader = Known{}
 	}
-	c.announce(s, election.Announcement{Event: election.NoLeader, Term: c.leader.Term, Reason: why})
-	c.leader = Known{}
 }
 
 // outdate records that all terms up to t have ended: messages about them are late and are dropped.
@@ -214,11 +213,10 @@ func (c *Contest) found(k Known) {
 
 // announce reports a change to the programs of this host, except in the roster election.
 func (c *Contest) announce(s *step, a election.Announcement) {
-	if c.name == election.RosterElection {
-		return
+	if c.name != election.RosterElection {
+		a.Election = c.name
+		s.out.Announce = append(s.out.Announce, a)
 	}
-	a.Election = c.name
-	s.out.Announce = append(s.out.Announce, a)
 }
 
 // field returns this agent's rank and the candidates that can be elected now.

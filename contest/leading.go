@@ -19,7 +19,7 @@ func (c *Contest) becomeLeader(s *step, won *tenure) {
 	c.counts.TermsWon++
 	s.sendAll(c.selection.Confirmed(c.field(s), election.Leadership{Leader: c.cfg.Self, Term: won.term}))
 	c.selection.Stop()
-	c.announce(s, election.Announcement{Event: election.Leading, Leader: c.cfg.Self, Term: won.term, Reason: election.ReasonElected, Word: won.toldWord()})
+	c.announce(s, election.Announcement{Event: election.Leading, Leader: c.cfg.Self, Term: won.term, Reason: election.ReasonElected, Word: c.Word()})
 	s.out.Beat = true // claim and renew at once
 	c.lead(s)
 }
@@ -66,9 +66,8 @@ func (c *Contest) Refresh(now election.Instant) bool {
 // leader stays, the fencing token rises, and there is no gap between the leases (R6).
 func (c *Contest) overtakeTerm(s *step) {
 	if c.held.lease == nil && c.held.outworn {
-		t := c.newTerm(s)
-		s.out.Remember = t
-		c.overtake(s, &tenure{term: t})
+		s.out.Remember = c.newTerm(s)
+		c.overtake(s, &tenure{term: s.out.Remember})
 		return
 	}
 	if c.held.lease == nil || s.roster == nil || !c.outlived(s) {
@@ -108,7 +107,8 @@ func guard(c *election.Config) time.Duration { return c.Stagger() }
 func (c *Contest) actsUntil(l *quorum.Lease) election.Instant { return l.End().Add(-guard(c.cfg)) }
 
 // Claimable reports whether heartbeats claim the term. They do while this agent leads, and also
-// while it hands over, so that no other agent starts a round before the release.
+// while it hands over, so that no other agent starts a round before the release. As long as they
+// do, programs may replace the word (W12).
 func (c *Contest) Claimable() bool {
 	return c.Role() == Leader || c.Role() == Leaving && c.held.leaving.orderly()
 }

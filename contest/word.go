@@ -95,7 +95,7 @@ func (c *Contest) WordKept(f Facts, from election.PeerID, m election.WordAck) Ve
 func (c *Contest) WriteWord(f Facts, in election.WriteWord) (Verdict, *election.Refusal) {
 	s := new(step).begin(c, f)
 	switch {
-	case c.held == nil || c.held.term != in.Term || !c.mayWrite():
+	case !c.Claimable() || c.held.term != in.Term:
 		return s.out, &election.Refusal{Why: election.DeniedNotLeader, Election: c.name}
 	case c.held.word == nil:
 		return s.out, &election.Refusal{Why: election.DeniedNoWords, Election: c.name}
@@ -108,28 +108,22 @@ func (c *Contest) WriteWord(f Facts, in election.WriteWord) (Verdict, *election.
 	return s.out, nil
 }
 
-// mayWrite reports whether a program may still act under the term, and so may replace the word. After
-// the receipt it may not (W12).
-func (c *Contest) mayWrite() bool {
-	return c.held.leaving == nil || c.held.leaving.orderly()
-}
-
 // ReadWord makes Advance reply with the word once it is known. A leader that has the term from a former
 // life reads it first (W7).
 func (c *Contest) ReadWord(request election.RequestID) { c.readers = append(c.readers, request) }
 
-// Word is the word of the term that this agent leads. It returns false if the word is not known.
-func (c *Contest) Word() (election.Word, bool) {
-	if c.held == nil || c.held.word == nil || !c.held.word.Ready() {
-		return election.Word{}, false
+// Word is the word of the term that this agent leads; zero: it is not known, or there is none.
+func (c *Contest) Word() election.Word {
+	if c.held == nil || c.held.word == nil {
+		return election.Word{}
 	}
-	return c.held.word.Word(), true
+	return c.held.word.Word()
 }
 
 // advanceWord reads, writes again and replaces the word of the term that this agent leads.
 func (c *Contest) advanceWord(s *step) {
 	w, o := c.held.word, c.order
-	if w == nil || s.roster == nil || !c.mayWrite() {
+	if w == nil || s.roster == nil || !c.Claimable() {
 		return
 	}
 	if w.Reading() && (len(c.readers) > 0 || o != nil) && c.held.term > s.roster.Floor {
@@ -161,11 +155,7 @@ func (c *Contest) advanceWord(s *step) {
 
 // reply ends the program's request.
 func (c *Contest) reply(s *step, refusal *election.Refusal) {
-	r := election.Reply{Request: c.order.Request, Refusal: refusal}
-	if c.held != nil && c.held.word != nil {
-		r.Word = c.held.word.Word()
-	}
-	s.out.Replies = append(s.out.Replies, r)
+	s.out.Replies = append(s.out.Replies, election.Reply{Request: c.order.Request, Refusal: refusal, Word: c.Word()})
 	c.order = nil
 }
 
@@ -173,7 +163,7 @@ func (c *Contest) reply(s *step, refusal *election.Refusal) {
 // begun may still count: that is known only when the next leader has written the word again (W5).
 func (c *Contest) endOrder(s *step) {
 	switch {
-	case c.order == nil || c.held != nil && c.mayWrite():
+	case c.order == nil || c.Claimable():
 	case c.order.at != (election.WordRank{}):
 		c.reply(s, &election.Refusal{Why: election.DeniedWordUnknown, Election: c.name})
 	default:
@@ -186,19 +176,11 @@ func (c *Contest) answerReaders(s *step) {
 	var r election.Reply
 	if c.Role() != Leader || c.held.word == nil {
 		r.Refusal = &election.Refusal{Why: election.DeniedNotLeader, Election: c.name}
-	} else if r.Word = c.held.word.Word(); !c.held.word.Ready() {
+	} else if r.Word = c.Word(); !c.held.word.Ready() {
 		return
 	}
 	for _, r.Request = range c.readers {
 		s.out.Replies = append(s.out.Replies, r)
 	}
 	c.readers = nil
-}
-
-// toldWord is the word that programs get with the term; zero: there is none.
-func (t *tenure) toldWord() election.Word {
-	if t.word == nil {
-		return election.Word{}
-	}
-	return t.word.Word()
 }

@@ -55,17 +55,14 @@ func (s State) Clone() State {
 
 // After returns what is on disk after the write.
 func (s State) After(p *Persist) State {
-	words := maps.Clone(s.Words)
+	words := maps.Collect(maps.All(s.Words)) // a copy, and never nil
 	if p.State != nil {
 		s = *p.State
 		if !s.KeepsWords {
-			words = nil
+			clear(words)
 		}
 	}
 	for _, w := range p.Words {
-		if words == nil {
-			words = map[Name]Word{}
-		}
 		if words[w.Election] = w.Word; w.Word == (Word{}) {
 			delete(words, w.Election)
 		}

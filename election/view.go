@@ -44,9 +44,7 @@ type View struct {
 }
 
 func (v View) Find(p PeerID) (Member, bool) {
-	i, ok := slices.BinarySearchFunc(v.Members, p, func(m Member, p PeerID) int {
-		return cmp.Compare(m.Peer, p)
-	})
+	i, ok := slices.BinarySearchFunc(v.Members, p, func(m Member, p PeerID) int { return cmp.Compare(m.Peer, p) })
 	if !ok {
 		return Member{}, false
 	}

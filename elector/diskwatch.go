@@ -85,8 +85,7 @@ func (e *Elector) leaveToWriters() {
 		if c.Role() != contest.Leader {
 			continue
 		}
-		heir := c.BestOf(c, func(id election.PeerID) bool { return w.wrote[id] })
-		if heir.Peer != "" {
+		if heir := c.BestOf(c, func(id election.PeerID) bool { return w.wrote[id] }); heir.Peer != "" {
 			e.carry(c, c.StepDown(c, election.ReasonDisk, heir.Peer))
 		}
 	}

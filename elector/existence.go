@@ -1,6 +1,8 @@
 package elector
 
 import (
+	"slices"
+
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 )
@@ -51,10 +53,7 @@ func (e *Elector) hasRoom(name election.Name) bool {
 		return true
 	}
 	e.dropUnused()
-	if e.names() < limit {
-		return true
-	}
-	return e.voter.Forget(e.now, e.contests.has, 1+e.cfg.MaxElections/16) > 0
+	return e.names() < limit || e.voter.Forget(e.now, e.contests.has, 1+e.cfg.MaxElections/16) > 0
 }
 
 // dropUnused drops the contests without candidates in which this agent asked for no term. Their
@@ -110,17 +109,14 @@ func (e *Elector) sweep() {
 
 func (e *Elector) exists(c *entry) bool {
 	switch {
-	case c.Name() == election.Default, c.Name() == election.RosterElection:
-		return true
-	case c.Stands(), c.Role() != contest.Follower, c.Leader().Holder != (election.Holder{}), c.Heeds(e.now), c.Active():
+	case c.Name() == election.Default, c.Name() == election.RosterElection,
+		c.Stands(), c.Role() != contest.Follower, c.Leader().Holder != (election.Holder{}), c.Heeds(e.now), c.Active():
 		return true
 	}
-	for _, m := range e.view.Members {
-		if _, stands := e.rank(m, c.Name()); stands {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.view.Members, func(m election.Member) bool {
+		_, stands := e.rank(m, c.Name())
+		return stands
+	})
 }
 
 // remember records the term that this agent leads without quorum. If too many terms are recorded, it

@@ -102,10 +102,8 @@ func (e *Elector) leaveAll(why election.Reason) {
 // HandingOver reports whether this agent has a term that is not released yet, or a write that is
 // not durable yet.
 func (e *Elector) HandingOver() bool {
-	if e.barred.Code == "" && !e.ledger.Settled() { // a barred agent writes nothing any more
-		return true
-	}
-	return slices.ContainsFunc(e.contests.rows, func(c *entry) bool { return c.Term() != 0 })
+	writes := e.barred.Code == "" && !e.ledger.Settled() // a barred agent writes nothing any more
+	return writes || slices.ContainsFunc(e.contests.rows, func(c *entry) bool { return c.Term() != 0 })
 }
 
 // If the host measures a suspend in whole seconds, its clock may count the suspend up to a

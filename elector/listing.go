@@ -24,14 +24,13 @@ type ownFacts struct{ draining, stopping, failing, late, rosterless, majority bo
 // renew updates the facts and returns their generation.
 func (f *facts) renew(e *Elector) uint64 {
 	own := ownFacts{e.draining, e.stopping, !e.writes(), e.doubts(), e.roster == nil, e.hasMajority()}
-	changed := own != f.own || f.heard != e.heardOf
 	f.able, f.former = f.former[:0], f.able
 	for _, m := range e.view.Members {
 		if e.away(m, e.peers.get(m.Peer)) == 0 {
 			f.able = append(f.able, m.Peer)
 		}
 	}
-	if changed || !slices.Equal(f.able, f.former) {
+	if own != f.own || f.heard != e.heardOf || !slices.Equal(f.able, f.former) {
 		f.generation++
 	}
 	f.own, f.heard = own, e.heardOf

@@ -62,8 +62,7 @@ func (e *Elector) show(c *entry) bool {
 	if before != nil && s.agrees(before) {
 		return false
 	}
-	shown := s // a copy, because readers may still use the former one
-	c.shown = &shown
+	c.shown = new(s) // a copy, because readers may still use the former one
 	return true
 }
 
@@ -93,11 +92,10 @@ func (s *ContestStatus) agrees(t *ContestStatus) bool {
 func (e *Elector) contestStatus(c *entry) ContestStatus {
 	known := c.Leader()
 	s := ContestStatus{Election: c.Name(), Leader: known.Holder, Term: known.Term, Meta: c.meta(known.Holder),
-		ValidUntil: known.Until, HeardAt: known.Heard, Candidates: c.listing.candidates, Ranks: c.listing.standing}
+		ValidUntil: known.Until, HeardAt: known.Heard, Candidates: c.listing.candidates, Ranks: c.listing.standing, State: e.state(c, c.listing.able)}
 	if known.Holder == (election.Holder{}) {
 		s.Term = c.Highest()
 	}
-	s.State = e.state(c, c.listing.able)
 	return s
 }
 

@@ -10,7 +10,7 @@ func (e *Elector) writeWord(in election.WriteWord) {
 		return
 	}
 	var refusal *election.Refusal
-	if w, known := c.Word(); !known || w == (election.Word{}) {
+	if c.Word() == (election.Word{}) {
 		refusal = olderForWords(e)
 	}
 	if refusal == nil {

@@ -1,7 +1,7 @@
 package quorum
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
@@ -134,9 +134,8 @@ func (v *Voter) takeOver() {
 
 func sortedWords(words map[election.Name]election.Word) []election.NamedWord {
 	sorted := make([]election.NamedWord, 0, len(words))
-	for e, w := range words {
-		sorted = append(sorted, election.NamedWord{Election: e, Word: w})
+	for _, e := range slices.Sorted(maps.Keys(words)) {
+		sorted = append(sorted, election.NamedWord{Election: e, Word: words[e]})
 	}
-	slices.SortFunc(sorted, func(a, b election.NamedWord) int { return cmp.Compare(a.Election, b.Election) })
 	return sorted
 }

@@ -86,7 +86,9 @@ func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.R
 		until = min(until, known)
 	}
 	d.accepted[from] = until
-	d.words[from] = max(d.words[from], m.Words)
+	if m.Words != election.NoWords {
+		d.words[from] = max(d.words[from], m.Words)
+	}
 	if d.proposal.Committed {
 		d.floor = max(d.floor, m.Highest)
 	}
@@ -109,14 +111,7 @@ func (d *Driver) TooFar(voter election.PeerID) bool {
 
 // CatchesUp reports whether the voters must catch up before the stable roster is proposed: one of them has
 // words. An acknowledged word is on at least one voter of each majority of the former voters.
-func (d *Driver) CatchesUp() bool {
-	for _, held := range d.words {
-		if d.Marks() && held != election.NoWords {
-			return true
-		}
-	}
-	return false
-}
+func (d *Driver) CatchesUp() bool { return d.Marks() && len(d.words) > 0 }
 
 // Lacks reports whether the voter has accepted, but has not caught up.
 func (d *Driver) Lacks(voter election.PeerID) bool {
@@ -133,10 +128,9 @@ func (d *Driver) Recount() { clear(d.accepted) }
 
 // Refuse records that a voter has granted a higher ballot (R1).
 func (d *Driver) Refuse(from election.PeerID, m election.RosterRefuse) {
-	if m.Driver != d.Ballot || m.Granted <= d.Ballot || !d.Asks(from) {
-		return
+	if m.Driver == d.Ballot && m.Granted > d.Ballot && d.Asks(from) {
+		d.refused[from] = true
 	}
-	d.refused[from] = true
 }
 
 // Hopeless reports whether this ballot can't commit anything any more, because too many voters
@@ -201,7 +195,6 @@ func (d *Driver) promisesEnd(half []election.Voter) election.Instant {
 func (d *Driver) Advance(now election.Instant) bool {
 	d.waited = d.waited || (d.Marks() || d.waits) && d.Agreed() && now >= d.WaitsUntil() && d.CaughtUp()
 	next := d.joint
-	counter := d.proposal.Version.Counter + 1
 	switch {
 	case !d.proposal.Joint():
 		return false
@@ -218,6 +211,6 @@ func (d *Driver) Advance(now election.Instant) bool {
 	default:
 		return false
 	}
-	d.propose(next, counter)
+	d.propose(next, d.proposal.Version.Counter+1)
 	return true
 }

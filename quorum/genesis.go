@@ -21,9 +21,8 @@ type Formation struct {
 	voter     *Voter
 	pendingAt uint64 // the generation with which the pending genesis is durable
 	accepted  map[election.PeerID]bool
-	sentAt    election.Instant
-	sent      bool
-	waitsFor  []string // the names of agents that are missing or have not answered
+	sendAt    election.Instant // when the proposal is next sent; 0: at once
+	waitsFor  []string         // the names of agents that are missing or have not answered
 	refusals  map[election.PeerID]Refused
 	stuck     Problem // why this agent can't join a formation that it knows of; zero: nothing prevents it
 	refused   Problem // about the last proposal that this agent refused; zero: none
@@ -78,15 +77,15 @@ func (f *Formation) Advance(now election.Instant, find func(name string) (electi
 		f.voter.Adopt(now, &pending.Roster, false)
 		return
 	}
-	if !f.sent || now >= f.sentAt.Add(f.every) {
-		f.sent, f.sentAt = true, now
+	if now >= f.sendAt {
+		f.sendAt = now.Add(f.every)
 		f.send(pending, election.GenesisPropose{Genesis: *pending}, func(p election.PeerID) bool { return !f.accepted[p] })
 	}
 }
 
 func (f *Formation) begin(voters []election.Voter, cluster string) {
 	f.accepted = map[election.PeerID]bool{}
-	f.sent, f.refusals = false, map[election.PeerID]Refused{}
+	f.sendAt, f.refusals = 0, map[election.PeerID]Refused{}
 	f.pendingAt = f.ledger.Change(func(s *election.State) {
 		s.Attempt++
 		s.Pending = &election.Genesis{Proposer: f.self.Peer, Attempt: s.Attempt, Roster: election.Roster{

@@ -40,17 +40,9 @@ type unsent struct {
 // NewLedger returns a ledger of a state that is on disk. retry is the delay before a failed
 // write is repeated.
 func NewLedger(s election.State, retry time.Duration) *Ledger {
-	s = s.Clone()
-	if s.Grants == nil {
-		s.Grants = map[election.Name]election.Grant{}
-	}
-	if s.Seen == nil {
-		s.Seen = map[election.Name]election.Term{}
-	}
-	words := maps.Clone(s.Words)
-	if words == nil {
-		words = map[election.Name]election.Word{}
-	}
+	s.Grants = maps.Collect(maps.All(s.Grants)) // copies, and never nil
+	s.Seen = maps.Collect(maps.All(s.Seen))
+	words := maps.Collect(maps.All(s.Words))
 	s.Words = nil
 	return &Ledger{state: s, words: words, altered: map[election.Name]uint64{}, retry: retry, waits: election.Never, written: s.Writes}
 }
@@ -193,10 +185,9 @@ func (l *Ledger) Persisted(write uint64) bool {
 
 // Failed records that the write may not be on disk. The ledger will try again.
 func (l *Ledger) Failed(write uint64, now election.Instant) {
-	if l.writing == 0 || write != l.writes {
-		return
+	if l.writing != 0 && write == l.writes {
+		l.writing, l.failing, l.retryAt = 0, true, now.Add(l.retry)
 	}
-	l.writing, l.failing, l.retryAt = 0, true, now.Add(l.retry)
 }
 
 func (l *Ledger) WakeAt() election.Instant {

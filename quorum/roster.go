@@ -1,8 +1,6 @@
 package quorum
 
-import (
-	"github.com/doyen-election/doyen/election"
-)
+import "github.com/doyen-election/doyen/election"
 
 func (v *Voter) Propose(now election.Instant, from election.PeerID, p election.RosterPropose) {
 	if !v.barred {
@@ -96,11 +94,8 @@ func (v *Voter) newer(r *election.Roster) bool {
 func (v *Voter) propose(now election.Instant, from election.PeerID, p election.RosterPropose) {
 	held, pending := v.ledger.State().Roster, v.ledger.State().Pending
 	g := v.ledger.State().Grants[election.RosterElection]
-	switch {
-	case held != nil && held.Cluster != p.Roster.Cluster:
-		return
-	case held == nil && pending != nil && pending.Roster.Cluster != p.Roster.Cluster:
-		return // the pending genesis binds this agent
+	if held != nil && held.Cluster != p.Roster.Cluster || held == nil && pending != nil && pending.Roster.Cluster != p.Roster.Cluster {
+		return // the roster, or the pending genesis, binds this agent
 	}
 	repeat := held != nil && held.Version == p.Roster.Version
 	if g.Term > p.Driver || !repeat && !v.newer(&p.Roster) || p.Roster.Version.Driver != p.Driver {

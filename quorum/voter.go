@@ -88,15 +88,14 @@ func (v *Voter) Bar(now election.Instant) {
 	clear(v.writing)
 	clear(v.keeping)
 	v.adopting = 0
-	waiting := v.waiting
-	v.waiting = map[election.Name][]received{}
-	for _, e := range slices.Sorted(maps.Keys(waiting)) {
-		for _, r := range waiting[e] {
+	for _, e := range slices.Sorted(maps.Keys(v.waiting)) {
+		for _, r := range v.waiting[e] {
 			if m, asks := r.message.(election.VoteRequest); asks {
 				v.refuse(now, r.from, m, election.RefusedUnavailable)
 			}
 		}
 	}
+	clear(v.waiting)
 }
 
 func (v *Voter) Request(now election.Instant, from election.PeerID, m election.VoteRequest) {
@@ -219,8 +218,7 @@ func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Hea
 	for _, c := range h.Claims {
 		g := v.ledger.State().Grant(c.Election)
 		p := v.promises[c.Election]
-		_, writing := v.writing[c.Election]
-		honoured := current && !writing && c.Term == g.Term && g.Holder == holder && !g.Released &&
+		honoured := current && !v.Writing(c.Election) && c.Term == g.Term && g.Holder == holder && !g.Released &&
 			c.Term > v.roster.Floor && !p.toOther(now, holder) && v.roster.Allows(c.Election, from, 0)
 		if !honoured {
 			nacks = append(nacks, election.Nack{Election: c.Election, Term: g.Term})
@@ -281,10 +279,7 @@ func (v *Voter) Records(now election.Instant) []election.Record {
 }
 
 // Writing reports whether a grant of that election is being written. No Record shows it yet.
-func (v *Voter) Writing(e election.Name) bool {
-	_, writing := v.writing[e]
-	return writing
-}
+func (v *Voter) Writing(e election.Name) bool { return v.writing[e] != 0 }
 
 func (v *Voter) Record(now election.Instant, e election.Name) []election.Record {
 	g, onRecord := v.ledger.State().Grants[e]

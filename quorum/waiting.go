@@ -61,15 +61,11 @@ func (v *Voter) blocked(now election.Instant, r received) bool {
 
 // locked reports whether the election must wait for a write, or for a message about the roster.
 func (v *Voter) locked(e election.Name) bool {
-	_, writing := v.writing[e]
-	return writing || v.adopting != 0 || len(v.waiting[roster]) > 0
+	return v.Writing(e) || v.adopting != 0 || len(v.waiting[roster]) > 0
 }
 
 // keeps reports whether the election's word is being written.
-func (v *Voter) keeps(e election.Name) bool {
-	_, keeping := v.keeping[e]
-	return keeping
-}
+func (v *Voter) keeps(e election.Name) bool { return v.keeping[e] != 0 }
 
 func (v *Voter) idle() bool { return len(v.writing)+len(v.keeping) == 0 && v.adopting == 0 }
 

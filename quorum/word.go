@@ -1,6 +1,8 @@
 package quorum
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
@@ -33,9 +35,8 @@ func (v *Voter) keep(from election.PeerID, m election.WordWrite) {
 	g, own := v.ledger.State().Grant(m.Election), v.ledger.Word(m.Election)
 	switch {
 	case !v.roster.Has(v.cfg.Self.Peer), v.roster.Version != m.Version, m.Word.Rank.Term <= v.roster.Floor,
-		g.Holder != m.Holder, g.Term != m.Word.Rank.Term, g.Released, own.Newer(m.Word):
-		return
-	case v.ledger.Failing() && own.Rank != m.Word.Rank:
+		g.Holder != m.Holder, g.Term != m.Word.Rank.Term, g.Released, own.Newer(m.Word),
+		v.ledger.Failing() && own.Rank != m.Word.Rank:
 		return
 	}
 	ack := election.Envelope{To: from, Message: election.WordAck{Election: m.Election, Rank: m.Word.Rank, Version: m.Version}}
@@ -98,12 +99,7 @@ func (r *Register) Vote(from election.PeerID, v election.Version, w election.Wor
 	if !Confirmed(r.roster, func(id election.PeerID) bool { _, is := r.read[id]; return is }) {
 		return
 	}
-	var newest election.Word
-	for _, w := range r.read {
-		if w.Newer(newest) {
-			newest = w
-		}
-	}
+	newest := slices.MaxFunc(slices.Collect(maps.Values(r.read)), func(a, b election.Word) int { return a.Rank.Compare(b.Rank) })
 	r.read = nil
 	if newest == (election.Word{}) {
 		r.ready = true
@@ -135,10 +131,7 @@ func (r *Register) Writing() election.Word { return r.next }
 
 // Ack counts a voter that has the word on disk. When a majority has, the word counts.
 func (r *Register) Ack(from election.PeerID, m election.WordAck) {
-	sent := r.word
-	if r.next != (election.Word{}) {
-		sent = r.next
-	}
+	sent := cmp.Or(r.next, r.word)
 	if m.Rank != sent.Rank || m.Version != r.roster.Version || !r.roster.Has(from) {
 		return
 	}
@@ -167,13 +160,11 @@ func (r *Register) Deleted() (deleted bool, missing string) {
 
 // Outstanding is the word to send to each voter that does not have it yet; zero: nothing is to be sent.
 func (r *Register) Outstanding() election.Word {
-	if r.next != (election.Word{}) {
-		return r.next
-	}
-	if r.word.Rank.Term != r.term {
+	newest := cmp.Or(r.next, r.word)
+	if newest.Rank.Term != r.term {
 		return election.Word{}
 	}
-	return r.word
+	return newest
 }
 
 // Reroster continues under a newer roster: from now on only answers at its version count.

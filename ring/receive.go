@@ -62,14 +62,13 @@ func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.R
 // receiveOwn makes this agent the nominee if the token of its current round is back. If its rank
 // has changed since then, the others compared its old rank, so it starts a new round.
 func (r *Ring) receiveOwn(now election.Instant, f election.Field, m election.RingElection, v *election.Verdict) {
-	if r.phase != entered || m.Round.Number != r.number || !f.Able || f.Leads != nil {
-		return
-	}
-	if m.Best != f.Self {
+	switch {
+	case r.phase != entered || m.Round.Number != r.number || !f.Able || f.Leads != nil:
+	case m.Best != f.Self:
 		r.begin(now, f, v)
-		return
+	default:
+		r.nominate(v)
 	}
-	r.nominate(v)
 }
 
 func (r *Ring) receiveAck(from election.PeerID, m election.RingAck) {

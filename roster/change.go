@@ -24,7 +24,7 @@ type Facts interface {
 type Lead struct {
 	Leader election.PeerID // empty: no leader is known
 	Term   election.Term   // 0: this agent does not lead
-	Until  election.Instant
+	Until  election.Instant // 0: this agent does not lead
 	WonBy  *election.Roster // the roster whose majority first promised the term
 }
 
@@ -132,12 +132,11 @@ func (c *Change) begin(s *step, in election.ChangeRoster) *election.Refusal {
 		change = c.withVoters
 	}
 	goal, refusal := change(s, in)
-	if refusal != nil {
-		return refusal
+	if refusal == nil {
+		c.want = &wanted{goal: goal, former: s.roster, request: in.Request,
+			deadline: s.now.Add(10*c.cfg.Lease + 10*time.Second)}
 	}
-	c.want = &wanted{goal: goal, former: s.roster, request: in.Request,
-		deadline: s.now.Add(10*c.cfg.Lease + 10*time.Second)}
-	return nil
+	return refusal
 }
 
 // nothingToChange is why this agent can't change the roster; nil if it can.

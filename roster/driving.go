@@ -165,13 +165,9 @@ func (c *Change) giveUpLostVoters(s *step) {
 		return
 	}
 	r := c.driver.Proposal()
-	fades := election.Instant(0)
-	if s.lead.Term != 0 {
-		fades = s.lead.Until.Add(-c.cfg.Lease / 3)
-	}
-	former := &election.Roster{Voters: r.Voters}
+	fades := s.lead.Until.Add(-c.cfg.Lease / 3) // it has passed if this agent does not lead
 	switch {
-	case !quorum.Accepted(former, s.Reachable): // going back would not help
+	case !quorum.Accepted(&election.Roster{Voters: r.Voters}, s.Reachable): // going back would not help
 	case s.now < fades && quorum.Accepted(r, s.Reachable):
 		s.wake(fades)
 	default:

@@ -35,13 +35,8 @@ func (c *Change) revised(s *step, in election.ChangeRoster) (*election.Roster, *
 	r.Settings.Algorithm = cmp.Or(in.Settings.Algorithm, r.Settings.Algorithm)
 	r.Settings.Lease = cmp.Or(in.Settings.Lease, r.Settings.Lease)
 	if in.Right.Election != "" {
-		i, has := slices.BinarySearchFunc(r.Rights, in.Right.Election, func(r election.Right, e election.Name) int {
-			return cmp.Compare(r.Election, e)
-		})
-		r.Rights = slices.Clone(r.Rights)
-		if has {
-			r.Rights = slices.Delete(r.Rights, i, i+1)
-		}
+		i, has := slices.BinarySearchFunc(r.Rights, in.Right.Election, func(r election.Right, e election.Name) int { return cmp.Compare(r.Election, e) })
+		r.Rights = slices.DeleteFunc(slices.Clone(r.Rights), func(r election.Right) bool { return r.Election == in.Right.Election })
 		switch {
 		case len(in.Right.Agents) > 0, in.Right.MaxPriority > 0:
 			r.Rights = slices.Insert(r.Rights, i, in.Right)
