@@ -4,9 +4,12 @@ package examples_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -207,5 +210,44 @@ func TestTheMoneyIsPaidOnce(t *testing.T) {
 	}
 	if code, out := run(t, env, pay, books, late); code != 3 || !strings.Contains(out, "has ended") || len(paid()) != 3 {
 		t.Errorf("the former leader, late: %d %s", code, out)
+	}
+}
+
+// The snippets of docs/jobs.md, as they are written there.
+func TestTheSnippetsOfTheJobsPageRun(t *testing.T) {
+	t.Parallel()
+	need(t, "sh", "curl", "sqlite3")
+	page, err := os.ReadFile("../docs/jobs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllSubmatch(page, -1)
+	if len(found) != 2 {
+		t.Fatalf("found %d snippets, of an API and of a database", len(found))
+	}
+	keys := make(chan string, 1)
+	bank := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { keys <- r.Header.Get("Idempotency-Key") }))
+	t.Cleanup(bank.Close)
+	if code, out := run(t, []string{"DOYEN_KEY=payroll/2026-11", "PAYMENTS_URL=" + bank.URL}, "sh", "-c", string(found[0][1])); code != 0 {
+		t.Fatalf("%d %s", code, out)
+	}
+	if key := <-keys; key != "payroll/2026-11" {
+		t.Errorf("the API received the key %q", key)
+	}
+	books := filepath.Join(t.TempDir(), "books.db")
+	database := strings.ReplaceAll(string(found[1][1]), "books.db", books)
+	a := start(t, none).agents[0]
+	if code, out := run(t, a.environment(), "sh", "-e", "-c", database); code != 0 {
+		t.Fatalf("%d %s", code, out)
+	}
+	_, insert, _ := strings.Cut(database, "--shell -- '")
+	insert = strings.TrimSuffix(strings.TrimSpace(insert), "'")
+	for _, c := range []struct{ key, term, says string }{
+		{"payroll/2026-12", "0", "a later leader has written"},
+		{"payroll/2026-11", "99", "UNIQUE constraint failed"},
+	} {
+		if code, out := run(t, []string{"DOYEN_KEY=" + c.key, "DOYEN_TERM=" + c.term}, "sh", "-c", insert); code == 0 || !strings.Contains(out, c.says) {
+			t.Errorf("%s in term %s: %d %s", c.key, c.term, code, out)
+		}
 	}
 }
