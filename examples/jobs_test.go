@@ -115,7 +115,7 @@ func TestTheNightlyJobRunsOnOneHost(t *testing.T) {
 	finished := func() (n int) {
 		for _, m := range tr.agents {
 			all, err := m.client.Jobs(t.Context())
-			if err == nil && len(all) == 1 && all[0].Total["finished"] > 0 && all[0].Running == nil && all[0].Total["missed"] == 1 {
+			if err == nil && len(all) == 1 && all[0].Total["finished"] > 0 && all[0].Running == nil && all[0].Total["missed"] > 0 {
 				n++
 			}
 		}
