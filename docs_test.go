@@ -47,7 +47,7 @@ func prose(page string) []string {
 }
 
 // plainPages are written in the words of the dictionary in docs/architecture.md.
-var plainPages = []string{"README.md", "docs/api.md", "docs/architecture.md", "docs/dependencies.md", "docs/guarantees.md", "docs/monitoring.md", "docs/operations.md", "docs/performance.md", "docs/run.md", "docs/security.md", "docs/testbed.md", "docs/testing.md", "docs/upgrading.md", "docs/ways-to-elect.md"}
+var plainPages = []string{"README.md", "docs/api.md", "docs/architecture.md", "docs/dependencies.md", "docs/guarantees.md", "docs/jobs.md", "docs/monitoring.md", "docs/operations.md", "docs/performance.md", "docs/run.md", "docs/security.md", "docs/testbed.md", "docs/testing.md", "docs/upgrading.md", "docs/ways-to-elect.md"}
 
 // plainInPages is good English where a sentence has a subject, and a term of the
 // dictionary.

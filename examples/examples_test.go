@@ -194,45 +194,6 @@ func load(t *testing.T, url string) (result func() (int, error)) {
 	}
 }
 
-// The line is run as cron runs it, on every host.
-func TestTheCronJobRunsOnTheLeaderAlone(t *testing.T) {
-	t.Parallel()
-	need(t, "sh")
-	text, err := os.ReadFile("cron/report")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var command string
-	for line := range strings.Lines(string(text)) {
-		if fields := strings.SplitN(strings.TrimSpace(line), " ", 7); len(fields) == 7 && strings.HasPrefix(line, "*/5 ") && fields[5] == "root" {
-			command = fields[6]
-		}
-	}
-	if command == "" {
-		t.Fatal("the file holds no job")
-	}
-	tr := start(t, none)
-	ran := filepath.Join(t.TempDir(), "ran")
-	command = strings.Replace(command, "/usr/local/bin/report", "echo x >> "+ran, 1)
-	round := func() string {
-		os.Remove(ran)
-		var codes []string
-		for _, m := range tr.agents {
-			code, _ := run(t, []string{"DOYEN_SOCKET=" + m.socket, "PATH=" + doyen.dir + ":" + os.Getenv("PATH")}, "sh", "-c", command)
-			codes = append(codes, fmt.Sprint(code))
-		}
-		lines, _ := os.ReadFile(ran)
-		return fmt.Sprintf("%s ran %d", strings.Join(codes, ""), strings.Count(string(lines), "x"))
-	}
-	leader := tr.leader(nil)
-	want := map[string]string{"a": "011 ran 1", "b": "101 ran 1", "c": "110 ran 1"}
-	tr.await("all to know the leader", func() bool { return round() == want[leader.name] })
-	leader.kill(t)
-	if code, _ := run(t, []string{"DOYEN_SOCKET=" + leader.socket, "PATH=" + doyen.dir + ":" + os.Getenv("PATH")}, "sh", "-c", command); code != 3 {
-		t.Errorf("without an agent the job ends with %d", code)
-	}
-}
-
 // A stand-in for systemctl writes down what it is told.
 func TestTheUnitFollowsTheLeader(t *testing.T) {
 	t.Parallel()
@@ -313,13 +274,15 @@ func TestTheUnitsAreUnderstood(t *testing.T) {
 	t.Parallel()
 	need(t, "systemd-analyze")
 	dir := t.TempDir()
-	for _, unit := range []string{"payments.service", "report.service"} {
-		text, err := os.ReadFile(filepath.Join("systemd", unit))
+	for _, example := range []string{"systemd/payments.service", "systemd/report.service", "cron/backup.service"} {
+		unit := filepath.Base(example)
+		text, err := os.ReadFile(example)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// systemd-analyze wants the programs to be there.
-		lines := strings.NewReplacer("/usr/bin/doyen", doyen.path, "/usr/local/bin/report", "/bin/true", "doyen.service", "").Replace(string(text))
+		lines := strings.NewReplacer("/usr/bin/doyen", doyen.path, "/usr/local/bin/report", "/bin/true",
+			"/usr/local/bin/backup", "/bin/true", "doyen.service", "").Replace(string(text))
 		if err := os.WriteFile(filepath.Join(dir, unit), []byte(lines), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -84,6 +84,16 @@ func plays() []play {
 		{has: "-d '{\"term\":1}'", before: func(t *testing.T, m *mesh) { m.stand(t, "new") }, want: `"done":true`},
 		{has: "paid until", before: func(t *testing.T, m *mesh) { m.stand(t, "paid") }, want: `"seq":\d+`},
 		{has: "/word\n", want: `"word":null`},
+		{has: "/v1/jobs\n", before: func(t *testing.T, m *mesh) {
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			once := &exec.Cmd{Path: self, Args: []string{"doyen", "once", "payroll/2026-11", "--", "true"}, Env: append(os.Environ(), "DOYEN_SOCKET="+m.socket("a"))}
+			if out, err := once.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}, want: `"election":"payroll","kind":"series","done":"2026-11"`},
 		{has: "/v1/campaigns\n", before: stands, want: `"election":"payments".*"meta":"test"`},
 		{has: "/resign", before: aLeads, want: `"done":true`},
 		{has: "/transfer", before: aLeads, want: `"done":true.*"name":"b"`},
