@@ -27,25 +27,30 @@ type lane struct {
 	rerun   bool   // --retry
 
 	mu    sync.Mutex
-	key   int         // under way
-	exits map[int]int // by key: 0, 76 or 77
-	odd   string      // the first exit that can't be explained
+	key   int          // under way
+	exits map[int]exit // by key
+	odd   string       // the first exit that can't be explained
+}
+
+type exit struct {
+	code int // 0, 76 or 77
+	at   int64
 }
 
 const (
 	skips  = "skip"  // the series in which an occurrence whose end is unknown is not started again
 	reruns = "rerun" // the one in which it is
 
-	jobUsual = 30 * time.Millisecond
+	jobUsual = 10 * time.Millisecond
 	// One job in jobSlow lasts for leases, so that faults find it in the middle.
-	jobSlow = 12
+	jobSlow = 30
 )
 
 // openJobs starts the lanes: two on each host.
 func (s *soak) openJobs() error {
 	for _, h := range s.lab.Cluster.Hosts() {
 		for _, series := range []string{skips, reruns} {
-			l := &lane{series: series, rerun: series == reruns, key: 1, exits: map[int]int{}}
+			l := &lane{series: series, rerun: series == reruns, key: 1, exits: map[int]exit{}}
 			p, err := s.lab.Launch(h.Name()+"-"+series, "", h, true, func(p *lab.Program) *exec.Cmd { return l.next(s, h, p) })
 			if err != nil {
 				return err
@@ -65,7 +70,7 @@ func (l *lane) next(s *soak, h *hosts.Host, p *lab.Program) *exec.Cmd {
 	switch code, ok := p.Former(); {
 	case !ok:
 	case code == 0 || code == jobs.ExitUnknown || code == jobs.ExitSkipped:
-		l.exits[l.key] = code
+		l.exits[l.key] = exit{code, stamp.Now()}
 		l.key++
 	case code == -1 || code == 1 || code == 3: // killed, or the agent refused or died
 	case l.odd == "":
@@ -110,7 +115,11 @@ func (c JobCounts) String() string {
 // run is all that is known of one key.
 type run struct {
 	starts []stamp.Note
-	exits  []int
+	exits  []exit
+}
+
+func (r run) told(code int) bool {
+	return slices.ContainsFunc(r.exits, func(e exit) bool { return e.code == code })
 }
 
 func (r run) finished() bool {
@@ -135,8 +144,8 @@ func (s *soak) judgeJobs() error {
 				continue
 			}
 			l.mu.Lock()
-			for key, code := range l.exits {
-				of(key).exits = append(of(key).exits, code)
+			for key, e := range l.exits {
+				of(key).exits = append(of(key).exits, e)
 			}
 			passed = max(passed, l.key-1)
 			s.violateIf("exit", l.odd)
@@ -181,14 +190,15 @@ func (s *soak) judgeJobs() error {
 func (r run) broken(key string, rerun bool) (rule, what string) {
 	described := fmt.Sprintf("%s: starts %+v, exits %v", key, r.starts, r.exits)
 	for i, n := range r.starts[min(1, len(r.starts)):] {
-		if before := r.starts[i]; !rerun || n.Term <= before.Term || n.Try <= before.Try || before.Ended {
+		if before := r.starts[i]; !rerun || n.Term <= before.Term || n.Try <= before.Try ||
+			slices.ContainsFunc(r.exits, func(e exit) bool { return e.code == 0 && e.at < n.First }) {
 			return "twice", described
 		}
 	}
 	switch {
-	case slices.Contains(r.exits, 0) && !r.finished():
+	case r.told(0) && !r.finished():
 		return "finished", described
-	case len(r.starts) == 0 && !slices.Contains(r.exits, jobs.ExitUnknown):
+	case len(r.starts) == 0 && !r.told(jobs.ExitUnknown):
 		return "lost", described
 	}
 	return "", ""
@@ -204,7 +214,7 @@ func (c *JobCounts) add(r run) {
 	if r.finished() {
 		c.Finished++
 	}
-	if slices.Contains(r.exits, jobs.ExitUnknown) {
+	if r.told(jobs.ExitUnknown) {
 		c.Unknown++
 	}
 }
