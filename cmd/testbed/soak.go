@@ -27,6 +27,7 @@ func soakCommand() *cli.Command {
 			&cli.IntFlag{Name: "hosts", Usage: fmt.Sprintf("`NUMBER` of them, 3 to %d", hosts.MaxAgents), Value: 5},
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that the faults follow from", DefaultText: "random"},
 			&cli.BoolFlag{Name: "loopback", Usage: "no namespaces, and no faults of the network"},
+			&cli.BoolFlag{Name: "jobs", Usage: "run jobs by doyen once in place of the counter: none may be started twice, or be lost without a report"},
 			&cli.StringFlag{Name: "report", Usage: "write what was seen, as a page, to this `FILE`"},
 			&cli.StringFlag{Name: "keep", Usage: "`FOLDER` for the logs, if something is violated", DefaultText: "a new one in the system's temporary one"},
 		}, clusterFlags()...),
@@ -55,6 +56,9 @@ func runSoak(c *cli.Context) error {
 		return err
 	}
 	o.Hosts.Program = binary
+	if c.Bool("jobs") {
+		o.Doyen = binary.Path
+	}
 	result, err := soak.Run(c.Context, o)
 	err = errors.Join(err, clean())
 	fmt.Fprint(c.App.Writer, result.Summary())

@@ -40,6 +40,12 @@ func Campaign(socket, election, priority, stamps string) []string {
 // for as long as it lives, and looks at no lease. Under a hook it acts from the event `leading` on.
 func Command(stamps string) []string { return []string{word, "command", stamps} }
 
+// Job returns the arguments of the command of a job: it acts for that time and then ends with status 0, or on
+// SIGTERM with another one. It notes its start and its end in stamps (stamp.Note).
+func Job(stamps string, lasts time.Duration) []string {
+	return []string{word, "job", stamps, lasts.String()}
+}
+
 // Parent returns the arguments of a command that starts a child, which acts in its place.
 func Parent(stamps string) []string { return []string{word, "parent", stamps} }
 
@@ -65,7 +71,7 @@ func Serve(args []string, stdout, stderr io.Writer) (code int, served bool) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx, args[0], args[2], args[3:], stdout); err != nil && ctx.Err() == nil {
+	if err := serve(ctx, args[0], args[2], args[3:], stdout); errors.Is(err, errStopped) || err != nil && ctx.Err() == nil {
 		fmt.Fprintln(stderr, "program:", err)
 		return 1, true
 	}
@@ -81,6 +87,8 @@ func serve(ctx context.Context, self, role string, args []string, stdout io.Writ
 		return campaign(ctx, args[0], args[1], "-", c.act)
 	case role == "command" && len(args) == 1:
 		return command(ctx, args[0], stdout)
+	case role == "job" && len(args) == 2:
+		return job(ctx, args[0], args[1], stdout)
 	case role == "attack" && len(args) == 1:
 		did, err := attack.Run(ctx, args[0])
 		if err == nil {
@@ -174,6 +182,42 @@ func command(ctx context.Context, stamps string, stdout io.Writer) error {
 	err = stamp.Act(ctx, stamps, term, stamp.Now())
 	say(stdout, "stopped", term)
 	return err
+}
+
+var errStopped = errors.New("stopped before its end")
+
+// job acts for a time, and notes its start and its end.
+func job(ctx context.Context, stamps, lasts string, stdout io.Writer) error {
+	at := stamp.Now()
+	long, err := time.ParseDuration(lasts)
+	if err != nil {
+		return err
+	}
+	term, err := strconv.ParseUint(os.Getenv("DOYEN_TERM"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("read DOYEN_TERM: %w", err)
+	}
+	try, err := strconv.Atoi(os.Getenv("DOYEN_TRY"))
+	if err != nil {
+		return fmt.Errorf("read DOYEN_TRY: %w", err)
+	}
+	note := stamp.Note{Key: os.Getenv("DOYEN_KEY"), Stamp: stamp.Stamp{Term: term, PID: os.Getpid(), First: at, Last: at}, Try: try}
+	if err := note.Write(stamps); err != nil {
+		return err
+	}
+	say(stdout, "acting", term)
+	over, cancel := context.WithTimeout(ctx, long)
+	defer cancel()
+	err = stamp.Act(over, stamps, term, at)
+	say(stdout, "stopped", term)
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return errStopped
+	}
+	note.Ended, note.Last = true, stamp.Now()
+	return note.Write(stamps)
 }
 
 // parent starts a child, which acts in its place. The child inherits only stdin, stdout and

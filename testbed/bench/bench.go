@@ -308,6 +308,8 @@ func parts() []part {
 		{"restart", onRequest, lives("Restart", Point{Agents: rolling}, 2, restarted), needLinux},
 		{"keeper", onRequest, (*bench).keepers, needLinux},
 		{"programs", onRequest, (*bench).programs, nil},
+		{"words", onRequest, (*bench).words, needLinux},
+		{"jobs", onRequest, (*bench).jobs, nil},
 		{"many-elections", onRequest, (*bench).manyElections, needLinux},
 		{"load", onRequest, (*bench).load, nil},
 		{"readers", onRequest, (*bench).readers, nil},

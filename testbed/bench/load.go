@@ -153,6 +153,7 @@ type candidates struct {
 	clients []*client.Client // one for each host
 	running sync.WaitGroup
 	moved   chan struct{}
+	work    func(*client.Leadership) // what a program does while it leads; nil: nothing
 
 	mu      sync.Mutex
 	won     []victory // by election: the newest victory
@@ -189,6 +190,10 @@ func (c *candidates) everywhere() {
 func (c *candidates) start(i, host int) {
 	c.running.Go(func() {
 		for c.ctx.Err() == nil {
+			if c.work != nil {
+				c.works(i, host)
+				continue
+			}
 			_ = c.clients[host].Run(c.ctx, fmt.Sprintf("bench-%04d", i), func(ctx context.Context, _ uint64) error {
 				c.leads(i, host, 1)
 				<-ctx.Done()
@@ -197,6 +202,18 @@ func (c *candidates) start(i, host int) {
 			}) // the lead ended, or was refused: try again
 		}
 	})
+}
+
+// works lets a candidate work for as long as it leads, once.
+func (c *candidates) works(i, host int) {
+	l, err := c.clients[host].Campaign(c.ctx, fmt.Sprintf("bench-%04d", i))
+	if err != nil {
+		return
+	}
+	c.leads(i, host, 1)
+	c.work(l)
+	c.leads(i, host, -1)
+	_ = l.Close()
 }
 
 func (c *candidates) leads(i, host, more int) {

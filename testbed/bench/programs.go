@@ -112,28 +112,33 @@ func (b *bench) programs(ctx context.Context) error {
 }
 
 func (b *bench) replacements(ctx context.Context, name string, rounds int, command command, hit strike) error {
-	return b.rivals(ctx, b.config(), command, func(t *contenders) error {
-		return b.repeat(name, rounds, func() error {
-			after, together, err := t.round(ctx, hit)
-			if err == nil {
-				b.add(name, took(after, perTakeover), took(together, overlapped))
-			}
-			return err
-		})
+	return b.rivals(ctx, b.config(), command, func(t *contenders) error { return b.replace(ctx, name, rounds, t, hit) })
+}
+
+func (b *bench) replace(ctx context.Context, name string, rounds int, t *contenders, hit strike) error {
+	return b.repeat(name, rounds, func() error {
+		after, together, err := t.round(ctx, hit)
+		if err == nil {
+			b.add(name, took(after, perTakeover), took(together, overlapped))
+		}
+		return err
 	})
 }
 
 // rivals starts agents with a candidate on each host.
 func (b *bench) rivals(ctx context.Context, c hosts.Config, command command, measure func(*contenders) error) error {
-	return b.quietOf(ctx, c, func(r *rig, _ *hosts.Host) error {
-		t := &contenders{rig: r, command: command, programs: map[*hosts.Host]*lab.Program{}}
-		for _, h := range r.Cluster.Hosts() {
-			if err := t.start(h); err != nil {
-				return err
-			}
+	return b.quietOf(ctx, c, func(r *rig, _ *hosts.Host) error { return r.contend(command, measure) })
+}
+
+// contend starts a candidate on each host.
+func (r *rig) contend(command command, measure func(*contenders) error) error {
+	t := &contenders{rig: r, command: command, programs: map[*hosts.Host]*lab.Program{}}
+	for _, h := range r.Cluster.Hosts() {
+		if err := t.start(h); err != nil {
+			return err
 		}
-		return measure(t)
-	})
+	}
+	return measure(t)
 }
 
 func (t *contenders) start(h *hosts.Host) (err error) {

@@ -62,6 +62,7 @@ func Digits(x float64) string {
 
 // Units of the report that are used more than once.
 const (
+	perWrite         = "ms/write"
 	perTakeover      = "ms/takeover"
 	overlapped       = "ms-overlap"
 	answersPerSecond = "answers/s"
@@ -243,7 +244,7 @@ func crowds(p Point) []measure {
 // figure's name. It adds the rest of that name to the measure's description.
 func measureOf(name, unit string, p Point) measure {
 	found := measure{what: name}
-	for _, m := range slices.Concat(takeovers(p), afterlives(p), costs(p), crowds(p)) {
+	for _, m := range slices.Concat(takeovers(p), afterlives(p), costs(p), crowds(p), wordCosts(p)) {
 		if rest, ok := strings.CutPrefix(name, m.name); ok && m.unit == unit && len(m.name) > len(found.name) {
 			found = m
 			if _, kind, ok := strings.Cut(rest, "="); ok {

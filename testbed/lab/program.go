@@ -228,6 +228,15 @@ func (p *Program) PID() int {
 	return p.cmd.Process.Pid
 }
 
+// Former is the exit status of the process before, -1 if a signal ended it. Only the function that makes the commands
+// may call it. It is false for the first one.
+func (p *Program) Former() (code int, ok bool) {
+	if p.cmd == nil {
+		return 0, false
+	}
+	return p.cmd.ProcessState.ExitCode(), true
+}
+
 // Ended returns a channel that is closed when no process of the program is left.
 func (p *Program) Ended() <-chan struct{} { return p.ended }
 

@@ -128,10 +128,16 @@ func childOf(parent int) (int, error) {
 }
 
 // acting reads the conditions on programs: acting P, one-acting among P…, not-acting P…, ended
-// P….
+// [STATUS] P….
 func (w *world) acting(name string, words []string) (condition, error) {
 	if len(words) > 0 && (words[0] == "among" || words[0] == "on") {
 		words = words[1:]
+	}
+	status := -1
+	if name == "ended" && len(words) > 0 {
+		if n, err := strconv.Atoi(words[0]); err == nil {
+			status, words = n, words[1:]
+		}
 	}
 	var all []*lab.Program
 	for _, word := range words {
@@ -153,6 +159,9 @@ func (w *world) acting(name string, words []string) (condition, error) {
 		case "one-acting":
 			return verdict{c.acting == 1, c.since, c.saw}
 		case "ended":
+			if status >= 0 && slices.ContainsFunc(all, func(p *lab.Program) bool { return p.Acting().Code != status }) {
+				return verdict{saw: c.saw}
+			}
 			return verdict{c.ended == len(all), c.since, c.saw}
 		}
 		return verdict{c.acting == len(all), c.since, c.saw}

@@ -80,9 +80,14 @@ func (s *soak) conclude() {
 		s.check()
 	}
 	s.result.Counts = s.register.Counts()
+	if s.o.Doyen != "" {
+		if err := s.judgeJobs(); err != nil {
+			s.violate("stamps", err.Error())
+		}
+	}
 	s.result.Lasted = boottime.Now().Sub(s.began)
 	s.result.Recording = s.lab.Record(fmt.Sprintf("soak, seed %d", s.o.Seed))
-	s.result.Recording.Programs = s.register.Acts()
+	s.result.Recording.Programs = append(s.register.Acts(), s.programsOf()...)
 	for _, t := range s.result.Recording.Takeovers {
 		if t.Before != "" && !t.GoesOn {
 			s.result.Takeovers++
@@ -115,6 +120,7 @@ type Result struct {
 	Skipped   []string // kinds of faults that this machine can't have, and why
 	Takeovers int
 	Counts    Counts
+	Jobs      *JobCounts      // nil if the programs added to the counter
 	Heals     []time.Duration // how long each recovery took, from the end of all faults on
 	Violation *Violation      // nil if all was well
 	Recording *observe.Recording
@@ -169,6 +175,9 @@ func (r Result) Summary() string {
 	for _, k := range r.Skipped {
 		fmt.Fprintf(&b, "skipped: %s\n", k)
 	}
+	if r.Jobs != nil {
+		fmt.Fprintf(&b, "jobs: %s\n", r.Jobs)
+	}
 	c := r.Counts
 	fmt.Fprintf(&b, "counter: %d operations in %d windows judged (%d undecided), %d refused for an old token, %d whose answer no program received\n",
 		c.Operations, c.Windows, c.Undecided, c.Refused, c.Unknown)
@@ -180,6 +189,9 @@ func (r Result) Summary() string {
 	if v := r.Violation; v != nil {
 		fmt.Fprintf(&b, "VIOLATED: %s\nlogs: %s\n", v, v.Logs)
 		return b.String()
+	}
+	if r.Jobs != nil {
+		b.WriteString("no job started twice in terms that both held, none without --retry started twice at all, none lost without a report\n")
 	}
 	b.WriteString("no overlap, no token that fell, every history explained, every round recovered from\n")
 	return b.String()

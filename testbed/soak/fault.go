@@ -172,6 +172,9 @@ func (s *soak) target(f strike) *hosts.Host {
 	if f.Host != leading {
 		return all[f.Host]
 	}
+	if l, _ := s.newestStart(); l != nil && f.At%2 == 0 {
+		return l.program.Host
+	}
 	target := all[0]
 	s.lab.Look(func(e *observe.Elections) {
 		for _, name := range []string{string(election.Default), Election} {
@@ -185,13 +188,13 @@ func (s *soak) target(f strike) *hosts.Host {
 
 // begin lets f happen to the host, its program or both. It returns how to end f.
 func (s *soak) begin(ctx context.Context, f strike, h *hosts.Host) (undo, error) {
-	k, p := kinds()[f.Kind], s.programs[h.Name()]
+	k := kinds()[f.Kind]
 	if k.asks != nil {
 		return k.asks(s, ctx, h)
 	}
-	thaw := func() error { _, err := p.Thaw(); return err }
+	thaw := func() error { return s.each(h, (*lab.Program).Thaw) }
 	if k.program != nil {
-		if _, err := k.program(p); k.fault == nil {
+		if err := s.each(h, k.program); k.fault == nil {
 			return thaw, err
 		} // if the host has a fault too, the program may be gone
 	}
@@ -215,8 +218,24 @@ func (s *soak) begin(ctx context.Context, f strike, h *hosts.Host) (undo, error)
 	}, err
 }
 
+// each does something to all programs of a host.
+func (s *soak) each(h *hosts.Host, do func(*lab.Program) (election.Instant, error)) error {
+	var errs []error
+	for _, p := range s.programs[h.Name()] {
+		_, err := do(p)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 func (s *soak) resign(ctx context.Context, h *hosts.Host) (undo, error) {
 	at, err := lab.HandOver(ctx, h, Election, "")
+	for _, series := range []string{skips, reruns} {
+		if err == nil || s.o.Doyen == "" {
+			break
+		}
+		at, err = lab.HandOver(ctx, h, series, "")
+	}
 	if err != nil {
 		return nil, errNothing // the host is down, frozen or does not lead
 	}

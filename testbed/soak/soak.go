@@ -26,6 +26,7 @@ type Options struct {
 	For    time.Duration // how long to run
 	Seed   uint64        // of the faults
 	Actor  string        // path of an executable that calls actor.Serve
+	Doyen  string        // path of the product, for `doyen once` in place of the counter; "": the counter
 	Keep   string        // folder for the logs if something is violated
 	Log    io.Writer     // progress
 	Rounds int           // at most so many rounds; 0: no limit
@@ -59,8 +60,9 @@ type soak struct {
 	rng      *rand.Rand
 	lab      *lab.Lab
 	register *Register
-	programs map[string]*lab.Program // by host
-	kinds    []string                // of faults that this machine can have
+	programs map[string][]*lab.Program // by host
+	lanes    []*lane                   // of jobs
+	kinds    []string                  // of faults that this machine can have
 	lease    time.Duration
 
 	result Result
@@ -77,7 +79,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	over, cancel := context.WithTimeout(ctx, o.For)
 	defer cancel()
 	s := &soak{o: o, rng: rand.New(rand.NewPCG(o.Seed, 0x736f616b)), kinds: Kinds(), lease: o.Hosts.Lease(),
-		programs: map[string]*lab.Program{}, register: NewRegister()}
+		programs: map[string][]*lab.Program{}, register: NewRegister()}
 	s.result = Result{Seed: o.Seed, Faults: map[string]int{}}
 	defer func() { result = s.result }()
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -113,6 +115,9 @@ func (s *soak) open(ctx context.Context) (closeAll func() error, err error) {
 	if _, _, err := s.lab.StartAll(); err != nil {
 		return closeAll, err
 	}
+	if s.o.Doyen != "" {
+		return closeAll, s.openJobs()
+	}
 	path := filepath.Join(s.lab.Cluster.Dir(), "r.sock")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
@@ -127,7 +132,7 @@ func (s *soak) open(ctx context.Context) (closeAll func() error, err error) {
 		if err != nil {
 			return closeAll, err
 		}
-		s.programs[h.Name()] = p
+		s.programs[h.Name()] = []*lab.Program{p}
 	}
 	return closeAll, nil
 }
@@ -207,14 +212,14 @@ func (s *soak) heal(ctx context.Context) error {
 		s.lab.Look(func(e *observe.Elections) {
 			_, hosts := e.Of(string(election.Default)).Agreement(names)
 			_, programs := e.Of(Election).Agreement(names)
-			all = hosts && programs
+			all = hosts && (programs || s.o.Doyen != "") // who runs a job changes with each
 		})
-		return all && s.register.LastAdd() > healed
+		return all && s.lastAct() > healed
 	}
 	switch err := s.lab.Until(ctx, limit, "recovery", agreed); {
 	case errors.Is(err, lab.ErrLate):
-		s.violate("no recovery", fmt.Sprintf("%s after all faults had ended: %s; last addition %s ago", limit, s.lab.Picture(),
-			boottime.Now().Sub(s.register.LastAdd()).Round(time.Millisecond)))
+		s.violate("no recovery", fmt.Sprintf("%s after all faults had ended: %s; last act %s ago", limit, s.lab.Picture(),
+			boottime.Now().Sub(s.lastAct()).Round(time.Millisecond)))
 		return nil
 	case err != nil:
 		return err
@@ -223,9 +228,18 @@ func (s *soak) heal(ctx context.Context) error {
 	return nil
 }
 
+// lastAct is when a program last added to the counter, or when the last job was started.
+func (s *soak) lastAct() election.Instant {
+	if s.o.Doyen == "" {
+		return s.register.LastAdd()
+	}
+	_, at := s.newestStart()
+	return at
+}
+
 // healHost tries to end every fault that the host may still have.
 func (s *soak) healHost(ctx context.Context, h *hosts.Host) {
-	_, _ = s.programs[h.Name()].Thaw()
+	_ = s.each(h, (*lab.Program).Thaw)
 	_, _ = h.SlowDisk(0)
 	_, _ = h.Starve(false)
 	if h.Status() == hosts.Frozen {
@@ -249,5 +263,10 @@ func (s *soak) progress() {
 		return
 	}
 	s.shown = time.Now()
+	if s.o.Doyen != "" {
+		if err := s.judgeJobs(); err == nil && s.result.Jobs != nil {
+			fmt.Fprintf(s.o.Log, "soak: %s\n", s.result.Jobs)
+		}
+	}
 	fmt.Fprintf(s.o.Log, "soak: %s: %s\n", boottime.Now().Sub(s.began).Round(time.Second), s.result.line(s.register.Counts()))
 }

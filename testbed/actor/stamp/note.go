@@ -1,0 +1,93 @@
+package stamp
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Note says that the command of a job has started or ended.
+type Note struct {
+	Stamp
+	Key   string // DOYEN_KEY
+	Try   int
+	Ended bool // it has done all of its work
+}
+
+const (
+	noteFile = "notes"
+	noteForm = "%s %d %d %d %d %d %t\n"
+)
+
+// Write adds the note to those of a folder. It is one write, so it is there as a whole or not at all, even if
+// the process is killed.
+func (n Note) Write(dir string) error {
+	file, err := os.OpenFile(filepath.Join(dir, noteFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("note: %w", err)
+	}
+	defer file.Close()
+	if _, err := fmt.Fprintf(file, noteForm, n.Key, n.Term, n.PID, n.First, n.Last, n.Try, n.Ended); err != nil {
+		return fmt.Errorf("note: %w", err)
+	}
+	return nil
+}
+
+// NewestNote reads the last note of a folder.
+func NewestNote(dir string) (n Note, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, noteFile))
+	if err != nil {
+		return n, fmt.Errorf("read notes: %w", err)
+	}
+	text = bytes.TrimSuffix(text, []byte("\n"))
+	return read(string(text[bytes.LastIndexByte(text, '\n')+1:]))
+}
+
+func read(line string) (n Note, err error) {
+	if _, err := fmt.Sscanf(line+"\n", noteForm, &n.Key, &n.Term, &n.PID, &n.First, &n.Last, &n.Try, &n.Ended); err != nil {
+		return n, fmt.Errorf("read note %q: %w", line, err)
+	}
+	return n, nil
+}
+
+// Notes reads the notes of a folder: one for each process. Last of one that has not ended is its newest stamp.
+func Notes(dir string) ([]Note, error) {
+	file, err := os.Open(filepath.Join(dir, noteFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read notes: %w", err)
+	}
+	defer file.Close()
+	stamps, err := Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	type process struct {
+		pid  int
+		term uint64
+	}
+	newest, at := map[process]int64{}, map[Stamp]int{}
+	for _, s := range stamps {
+		newest[process{s.PID, s.Term}] = s.Last
+	}
+	var all []Note
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		n, err := read(lines.Text())
+		if err != nil {
+			return nil, err
+		}
+		who := Stamp{Term: n.Term, PID: n.PID, First: n.First}
+		if i, known := at[who]; known {
+			all[i] = n
+			continue
+		}
+		at[who], n.Last = len(all), max(n.Last, newest[process{n.PID, n.Term}])
+		all = append(all, n)
+	}
+	return all, nil
+}

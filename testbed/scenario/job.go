@@ -1,0 +1,123 @@
+package scenario
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/testbed/actor"
+	"github.com/doyen-election/doyen/testbed/actor/stamp"
+	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
+	"github.com/doyen-election/doyen/testbed/observe"
+)
+
+// onceCommand: once NAME HOST KEY [for=TIME] [FLAG…]. It starts `doyen once` with a command that acts for that time.
+func onceCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	if len(args) < 3 {
+		return "", errors.New("want a name, a host, a key, and flags of doyen once if you like")
+	}
+	election, _, _ := strings.Cut(args[2], "/")
+	return "", w.launchJob(args[0], args[1], election, "once", args[2:3], args[3:])
+}
+
+// cronCommand: cron NAME HOST ELECTION SPEC [for=TIME] [FLAG…]. The same with `doyen cron`.
+func cronCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	if len(args) < 4 {
+		return "", errors.New("want a name, a host, an election, a spec, and flags of doyen cron if you like")
+	}
+	return "", w.launchJob(args[0], args[1], args[2], "cron", args[2:4], args[4:])
+}
+
+func (w *world) launchJob(name, host, election, verb string, what, flags []string) error {
+	lasts := 100 * time.Millisecond
+	if len(flags) > 0 && strings.HasPrefix(flags[0], "for=") {
+		var err error
+		if lasts, err = timeOf(strings.TrimPrefix(flags[0], "for=")); err != nil {
+			return err
+		}
+		flags = flags[1:]
+	}
+	return w.launch(name, host, election, func(p *lab.Program) *exec.Cmd {
+		return exec.Command(w.o.Binary.Path, slices.Concat([]string{verb, "--socket", p.Host.Config().Socket}, flags, what,
+			[]string{"--", w.o.Actor}, actor.Job(p.Stamps, lasts))...)
+	})
+}
+
+// startsQuantity: starts of KEY LIMIT. It is how often a job's command was started with that DOYEN_KEY or, of the name
+// of a cron job, with any of its keys. It is an error if a later start has no higher term, or no higher try
+// and is not the first after a deletion.
+func startsQuantity(w *world, of string, words []string) (float64, string, []string, error) {
+	all := map[string][]stamp.Note{}
+	for _, p := range w.lab.Programs() {
+		notes, err := stamp.Notes(p.Stamps)
+		if err != nil {
+			return 0, "", nil, err
+		}
+		for _, n := range notes {
+			if name, _, _ := strings.Cut(n.Key, "/"); n.Key == of || name == of {
+				all[n.Key] = append(all[n.Key], n)
+			}
+		}
+	}
+	starts, described := 0, []string{}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		notes := all[key]
+		slices.SortFunc(notes, func(a, b stamp.Note) int { return cmp.Compare(a.First, b.First) })
+		for i, n := range notes {
+			starts++
+			described = append(described, fmt.Sprintf("%s in term %d, try %d, ended: %t", key, n.Term, n.Try, n.Ended))
+			if i > 0 && (n.Term <= notes[i-1].Term || n.Try > 1 && n.Try <= notes[i-1].Try) {
+				return 0, "", nil, errors.New("two starts without a higher term and try: " + strings.Join(described, "; "))
+			}
+		}
+	}
+	return float64(starts), fmt.Sprintf("%d starts: %s", starts, strings.Join(described, "; ")), words, nil
+}
+
+// tearWords: tear-words HOST… end|middle. It damages the log of words of hosts that are down: the last record is cut
+// short, as by a crash, or a byte of an earlier one is changed.
+func tearWords(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	if n := len(args) - 1; n < 1 || args[n] != "end" && args[n] != "middle" {
+		return "", errors.New("want hosts, and then end or middle")
+	}
+	where := args[len(args)-1]
+	targets, err := w.hostsOf(args[:len(args)-1])
+	if err != nil {
+		return "", err
+	}
+	for _, h := range targets {
+		path := filepath.Join(h.Config().DataDir, "words")
+		log, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		if where == "end" {
+			log = log[:len(log)-tornOff]
+		} else {
+			log[len(log)/2] ^= 1
+		}
+		w.acted = boottime.Now()
+		if h.Status() != hosts.Down {
+			return "", fmt.Errorf("%s is not down", h.Name())
+		}
+		if err := os.WriteFile(path, log, 0o600); err != nil {
+			return "", err
+		}
+		w.lab.Note(observe.Fault{What: "tear-words", Where: []string{h.Name()}, Detail: where, From: w.acted, To: w.acted})
+	}
+	return "", nil
+}
+
+// tornOff is how many bytes of the last record are lost. A record has more.
+const tornOff = 7

@@ -1,0 +1,250 @@
+package soak
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/jobs"
+	"github.com/doyen-election/doyen/testbed/actor"
+	"github.com/doyen-election/doyen/testbed/actor/stamp"
+	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
+	"github.com/doyen-election/doyen/testbed/observe"
+)
+
+// lane starts `doyen once SERIES/1`, SERIES/2 and so on, on one host.
+type lane struct {
+	program *lab.Program
+	series  string // its own word
+	rerun   bool   // --retry
+
+	mu    sync.Mutex
+	key   int          // under way
+	exits map[int]exit // by key
+	odd   string       // the first exit that can't be explained
+}
+
+type exit struct {
+	code int // 0, 76 or 77
+	at   int64
+}
+
+const (
+	skips  = "skip"  // the series in which an occurrence whose end is unknown is not started again
+	reruns = "rerun" // the one in which it is
+
+	jobUsual = 10 * time.Millisecond
+	// One job in jobSlow lasts for leases, so that faults find it in the middle.
+	jobSlow = 30
+)
+
+// openJobs starts the lanes: two on each host.
+func (s *soak) openJobs() error {
+	for _, h := range s.lab.Cluster.Hosts() {
+		for _, series := range []string{skips, reruns} {
+			l := &lane{series: series, rerun: series == reruns, key: 1, exits: map[int]exit{}}
+			p, err := s.lab.Launch(h.Name()+"-"+series, "", h, true, func(p *lab.Program) *exec.Cmd { return l.next(s, h, p) })
+			if err != nil {
+				return err
+			}
+			l.program = p
+			s.lanes = append(s.lanes, l)
+			s.programs[h.Name()] = append(s.programs[h.Name()], p)
+		}
+	}
+	return nil
+}
+
+// next returns the command for the next key or, if the last one ended without an answer, for the same key again.
+func (l *lane) next(s *soak, h *hosts.Host, p *lab.Program) *exec.Cmd {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch code, ok := p.Former(); {
+	case !ok:
+	case code == 0 || code == jobs.ExitUnknown || code == jobs.ExitSkipped:
+		l.exits[l.key] = exit{code, stamp.Now()}
+		l.key++
+	case code == -1 || code == 1 || code == 3: // killed, or the agent refused or died
+	case l.odd == "":
+		l.odd = fmt.Sprintf("%s/%d on %s ended with status %d", l.series, l.key, h.Name(), code)
+	}
+	lasts := around(rand.New(rand.NewPCG(rand.Uint64(), 0)), jobUsual, s.lease)
+	if rand.IntN(jobSlow) == 0 {
+		lasts = time.Duration(rand.Int64N(int64(2 * s.lease)))
+	}
+	args := []string{"once", "--socket", h.Config().Socket, "--wait", fmt.Sprintf("%s/%d", l.series, l.key), "--", s.o.Actor}
+	if l.rerun {
+		args = slices.Insert(args, 3, "--retry")
+	}
+	return exec.Command(s.o.Doyen, append(args, actor.Job(p.Stamps, lasts)...)...)
+}
+
+// newestStart is the lane whose command was started last, and when.
+func (s *soak) newestStart() (where *lane, at election.Instant) {
+	for _, l := range s.lanes {
+		if n, err := stamp.NewestNote(l.program.Stamps); err == nil && election.Instant(n.First) > at {
+			where, at = l, election.Instant(n.First)
+		}
+	}
+	return where, at
+}
+
+// JobCounts is what `soak --jobs` met.
+type JobCounts struct {
+	Keys     int // that were passed
+	Started  int // of them
+	Finished int // of them: their command did all of its work
+	Unknown  int // of them: somebody was told that nobody knows how far they got
+	Again    int // starts beyond the first of a key
+	Answers  int // exits with 0, 76 or 77
+}
+
+func (c JobCounts) String() string {
+	return fmt.Sprintf("%d occurrences: %d started, %d of them finished; %d reported as unknown, %d more starts with --retry; %d answers",
+		c.Keys, c.Started, c.Finished, c.Unknown, c.Again, c.Answers)
+}
+
+// run is all that is known of one key.
+type run struct {
+	starts []stamp.Note
+	exits  []exit
+}
+
+func (r run) told(code int) bool {
+	return slices.ContainsFunc(r.exits, func(e exit) bool { return e.code == code })
+}
+
+func (r run) finished() bool {
+	return slices.ContainsFunc(r.starts, func(n stamp.Note) bool { return n.Ended })
+}
+
+// judgeJobs looks at all stamps of all jobs so far, and records the first violation.
+func (s *soak) judgeJobs() error {
+	var c JobCounts
+	for _, series := range []string{skips, reruns} {
+		runs := map[int]*run{}
+		of := func(key int) *run {
+			if runs[key] == nil {
+				runs[key] = &run{}
+			}
+			return runs[key]
+		}
+		var notes []stamp.Note
+		passed := 0
+		for _, l := range s.lanes { // the exits first: what they claim has been noted before
+			if l.series != series {
+				continue
+			}
+			l.mu.Lock()
+			for key, e := range l.exits {
+				of(key).exits = append(of(key).exits, e)
+			}
+			passed = max(passed, l.key-1)
+			s.violateIf("exit", l.odd)
+			l.mu.Unlock()
+		}
+		for _, l := range s.lanes {
+			if l.series != series {
+				continue
+			}
+			these, err := stamp.Notes(l.program.Stamps)
+			if err != nil {
+				return err
+			}
+			notes = append(notes, these...)
+		}
+		slices.SortFunc(notes, func(a, b stamp.Note) int { return cmp.Compare(a.First, b.First) })
+		for _, n := range notes {
+			var key int
+			if _, err := fmt.Sscanf(strings.TrimPrefix(n.Key, series), "/%d", &key); err != nil {
+				return fmt.Errorf("read the key %q: %w", n.Key, err)
+			}
+			of(key).starts = append(of(key).starts, n)
+		}
+		s.violateIf("twice", atOnce(notes))
+		for _, key := range slices.Sorted(maps.Keys(runs)) {
+			if key > passed {
+				continue // under way
+			}
+			r := runs[key]
+			s.violateIf(r.broken(fmt.Sprintf("%s/%d", series, key), series == reruns))
+			c.add(*r)
+		}
+		if passed > 0 && len(runs) < passed {
+			s.violate("lost", fmt.Sprintf("%d keys of %s left no trace", passed-len(runs), series))
+		}
+	}
+	s.result.Jobs = &c
+	return nil
+}
+
+// broken names the rule that is violated for a key, and how; "" if none is.
+func (r run) broken(key string, rerun bool) (rule, what string) {
+	described := fmt.Sprintf("%s: starts %+v, exits %v", key, r.starts, r.exits)
+	for i, n := range r.starts[min(1, len(r.starts)):] {
+		if before := r.starts[i]; !rerun || n.Term <= before.Term || n.Try <= before.Try ||
+			slices.ContainsFunc(r.exits, func(e exit) bool { return e.code == 0 && e.at < n.First }) {
+			return "twice", described
+		}
+	}
+	switch {
+	case r.told(0) && !r.finished():
+		return "finished", described
+	case len(r.starts) == 0 && !r.told(jobs.ExitUnknown):
+		return "lost", described
+	}
+	return "", ""
+}
+
+func (c *JobCounts) add(r run) {
+	c.Keys++
+	c.Answers += len(r.exits)
+	if len(r.starts) > 0 {
+		c.Started++
+		c.Again += len(r.starts) - 1
+	}
+	if r.finished() {
+		c.Finished++
+	}
+	if r.told(jobs.ExitUnknown) {
+		c.Unknown++
+	}
+}
+
+// atOnce describes two commands of a series that ran at once, or a lower term after a higher one; "" if none did. The
+// notes are in the order of their starts.
+func atOnce(notes []stamp.Note) string {
+	var before stamp.Note // the one that ran longest so far
+	for _, n := range notes {
+		if n.First < before.Last {
+			return fmt.Sprintf("%s (term %d, process %d) was started %s before the last stamp of %s (term %d, process %d)", n.Key, n.Term, n.PID,
+				time.Duration(before.Last-n.First), before.Key, before.Term, before.PID)
+		}
+		if n.Term < before.Term {
+			return fmt.Sprintf("%s was started under term %d after %s under term %d", n.Key, n.Term, before.Key, before.Term)
+		}
+		before = n
+	}
+	return ""
+}
+
+// programsOf are the spans in which jobs ran, for the recording.
+func (s *soak) programsOf() []observe.ProgramSpan {
+	var all []observe.ProgramSpan
+	for _, l := range s.lanes {
+		notes, _ := stamp.Notes(l.program.Stamps)
+		for _, n := range notes {
+			all = append(all, observe.ProgramSpan{Program: l.program.Name, Host: l.program.Host.Name(), Election: l.series, Term: n.Term, PID: n.PID,
+				From: election.Instant(n.First), To: election.Instant(n.Last)})
+		}
+	}
+	return all
+}
