@@ -137,7 +137,15 @@ func (s wordCalls) answerVoter(r *http.Request) (any, error) {
 func (s wordCalls) jobs(r *http.Request) (any, error) {
 	p := s.Picture()
 	if p.Status.Roster.Has(s.Self.Peer) {
-		return api.Jobs{Jobs: slices.Concat([]api.Job{}, p.Jobs)}, nil
+		all := slices.Concat([]api.Job{}, p.Jobs)
+		for i, j := range all {
+			if c, _ := p.contest(election.Name(j.Election)); j.Running != nil {
+				run := *j.Running
+				_, run.Held = c.LeaderAt(s.Clock())
+				all[i].Running = &run
+			}
+		}
+		return api.Jobs{Jobs: all}, nil
 	}
 	for _, v := range p.Status.Roster.All() {
 		var answer api.Jobs
