@@ -89,9 +89,14 @@ func (a *Agent) LoseAnswers(n int) {
 
 // RefuseWrites makes the agent refuse further writes, which do not count. A status of 0 ends that.
 func (a *Agent) RefuseWrites(status int, code, message string) {
+	a.RefuseWritesWith(status, api.ErrorDetail{Code: code, Message: message})
+}
+
+// RefuseWritesWith is RefuseWrites for a refusal that has a word.
+func (a *Agent) RefuseWritesWith(status int, refusal api.ErrorDetail) {
 	a.words.mu.Lock()
 	defer a.words.mu.Unlock()
-	a.words.status, a.words.refuse = status, api.ErrorDetail{Code: code, Message: message}
+	a.words.status, a.words.refuse = status, refusal
 }
 
 // write takes a write as an agent does: from a campaign that may act under the term, and if the word is the
