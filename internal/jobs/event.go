@@ -53,7 +53,7 @@ func (o *Output) exit(code int) { o.Exit = &code }
 type Start struct {
 	Occurrence string
 	Try        int
-	Env        []string // NAME=value
+	Env        []string // NAME=value, without DOYEN_TERM: the term may rise before the start
 }
 
 func (j *Job) start(r Run) *Start {
@@ -62,7 +62,7 @@ func (j *Job) start(r Run) *Start {
 		key += "/" + r.At
 	}
 	return &Start{Occurrence: r.At, Try: r.Try, Env: []string{
-		"DOYEN_OCCURRENCE=" + r.At, fmt.Sprintf("DOYEN_TRY=%d", r.Try), "DOYEN_KEY=" + key, fmt.Sprintf("DOYEN_TERM=%d", j.term),
+		"DOYEN_OCCURRENCE=" + r.At, fmt.Sprintf("DOYEN_TRY=%d", r.Try), "DOYEN_KEY=" + key,
 	}}
 }
 

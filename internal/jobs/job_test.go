@@ -144,7 +144,7 @@ func TestJ2TheClaimIsAcknowledgedBeforeTheStart(t *testing.T) {
 func TestJ2TheEnvironmentNamesTheOccurrence(t *testing.T) {
 	s := host(t, cronConfig(nil)).leads(-1, nil)
 	out := s.step(0, Tick{})
-	want := []string{"DOYEN_OCCURRENCE=2026-11-23T03:00:00Z", "DOYEN_TRY=1", "DOYEN_KEY=pay/2026-11-23T03:00:00Z", "DOYEN_TERM=1"}
+	want := []string{"DOYEN_OCCURRENCE=2026-11-23T03:00:00Z", "DOYEN_TRY=1", "DOYEN_KEY=pay/2026-11-23T03:00:00Z"}
 	if !slices.Equal(out.Start.Env, want) {
 		t.Errorf("%q", out.Start.Env)
 	}
