@@ -176,7 +176,7 @@ func (c *Client) ask(ctx context.Context, method, path string, in any) (body []b
 	case err == nil:
 	case went && errors.Is(ctx.Err(), context.Canceled):
 		err = c.unanswered(ctx, err)
-	case !reads && errors.Is(err, context.Canceled):
+	case !reads && errors.Is(ctx.Err(), context.Canceled) && errors.Is(err, context.Cause(ctx)):
 		err = fmt.Errorf("%w; the request may still take effect", err)
 	}
 	return body, asked, err

@@ -27,6 +27,7 @@ import (
 	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/runner"
 	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/jobs"
 	"github.com/doyen-election/doyen/testbed/hiccup"
 )
 
@@ -46,6 +47,11 @@ type config struct {
 	Ready    bool
 	ReadyIn  time.Duration
 	Watchdog time.Duration
+
+	Timeout time.Duration
+	Try     bool
+	Job     *jobs.Config
+	Look    time.Duration // how often the word is read again; 0: as in the product
 }
 
 // meter sees when this machine lets nobody run.
@@ -83,11 +89,21 @@ func run(text string) int {
 		panic(err)
 	}
 	os.Unsetenv(asRunner)
+	if c.Look > 0 {
+		runner.Look(c.Look)
+	}
+	var job *jobs.Job
+	if c.Job != nil {
+		var err error
+		if job, err = jobs.New(*c.Job); err != nil {
+			panic(err)
+		}
+	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	status, err := runner.Run(context.Background(), runner.Config{
 		Client: client.New(c.Socket), Election: "payments", Command: c.Command, Grace: c.Grace, Restart: c.Restart, Status: c.Status, Wait: c.Wait,
-		Check: c.Check, Ready: c.Ready, ReadyIn: c.ReadyIn, Watchdog: c.Watchdog,
+		Check: c.Check, Ready: c.Ready, ReadyIn: c.ReadyIn, Watchdog: c.Watchdog, Timeout: c.Timeout, Try: c.Try, Job: job,
 		Signals: signals, Say: func(line string) { fmt.Fprintln(os.Stderr, line) },
 	})
 	if err != nil {
@@ -140,13 +156,19 @@ func start(t *testing.T, c config, script string) *rig {
 // startAt starts it at a terminal, if that is not nil.
 func startAt(t *testing.T, c config, script string, terminal *os.File) *rig {
 	t.Helper()
+	return startWith(t, clienttest.Start(t), c, script, terminal)
+}
+
+// startWith starts it with an agent that has been prepared.
+func startWith(t *testing.T, agent *clienttest.Agent, c config, script string, terminal *os.File) *rig {
+	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
 			load, _ := os.ReadFile("/proc/loadavg")
 			t.Logf("load %s", load)
 		}
 	})
-	r := &rig{t: t, agent: clienttest.Start(t), lines: make(chan string, 100), ended: make(chan int, 1), said: make(chan string, 100), death: make(chan int64, 1)}
+	r := &rig{t: t, agent: agent, lines: make(chan string, 100), ended: make(chan int, 1), said: make(chan string, 100), death: make(chan int64, 1)}
 	dir, err := os.MkdirTemp("", "doyen") // not the test's own: a pipe may be renewed while it ends
 	if err != nil {
 		t.Fatal(err)
