@@ -58,11 +58,22 @@ func (w *world) launchJob(name, host, election, verb string, what, flags []strin
 // of a cron job, with any of its keys. It is an error if a later start has no higher term, or no higher try
 // and is not the first after a deletion.
 func startsQuantity(w *world, of string, words []string) (float64, string, []string, error) {
+	starts, _, saw, err := w.starts(of)
+	return float64(starts), saw, words, err
+}
+
+// keysQuantity: keys of NAME LIMIT. It is how many different keys of a job were started.
+func keysQuantity(w *world, of string, words []string) (float64, string, []string, error) {
+	_, keys, saw, err := w.starts(of)
+	return float64(keys), saw, words, err
+}
+
+func (w *world) starts(of string) (starts, keys int, saw string, err error) {
 	all := map[string][]stamp.Note{}
 	for _, p := range w.lab.Programs() {
 		notes, err := stamp.Notes(p.Stamps)
 		if err != nil {
-			return 0, "", nil, err
+			return 0, 0, "", err
 		}
 		for _, n := range notes {
 			if name, _, _ := strings.Cut(n.Key, "/"); n.Key == of || name == of {
@@ -70,7 +81,7 @@ func startsQuantity(w *world, of string, words []string) (float64, string, []str
 			}
 		}
 	}
-	starts, described := 0, []string{}
+	var described []string
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		notes := all[key]
 		slices.SortFunc(notes, func(a, b stamp.Note) int { return cmp.Compare(a.First, b.First) })
@@ -78,11 +89,11 @@ func startsQuantity(w *world, of string, words []string) (float64, string, []str
 			starts++
 			described = append(described, fmt.Sprintf("%s in term %d, try %d, ended: %t", key, n.Term, n.Try, n.Ended))
 			if i > 0 && (n.Term <= notes[i-1].Term || n.Try > 1 && n.Try <= notes[i-1].Try) {
-				return 0, "", nil, errors.New("two starts without a higher term and try: " + strings.Join(described, "; "))
+				err = errors.New("two starts without a higher term and try")
 			}
 		}
 	}
-	return float64(starts), fmt.Sprintf("%d starts: %s", starts, strings.Join(described, "; ")), words, nil
+	return starts, len(all), fmt.Sprintf("%d starts: %s", starts, strings.Join(described, "; ")), err
 }
 
 // tearWords: tear-words HOST… end|middle. It damages the log of words of hosts that are down: the last record is cut
