@@ -69,9 +69,7 @@ func under[T any](r *Record, what func() T) (nothing T) {
 }
 
 // Kept reports whether a next life could continue from the record.
-func (r *Record) Kept() bool {
-	return under(r, func() bool { return !r.ended && has(r.path, r.file) })
-}
+func (r *Record) Kept() bool { return under(r, func() bool { return !r.ended && has(r.path, r.file) }) }
 
 // lookEvery is how often Problem checks that the record's file is still there.
 const lookEvery = time.Minute

@@ -226,6 +226,4 @@ func (i *invocation) names(texts []string, hint string) (all []string, err error
 }
 
 // election returns the argument ELECTION, or "default" if it is absent.
-func (i *invocation) election() string {
-	return cmp.Or(i.Args().First(), string(election.Default))
-}
+func (i *invocation) election() string { return cmp.Or(i.Args().First(), string(election.Default)) }

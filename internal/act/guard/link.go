@@ -118,9 +118,7 @@ func (l *link) next(o *Order) (ok bool, err error) {
 			return true, nil
 		}
 		var n, oobn int
-		fault := raw.Control(func(fd uintptr) {
-			n, oobn, _, _, err = unix.Recvmsg(int(fd), buffer, oob, unix.MSG_DONTWAIT)
-		})
+		fault := raw.Control(func(fd uintptr) { n, oobn, _, _, err = unix.Recvmsg(int(fd), buffer, oob, unix.MSG_DONTWAIT) })
 		switch {
 		case fault != nil:
 			return false, fault
