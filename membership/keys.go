@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/hashicorp/memberlist"
 )
 
@@ -71,10 +72,7 @@ func (m *Membership) SetKeys(keys [][]byte) error {
 			return fmt.Errorf("change cluster keys: %w", err)
 		}
 	}
-	if err := m.keys.set(keys); err != nil {
-		return fmt.Errorf("change cluster keys: %w", err)
-	}
-	return nil
+	return wrap.Error(m.keys.set(keys), "change cluster keys")
 }
 
 // CheckKey reports a key of the wrong length: only AES-256 is used.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Config is where a record is, and to which agent and life it belongs.
@@ -266,10 +267,7 @@ func (r *Record) Destroy() error {
 		if r.ended {
 			return nil
 		}
-		if err := r.destroy(); err != nil {
-			return fmt.Errorf("remove record: %w", err)
-		}
-		return nil
+		return wrap.Error(r.destroy(), "remove record")
 	})
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/act"
 	"github.com/doyen-election/doyen/internal/base/logger"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 func actCommand() command {
@@ -78,10 +78,7 @@ func runAct(i *invocation) error {
 		}
 		return &failure{code: exitConfig, what: "act", err: err, hint: hint}
 	}
-	if err != nil {
-		return fmt.Errorf("act: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "act")
 }
 
 // work is what a configuration makes `doyen act` run.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/internal/plan"
 )
 
@@ -98,10 +99,7 @@ func (i *invocation) askState() (s state, err error) {
 	if err == nil && (s.agent.LeaseMS == 0 || s.agent.HeartbeatMS == 0) {
 		err = &failure{code: exitFailed, what: "this agent does not report its timing", hint: "it runs an older version: upgrade it"}
 	}
-	if err != nil {
-		return s, fmt.Errorf("ask for the live state: %w", err)
-	}
-	return s, nil
+	return s, wrap.Error(err, "ask for the live state")
 }
 
 // snapshot returns the state in the form that package plan uses.
