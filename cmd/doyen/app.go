@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/internal/base/logger"
 	"github.com/doyen-election/doyen/internal/keeper"
 )
@@ -146,10 +147,7 @@ func helpCommand() command {
 }
 
 func overview() string {
-	var list []string
-	for _, c := range commands() {
-		list = append(list, c.name+"\t"+c.usage)
-	}
+	list := each.Of(commands(), func(c command) string { return c.name + "\t" + c.usage })
 	flags := commonFlags()
 	return "NAME:\n   doyen - elect a leader among hosts with no central store\n\n" +
 		"USAGE:\n   doyen [global options] command [command options]\n\n" +
@@ -170,11 +168,7 @@ func (c command) help() string {
 // options lists flags as the library's help does. The library uses a template for that, which makes a
 // program larger: templates find methods by name, so the linker keeps all methods.
 func options(flags []cli.Flag) string {
-	var lines []string
-	for _, f := range flags {
-		lines = append(lines, f.String())
-	}
-	return indented(lines)
+	return indented(each.Of(flags, cli.Flag.String))
 }
 
 // indented indents lines, and aligns their columns. Tabs separate the columns.

@@ -32,8 +32,7 @@ func transferCommand() command {
 		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		flags:       []cli.Flag{&cli.StringFlag{Name: "to", Usage: "`NAME` of the agent that should lead"}},
 		run: func(i *invocation) error {
-			name := i.election()
-			to := i.String("to")
+			name, to := i.election(), i.String("to")
 			if to == "" {
 				hint := "write: doyen transfer " + name + " --to NAME, where NAME is the agent that should lead; `doyen elections` lists the candidates"
 				if i.NArg() > 0 {

@@ -76,12 +76,10 @@ func (i *invocation) keyChange(ctx context.Context, c *client.Client, verb, word
 		return r, err
 	}
 	whole, err := wholeFingerprint(list, word)
-	if verb == "use" {
-		r.Use, r.Force = whole, i.Bool("force")
-	} else {
-		r.Remove = whole
+	if verb == "remove" {
+		return api.KeysRequest{Remove: whole}, err
 	}
-	return r, err
+	return api.KeysRequest{Use: whole, Force: i.Bool("force")}, err
 }
 
 func rotateKeys(i *invocation) error {

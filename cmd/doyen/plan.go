@@ -10,6 +10,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/internal/plan"
 )
@@ -140,10 +141,7 @@ func (from state) snapshot() plan.Snapshot {
 }
 
 func rosterHalf(voters []api.Voter) []election.Voter {
-	var half []election.Voter
-	for _, v := range voters {
-		half = append(half, election.Voter{Name: v.Name, Peer: election.PeerID(v.ID)})
-	}
+	half := each.Of(voters, func(v api.Voter) election.Voter { return election.Voter{Name: v.Name, Peer: election.PeerID(v.ID)} })
 	election.SortVoters(half)
 	return half
 }

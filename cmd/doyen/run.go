@@ -61,10 +61,17 @@ func commandFlags() []cli.Flag {
 }
 
 func runRun(i *invocation) error {
-	config, err := runConfig(i)
+	config, err := commandConfig(i, "run", runUsage, 1)
+	if err == nil {
+		err = restart(i, &config)
+	}
+	if err == nil {
+		err = runHealth(i, &config)
+	}
 	if err != nil {
 		return err
 	}
+	config.Try = i.Bool("try")
 	return i.carryOut("run", config)
 }
 
@@ -95,18 +102,6 @@ func (i *invocation) carryOut(verb string, config runner.Config) error {
 func passed() []os.Signal {
 	all := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}
 	return slices.DeleteFunc(all, signal.Ignored)
-}
-
-func runConfig(i *invocation) (runner.Config, error) {
-	c, err := commandConfig(i, "run", runUsage, 1)
-	if err == nil {
-		err = restart(i, &c)
-	}
-	if err == nil {
-		err = runHealth(i, &c)
-	}
-	c.Try = i.Bool("try")
-	return c, err
 }
 
 // commandConfig is what run, once and cron have in common: the election, the first of n arguments, and the
