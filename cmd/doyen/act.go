@@ -21,12 +21,6 @@ func actCommand() command {
 	return command{
 		name:  "act",
 		usage: "run this host's hooks and checks beside its agent",
-		description: "Takes the same configuration as `doyen agent`, of which it uses hooks, checks and the socket, and reads\n" +
-			"it again when the agent does. The agent's keeper starts it where the configuration names a hook or a\n" +
-			"check; with --act=false, or without a keeper, it is a separate service. While it is not connected, the\n" +
-			"host is not a candidate in elections with a hook or a check.\n\n" +
-			"Exit codes: 0 stopped by SIGTERM or SIGINT, after the hook has run with none where this host led, 64 usage,\n" +
-			"78 bad configuration, nothing to run, or another one acts for this agent.",
 		flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below, the agent's own [$DOYEN_CONFIG]"},
 		}, settingFlags()...),

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -157,10 +158,16 @@ func overview() string {
 		"\nGLOBAL OPTIONS:\n" + options(slices.Insert(flags, len(flags)-1, versionFlag()))
 }
 
+// descriptions has, by command, the descriptions of several lines with nothing of the program in them.
+//
+//go:embed help
+var descriptions embed.FS
+
 func (c command) help() string {
 	text := fmt.Sprintf("NAME:\n   doyen %s - %s\n\nUSAGE:\n   %s\n\n", c.name, c.usage, strings.TrimSpace("doyen "+c.name+" [command options] "+c.args))
-	if c.description != "" {
-		text += "DESCRIPTION:\n" + indented(strings.Split(c.description, "\n")) + "\n"
+	about, _ := descriptions.ReadFile("help/" + c.name + ".txt") // not every command has one
+	if description := cmp.Or(c.description, strings.TrimSuffix(string(about), "\n")); description != "" {
+		text += "DESCRIPTION:\n" + indented(strings.Split(description, "\n")) + "\n"
 	}
 	return text + "OPTIONS:\n" + options(c.allFlags())
 }

@@ -22,12 +22,6 @@ func planCommand() command {
 	return command{
 		name: "plan", args: "[--down NAME...] [--cut A,B|C,D]", max: maxPlanned,
 		usage: "predict what happens if hosts go down or links are cut: who leads, is there a quorum, how soon",
-		description: "Runs the real election code several times in virtual time, from what the agent knows now; the cluster is\n" +
-			"not touched. --down names hosts that go down: --down a,b or --down a b. --cut names the sides of\n" +
-			"a cut network, quoted because of the |; agents named on no side form one more side, so --cut a cuts a\n" +
-			"off from all others. TERM is the lowest term the new leader could have. Hooks and programs are assumed to\n" +
-			"stop at once.\n" +
-			"Exit codes: 0 answered, 3 the agent can't be reached, 64 unknown agent or no agent left.",
 		flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "down", Usage: "`NAME` of a host that goes down, repeatable"},
 			&cli.StringFlag{Name: "cut", Usage: "`SIDES` that can't reach each other, as 'a,b|c,d'"},
