@@ -120,9 +120,7 @@ func (c *Client) Socket() string { return c.socket }
 // Close closes the idle connections. Calls in progress continue.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-func electionPath(name, call string) string {
-	return "/v1/elections/" + url.PathEscape(name) + call
-}
+func electionPath(name, call string) string { return "/v1/elections/" + url.PathEscape(name) + call }
 
 // call makes one call and decodes its answer. It ignores unknown fields, as the socket API demands of its
 // readers.

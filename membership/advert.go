@@ -14,6 +14,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/codec"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 const (
@@ -135,10 +136,9 @@ func (n *notary) member(a advert) (Member, error) {
 	if err != nil {
 		return Member{}, fmt.Errorf("derive peer ID: %w", err)
 	}
-	var candidacies []election.Candidacy
-	for _, c := range a.Candidacies {
-		candidacies = append(candidacies, election.Candidacy{Election: c.Election, Priority: c.Priority})
-	}
+	candidacies := each.Of(a.Candidacies, func(c candidacy) election.Candidacy {
+		return election.Candidacy{Election: c.Election, Priority: c.Priority}
+	})
 	return Member{
 		Member: election.Member{
 			Peer: id, Lineage: a.Boot, Name: a.Name, JoinedAt: a.JoinedAt, Draining: a.Draining, Candidacies: candidacies,

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 const (
@@ -109,10 +110,7 @@ func (p Pace) timing() (timing, error) {
 
 // validate returns what is missing or out of range, in words that a user understands.
 func (c Config) validate() error {
-	if err := cmp.Or(c.validateSelf(), c.validateNetwork()); err != nil {
-		return fmt.Errorf("validate membership config: %w", err)
-	}
-	return nil
+	return wrap.Error(cmp.Or(c.validateSelf(), c.validateNetwork()), "validate membership config")
 }
 
 func (c Config) validateSelf() error {

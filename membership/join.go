@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 const (
@@ -81,11 +83,7 @@ func (t *target) addrs() []netip.Addr {
 	if a, err := netip.ParseAddr(t.seed.host); err == nil {
 		return []netip.Addr{a.Unmap()}
 	}
-	all := make([]netip.Addr, 0, len(t.found))
-	for _, a := range t.found {
-		all = append(all, a.Addr())
-	}
-	return all
+	return each.Of(t.found, netip.AddrPort.Addr)
 }
 
 // attempt is the outcome of one try.
@@ -362,9 +360,7 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, a := range addrs {
-		addrs[i] = a.Unmap()
-	}
+	addrs = each.Of(addrs, netip.Addr.Unmap)
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	addrs = slices.Compact(addrs)
 	return addrs[:min(len(addrs), maxResolved)], nil

@@ -20,6 +20,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/codec"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/internal/door"
 )
 
@@ -374,8 +375,5 @@ func (t *Transport) Close(ctx context.Context) error {
 	err = errors.Join(err, cut)
 	t.cancel()
 	t.running.Wait()
-	if err != nil {
-		return fmt.Errorf("close transport: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "close transport")
 }

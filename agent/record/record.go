@@ -16,6 +16,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Config is where a record is, and to which agent and life it belongs.
@@ -69,9 +70,7 @@ func under[T any](r *Record, what func() T) (nothing T) {
 }
 
 // Kept reports whether a next life could continue from the record.
-func (r *Record) Kept() bool {
-	return under(r, func() bool { return !r.ended && has(r.path, r.file) })
-}
+func (r *Record) Kept() bool { return under(r, func() bool { return !r.ended && has(r.path, r.file) }) }
 
 // lookEvery is how often Problem checks that the record's file is still there.
 const lookEvery = time.Minute
@@ -268,10 +267,7 @@ func (r *Record) Destroy() error {
 		if r.ended {
 			return nil
 		}
-		if err := r.destroy(); err != nil {
-			return fmt.Errorf("remove record: %w", err)
-		}
-		return nil
+		return wrap.Error(r.destroy(), "remove record")
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/membership"
 )
 
@@ -158,11 +159,7 @@ func byElection(c *elector.ContestStatus, name election.Name) int {
 
 // Elections returns the answer about every election, sorted by name.
 func (p *Picture) Elections(now election.Instant, index func(string) uint64) []api.Election {
-	var all []api.Election
-	for _, c := range p.contests() {
-		all = append(all, p.Election(*c, now, index(string(c.Election))))
-	}
-	return all
+	return each.Of(p.contests(), func(c *elector.ContestStatus) api.Election { return p.Election(*c, now, index(string(c.Election))) })
 }
 
 // LedUntil yields every election, with the end of its leader's lease as known here; 0 without a leader.

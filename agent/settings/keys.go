@@ -20,6 +20,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Keyring changes the cluster keys while the agent runs, one change at a time. It changes the key
@@ -192,10 +193,7 @@ func replaceKeyFile(path, text string) error {
 	case temp != "":
 		err = errors.Join(err, os.Remove(temp))
 	}
-	if err != nil {
-		return fmt.Errorf("replace the key file: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "replace the key file")
 }
 
 // writeBeside writes the text durably to a new file in path's directory, with path's owner and mode

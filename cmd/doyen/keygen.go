@@ -20,8 +20,6 @@ func keygenCommand() command {
 	return command{
 		name:  "keygen",
 		usage: "make a cluster key",
-		description: "Put the same key on every host, readable only by the agent's user, and name its file with `doyen agent --key-file`.\n" +
-			"Root's file belongs to the owner of its directory.",
 		flags: []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write the key to a new `FILE` (mode 0600) and not to stdout"}},
 		run:   keygen,
 	}

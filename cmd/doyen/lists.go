@@ -135,8 +135,6 @@ func campaignsCommand() command {
 	return command{
 		name:  "campaigns",
 		usage: "list the programs of this host that are candidates",
-		description: "Of `doyen run` and of programs that use the socket API. TERM is that of a program that leads.\n" +
-			"Exit codes: 0 done, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			return ask(i, readTimeout, "list the campaigns", (*client.Client).Campaigns, func(list []api.Campaign) string { return campaignsTable(list, time.Now()) })
 		},

@@ -7,6 +7,7 @@ import (
 	"net"
 	"syscall"
 
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -109,8 +110,5 @@ func ask(inode, show uint32) ([]syscall.NetlinkRouteAttr, error) {
 		return nil, errors.New("ask sock_diag: its answer is about another socket")
 	}
 	attributes, err := nl.ParseRouteAttr(answers[0][answerSize:])
-	if err != nil {
-		return nil, fmt.Errorf("ask sock_diag: read its answer: %w", err)
-	}
-	return attributes, nil
+	return attributes, wrap.Error(err, "ask sock_diag: read its answer")
 }

@@ -17,9 +17,7 @@ func checkBullyElection(m election.BullyElection) error {
 
 func checkBullyAnswer(m election.BullyAnswer) error { return electionName(m.Election) }
 
-func checkBullyDecline(m election.BullyDecline) error {
-	return electionName(m.Election)
-}
+func checkBullyDecline(m election.BullyDecline) error { return electionName(m.Election) }
 
 func checkBullyCoordinator(m election.BullyCoordinator) error {
 	return cmp.Or(electionName(m.Election), term("term", m.Term), holder("leader", m.Leader))
@@ -99,9 +97,7 @@ func checkHeartbeatAck(m election.HeartbeatAck) error {
 }
 
 // nack accepts term 0, which means that the voter has nothing on record.
-func nack(n election.Nack) error {
-	return cmp.Or(electionName(n.Election), maybeTerm("term", n.Term))
-}
+func nack(n election.Nack) error { return cmp.Or(electionName(n.Election), maybeTerm("term", n.Term)) }
 
 func checkInquiry(m election.Inquiry) error { return maybeElection(m.Election) }
 

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"golang.org/x/sys/unix"
 )
 
@@ -102,10 +103,7 @@ func Wipe(path string) error {
 	if removeErr := os.Remove(path); removeErr != nil && !errors.Is(removeErr, os.ErrNotExist) {
 		err = errors.Join(err, removeErr)
 	}
-	if err != nil {
-		return fmt.Errorf("wipe lease page %s: %w", path, err)
-	}
-	return nil
+	return wrap.Error(err, "wipe lease page %s", path)
 }
 
 // overwrite replaces a page by zeros: a page with sequence 0 has no value. If the disk has no room even
