@@ -58,7 +58,7 @@ func (b *bench) words(ctx context.Context) error {
 		name := "Words/takeover=" + kept
 		err := b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
 			if kept == "with" {
-				if err := leave(ctx, leader, contested); err != nil {
+				if err := leading(ctx, leader, contested, writeWord(ctx)); err != nil {
 					return err
 				}
 			}
@@ -84,9 +84,24 @@ func leading(ctx context.Context, h *hosts.Host, election string, act func(*clie
 	return errors.Join(act(l), l.Close())
 }
 
-// leave leads an election for as long as it takes to write a word.
-func leave(ctx context.Context, h *hosts.Host, election string) error {
-	return leading(ctx, h, election, func(l *client.Leadership) error { return l.Write(ctx, wordOf(0)) })
+func writeWord(ctx context.Context) func(*client.Leadership) error {
+	return func(l *client.Leadership) error { return l.Write(ctx, wordOf(0)) }
+}
+
+// leadMany leads a thousand elections for a moment each.
+func leadMany(ctx context.Context, r *rig, act func(*client.Leadership) error) error {
+	var programs sync.WaitGroup
+	var next atomic.Int64
+	errs := make([]error, wordWriters)
+	for w := range wordWriters {
+		programs.Go(func() {
+			for n := next.Add(1); n <= manyWords && errs[w] == nil; n = next.Add(1) {
+				errs[w] = leading(ctx, r.Cluster.Hosts()[0], fmt.Sprintf("bench-%04d", n), act)
+			}
+		})
+	}
+	programs.Wait()
+	return errors.Join(errs...)
 }
 
 // thousandWords compares agents that keep a thousand words with the same agents without any.
@@ -96,23 +111,16 @@ func (b *bench) thousandWords(ctx context.Context) error {
 	voters := c.Names()[:wordVoters]
 	c.Adjust = func(_ int, a *settings.Config) { a.Voters = voters }
 	return b.quietOf(ctx, c, func(r *rig, _ *hosts.Host) error {
+		// Both times a thousand elections were led, so the history is as long without words.
+		if err := leadMany(ctx, r, func(*client.Leadership) error { return nil }); err != nil {
+			return err
+		}
 		none, err := b.kept(ctx, r, 0)
 		if err != nil {
 			return err
 		}
 		b.progress(fmt.Sprintf("writing %d words", manyWords), 0, 0)
-		var writers sync.WaitGroup
-		var next atomic.Int64
-		errs := make([]error, wordWriters)
-		for w := range wordWriters {
-			writers.Go(func() {
-				for n := next.Add(1); n <= manyWords && errs[w] == nil; n = next.Add(1) {
-					errs[w] = leave(ctx, r.Cluster.Hosts()[0], fmt.Sprintf("bench-%04d", n))
-				}
-			})
-		}
-		writers.Wait()
-		if err := errors.Join(errs...); err != nil {
+		if err := leadMany(ctx, r, writeWord(ctx)); err != nil {
 			return err
 		}
 		many, err := b.kept(ctx, r, manyWords)
