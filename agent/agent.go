@@ -217,7 +217,6 @@ func (a *agent) connect() (err error) {
 		PeerIDOf:    transport.PeerIDOf,
 		Judge:       a.judge,
 		Rightful:    a.rightful,
-		Strangers:   a.transport.Strangers(),
 		Logger:      a.logger.With("part", "membership"),
 	})
 	if err != nil {

@@ -51,10 +51,7 @@ type Config struct {
 	// another live member had it first, and is shown before it has answered. Several goroutines call
 	// Rightful. If it is nil, nobody owns a name.
 	Rightful func(Member) bool
-	// Strangers has an element when an agent that is not in the view goes on trying to connect: perhaps gossip has
-	// lost its arrival. Then this agent exchanges lists with another one, at most once in five seconds. May be nil.
-	Strangers <-chan struct{}
-	Logger    *slog.Logger // nil: nothing is logged
+	Logger   *slog.Logger // nil: nothing is logged
 
 	// wrap lets a test put its own layer between memberlist and the network.
 	wrap func(memberlist.Transport) memberlist.Transport

@@ -40,8 +40,6 @@ const (
 	// oddFor is how long a seed that closes connections without an answer counts as a busy agent. After
 	// that it counts as something that is not an agent.
 	oddFor = 5 * time.Second
-	// consultEvery bounds consult: anybody that reaches the port can cause it, also without the cluster key.
-	consultEvery = 5 * time.Second
 )
 
 // joiner schedules the attempts to join seeds and lost members, without end: memberlist alone never tries
@@ -58,7 +56,6 @@ type joiner struct {
 	targets    map[string]*target
 	eagerUntil time.Time
 	restUntil  time.Time // no exchange starts before that instant
-	consultAt  time.Time // consult does nothing before that instant
 }
 
 // target is a seed or a lost member.
@@ -167,21 +164,6 @@ func (j *joiner) start(ctx context.Context, now time.Time, listed map[netip.Addr
 		again = earlier(again, t.next)
 	}
 	return again
-}
-
-// consult exchanges lists with any listed agent, to learn of members that gossip has not shown. Memberlist bounds
-// how long that takes.
-func (j *joiner) consult(now time.Time, listed map[netip.AddrPort]bool) {
-	if now.Before(j.consultAt) {
-		return
-	}
-	for addr := range listed { // in a random order
-		if !j.isSelf(addr) {
-			j.consultAt = now.Add(consultEvery)
-			j.running.Go(func() { _ = j.join(addr.String()) }) // after an error, the next stranger causes another one
-			return
-		}
-	}
 }
 
 // settled reports whether all addresses that the target last resolved to are in the list.

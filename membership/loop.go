@@ -70,8 +70,6 @@ func (l *loop) run() {
 			l.joiner.plant(seeds, time.Now())
 		case r := <-l.m.hints:
 			l.note(r, time.Now())
-		case <-l.m.cfg.Strangers:
-			l.joiner.consult(time.Now(), l.listed)
 		case <-l.m.update:
 			_ = l.m.list.UpdateNode(time.Millisecond) // gossip sends the change even if this wait is too short
 		}

@@ -99,35 +99,3 @@ func TestAgentsMeetWithoutUDP(t *testing.T) {
 		x.sees("agent-1", "agent-2")
 	}
 }
-
-// What was seen with 51 agents of the profile wan: one had missed the gossip about a newcomer, refused its
-// connections, and learnt of it at the next exchange of lists, up to a minute later. Here there is none.
-func TestAStrangerMakesAnAgentAskTheOthers(t *testing.T) {
-	t.Parallel()
-	strangers := make(chan struct{}, 1)
-	mute := func(n uint64, join ...string) *agent {
-		cfg := testConfig(n)
-		cfg.Join, cfg.Strangers = join, strangers
-		cfg.wrap = func(t memberlist.Transport) memberlist.Transport { return noDatagrams{t} }
-		cfg.tune = func(t *timing) { t.pushPull = time.Hour }
-		if n != 2 {
-			cfg.Strangers = nil
-		}
-		return start(t, cfg)
-	}
-	a := mute(1)
-	b := mute(2, addrsOf(a)...)
-	b.sees("agent-1", "agent-2")
-	c := mute(3, addrsOf(a)...)
-	a.sees("agent-1", "agent-2", "agent-3")
-	c.sees("agent-1", "agent-2", "agent-3")
-	select {
-	case v := <-b.Views():
-		if len(v.Members) > 2 {
-			t.Fatalf("it knows of the newcomer already: %+v", v)
-		}
-	default:
-	}
-	strangers <- struct{}{}
-	b.sees("agent-1", "agent-2", "agent-3")
-}
