@@ -51,7 +51,10 @@ type Config struct {
 	// another live member had it first, and is shown before it has answered. Several goroutines call
 	// Rightful. If it is nil, nobody owns a name.
 	Rightful func(Member) bool
-	Logger   *slog.Logger // nil: nothing is logged
+	// Met reports whether this agent has a direct connection to a member, as it should. Where it has none
+	// for long, the two exchange lists. One goroutine calls Met. If it is nil, all have one.
+	Met    func(election.PeerID) bool
+	Logger *slog.Logger // nil: nothing is logged
 
 	// wrap lets a test put its own layer between memberlist and the network.
 	wrap func(memberlist.Transport) memberlist.Transport
@@ -74,6 +77,7 @@ type timing struct {
 	suspicionMult, suspicionMaxMult  int
 	awareness                        int
 	gossip, pushPull                 time.Duration
+	introduce                        time.Duration // see loop.unmet
 	forget                           time.Duration // after that time, memberlist forgets a dead node
 	tcp                              time.Duration
 	dial                             time.Duration // how long one attempt to join may take
@@ -85,7 +89,8 @@ func (p Pace) timing() (timing, error) {
 		probeInterval: 400 * time.Millisecond, probeTimeout: 200 * time.Millisecond,
 		suspicionMult: 3, suspicionMaxMult: 2, awareness: 8,
 		gossip: 200 * time.Millisecond, pushPull: 10 * time.Second, forget: 30 * time.Second,
-		tcp: time.Second, dial: 450 * time.Millisecond,
+		introduce: 5 * time.Second,
+		tcp:       time.Second, dial: 450 * time.Millisecond,
 		retry: 50 * time.Millisecond, retryMost: 3 * time.Second,
 		lost: 500 * time.Millisecond, lostMost: 5 * time.Second,
 	}

@@ -252,6 +252,12 @@ func (t *Transport) link(p election.PeerID) *link {
 	return t.links[p]
 }
 
+// Met reports whether the peer is connected.
+func (t *Transport) Met(p election.PeerID) bool {
+	l := t.link(p)
+	return l != nil && l.current() != nil
+}
+
 func (t *Transport) isClosing() bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
