@@ -28,6 +28,8 @@ func TestEveryOrderOfWrites(t *testing.T) {
 			{Terms: []string{"writes", "deletes", "reads"}, Holders: 2, Loses: true},
 			{Terms: []string{"writes", "writes", "deletes", "reads"}, Holders: 2},
 			{Terms: []string{"writes", "writes"}, Holders: 2, Loses: true, Rosters: true},
+			{Terms: []string{"writes", "deletes", "reads"}, Holders: 2, Rosters: true},        // not whole with 5,000,000 states
+			{Terms: []string{"writes", "writes", "writes", "reads"}, Holders: 2, Loses: true}, // nor this one
 		}
 	}
 	for _, o := range worlds {
