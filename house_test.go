@@ -25,7 +25,7 @@ var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "c
 // layers are the packages of the product, the lowest first. Each imports only packages of the
 // layers before its own.
 var layers = [][]string{
-	{"api", "election", "internal/base/alarm", "internal/base/footprint", "internal/base/logger", "internal/calendar"},
+	{"api", "election", "internal/base/alarm", "internal/base/each", "internal/base/footprint", "internal/base/logger", "internal/base/wrap", "internal/calendar"},
 	{"internal/base/boottime", "internal/base/codec", "internal/base/leasepage", "internal/door", "internal/jobs"},
 	{"bully", "failuredetector", "quorum", "ring", "internal/virtual", "transport/inbox"},
 	{"contest", "roster"},

@@ -156,7 +156,7 @@ func (l *loop) unmet(members []Member, now time.Time) (addr netip.AddrPort, foun
 	before := l.aloof
 	l.aloof, l.checkAt = map[netip.AddrPort]bool{}, now.Add(l.m.timing.introduce)
 	for _, m := range members {
-		if m.Peer != l.m.cfg.Self.Peer && !l.m.cfg.Met(m.Peer) {
+		if m.Status == Alive && m.Peer != l.m.cfg.Self.Peer && !l.m.cfg.Met(m.Peer) {
 			l.aloof[m.GossipAddr] = true
 		}
 	}

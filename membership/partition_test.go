@@ -147,13 +147,13 @@ func TestListsAreExchangedWithMembersThatStayUnmet(t *testing.T) {
 	const every = 5 * time.Second
 	at := func(n uint16) netip.AddrPort { return netip.AddrPortFrom(loopback6, n) }
 	member := func(n uint16, peer election.PeerID) Member {
-		return Member{Member: election.Member{Peer: peer}, GossipAddr: at(n)}
+		return Member{Member: election.Member{Peer: peer}, GossipAddr: at(n), Status: Alive}
 	}
 	met := map[election.PeerID]bool{}
 	self := testConfig(1)
 	self.Met = func(p election.PeerID) bool { return met[p] }
 	l := &loop{m: &Membership{cfg: self, timing: timing{introduce: every}}}
-	all := []Member{member(1, self.Self.Peer), member(2, "b"), member(3, "c")}
+	all := []Member{member(1, self.Self.Peer), member(2, "b"), member(3, "c"), {Member: election.Member{Peer: "dead"}, GossipAddr: at(4), Status: Dead}}
 	for i, step := range []struct {
 		after time.Duration
 		met   []election.PeerID

@@ -3,13 +3,10 @@ package exhaustive
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
-	"time"
 
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/quorum"
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
@@ -18,6 +15,7 @@ type WordOptions struct {
 	Terms   []string // what the program of each term does: "writes", "deletes" or "reads"
 	Holders int      // how many there are; each may ask for each term
 	Loses   bool     // answers of voters may be lost
+	Rosters bool     // agents may learn of a newer roster, with the same voters
 	States  int      // how many states to visit at most
 }
 
@@ -31,21 +29,21 @@ type WordOptions struct {
 // and remembered, and a state is only the numbers of its parts.
 type wordWorld struct {
 	o         WordOptions
-	roster    *election.Roster
-	cfg       [3]election.Config // of the holders
+	rosters   [2]*election.Roster
+	facts     [2][size]*process // of the holders, by roster: all voters can be reached, and time does not pass
 	copier    *copier
 	encoder   *world
 	numbers   map[string]uint16
 	voters    []election.State
 	contests  []*contest.Contest
 	sent      []election.Message
-	reactions map[[3]uint16]reaction
+	reactions map[[2]uint16]reaction
 	effects   map[[4]uint16]effect
 }
 
 // wordState is a state of the world, comparable. The numbers are indices.
 type wordState struct {
-	voters [3]uint16
+	voters [size]uint16
 	terms  [4]wordTerm
 	sent   [2]uint64 // messages under way, a bit each
 	newest uint8     // the ID of the newest word that a program has got or written
@@ -56,6 +54,7 @@ type wordTerm struct {
 	contest  uint16 // 0: nobody has asked for the term, or it has ended
 	asked    bool
 	holder   uint8
+	roster   uint8
 	leads    bool
 	ordered  bool  // the program has asked for its write
 	id, last uint8 // of the word that the program has written, and of the one it named
@@ -79,8 +78,6 @@ type (
 	}
 )
 
-var wordVoters = [3]election.PeerID{"u", "v", "w"}
-
 // short is a rank as one byte: terms and numbers are small here.
 func short(r election.WordRank) uint8 { return uint8(r.Term)<<4 | uint8(r.Seq) }
 
@@ -90,124 +87,30 @@ func long(n uint8) election.WordRank {
 
 func newWordWorld(o WordOptions) (*wordWorld, wordState) {
 	w := &wordWorld{o: o, copier: newCopier(), encoder: &world{}, numbers: map[string]uint16{}, contests: []*contest.Contest{nil},
-		roster:    &election.Roster{Cluster: "x", Version: election.Version{Counter: 1}, Voters: votersNamed("uvw")},
-		reactions: map[[3]uint16]reaction{}, effects: map[[4]uint16]effect{}}
-	for i := range w.cfg {
-		w.cfg[i] = election.Config{Quorum: true, Self: leaseHolderOf(i), Timing: timing, Drift: drift}
-	}
+		reactions: map[[2]uint16]reaction{}, effects: map[[4]uint16]effect{}}
 	var s wordState
-	for i, p := range wordVoters {
-		s.voters[i] = w.voter(election.State{Peer: p, Roster: w.roster})
+	for r := range w.rosters {
+		w.rosters[r] = &election.Roster{Cluster: "x", Version: election.Version{Counter: uint64(r + 1)}, Voters: votersNamed("abc")}
+		for i := range size {
+			p := w.process(i, election.State{Roster: w.rosters[r]})
+			for j := range size {
+				p.peers[j].boot = bootOf(j, 0)
+			}
+			w.facts[r][i] = p
+		}
+	}
+	for i := range size {
+		s.voters[i] = w.voter(election.State{Peer: peerOf(i), Roster: w.rosters[0]})
+	}
+	if o.Rosters {
+		s.sent[0] = 1 << w.message(election.Report{Roster: w.rosters[1]})
 	}
 	return w, s
 }
 
-// number returns the index of a value, by all that it holds.
-func (w *wordWorld) number(kind string, value any, next int) (n uint16, isNew bool) {
-	key := kind + string(w.encoder.append(nil, 0, reflect.ValueOf(value)))
-	if n, known := w.numbers[key]; known {
-		return n, false
-	}
-	w.numbers[key] = uint16(next)
-	return uint16(next), true
-}
-
-func (w *wordWorld) voter(s election.State) uint16 {
-	n, isNew := w.number("voter", []any{s.Peer, s.Grants, s.Words, s.Forgotten}, len(w.voters))
-	if isNew {
-		w.voters = append(w.voters, s)
-	}
-	return n
-}
-
-func (w *wordWorld) message(m election.Message) uint16 {
-	n, isNew := w.number(reflect.TypeOf(m).Name(), []any{m}, len(w.sent))
-	if isNew {
-		w.sent = append(w.sent, m)
-	}
-	return n
-}
-
-// react lets a voter handle a message, when all its promises have ended.
-func (w *wordWorld) react(voter, message uint16, from election.PeerID) reaction {
-	key := [3]uint16{voter, message}
-	if r, known := w.reactions[key]; known {
-		return r
-	}
-	s := w.voters[voter]
-	ledger := quorum.NewLedger(s, timing.Lease)
-	v := quorum.NewVoter(election.Config{Quorum: true, Self: election.Holder{Peer: s.Peer}, Timing: timing, Drift: drift}, ledger, epoch)
-	now := epoch.Add(time.Hour)
-	switch m := w.sent[message].(type) {
-	case election.VoteRequest:
-		v.Request(now, from, m)
-	case election.WordWrite:
-		v.Keep(now, from, m)
-	case election.Release:
-		v.Release(now, from, m)
-	}
-	for v.Settle(now); ; v.Settle(now) {
-		p := ledger.Next(now)
-		if p == nil {
-			break
-		}
-		ledger.Persisted(p.Write)
-	}
-	after := ledger.State().Clone()
-	after.Words = map[election.Name]election.Word{}
-	for _, word := range ledger.Words() {
-		after.Words[word.Election] = word.Word
-	}
-	r := reaction{voter: w.voter(after)}
-	for _, a := range ledger.Take() {
-		switch a.Message.(type) {
-		case election.VoteGrant, election.WordAck:
-			r.answers = append(r.answers, w.message(a.Message))
-		}
-	}
-	w.reactions[key] = r
-	return r
-}
-
-// affect plays one input of a contest, on a copy. The key distinguishes inputs.
-func (w *wordWorld) affect(of uint16, key [3]uint16, input func(*contest.Contest) []contest.Verdict) effect {
-	full := [4]uint16{of, key[0], key[1], key[2]}
-	if e, known := w.effects[full]; known {
-		return e
-	}
-	var c *contest.Contest
-	if of != 0 {
-		c = copied(w.copier, w.contests[of])
-	} else {
-		holder, term := int(key[1]), election.Term(key[2])
-		c = contest.New("e", &w.cfg[holder], &contest.Counts{}, chosen{}, term-1, 0)
-		c.Stand(true, 1)
-	}
-	e := effect{}
-	for _, v := range append(input(c), c.Advance(wordFacts{w})) {
-		for _, m := range v.Send {
-			_, releases := m.Message.(election.Release)
-			if e.released = e.released || releases; e.released && !releases {
-				continue
-			}
-			if n := w.message(m.Message); !slices.Contains(e.sent, n) {
-				e.sent = append(e.sent, n)
-			}
-		}
-		for _, a := range v.Announce {
-			if a.Event == election.Leading {
-				e.elected, e.word = true, a.Word
-			}
-		}
-		e.replies = append(e.replies, v.Replies...)
-	}
-	n, isNew := w.number("contest", c, len(w.contests))
-	if isNew {
-		w.contests = append(w.contests, c)
-	}
-	e.contest = n
-	w.effects[full] = e
-	return e
+func (w *wordWorld) process(i int, s election.State) *process {
+	s.Peer = peerOf(i)
+	return newProcess(i, election.Holder{Peer: s.Peer, Lineage: bootOf(i, 0)}, 1, s, epoch, false)
 }
 
 // wordStep is a state that follows, and how. what is only called for a path.
@@ -225,6 +128,13 @@ func (w *wordWorld) each(s wordState, f func(wordStep)) {
 			w.asks(s, t, f)
 			continue
 		}
+		if at := w.rosterOf(s, x.holder); x.contest != 0 && at != x.roster {
+			next := s
+			next.terms[t].roster = at
+			w.apply(next, t, [3]uint16{5}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
+				return []contest.Verdict{c.Reroster(f)}
+			}, func() string { return fmt.Sprintf("the holder of term %d learns of the newer roster", t+1) }, f)
+		}
 		if !x.leads || x.contest == 0 {
 			continue
 		}
@@ -234,8 +144,8 @@ func (w *wordWorld) each(s wordState, f func(wordStep)) {
 			}
 		}
 		if w.o.Terms[t] == "deletes" && x.id != 0 {
-			w.apply(s, t, [3]uint16{3}, func(c *contest.Contest) []contest.Verdict {
-				v := c.StepDown(wordFacts{w}, election.ReasonResigned, "")
+			w.apply(s, t, [3]uint16{3}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
+				v := c.StepDown(f, election.ReasonResigned, "")
 				c.Stopped(election.Term(t + 1))
 				return []contest.Verdict{v}
 			}, func() string { return fmt.Sprintf("term %d is released", t+1) }, f)
@@ -252,6 +162,11 @@ func (w *wordWorld) each(s wordState, f func(wordStep)) {
 	}
 }
 
+// rosterOf is the roster that a holder's agent has on disk.
+func (w *wordWorld) rosterOf(s wordState, holder uint8) uint8 {
+	return uint8(w.voters[s.voters[holder]].Roster.Version.Counter - 1)
+}
+
 // asks lets each holder ask for a term, if it has asked for no higher one. Holders are alike: the first to ask is a.
 func (w *wordWorld) asks(s wordState, t int, f func(wordStep)) {
 	used := 0
@@ -265,9 +180,9 @@ func (w *wordWorld) asks(s wordState, t int, f func(wordStep)) {
 			continue
 		}
 		next := s
-		next.terms[t] = wordTerm{asked: true, holder: uint8(h)}
-		w.apply(next, t, [3]uint16{1, uint16(h), uint16(t + 1)}, func(*contest.Contest) []contest.Verdict { return nil },
-			func() string { return fmt.Sprintf("%s asks for term %d", leaseHolderOf(h).Peer, t+1) }, f)
+		next.terms[t] = wordTerm{asked: true, holder: uint8(h), roster: w.rosterOf(s, uint8(h))}
+		w.apply(next, t, [3]uint16{1, uint16(h), uint16(t + 1)}, func(*contest.Contest, contest.Facts) []contest.Verdict { return nil },
+			func() string { return fmt.Sprintf("%s asks for term %d", peerOf(h), t+1) }, f)
 	}
 }
 
@@ -278,8 +193,8 @@ func (w *wordWorld) orders(s wordState, t int, names uint8, f func(wordStep)) {
 		text = fmt.Sprintf("of term %d", t+1)
 	}
 	s.terms[t].ordered, s.terms[t].names = true, names
-	w.apply(s, t, [3]uint16{2, uint16(names)}, func(c *contest.Contest) []contest.Verdict {
-		v, _ := c.WriteWord(wordFacts{w}, election.WriteWord{Election: "e", Term: election.Term(t + 1), If: long(names), Text: text})
+	w.apply(s, t, [3]uint16{2, uint16(names)}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
+		v, _ := c.WriteWord(f, election.WriteWord{Election: election.Default, Term: election.Term(t + 1), If: long(names), Text: text})
 		return []contest.Verdict{v}
 	}, func() string { return fmt.Sprintf("the program of term %d replaces %v by %q", t+1, long(names), text) }, f)
 }
@@ -288,8 +203,12 @@ func (w *wordWorld) orders(s wordState, t int, names uint8, f func(wordStep)) {
 func (w *wordWorld) arrives(s wordState, v int, voter, message uint16, f func(wordStep)) {
 	m := w.sent[message]
 	r := w.react(voter, message, holderOf(m).Peer)
+	if m, is := m.(election.WordWrite); is && r.voter != voter && m.Version != w.voters[voter].Roster.Version {
+		f(wordStep{next: s, what: func() string { return messages.Describe(m) }, bad: string(peerOf(v)) + " takes a word at another version"})
+		return
+	}
 	s.voters[v] = r.voter
-	what := func() string { return fmt.Sprintf("%s receives %s", wordVoters[v], messages.Describe(m)) }
+	what := func() string { return fmt.Sprintf("%s receives %s", peerOf(v), messages.Describe(m)) }
 	if w.o.Loses && r.voter != voter || len(r.answers) == 0 {
 		f(wordStep{next: s, what: func() string { return what() + ", and no answer arrives" }})
 	}
@@ -299,12 +218,12 @@ func (w *wordWorld) arrives(s wordState, v int, voter, message uint16, f func(wo
 			f(wordStep{next: s, what: what})
 			continue
 		}
-		w.apply(s, t, [3]uint16{4, a, uint16(v)}, func(c *contest.Contest) []contest.Verdict {
+		w.apply(s, t, [3]uint16{4, a, uint16(v)}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
 			switch m := w.sent[a].(type) {
 			case election.VoteGrant:
-				return []contest.Verdict{c.VoteGranted(wordFacts{w}, wordVoters[v], m, epoch, true)}
+				return []contest.Verdict{c.VoteGranted(f, peerOf(v), m, epoch, true)}
 			case election.WordAck:
-				return []contest.Verdict{c.WordKept(wordFacts{w}, wordVoters[v], m)}
+				return []contest.Verdict{c.WordKept(f, peerOf(v), m)}
 			}
 			return nil
 		}, func() string { return what() + "; " + messages.Describe(w.sent[a]) }, f)
@@ -331,9 +250,9 @@ func termOf(m election.Message) election.Term {
 }
 
 // apply plays an input of a term's contest, and judges what follows.
-func (w *wordWorld) apply(s wordState, t int, key [3]uint16, input func(*contest.Contest) []contest.Verdict, what func() string, f func(wordStep)) {
-	e := w.affect(s.terms[t].contest, key, input)
+func (w *wordWorld) apply(s wordState, t int, key [3]uint16, input wordInput, what func() string, f func(wordStep)) {
 	x, bad := &s.terms[t], ""
+	e := w.affect(w.facts[x.roster][x.holder], x.contest, key, input)
 	x.contest = e.contest
 	for _, m := range e.sent {
 		s.sent[m/64] |= 1 << (m % 64)
