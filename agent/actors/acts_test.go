@@ -29,7 +29,7 @@ func TestW12AProgramActsFromItsElectionUntilItsReceipt(t *testing.T) {
 	refused(0) // a write names its term
 	refused(3)
 	refused(5)
-	r.Lead(0, pay, 6, 1100, nil, nil) // the term rises
+	r.Rise(pay, 6, 1100, nil)
 	acts(6)
 	refused(4)
 	withdrawn(r, 6, 1100, election.ReasonResigned)
