@@ -138,7 +138,7 @@ func TestJ2ASignalTakesBackAClaimThatIsNotAcknowledged(t *testing.T) {
 	agent, r := leads(t, key, never)
 	r.begin(nil, true)
 	r.Status = true
-	claim, now := <-agent.Writes(), alarm.Now()
+	claim, now := sent(t, agent), alarm.Now()
 	r.end(syscall.SIGTERM)
 	if r.follow(now) || !r.owed {
 		t.Fatal("it did not wait for the answer")
@@ -147,12 +147,23 @@ func TestJ2ASignalTakesBackAClaimThatIsNotAcknowledged(t *testing.T) {
 	if r.follow(now) || !r.owed || r.state != idle {
 		t.Fatal("it did not take the claim back")
 	}
-	back := <-agent.Writes()
+	back := sent(t, agent)
 	if w, err := jobs.Parse(back.Text); err != nil || w.Run != nil || back.If != (api.WordID{Term: 3, Seq: 1}) {
 		t.Errorf("taken back by %+v", back)
 	}
 	r.wrote(back, api.WordID{Term: 3, Seq: 2}, nil)
 	if !r.follow(now) || r.owed || r.status != 128+int(syscall.SIGTERM) {
 		t.Errorf("it did not end: owed %t, status %d", r.owed, r.status)
+	}
+}
+
+func sent(t *testing.T, agent *clienttest.Agent) api.WordRequest {
+	t.Helper()
+	select {
+	case q := <-agent.Writes():
+		return q
+	case <-time.After(clienttest.Patience):
+		t.Fatal("it wrote nothing")
+		return api.WordRequest{}
 	}
 }
