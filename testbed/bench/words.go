@@ -211,21 +211,12 @@ func (b *bench) jobs(ctx context.Context) error {
 		c := newCandidates(ctx, r.Cluster.Hosts(), jobElections)
 		defer c.close()
 		var done atomic.Int64
-		var mu sync.Mutex
-		var claims []float64
 		c.work = func(l *client.Leadership) {
 			tick := time.NewTicker(jobElections * time.Second / jobsPerSecond)
 			defer tick.Stop()
 			for n := 0; l.Context().Err() == nil && c.ctx.Err() == nil; n++ {
-				began := boottime.Now()
-				if l.Write(c.ctx, "claim "+wordOf(n)) == nil {
-					claimed := boottime.Now().Sub(began)
-					if l.Write(c.ctx, "end "+wordOf(n)) == nil {
-						done.Add(1)
-					}
-					mu.Lock()
-					claims = append(claims, millis(claimed))
-					mu.Unlock()
+				if l.Write(c.ctx, "claim "+wordOf(n)) == nil && l.Write(c.ctx, "end "+wordOf(n)) == nil {
+					done.Add(1)
 				}
 				select {
 				case <-tick.C:
@@ -242,9 +233,6 @@ func (b *bench) jobs(ctx context.Context) error {
 		if err := observe.Sleep(ctx, idleSettle); err != nil { // the takeovers of the start are over
 			return err
 		}
-		mu.Lock()
-		claims = nil
-		mu.Unlock()
 		before, began := done.Load(), boottime.Now()
 		lost, err := b.watchLeads(ctx, what, c, jobsWatch)
 		if err != nil {
@@ -253,9 +241,6 @@ func (b *bench) jobs(ctx context.Context) error {
 		rate := float64(done.Load()-before) / boottime.Now().Sub(began).Seconds()
 		b.add("Jobs", value{Value: lost, Unit: leadsLost}, value{Value: rate, Unit: "occurrences/s"},
 			value{Value: 100 * (1 - rate/jobsPerSecond), Unit: "%missing"})
-		mu.Lock()
-		defer mu.Unlock()
-		b.addAll("Jobs", perWrite, thin(claims))
 		return nil
 	})
 }
@@ -278,6 +263,5 @@ func wordCosts(p Point) []measure {
 		{"Jobs", leadsLost, many + "leads lost", []Target{{ofMax, 0}}},
 		{"Jobs", "occurrences/s", many + "reached", nil},
 		{"Jobs", "%missing", many + "missing", []Target{{ofMax, 1}}},
-		{"Jobs", perWrite, many + "a claim", nil},
 	}
 }

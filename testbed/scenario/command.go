@@ -39,7 +39,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"install": installCommand, "lose-program": begin(hosts.LoseProgram),
 		"kill-life": lifeCommand("kill-life", syscall.SIGKILL), "hang-life": lifeCommand("hang-life", syscall.SIGSTOP),
 		"lose-record": forHosts(loseRecords), "swap-records": forHosts(swapRecords), "other-boot": begin(hosts.OtherBoot),
-		"program": programCommand, "run": runCommand, "once": onceCommand, "cron": cronCommand, "tear-words": tearWords, "hook": hookCommand, "attack": attackCommand,
+		"program": programCommand, "run": runCommand, "once": jobCommand("once", 1), "cron": jobCommand("cron", 2), "tear-words": tearWords, "hook": hookCommand, "attack": attackCommand,
 	} {
 		wrapped[name] = wrap(name, c)
 	}

@@ -22,24 +22,19 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// onceCommand: once NAME HOST KEY [for=TIME] [FLAG…]. It starts `doyen once` with a command that acts for that time.
-func onceCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) < 3 {
-		return "", errors.New("want a name, a host, a key, and flags of doyen once if you like")
+// jobCommand: once NAME HOST KEY [for=TIME] [FLAG…], or cron NAME HOST ELECTION SPEC [for=TIME] [FLAG…]. It starts
+// `doyen once` or `doyen cron` with a command that acts for that time.
+func jobCommand(verb string, words int) command {
+	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
+		if len(args) < 2+words {
+			return "", errors.New("want a name, a host, a key (of cron an election and a spec), and flags if you like")
+		}
+		return "", w.launchJob(args[0], args[1], verb, args[2:2+words], args[2+words:])
 	}
-	election, _, _ := strings.Cut(args[2], "/")
-	return "", w.launchJob(args[0], args[1], election, "once", args[2:3], args[3:])
 }
 
-// cronCommand: cron NAME HOST ELECTION SPEC [for=TIME] [FLAG…]. The same with `doyen cron`.
-func cronCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) < 4 {
-		return "", errors.New("want a name, a host, an election, a spec, and flags of doyen cron if you like")
-	}
-	return "", w.launchJob(args[0], args[1], args[2], "cron", args[2:4], args[4:])
-}
-
-func (w *world) launchJob(name, host, election, verb string, what, flags []string) error {
+func (w *world) launchJob(name, host, verb string, what, flags []string) error {
+	election, _, _ := strings.Cut(what[0], "/")
 	lasts := 100 * time.Millisecond
 	if len(flags) > 0 && strings.HasPrefix(flags[0], "for=") {
 		var err error

@@ -56,7 +56,7 @@ func TestAWrongLineIsRefusedWithWhatIsWrong(t *testing.T) {
 		"wall-clock alpha late":        `"late": want a time such as 60s`,
 		"tear-words alpha top":         "want hosts, and then end or middle",
 		"once o1 alpha":                "want a name, a host, a key",
-		"cron c1 alpha tick":           "want a name, a host, an election, a spec",
+		"cron c1 alpha tick":           "want a name, a host, a key",
 		"program p1 alpha":             "want a name, a host and an election",
 		"program alpha alpha payments": `the name "alpha" is taken`,
 	} {

@@ -39,7 +39,4 @@ func TestTheNewestStampIsTheEndOfAJobThatWasKilled(t *testing.T) {
 	if want := []Note{killed, whole, mine}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
-	if n, err := NewestNote(dir); err != nil || n.Key != "pay/3" {
-		t.Errorf("%+v, %v", n, err)
-	}
 }
