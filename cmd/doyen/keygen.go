@@ -18,8 +18,7 @@ const keySize = 32
 
 func keygenCommand() command {
 	return command{
-		name:  "keygen",
-		usage: "make a cluster key",
+		name: "keygen", usage: "make a cluster key",
 		flags: []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write the key to a new `FILE` (mode 0600) and not to stdout"}},
 		run:   keygen,
 	}
