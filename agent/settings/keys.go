@@ -89,6 +89,9 @@ func newKey() []byte {
 	return key
 }
 
+// NewKey makes a key, as a line of a key file holds it.
+func NewKey() string { return base64.StdEncoding.EncodeToString(newKey()) }
+
 // NewKey makes a key and does not use it yet.
 func (k *Keyring) NewKey() (text, print string) {
 	key := newKey()

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -14,10 +15,7 @@ import (
 
 // Judge returns the first of the Mistakes; nil: there are none.
 func (c Config) Judge() error {
-	if all := c.Mistakes(); len(all) > 0 {
-		return all[0]
-	}
-	return nil
+	return cmp.Or(c.Mistakes()...)
 }
 
 // Mistakes returns everything that is wrong with a configuration, resolved or not: what Resolve and

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,11 +8,9 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/urfave/cli/v2"
 )
-
-// keySize is the cluster key's length in bytes: AES-256.
-const keySize = 32
 
 func keygenCommand() command {
 	return command{
@@ -25,9 +21,7 @@ func keygenCommand() command {
 }
 
 func keygen(i *invocation) error {
-	secret := make([]byte, keySize)
-	rand.Read(secret) // never fails, by its documentation
-	key := base64.StdEncoding.EncodeToString(secret)
+	key := settings.NewKey()
 	path := i.String("out")
 	if i.IsSet("out") && path == "" {
 		return usage("name a file, or omit --out to write the key to stdout", "keygen: --out is empty")
