@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Candidacy is one campaign over the socket: a connection that lasts as long as the candidacy, and the
@@ -266,7 +265,10 @@ func (c *Client) giveReceipt(ctx context.Context, campaign string, receipt api.S
 		_, err := call[struct{}](ctx, c, http.MethodPost, "/v1/campaigns/"+url.PathEscape(campaign)+"/stopped", receipt)
 		return err
 	}, passing)
-	return wrap.Error(err, "give the receipt of campaign %s", campaign)
+	if err != nil {
+		return fmt.Errorf("give the receipt of campaign %s: %w", campaign, err)
+	}
+	return nil
 }
 
 // SyscallConn gives access to the newest connection's descriptor. To the agent, the candidacy is open

@@ -89,8 +89,7 @@ func (n *notary) seal(m Member, key ed25519.PrivateKey) ([]byte, error) {
 	meta = append(meta, ed25519.Sign(key, n.signed(gossipName(m.Member), body))...)
 	meta = append(meta, body...)
 	if len(meta) > memberlist.MetaMaxSize {
-		return nil, fmt.Errorf("advertise %q: it needs %d bytes, at most %d are allowed",
-			m.Name, len(meta), memberlist.MetaMaxSize)
+		return nil, fmt.Errorf("advertise %q: it needs %d bytes, at most %d are allowed", m.Name, len(meta), memberlist.MetaMaxSize)
 	}
 	return meta, nil
 }
@@ -140,12 +139,8 @@ func (n *notary) member(a advert) (Member, error) {
 		return election.Candidacy{Election: c.Election, Priority: c.Priority}
 	})
 	return Member{
-		Member: election.Member{
-			Peer: id, Lineage: a.Boot, Name: a.Name, JoinedAt: a.JoinedAt, Draining: a.Draining, Candidacies: candidacies,
-		},
-		Version:  a.Version,
-		PeerAddr: a.Peer,
-		PageAddr: page,
+		Member:  election.Member{Peer: id, Lineage: a.Boot, Name: a.Name, JoinedAt: a.JoinedAt, Draining: a.Draining, Candidacies: candidacies},
+		Version: a.Version, PeerAddr: a.Peer, PageAddr: page,
 		Settings: Settings{Algorithm: a.Algorithm, Quorum: a.Quorum, Heartbeat: a.Heartbeat, Lease: a.Lease, Follows: a.Follows},
 	}, nil
 }

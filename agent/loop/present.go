@@ -111,10 +111,6 @@ type peers struct {
 
 const maxLost = 1024 // in peers.lost
 
-func newPeers() peers {
-	return peers{view: &membership.View{}, heard: map[election.PeerID]election.Instant{}, lost: map[election.PeerID]election.Instant{}, connected: map[election.PeerID]bool{}}
-}
-
 func (p *peers) lose(id election.PeerID, at election.Instant) {
 	if len(p.lost) >= maxLost {
 		clear(p.lost)

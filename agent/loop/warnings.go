@@ -78,10 +78,6 @@ type begun struct {
 	logged bool
 }
 
-func newWarnings(grace time.Duration, logger *slog.Logger) warnings {
-	return warnings{grace: grace, logger: logger, begun: map[api.Warning]begun{}, dueAt: election.Never, refused: map[election.PeerID]api.Warning{}, current: []api.Warning{}}
-}
-
 // viewed records the members that gossip refuses, and forgets peers that have left.
 func (w *warnings) viewed(v membership.View) {
 	w.members = each.Of(v.Refused, func(r membership.Refusal) api.Warning {

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -30,10 +31,7 @@ type Config struct {
 
 // Path returns where an agent keeps its record: in directory, or beside its socket if directory is empty.
 func Path(directory, socket, agent string) string {
-	if directory == "" {
-		directory = filepath.Dir(socket)
-	}
-	return filepath.Join(directory, agent+".record")
+	return filepath.Join(cmp.Or(directory, filepath.Dir(socket)), agent+".record")
 }
 
 // Record is the record of the running life. Several goroutines may call its methods. On a nil

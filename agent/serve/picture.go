@@ -217,18 +217,10 @@ func (p *Picture) Members() []api.Member {
 	all := make([]api.Member, 0, len(p.View.Members)+len(p.View.Departed))
 	for _, m := range slices.Concat(p.View.Members, p.Departed()) {
 		entry := api.Member{
-			Name:       m.Name,
-			ID:         string(m.Peer),
-			GossipAddr: address(m.GossipAddr),
-			PeerAddr:   address(m.PeerAddr),
-			HTTPAddr:   address(m.PageAddr),
-			Status:     string(m.Status),
-			JoinedAt:   time.Unix(0, m.JoinedAt).UTC(),
-			Voter:      p.Status.Roster.Has(m.Peer),
-			Connected:  p.Connected[m.Peer] || m.Peer == p.Status.Self.Peer,
-			RTTMS:      roundUp(m.RTT),
-			Version:    m.Version,
-			Drained:    m.Draining,
+			Name: m.Name, ID: string(m.Peer), Version: m.Version, JoinedAt: time.Unix(0, m.JoinedAt).UTC(),
+			GossipAddr: address(m.GossipAddr), PeerAddr: address(m.PeerAddr), HTTPAddr: address(m.PageAddr),
+			Status: string(m.Status), Drained: m.Draining, Voter: p.Status.Roster.Has(m.Peer),
+			Connected: p.Connected[m.Peer] || m.Peer == p.Status.Self.Peer, RTTMS: roundUp(m.RTT),
 		}
 		if rank, ok := p.rank(election.Default, m.Peer); ok {
 			entry.Priority, entry.Candidate = rank.Priority, rank.Priority > 0 // a candidate with priority 0 never leads

@@ -89,6 +89,9 @@ func newKey() []byte {
 	return key
 }
 
+// NewKey makes a key, as a line of a key file holds it.
+func NewKey() string { return base64.StdEncoding.EncodeToString(newKey()) }
+
 // NewKey makes a key and does not use it yet.
 func (k *Keyring) NewKey() (text, print string) {
 	key := newKey()
@@ -172,13 +175,11 @@ func (k *Keyring) keep(held, next [][]byte) error {
 	for _, key := range next {
 		text.WriteString(base64.StdEncoding.EncodeToString(key) + "\n")
 	}
-	if err := replaceKeyFile(path, text.String()); err != nil {
-		if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
-			return fmt.Errorf("%w; the agent must be able to write to the key file's directory", err)
-		}
-		return err
+	err = replaceKeyFile(path, text.String())
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("%w; the agent must be able to write to the key file's directory", err)
 	}
-	return nil
+	return err
 }
 
 // replaceKeyFile writes a new file beside the old one, with the same owner, and renames it.

@@ -85,8 +85,7 @@ func drainCommand() command {
 
 func leaveCommand() command {
 	return command{
-		name:  "leave",
-		usage: "hand over, leave the cluster and stop the agent",
+		name: "leave", usage: "hand over, leave the cluster and stop the agent",
 		run: func(i *invocation) error {
 			return i.order("leave", "left the cluster; the agent stops", (*client.Client).Leave)
 		},

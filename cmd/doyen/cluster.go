@@ -109,9 +109,7 @@ func settingsTable(s api.Settings) string {
 	if len(s.Rights) == 0 {
 		return text + "any agent may lead any election\n"
 	}
-	rows := [][]string{{"ELECTION", "AGENTS", "MAX PRIORITY"}}
-	for _, r := range s.Rights {
-		rows = append(rows, []string{r.Election, cmp.Or(strings.Join(r.Agents, ","), "any"), cmp.Or(number(r.MaxPriority), "any")})
-	}
-	return text + "\n" + table(rows)
+	return text + "\n" + listed([]string{"ELECTION", "AGENTS", "MAX PRIORITY"}, s.Rights, func(r api.Right) []string {
+		return []string{r.Election, cmp.Or(strings.Join(r.Agents, ","), "any"), cmp.Or(number(r.MaxPriority), "any")}
+	})
 }

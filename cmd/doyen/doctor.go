@@ -19,8 +19,7 @@ import (
 
 func doctorCommand() command {
 	return command{
-		name:  "doctor",
-		usage: "check this host and its agent, before the first start or while it runs",
+		name: "doctor", usage: "check this host and its agent, before the first start or while it runs",
 		description: "Takes the flags, the environment and the file of `doyen agent`: give the same. Without any it examines the\n" +
 			"agent that runs, else that of " + packaged + ". Checks the configuration, ports, names, the ports of the\n" +
 			"other agents in both directions, the disk, the clock, the socket, the record, the unit of systemd and the\n" +
@@ -94,8 +93,7 @@ func findingLines(all []doctor.Finding, p palette) string {
 
 func debugCommand() command {
 	return command{
-		name:  "debug",
-		usage: "collect what a bug report needs in one file",
+		name: "debug", usage: "collect what a bug report needs in one file",
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent, if it does not answer [$DOYEN_CONFIG]", DefaultText: packaged},
 			&cli.StringFlag{Name: "out", Usage: "write to a new `FILE`", DefaultText: "doyen-debug-TIME.tar.gz here"},

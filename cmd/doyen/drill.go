@@ -16,6 +16,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/internal/plan"
 )
 
@@ -139,15 +140,12 @@ func (d *drillRun) foresee() error {
 
 // ask asks every agent for what the drill depends on.
 func (d *drillRun) ask() (err error) {
-	if d.state, err = d.askState(); err != nil {
-		return fmt.Errorf("drill: %w", err)
+	if d.state, err = d.askState(); err == nil {
+		ctx, cancel := d.question()
+		defer cancel()
+		d.before, err = d.client.Drills(ctx, d.report.Election)
 	}
-	ctx, cancel := d.question()
-	defer cancel()
-	if d.before, err = d.client.Drills(ctx, d.report.Election); err != nil {
-		return fmt.Errorf("drill: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "drill")
 }
 
 // unrest returns how long to wait until two leases have passed since the leader last changed. An agent

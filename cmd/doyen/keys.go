@@ -170,11 +170,9 @@ func keysOfAll(own []api.Key, all []api.AgentReport) string {
 	}
 	text := noKeys
 	if len(prints) > 0 {
-		rows := [][]string{{"FINGERPRINT", "USE", "USED BY", "ACCEPTED BY"}}
-		for _, p := range prints {
-			rows = append(rows, []string{p, cmp.Or(here[p], "refused"), strings.Join(uses[p], ","), strings.Join(has[p], ",")})
-		}
-		text = table(rows)
+		text = listed([]string{"FINGERPRINT", "USE", "USED BY", "ACCEPTED BY"}, prints, func(p string) []string {
+			return []string{p, cmp.Or(here[p], "refused"), strings.Join(uses[p], ","), strings.Join(has[p], ",")}
+		})
 	}
 	if len(unreached) > 0 {
 		text += "not reached, so not shown: " + printable(strings.Join(unreached, ", ")) + "\n"
@@ -196,9 +194,5 @@ func keysTable(list []api.Key) string {
 	if len(list) == 0 {
 		return noKeys
 	}
-	rows := [][]string{{"FINGERPRINT", "USE"}}
-	for _, k := range list {
-		rows = append(rows, []string{k.Fingerprint, useOf(k)})
-	}
-	return table(rows)
+	return listed([]string{"FINGERPRINT", "USE"}, list, func(k api.Key) []string { return []string{k.Fingerprint, useOf(k)} })
 }

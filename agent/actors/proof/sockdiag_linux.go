@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,10 +24,8 @@ func control(conn syscall.Conn, f func(fd int) error) error {
 		return err
 	}
 	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = f(int(fd)) }); err != nil {
-		return err
-	}
-	return failed
+	err = raw.Control(func(fd uintptr) { failed = f(int(fd)) })
+	return cmp.Or(err, failed)
 }
 
 // ownInode returns the inode of this process's own end of a connection.

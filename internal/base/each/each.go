@@ -1,4 +1,4 @@
-// Package each makes one list of another.
+// Package each makes one list of another, in the same order and of the same length.
 package each
 
 // Of returns what f makes of each element, in the order of the list; nil for an empty list.

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/doyen-election/doyen/internal/base/wrap"
 	"golang.org/x/sys/unix"
 )
 
@@ -103,7 +102,10 @@ func Wipe(path string) error {
 	if removeErr := os.Remove(path); removeErr != nil && !errors.Is(removeErr, os.ErrNotExist) {
 		err = errors.Join(err, removeErr)
 	}
-	return wrap.Error(err, "wipe lease page %s", path)
+	if err != nil {
+		return fmt.Errorf("wipe lease page %s: %w", path, err)
+	}
+	return nil
 }
 
 // overwrite replaces a page by zeros: a page with sequence 0 has no value. If the disk has no room even
