@@ -223,14 +223,6 @@ func (r *runner) unstarted() {
 	}
 }
 
-// let informs the job that the leadership is over.
-func (r *runner) let() {
-	if t := r.task; t != nil {
-		r.advise(jobs.Lost{})
-		*t = task{Job: t.Job, writes: t.writes + 1}
-	}
-}
-
 // marked informs the job that its command is dead.
 func (r *runner) marked(result jobs.Result, status int) {
 	if result == jobs.Finished && status != 0 {

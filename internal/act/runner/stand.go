@@ -8,6 +8,7 @@ import (
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/jobs"
 )
 
 // stand tries to become a candidate, after a wait that grows with each failure.
@@ -95,7 +96,10 @@ func (r *runner) giveReceipt() {
 	err := r.candidacy.StoppedBecause(ctx, r.why)
 	r.over = r.over || !r.goesOn(err, alarm.Now())
 	r.leading, r.owed, r.revoked, r.why = false, false, false, ""
-	r.let()
+	if t := r.task; t != nil {
+		r.advise(jobs.Lost{})
+		*t = task{Job: t.Job, writes: t.writes + 1} // so the answer to a write of that leadership has no effect
+	}
 	if r.Try && !r.over {
 		go r.askWho(r.candidacy)
 	}
