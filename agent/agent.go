@@ -44,7 +44,7 @@ import (
 )
 
 // Version is the version of this build. A release sets it (make dist).
-var Version = "0.5.0"
+var Version = "0.6.0"
 
 // ErrRestart is what Run returns after a request to restart. The agent has released nothing and
 // still leads. So the caller ends the process at once, and the next life goes on from the record.
