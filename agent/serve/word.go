@@ -28,8 +28,8 @@ func (s wordCalls) replace(c *call[api.WordRequest]) (any, error) {
 		return election.WriteWord{Election: name, Term: term, Text: c.body.Text, Request: id,
 			If: election.WordRank{Term: election.Term(c.body.If.Term), Seq: c.body.If.Seq}}
 	})
-	if err != nil {
-		return nil, err
+	if err != nil { // the elector may still carry it out (W5)
+		return nil, refusal(api.CodeNotConfirmed, "the word in "+string(name)+" was not confirmed in time; it may be written later: write it again, and `doyen voters` shows which voters are missing")
 	}
 	if reply.Refusal != nil {
 		refused := words.Refusal(reply.Refusal)

@@ -354,6 +354,12 @@ func TestOnlyTheProgramThatLeadsWritesTheWord(t *testing.T) {
 	if len(asked) > 0 {
 		t.Errorf("asked %+v", asked)
 	}
+	// The voters renew the lease and can't write to their disks: the elector goes on with it.
+	a.on = func(election.Input) (election.Reply, error) { return election.Reply{}, context.DeadlineExceeded }
+	if status, text := a.do(t, "POST", "/v1/campaigns/k1/word", body); status != 409 || !strings.Contains(text, `"code":"not_confirmed"`) {
+		t.Errorf("no answer in time: %d %s", status, text)
+	}
+	a.on = func(in election.Input) (election.Reply, error) { return reply, nil }
 	reply = election.Reply{Refusal: &election.Refusal{Why: election.DeniedWordChanged, Election: "payments"},
 		Word: election.Word{Rank: election.WordRank{Term: 4, Seq: 9}, ID: election.WordRank{Term: 2, Seq: 1}, Text: "theirs"}}
 	if status, text := a.do(t, "POST", "/v1/campaigns/k1/word", body); status != 409 || !strings.Contains(text, `"code":"word_changed"`) ||
