@@ -20,11 +20,12 @@ import (
 const module = "github.com/doyen-election/doyen/"
 
 // pure packages take time, randomness and durable state as arguments.
-var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector", "internal/base/codec", "internal/calendar", "internal/jobs", "internal/plan", "internal/virtual", "transport/inbox"}
+var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector", "internal/base/codec", "internal/base/each", "internal/base/wrap", "internal/calendar", "internal/jobs", "internal/plan", "internal/virtual", "transport/inbox"}
 
 // layers are the packages of the product, the lowest first. Each imports only packages of the
 // layers before its own.
 var layers = [][]string{
+	{"internal/base/each", "internal/base/wrap"},
 	{"api", "election", "internal/base/alarm", "internal/base/footprint", "internal/base/logger", "internal/calendar"},
 	{"internal/base/boottime", "internal/base/codec", "internal/base/leasepage", "internal/door", "internal/jobs"},
 	{"bully", "failuredetector", "quorum", "ring", "internal/virtual", "transport/inbox"},

@@ -217,7 +217,7 @@ func (a *agent) connect() (err error) {
 		PeerIDOf:    transport.PeerIDOf,
 		Judge:       a.judge,
 		Rightful:    a.rightful,
-		Strangers:   a.transport.Strangers(),
+		Met:         a.transport.Met,
 		Logger:      a.logger.With("part", "membership"),
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/loop"
 	"github.com/doyen-election/doyen/internal/base/footprint"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 const (
@@ -128,10 +129,7 @@ func (a *agent) close(ran bool) (err error) {
 	if a.store != nil {
 		err = errors.Join(err, a.store.Close())
 	}
-	if err != nil {
-		return fmt.Errorf("stop agent: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "stop agent")
 }
 
 // commands is what callers on the socket can make the agent do.

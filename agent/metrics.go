@@ -82,9 +82,9 @@ func (r *reader) Collect(out chan<- prometheus.Metric) {
 // jobs are the metrics of what words say of jobs; a cron job's counts are kept there too, so they go on under
 // another leader.
 func (r *reader) jobs(to scrape) {
-	runs := to.counter("job_runs_total", "Occurrences of a cron job, by how they ended; missed ones never ran.", "job", "end")
-	running := to.gauge("job_running", "1 while an occurrence of the job is claimed.", "job")
-	finished := to.gauge("job_last_end_timestamp_seconds", "When the job's newest occurrence ended, by the clock of the host that ran it.", "job", "end")
+	runs := to.counter("job_runs_total", "Occurrences of a cron job, by how they ended; missed ones never ran.", "election", "end") // not "job": Prometheus has a label of that name
+	running := to.gauge("job_running", "1 while an occurrence of the job is claimed.", "election")
+	finished := to.gauge("job_last_end_timestamp_seconds", "When the job's newest occurrence ended, by the clock of the host that ran it.", "election", "end")
 	for _, j := range r.loop.Picture().Jobs {
 		for end, n := range j.Total {
 			runs(float64(n), j.Election, end)

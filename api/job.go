@@ -31,6 +31,8 @@ type JobRun struct {
 	Term       uint64    `json:"term"`
 	Try        int       `json:"try"` // from 1
 	Since      time.Time `json:"since"`
+	// Held is whether somebody leads the election; else nothing runs, and nobody has said yet how it ended.
+	Held bool `json:"held"`
 }
 
 // JobEnd is how an occurrence ended.

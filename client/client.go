@@ -120,9 +120,7 @@ func (c *Client) Socket() string { return c.socket }
 // Close closes the idle connections. Calls in progress continue.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-func electionPath(name, call string) string {
-	return "/v1/elections/" + url.PathEscape(name) + call
-}
+func electionPath(name, call string) string { return "/v1/elections/" + url.PathEscape(name) + call }
 
 // call makes one call and decodes its answer. It ignores unknown fields, as the socket API demands of its
 // readers.
@@ -176,7 +174,7 @@ func (c *Client) ask(ctx context.Context, method, path string, in any) (body []b
 	case err == nil:
 	case went && errors.Is(ctx.Err(), context.Canceled):
 		err = c.unanswered(ctx, err)
-	case !reads && errors.Is(err, context.Canceled):
+	case !reads && errors.Is(ctx.Err(), context.Canceled) && errors.Is(err, context.Cause(ctx)):
 		err = fmt.Errorf("%w; the request may still take effect", err)
 	}
 	return body, asked, err

@@ -112,11 +112,14 @@ func (l *Leadership) Word() api.Word {
 func (l *Leadership) Write(ctx context.Context, text string) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(l.ctx, cancel)()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })()
 	tries := 0
 	err := repeat(ctx, forever, func() error {
+		if l.ctx.Err() != nil {
+			return context.Cause(l.ctx)
+		}
 		tries++
 		id, err := l.candidacy.Write(ctx, api.WordRequest{Term: l.Token(), If: l.Word().WordID, Text: text})
 		refused, ok := errors.AsType[*APIError](err)

@@ -29,6 +29,14 @@ func measured(t *testing.T) map[string][]string {
 	})
 	tr.await("the warning, which has a metric while it is there", func() bool { return tr.logged("no_candidates") })
 	tr.handOver(tr.leader(nil), "default") // so that each kind of message has been sent
+	backup, err := tr.agents[0].client.Campaign(t.Context(), "backup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backup.Close()
+	if err := backup.Write(t.Context(), `{"v":1,"kind":"cron","spec":"@daily","done":"2026-11-25T00:00:00Z","last":{"at":"2026-11-25T00:00:00Z","try":1,"end":"failed","code":4,"when":"2026-11-25T00:01:00Z"},"total":{"failed":1}}`); err != nil {
+		t.Fatal(err)
+	}
 	labels := map[string][]string{}
 	for _, port := range ports {
 		response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", port))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/codec"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 const (
@@ -88,8 +89,7 @@ func (n *notary) seal(m Member, key ed25519.PrivateKey) ([]byte, error) {
 	meta = append(meta, ed25519.Sign(key, n.signed(gossipName(m.Member), body))...)
 	meta = append(meta, body...)
 	if len(meta) > memberlist.MetaMaxSize {
-		return nil, fmt.Errorf("advertise %q: it needs %d bytes, at most %d are allowed",
-			m.Name, len(meta), memberlist.MetaMaxSize)
+		return nil, fmt.Errorf("advertise %q: it needs %d bytes, at most %d are allowed", m.Name, len(meta), memberlist.MetaMaxSize)
 	}
 	return meta, nil
 }
@@ -135,17 +135,12 @@ func (n *notary) member(a advert) (Member, error) {
 	if err != nil {
 		return Member{}, fmt.Errorf("derive peer ID: %w", err)
 	}
-	var candidacies []election.Candidacy
-	for _, c := range a.Candidacies {
-		candidacies = append(candidacies, election.Candidacy{Election: c.Election, Priority: c.Priority})
-	}
+	candidacies := each.Of(a.Candidacies, func(c candidacy) election.Candidacy {
+		return election.Candidacy{Election: c.Election, Priority: c.Priority}
+	})
 	return Member{
-		Member: election.Member{
-			Peer: id, Lineage: a.Boot, Name: a.Name, JoinedAt: a.JoinedAt, Draining: a.Draining, Candidacies: candidacies,
-		},
-		Version:  a.Version,
-		PeerAddr: a.Peer,
-		PageAddr: page,
+		Member:  election.Member{Peer: id, Lineage: a.Boot, Name: a.Name, JoinedAt: a.JoinedAt, Draining: a.Draining, Candidacies: candidacies},
+		Version: a.Version, PeerAddr: a.Peer, PageAddr: page,
 		Settings: Settings{Algorithm: a.Algorithm, Quorum: a.Quorum, Heartbeat: a.Heartbeat, Lease: a.Lease, Follows: a.Follows},
 	}, nil
 }

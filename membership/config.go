@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 const (
@@ -50,10 +51,10 @@ type Config struct {
 	// another live member had it first, and is shown before it has answered. Several goroutines call
 	// Rightful. If it is nil, nobody owns a name.
 	Rightful func(Member) bool
-	// Strangers has an element when an agent that is not in the view goes on trying to connect: perhaps gossip has
-	// lost its arrival. Then this agent exchanges lists with another one, at most once in five seconds. May be nil.
-	Strangers <-chan struct{}
-	Logger    *slog.Logger // nil: nothing is logged
+	// Met reports whether this agent has a direct connection to a member, as it should. Where it has none
+	// for long, the two exchange lists. One goroutine calls Met. If it is nil, all have one.
+	Met    func(election.PeerID) bool
+	Logger *slog.Logger // nil: nothing is logged
 
 	// wrap lets a test put its own layer between memberlist and the network.
 	wrap func(memberlist.Transport) memberlist.Transport
@@ -76,6 +77,7 @@ type timing struct {
 	suspicionMult, suspicionMaxMult  int
 	awareness                        int
 	gossip, pushPull                 time.Duration
+	introduce                        time.Duration // see loop.unmet
 	forget                           time.Duration // after that time, memberlist forgets a dead node
 	tcp                              time.Duration
 	dial                             time.Duration // how long one attempt to join may take
@@ -87,7 +89,8 @@ func (p Pace) timing() (timing, error) {
 		probeInterval: 400 * time.Millisecond, probeTimeout: 200 * time.Millisecond,
 		suspicionMult: 3, suspicionMaxMult: 2, awareness: 8,
 		gossip: 200 * time.Millisecond, pushPull: 10 * time.Second, forget: 30 * time.Second,
-		tcp: time.Second, dial: 450 * time.Millisecond,
+		introduce: 5 * time.Second,
+		tcp:       time.Second, dial: 450 * time.Millisecond,
 		retry: 50 * time.Millisecond, retryMost: 3 * time.Second,
 		lost: 500 * time.Millisecond, lostMost: 5 * time.Second,
 	}
@@ -109,10 +112,7 @@ func (p Pace) timing() (timing, error) {
 
 // validate returns what is missing or out of range, in words that a user understands.
 func (c Config) validate() error {
-	if err := cmp.Or(c.validateSelf(), c.validateNetwork()); err != nil {
-		return fmt.Errorf("validate membership config: %w", err)
-	}
-	return nil
+	return wrap.Error(cmp.Or(c.validateSelf(), c.validateNetwork()), "validate membership config")
 }
 
 func (c Config) validateSelf() error {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 const (
@@ -38,8 +40,6 @@ const (
 	// oddFor is how long a seed that closes connections without an answer counts as a busy agent. After
 	// that it counts as something that is not an agent.
 	oddFor = 5 * time.Second
-	// consultEvery bounds consult: anybody that reaches the port can cause it, also without the cluster key.
-	consultEvery = 5 * time.Second
 )
 
 // joiner schedules the attempts to join seeds and lost members, without end: memberlist alone never tries
@@ -56,7 +56,6 @@ type joiner struct {
 	targets    map[string]*target
 	eagerUntil time.Time
 	restUntil  time.Time // no exchange starts before that instant
-	consultAt  time.Time // consult does nothing before that instant
 }
 
 // target is a seed or a lost member.
@@ -81,11 +80,7 @@ func (t *target) addrs() []netip.Addr {
 	if a, err := netip.ParseAddr(t.seed.host); err == nil {
 		return []netip.Addr{a.Unmap()}
 	}
-	all := make([]netip.Addr, 0, len(t.found))
-	for _, a := range t.found {
-		all = append(all, a.Addr())
-	}
-	return all
+	return each.Of(t.found, netip.AddrPort.Addr)
 }
 
 // attempt is the outcome of one try.
@@ -169,21 +164,6 @@ func (j *joiner) start(ctx context.Context, now time.Time, listed map[netip.Addr
 		again = earlier(again, t.next)
 	}
 	return again
-}
-
-// consult exchanges lists with any listed agent, to learn of members that gossip has not shown. Memberlist bounds
-// how long that takes.
-func (j *joiner) consult(now time.Time, listed map[netip.AddrPort]bool) {
-	if now.Before(j.consultAt) {
-		return
-	}
-	for addr := range listed { // in a random order
-		if !j.isSelf(addr) {
-			j.consultAt = now.Add(consultEvery)
-			j.running.Go(func() { _ = j.join(addr.String()) }) // after an error, the next stranger causes another one
-			return
-		}
-	}
 }
 
 // settled reports whether all addresses that the target last resolved to are in the list.
@@ -362,9 +342,7 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, a := range addrs {
-		addrs[i] = a.Unmap()
-	}
+	addrs = each.Of(addrs, netip.Addr.Unmap)
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	addrs = slices.Compact(addrs)
 	return addrs[:min(len(addrs), maxResolved)], nil

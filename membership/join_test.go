@@ -182,23 +182,3 @@ func mustTiming(t *testing.T) timing {
 	}
 	return timing
 }
-
-// Anybody who reaches the transport's port can be a stranger there, as often as they like.
-func TestStrangersCauseOneExchangeInFiveSeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j, tried := testJoiner(nil, errors.New("refused"))
-		own, other := netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("10.0.0.2:1")
-		j.isSelf = func(a netip.AddrPort) bool { return a == own }
-		join, met := j.join, map[string]bool{}
-		j.join = func(addr string) error { met[addr] = true; return join(addr) }
-		j.consult(time.Now(), map[netip.AddrPort]bool{own: true}) // it knows nobody whom it could ask
-		for range 200 {                                           // 20 s
-			j.consult(time.Now(), map[netip.AddrPort]bool{own: true, other: true})
-			<-time.After(100 * time.Millisecond)
-			synctest.Wait()
-		}
-		if got := tried(); len(got) != 4 || got[0] != 0 || longestPause(got, 0) > consultEvery+100*time.Millisecond || !met[other.String()] || met[own.String()] {
-			t.Errorf("exchanges at %v with %v", got, met)
-		}
-	})
-}

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/doyen-election/doyen/internal/base/each"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/hashicorp/memberlist"
 )
 
@@ -49,11 +51,7 @@ func (m *Membership) Keys() [][]byte {
 	}
 	m.keys.mu.Lock()
 	defer m.keys.mu.Unlock()
-	var keys [][]byte
-	for _, k := range m.keys.keys {
-		keys = append(keys, bytes.Clone(k))
-	}
-	return keys
+	return each.Of(m.keys.keys, bytes.Clone)
 }
 
 // SetKeys replaces the cluster keys: the first encrypts from now on, and all are accepted. Each has 32
@@ -71,10 +69,7 @@ func (m *Membership) SetKeys(keys [][]byte) error {
 			return fmt.Errorf("change cluster keys: %w", err)
 		}
 	}
-	if err := m.keys.set(keys); err != nil {
-		return fmt.Errorf("change cluster keys: %w", err)
-	}
-	return nil
+	return wrap.Error(m.keys.set(keys), "change cluster keys")
 }
 
 // CheckKey reports a key of the wrong length: only AES-256 is used.
@@ -91,10 +86,9 @@ const KeySize = 32
 func (k *keyring) set(keys [][]byte) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var clones [][]byte
-	for _, key := range keys {
-		clones = append(clones, bytes.Clone(key))
-		if err := k.ring.AddKey(clones[len(clones)-1]); err != nil {
+	clones := each.Of(keys, bytes.Clone)
+	for _, key := range clones {
+		if err := k.ring.AddKey(key); err != nil {
 			return err
 		}
 	}

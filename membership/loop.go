@@ -22,6 +22,8 @@ type loop struct {
 	readAt   time.Time               // until then, a change causes no reading
 	pollAt   time.Time               // when the list is read even without a change
 	searchAt time.Time               // when the joiner has to check again
+	aloof    map[netip.AddrPort]bool // members without a direct connection when that was last checked
+	checkAt  time.Time               // when it is checked again
 }
 
 const (
@@ -42,11 +44,9 @@ func newLoop(m *Membership, seeds []seed, now time.Time) *loop {
 	self := m.self
 	self.GossipAddr = m.wire.advertise
 	l := &loop{
-		m:        m,
-		assemble: newAssembler(self, m.cfg.Judge, m.cfg.Rightful),
-		ledger:   newLedger(),
-		joiner:   newJoiner(m.timing, seeds, now, m.wire.isSelf, m.exchange, &m.running),
-		stale:    true, pollAt: now,
+		m: m, assemble: newAssembler(self, m.cfg.Judge, m.cfg.Rightful), ledger: newLedger(),
+		joiner: newJoiner(m.timing, seeds, now, m.wire.isSelf, m.exchange, &m.running),
+		stale:  true, pollAt: now,
 	}
 	l.assemble.answers = m.del.answers
 	l.acquaint()
@@ -70,8 +70,6 @@ func (l *loop) run() {
 			l.joiner.plant(seeds, time.Now())
 		case r := <-l.m.hints:
 			l.note(r, time.Now())
-		case <-l.m.cfg.Strangers:
-			l.joiner.consult(time.Now(), l.listed)
 		case <-l.m.update:
 			_ = l.m.list.UpdateNode(time.Millisecond) // gossip sends the change even if this wait is too short
 		}
@@ -140,7 +138,32 @@ func (l *loop) read(now time.Time) {
 	if len(view.Members) < len(l.last.Members) {
 		l.joiner.hurry(now)
 	}
+	if addr, found := l.unmet(view.Members, now); found {
+		l.m.running.Go(func() { _ = l.m.exchange(addr.String()) }) // another one follows after an error
+	}
 	l.publish(view, now)
+}
+
+// unmet returns the address of a member that had no direct connection at this check and at the one
+// before. It may have missed the gossip about this agent: then it refuses its connections, or does not
+// dial, until an exchange of lists. In large clusters gossip alone has one only every minute.
+func (l *loop) unmet(members []Member, now time.Time) (addr netip.AddrPort, found bool) {
+	if l.m.cfg.Met == nil || now.Before(l.checkAt) {
+		return addr, false
+	}
+	before := l.aloof
+	l.aloof, l.checkAt = map[netip.AddrPort]bool{}, now.Add(l.m.timing.introduce)
+	for _, m := range members {
+		if m.Status == Alive && m.Peer != l.m.cfg.Self.Peer && !l.m.cfg.Met(m.Peer) {
+			l.aloof[m.GossipAddr] = true
+		}
+	}
+	for addr := range l.aloof { // in a random order
+		if before[addr] {
+			return addr, true
+		}
+	}
+	return addr, false
 }
 
 // publish puts the view into its slot if it differs from the last one.

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/hashicorp/memberlist"
 )
 
@@ -223,10 +224,7 @@ func (m *Membership) Leave(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = min(limit, max(time.Until(deadline), time.Millisecond))
 	}
-	if err := m.list.Leave(limit); err != nil {
-		return fmt.Errorf("leave cluster: %w", err)
-	}
-	return nil
+	return wrap.Error(m.list.Leave(limit), "leave cluster")
 }
 
 // Close stops gossiping and frees the port. If Leave was not called before, the others count this agent
@@ -240,8 +238,5 @@ func (m *Membership) Close() error {
 	m.cancel()
 	err := m.list.Shutdown()
 	m.running.Wait()
-	if err != nil {
-		return fmt.Errorf("close membership: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "close membership")
 }

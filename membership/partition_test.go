@@ -4,10 +4,13 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/doyen-election/doyen/election"
 )
 
 var loopback6 = netip.MustParseAddr("::1")
@@ -100,34 +103,82 @@ func TestAgentsMeetWithoutUDP(t *testing.T) {
 	}
 }
 
-// What was seen with 51 agents of the profile wan: one had missed the gossip about a newcomer, refused its
-// connections, and learnt of it at the next exchange of lists, up to a minute later. Here there is none.
-func TestAStrangerMakesAnAgentAskTheOthers(t *testing.T) {
+// dials reports each connection that an agent opens.
+type dials struct {
+	memberlist.Transport
+	to chan string
+}
+
+func (d dials) DialTimeout(addr string, limit time.Duration) (net.Conn, error) {
+	offer(d.to, addr)
+	return d.Transport.DialTimeout(addr, limit)
+}
+
+// An agent of fifty never heard of a newcomer that it could reach, and refused its connections for a
+// minute, until the next exchange of lists.
+func TestAMemberThatIsNotMetIsIntroduced(t *testing.T) {
 	t.Parallel()
-	strangers := make(chan struct{}, 1)
-	mute := func(n uint64, join ...string) *agent {
-		cfg := testConfig(n)
-		cfg.Join, cfg.Strangers = join, strangers
-		cfg.wrap = func(t memberlist.Transport) memberlist.Transport { return noDatagrams{t} }
-		cfg.tune = func(t *timing) { t.pushPull = time.Hour }
-		if n != 2 {
-			cfg.Strangers = nil
-		}
-		return start(t, cfg)
+	a, to := start(t, testConfig(1)), make(chan string, 1)
+	cfg := testConfig(2)
+	cfg.Join = addrsOf(a)
+	cfg.Met = func(election.PeerID) bool { return false }
+	cfg.wrap = func(t memberlist.Transport) memberlist.Transport { return dials{t, to} }
+	cfg.tune = func(t *timing) {
+		t.pushPull, t.introduce, t.probeInterval = time.Hour, 50*time.Millisecond, 100*time.Millisecond
 	}
-	a := mute(1)
-	b := mute(2, addrsOf(a)...)
-	b.sees("agent-1", "agent-2")
-	c := mute(3, addrsOf(a)...)
-	a.sees("agent-1", "agent-2", "agent-3")
-	c.sees("agent-1", "agent-2", "agent-3")
-	select {
-	case v := <-b.Views():
-		if len(v.Members) > 2 {
-			t.Fatalf("it knows of the newcomer already: %+v", v)
-		}
-	default:
+	b := start(t, cfg)
+	for _, x := range []*agent{a, b} {
+		x.sees("agent-1", "agent-2")
 	}
-	strangers <- struct{}{}
-	b.sees("agent-1", "agent-2", "agent-3")
+	for i := range 5 { // the first is that by which it joined
+		select {
+		case addr := <-to:
+			if addr != a.Addr().String() {
+				t.Errorf("it dials %s", addr)
+			}
+		case <-time.After(patience):
+			t.Fatalf("no exchange after %d", i)
+		}
+	}
+}
+
+// The exchanges are few, however many members were not met, and only with those that stay unmet.
+func TestListsAreExchangedWithMembersThatStayUnmet(t *testing.T) {
+	const every = 5 * time.Second
+	at := func(n uint16) netip.AddrPort { return netip.AddrPortFrom(loopback6, n) }
+	member := func(n uint16, peer election.PeerID) Member {
+		return Member{Member: election.Member{Peer: peer}, GossipAddr: at(n), Status: Alive}
+	}
+	met := map[election.PeerID]bool{}
+	self := testConfig(1)
+	self.Met = func(p election.PeerID) bool { return met[p] }
+	l := &loop{m: &Membership{cfg: self, timing: timing{introduce: every}}}
+	all := []Member{member(1, self.Self.Peer), member(2, "b"), member(3, "c"), {Member: election.Member{Peer: "dead"}, GossipAddr: at(4), Status: Dead}}
+	for i, step := range []struct {
+		after time.Duration
+		met   []election.PeerID
+		want  []netip.AddrPort // one of these
+	}{
+		{0, nil, nil}, // they may be connecting
+		{every - 1, nil, nil},
+		{every, nil, []netip.AddrPort{at(2), at(3)}},
+		{every + 1, nil, nil}, // so soon
+		{2 * every, []election.PeerID{"b"}, []netip.AddrPort{at(3)}},
+		{3 * every, []election.PeerID{"b", "c"}, nil},
+		{4 * every, []election.PeerID{"c"}, nil}, // b has just been lost
+		{5 * every, []election.PeerID{"c"}, []netip.AddrPort{at(2)}},
+	} {
+		clear(met)
+		for _, p := range step.met {
+			met[p] = true
+		}
+		got, found := l.unmet(all, time.Unix(1, 0).Add(step.after))
+		if found != (step.want != nil) || found && !slices.Contains(step.want, got) {
+			t.Errorf("step %d: %v, %v, want one of %v", i, got, found, step.want)
+		}
+	}
+	l.m.cfg.Met = nil
+	if _, found := l.unmet(all, time.Unix(100, 0)); found {
+		t.Error("without Met it meets nobody")
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 // Settings are what all agents of a cluster must agree on.
@@ -58,11 +59,7 @@ type View struct {
 
 // Election returns the view in the form that the elector uses.
 func (v View) Election() election.View {
-	members := make([]election.Member, len(v.Members))
-	for i, m := range v.Members {
-		members[i] = m.Member
-	}
-	return election.View{Members: members}
+	return election.View{Members: each.Of(v.Members, func(m Member) election.Member { return m.Member })}
 }
 
 // Cause is why something was refused: a word that does not change in later versions.

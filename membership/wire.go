@@ -53,14 +53,8 @@ func (k *acquaintances) worthNaming(kind faultKind, host netip.Addr) bool {
 // listen binds UDP and TCP on one port.
 func listen(cfg Config, g *guard, t timing, faults chan<- Refusal) (*wire, error) {
 	w := &wire{
-		guard:     g,
-		admission: newAdmission(),
-		bind:      cfg.Bind.Unmap(),
-		dialLimit: t.dial,
-		readLimit: t.tcp,
-		packets:   make(chan *memberlist.Packet),
-		streams:   make(chan net.Conn),
-		faults:    faults,
+		guard: g, admission: newAdmission(), bind: cfg.Bind.Unmap(), dialLimit: t.dial, readLimit: t.tcp,
+		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), faults: faults,
 	}
 	w.known.Store(&acquaintances{})
 	w.ctx, w.cancel = context.WithCancel(context.Background())

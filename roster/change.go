@@ -22,8 +22,8 @@ type Facts interface {
 
 // Lead is who leads the roster election. Term, Until and WonBy are about this agent's own leadership.
 type Lead struct {
-	Leader election.PeerID // empty: no leader is known
-	Term   election.Term   // 0: this agent does not lead
+	Leader election.PeerID  // empty: no leader is known
+	Term   election.Term    // 0: this agent does not lead
 	Until  election.Instant // 0: this agent does not lead
 	WonBy  *election.Roster // the roster whose majority first promised the term
 }

@@ -81,7 +81,6 @@ type strangers struct {
 	mu    sync.Mutex
 	known map[election.PeerID]*stranger
 	grace time.Duration // strangerGrace; shorter in tests
-	late  chan struct{} // one slot; an element means that one goes on for longer than strangerLong
 }
 
 type stranger struct {
@@ -103,9 +102,6 @@ func (s *strangers) knock(box *mailbox, p election.PeerID, from netip.AddrPort) 
 		s.known[p] = k
 	}
 	k.last = now
-	if now.Sub(k.first) >= strangerLong {
-		signal(s.late)
-	}
 	if !k.told && now.Sub(k.first) >= s.grace {
 		k.told = box.put(Refused{Peer: p, Addr: from, Err: errStranger})
 	}

@@ -2,14 +2,11 @@ package transport
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
-
-	"github.com/doyen-election/doyen/election"
 )
 
 // visitor is a connection that has just proven whose it is.
@@ -77,24 +74,4 @@ func TestAPeerThatWasKnownMayKnockAgainForAWhile(t *testing.T) {
 	if knock(); !told() {
 		t.Error("a peer that stays unknown is not told of")
 	}
-}
-
-// A peer that is refused for longer than gossip takes may be a member that this agent has not heard of. One that has
-// just arrived is not worth an exchange of lists: every start of a cluster has many.
-func TestAStrangerThatGoesOnIsReportedWithoutItsName(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := strangers{known: map[election.PeerID]*stranger{}, grace: strangerGrace, late: make(chan struct{}, 1)}
-		for i, pause := range []time.Duration{0, strangerLong - 1, 1, 0, strangerLong} { // nobody takes the element: nothing may block
-			<-time.After(pause)
-			s.knock(newMailbox(), "b", loopback)
-			if want := min(1, max(0, i-1)); len(s.late) != want {
-				t.Errorf("after knock %d: %d, want %d", i+1, len(s.late), want)
-			}
-		}
-		<-s.late
-		s.forget("b")
-		if s.knock(newMailbox(), "b", loopback); len(s.late) != 0 {
-			t.Error("one that was known a moment ago is reported")
-		}
-	})
 }

@@ -27,6 +27,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // limits bound how long connecting may take. They grow with the heartbeat, which operators choose to fit
@@ -160,10 +161,7 @@ func idOf(p peer.ID) election.PeerID { return election.PeerID(p.String()) }
 
 func multiaddr(a netip.AddrPort) (ma.Multiaddr, error) {
 	m, err := manet.FromNetAddr(net.TCPAddrFromAddrPort(netip.AddrPortFrom(a.Addr().Unmap(), a.Port())))
-	if err != nil {
-		return nil, fmt.Errorf("convert address %s: %w", a, err)
-	}
-	return m, nil
+	return m, wrap.Error(err, "convert address %s", a)
 }
 
 // logTo makes libp2p log warnings and errors to the handler. libp2p has one handler for the whole

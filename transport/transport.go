@@ -20,6 +20,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/codec"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/internal/door"
 )
 
@@ -121,7 +122,7 @@ func New(c Config) (*Transport, error) {
 	t := &Transport{
 		hello: c.Hello, follows: c.Follows, accept: c.Accept, log: c.Logger,
 		box:       newMailbox(),
-		strangers: strangers{known: map[election.PeerID]*stranger{}, grace: strangerGrace, late: make(chan struct{}, 1)},
+		strangers: strangers{known: map[election.PeerID]*stranger{}, grace: strangerGrace},
 		grace:     grace, limits: limitsFor(c.Hello.Heartbeat),
 		closing: make(chan struct{}), links: map[election.PeerID]*link{},
 	}
@@ -171,10 +172,6 @@ func (t *Transport) listen(c Config) error {
 
 // Ready gets an element when Next should be called, and called again until it returns false.
 func (t *Transport) Ready() <-chan struct{} { return t.box.ready }
-
-// Strangers gets an element when a peer that SetPeers does not name goes on trying to connect for longer than two
-// seconds. It has proven its identity, and nothing else.
-func (t *Transport) Strangers() <-chan struct{} { return t.strangers.late }
 
 // Next returns the event that is to be handled next, in the order of package inbox. It returns false if
 // there is none. It never blocks.
@@ -253,6 +250,12 @@ func (t *Transport) link(p election.PeerID) *link {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.links[p]
+}
+
+// Met reports whether the peer is connected.
+func (t *Transport) Met(p election.PeerID) bool {
+	l := t.link(p)
+	return l != nil && l.current() != nil
 }
 
 func (t *Transport) isClosing() bool {
@@ -374,8 +377,5 @@ func (t *Transport) Close(ctx context.Context) error {
 	err = errors.Join(err, cut)
 	t.cancel()
 	t.running.Wait()
-	if err != nil {
-		return fmt.Errorf("close transport: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "close transport")
 }

@@ -22,9 +22,7 @@ const (
 // silence is how long sent data may stay unacknowledged. Without a limit, the kernel repeats the data for
 // minutes, more and more rarely. Then, after a long cut, a connection that nobody closed would stay
 // silent for as long again as the cut lasted.
-func silence(lease time.Duration) time.Duration {
-	return min(max(lease, silenceMin), silenceMax)
-}
+func silence(lease time.Duration) time.Duration { return min(max(lease, silenceMin), silenceMax) }
 
 // tune sets the connection's timeouts, as far as the system supports them.
 func tune(c network.ConnMultiaddrs, unacked time.Duration) error {

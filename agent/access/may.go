@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 // overflowID is what the kernel reports for a user or group that this user
@@ -207,14 +209,9 @@ func (p *Policy) String() string {
 func (l ids) empty() bool { return len(l.Users)+len(l.Groups) == 0 }
 
 // names returns the names of the list's users and groups, each after its prefix: user or group.
-func (l ids) names(user, group string) (names []string) {
-	for _, u := range l.Users {
-		names = append(names, user+UserName(u))
-	}
-	for _, g := range l.Groups {
-		names = append(names, group+groupName(g))
-	}
-	return names
+func (l ids) names(user, group string) []string {
+	users := each.Of(l.Users, func(u uint32) string { return user + UserName(u) })
+	return append(users, each.Of(l.Groups, func(g uint32) string { return group + groupName(g) })...)
 }
 
 func (l ids) String() string {

@@ -9,6 +9,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 // reasonRestarted is the reason of the first entries in the history of a later life.
@@ -48,10 +49,9 @@ func (l *Loop) enterRestart(now election.Instant) {
 // votersToReach returns the addresses of the other voters, as far as they are known. The voters on
 // record (were) are included, since one that is absent now may be back before the next life.
 func (l *Loop) votersToReach(were []record.Voter) []record.Voter {
-	var voters []record.Voter
-	for _, m := range l.presence.members {
-		voters = append(voters, record.Voter{Peer: m.Peer, Gossip: m.GossipAddr, Stream: m.PeerAddr})
-	}
+	voters := each.Of(l.presence.members, func(m present) record.Voter {
+		return record.Voter{Peer: m.Peer, Gossip: m.GossipAddr, Stream: m.PeerAddr}
+	})
 	voters = append(voters, were...)
 	slices.SortStableFunc(voters, func(a, b record.Voter) int { return cmp.Compare(a.Peer, b.Peer) })
 	voters = slices.CompactFunc(voters, func(a, b record.Voter) bool { return a.Peer == b.Peer })

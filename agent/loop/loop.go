@@ -35,6 +35,7 @@ import (
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/agent/watch"
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/internal/keeper"
@@ -126,9 +127,11 @@ func New(c Config) *Loop {
 		lateness: lateness{due: election.Never, writingSince: election.Never},
 		pending:  pending{},
 		presence: newPresence(c.Lease),
-		peers:    newPeers(),
-		History:  history.New(int64(c.Clock()), string(election.Default)),
-		warnings: newWarnings(c.Lease, c.Logger),
+		peers: peers{view: &membership.View{}, heard: map[election.PeerID]election.Instant{}, lost: map[election.PeerID]election.Instant{},
+			connected: map[election.PeerID]bool{}},
+		History: history.New(int64(c.Clock()), string(election.Default)),
+		warnings: warnings{grace: c.Lease, logger: c.Logger, begun: map[api.Warning]begun{}, dueAt: election.Never,
+			refused: map[election.PeerID]api.Warning{}, current: []api.Warning{}},
 	}
 	l.jobs.note(election.Persist{Words: c.Words})
 	l.publish(l.Clock())

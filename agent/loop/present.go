@@ -11,6 +11,7 @@ import (
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
@@ -84,11 +85,7 @@ func (p *presence) update(now election.Instant, v *membership.View, heard map[el
 
 // view returns the present members in the form that the elector takes.
 func (p *presence) view() election.View {
-	members := make([]election.Member, len(p.members))
-	for i, m := range p.members {
-		members[i] = m.Member.Member
-	}
-	return election.View{Members: members}
+	return election.View{Members: each.Of(p.members, func(m present) election.Member { return m.Member.Member })}
 }
 
 // warnings returns a warning about each member that gossip has wrongly called dead for long.
@@ -113,10 +110,6 @@ type peers struct {
 }
 
 const maxLost = 1024 // in peers.lost
-
-func newPeers() peers {
-	return peers{view: &membership.View{}, heard: map[election.PeerID]election.Instant{}, lost: map[election.PeerID]election.Instant{}, connected: map[election.PeerID]bool{}}
-}
 
 func (p *peers) lose(id election.PeerID, at election.Instant) {
 	if len(p.lost) >= maxLost {

@@ -13,6 +13,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
@@ -77,16 +78,11 @@ type begun struct {
 	logged bool
 }
 
-func newWarnings(grace time.Duration, logger *slog.Logger) warnings {
-	return warnings{grace: grace, logger: logger, begun: map[api.Warning]begun{}, dueAt: election.Never, refused: map[election.PeerID]api.Warning{}, current: []api.Warning{}}
-}
-
 // viewed records the members that gossip refuses, and forgets peers that have left.
 func (w *warnings) viewed(v membership.View) {
-	w.members = nil
-	for _, r := range v.Refused {
-		w.members = append(w.members, api.Warning{Code: refusalCode(r), Message: refusalText(r)})
-	}
+	w.members = each.Of(v.Refused, func(r membership.Refusal) api.Warning {
+		return api.Warning{Code: refusalCode(r), Message: refusalText(r)}
+	})
 	for id := range w.refused {
 		if !slices.ContainsFunc(v.Members, func(m membership.Member) bool { return m.Peer == id }) {
 			delete(w.refused, id)

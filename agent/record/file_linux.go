@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"golang.org/x/sys/unix"
 )
 
@@ -13,10 +14,7 @@ const supported = true
 // allocate reserves that much memory for a file, without changing its length. If the tmpfs becomes
 // full later, the record can still grow that far.
 func allocate(f *os.File, size int64) error {
-	if err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size); err != nil {
-		return fmt.Errorf("allocate %d KiB of memory: %w", size>>10, err)
-	}
-	return nil
+	return wrap.Error(unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size), "allocate %d KiB of memory", size>>10)
 }
 
 // offsets returns how far the clocks of this time namespace differ from the host's, see

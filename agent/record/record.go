@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Config is where a record is, and to which agent and life it belongs.
@@ -29,10 +31,7 @@ type Config struct {
 
 // Path returns where an agent keeps its record: in directory, or beside its socket if directory is empty.
 func Path(directory, socket, agent string) string {
-	if directory == "" {
-		directory = filepath.Dir(socket)
-	}
-	return filepath.Join(directory, agent+".record")
+	return filepath.Join(cmp.Or(directory, filepath.Dir(socket)), agent+".record")
 }
 
 // Record is the record of the running life. Several goroutines may call its methods. On a nil
@@ -69,9 +68,7 @@ func under[T any](r *Record, what func() T) (nothing T) {
 }
 
 // Kept reports whether a next life could continue from the record.
-func (r *Record) Kept() bool {
-	return under(r, func() bool { return !r.ended && has(r.path, r.file) })
-}
+func (r *Record) Kept() bool { return under(r, func() bool { return !r.ended && has(r.path, r.file) }) }
 
 // lookEvery is how often Problem checks that the record's file is still there.
 const lookEvery = time.Minute
@@ -268,10 +265,7 @@ func (r *Record) Destroy() error {
 		if r.ended {
 			return nil
 		}
-		if err := r.destroy(); err != nil {
-			return fmt.Errorf("remove record: %w", err)
-		}
-		return nil
+		return wrap.Error(r.destroy(), "remove record")
 	})
 }
 

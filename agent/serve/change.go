@@ -115,8 +115,7 @@ func (s *Server) comesBack(name election.Name, leader election.PeerID) string {
 }
 
 func (s *Server) outcomeTime(r *http.Request) (context.Context, context.CancelFunc) {
-	limit := 2*s.lease() + outcomeSlack
-	return context.WithTimeout(r.Context(), limit)
+	return context.WithTimeout(r.Context(), 2*s.lease()+outcomeSlack)
 }
 
 // successor waits until somebody leads in a higher term.

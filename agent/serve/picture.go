@@ -9,6 +9,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/membership"
 )
 
@@ -158,11 +159,7 @@ func byElection(c *elector.ContestStatus, name election.Name) int {
 
 // Elections returns the answer about every election, sorted by name.
 func (p *Picture) Elections(now election.Instant, index func(string) uint64) []api.Election {
-	var all []api.Election
-	for _, c := range p.contests() {
-		all = append(all, p.Election(*c, now, index(string(c.Election))))
-	}
-	return all
+	return each.Of(p.contests(), func(c *elector.ContestStatus) api.Election { return p.Election(*c, now, index(string(c.Election))) })
 }
 
 // LedUntil yields every election, with the end of its leader's lease as known here; 0 without a leader.
@@ -220,18 +217,10 @@ func (p *Picture) Members() []api.Member {
 	all := make([]api.Member, 0, len(p.View.Members)+len(p.View.Departed))
 	for _, m := range slices.Concat(p.View.Members, p.Departed()) {
 		entry := api.Member{
-			Name:       m.Name,
-			ID:         string(m.Peer),
-			GossipAddr: address(m.GossipAddr),
-			PeerAddr:   address(m.PeerAddr),
-			HTTPAddr:   address(m.PageAddr),
-			Status:     string(m.Status),
-			JoinedAt:   time.Unix(0, m.JoinedAt).UTC(),
-			Voter:      p.Status.Roster.Has(m.Peer),
-			Connected:  p.Connected[m.Peer] || m.Peer == p.Status.Self.Peer,
-			RTTMS:      roundUp(m.RTT),
-			Version:    m.Version,
-			Drained:    m.Draining,
+			Name: m.Name, ID: string(m.Peer), Version: m.Version, JoinedAt: time.Unix(0, m.JoinedAt).UTC(),
+			GossipAddr: address(m.GossipAddr), PeerAddr: address(m.PeerAddr), HTTPAddr: address(m.PageAddr),
+			Status: string(m.Status), Drained: m.Draining, Voter: p.Status.Roster.Has(m.Peer),
+			Connected: p.Connected[m.Peer] || m.Peer == p.Status.Self.Peer, RTTMS: roundUp(m.RTT),
 		}
 		if rank, ok := p.rank(election.Default, m.Peer); ok {
 			entry.Priority, entry.Candidate = rank.Priority, rank.Priority > 0 // a candidate with priority 0 never leads

@@ -124,9 +124,7 @@ func about(name election.Name, err error) error {
 // confirmed asks a majority of the voters who leads. If they can't be asked, or do not agree,
 // the error is an *api.ErrorDetail.
 func (s *Server) confirmed(ctx context.Context, name election.Name) (api.Election, error) {
-	reply, err := s.ask(ctx, func(id election.RequestID) election.Input {
-		return election.Inquire{Election: name, Request: id}
-	})
+	reply, err := s.ask(ctx, func(id election.RequestID) election.Input { return election.Inquire{Election: name, Request: id} })
 	if err != nil {
 		return api.Election{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/membership"
 )
 
@@ -146,11 +147,9 @@ func (p *Picture) live(name, id string, not election.PeerID) (election.PeerID, *
 
 // identified names agents with their IDs, which no other agent can take, and with their addresses.
 func identified(all ...membership.Member) string {
-	var texts []string
-	for _, m := range all {
-		texts = append(texts, m.Name+" ("+strings.TrimSuffix(string(m.Peer)+" at "+address(m.GossipAddr), " at ")+")")
-	}
-	return names(texts)
+	return names(each.Of(all, func(m membership.Member) string {
+		return m.Name + " (" + strings.TrimSuffix(string(m.Peer)+" at "+address(m.GossipAddr), " at ") + ")"
+	}))
 }
 
 func claimed(name, one, other string) *api.ErrorDetail {

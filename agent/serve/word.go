@@ -75,6 +75,9 @@ func (s wordCalls) ofVoters(ctx context.Context, r *http.Request, name election.
 	var mu sync.Mutex
 	var newest api.VoterWord
 	roster, answered := s.Picture().Status.Roster, map[election.PeerID]bool{}
+	confirmed := func() bool { return quorum.Confirmed(roster, func(id election.PeerID) bool { return answered[id] }) }
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var asking sync.WaitGroup
 	for _, v := range roster.All() {
 		asking.Go(func() {
@@ -84,7 +87,9 @@ func (s wordCalls) ofVoters(ctx context.Context, r *http.Request, name election.
 			if err != nil || answer.Version != (api.RosterVersion{Driver: uint64(roster.Version.Driver), Counter: roster.Version.Counter}) {
 				return
 			}
-			answered[v.Peer] = true
+			if answered[v.Peer] = true; confirmed() {
+				defer cancel() // a voter that hangs need not be waited for
+			}
 			for _, w := range answer.Words {
 				if w.Election == string(name) && w.Written.Compare(newest.Written) > 0 {
 					newest = w
@@ -93,7 +98,7 @@ func (s wordCalls) ofVoters(ctx context.Context, r *http.Request, name election.
 		})
 	}
 	asking.Wait()
-	if !quorum.Confirmed(roster, func(id election.PeerID) bool { return answered[id] }) {
+	if !confirmed() {
 		return nil, words.Refusal(&election.Refusal{Why: election.DeniedNoAnswer})
 	}
 	answer := api.ElectionWord{Election: string(name), Authority: api.AuthorityQuorum}
@@ -137,7 +142,15 @@ func (s wordCalls) answerVoter(r *http.Request) (any, error) {
 func (s wordCalls) jobs(r *http.Request) (any, error) {
 	p := s.Picture()
 	if p.Status.Roster.Has(s.Self.Peer) {
-		return api.Jobs{Jobs: slices.Concat([]api.Job{}, p.Jobs)}, nil
+		all := slices.Concat([]api.Job{}, p.Jobs)
+		for i, j := range all {
+			if c, _ := p.contest(election.Name(j.Election)); j.Running != nil {
+				run := *j.Running
+				_, run.Held = c.LeaderAt(s.Clock())
+				all[i].Running = &run
+			}
+		}
+		return api.Jobs{Jobs: all}, nil
 	}
 	for _, v := range p.Status.Roster.All() {
 		var answer api.Jobs

@@ -135,21 +135,11 @@ func Errorf(flag, hint, format string, args ...any) *Error {
 // describes a cluster of one agent on loopback.
 func Default() Config {
 	return Config{
-		Cluster:    "doyen",
-		SocketMode: "0660", ReadSocketMode: "0660",
-		Bind:         "127.0.0.1",
-		GossipPort:   DefaultGossipPort,
-		PeerPort:     DefaultPeerPort,
-		Quorum:       true,
-		Algorithm:    "bully",
-		Priority:     election.DefaultPriority,
-		Preempt:      true,
-		PreemptDelay: 5 * time.Second,
-		Candidate:    true,
-		Profile:      "lan",
-		LogLevel:     "info",
-		LogFormat:    "text",
-		Keeper:       runtime.GOOS == "linux", Act: true,
+		Cluster: "doyen", SocketMode: "0660", ReadSocketMode: "0660",
+		Bind: "127.0.0.1", GossipPort: DefaultGossipPort, PeerPort: DefaultPeerPort,
+		Quorum: true, Algorithm: "bully", Profile: "lan", Candidate: true,
+		Priority: election.DefaultPriority, Preempt: true, PreemptDelay: 5 * time.Second,
+		LogLevel: "info", LogFormat: "text", Keeper: runtime.GOOS == "linux", Act: true,
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Keyring changes the cluster keys while the agent runs, one change at a time. It changes the key
@@ -87,6 +88,9 @@ func newKey() []byte {
 	_, _ = rand.Read(key) // never fails, by its documentation
 	return key
 }
+
+// NewKey makes a key, as a line of a key file holds it.
+func NewKey() string { return base64.StdEncoding.EncodeToString(newKey()) }
 
 // NewKey makes a key and does not use it yet.
 func (k *Keyring) NewKey() (text, print string) {
@@ -171,13 +175,11 @@ func (k *Keyring) keep(held, next [][]byte) error {
 	for _, key := range next {
 		text.WriteString(base64.StdEncoding.EncodeToString(key) + "\n")
 	}
-	if err := replaceKeyFile(path, text.String()); err != nil {
-		if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
-			return fmt.Errorf("%w; the agent must be able to write to the key file's directory", err)
-		}
-		return err
+	err = replaceKeyFile(path, text.String())
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("%w; the agent must be able to write to the key file's directory", err)
 	}
-	return nil
+	return err
 }
 
 // replaceKeyFile writes a new file beside the old one, with the same owner, and renames it.
@@ -192,10 +194,7 @@ func replaceKeyFile(path, text string) error {
 	case temp != "":
 		err = errors.Join(err, os.Remove(temp))
 	}
-	if err != nil {
-		return fmt.Errorf("replace the key file: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "replace the key file")
 }
 
 // writeBeside writes the text durably to a new file in path's directory, with path's owner and mode

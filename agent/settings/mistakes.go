@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -14,10 +15,7 @@ import (
 
 // Judge returns the first of the Mistakes; nil: there are none.
 func (c Config) Judge() error {
-	if all := c.Mistakes(); len(all) > 0 {
-		return all[0]
-	}
-	return nil
+	return cmp.Or(c.Mistakes()...)
 }
 
 // Mistakes returns everything that is wrong with a configuration, resolved or not: what Resolve and
@@ -65,7 +63,7 @@ func checkPrograms(c Config) *Error {
 
 // checkWritable refuses a data directory that this user can't write to, or can't create.
 func checkWritable(c Config) *Error {
-	at := nearest(c.DataDir, os.Stat)
+	at := Nearest(c.DataDir, os.Stat)
 	if info, err := os.Stat(at); err == nil && !info.IsDir() {
 		return Errorf("data-dir", "name another directory", "%s is not a directory", at)
 	}
@@ -101,15 +99,15 @@ func checkOwners(c Config) *Error {
 		if f.path == "" {
 			continue
 		}
-		if bad, ok := errors.AsType[*Error](CheckFile(f.flag, nearest(f.path, os.Lstat))); ok {
+		if bad, ok := errors.AsType[*Error](CheckFile(f.flag, Nearest(f.path, os.Lstat))); ok {
 			return bad
 		}
 	}
 	return nil
 }
 
-// nearest returns the path itself if look finds it, else the nearest directory above that look finds.
-func nearest(path string, look func(string) (fs.FileInfo, error)) string {
+// Nearest returns the path itself if look finds it, else the nearest directory above that look finds.
+func Nearest(path string, look func(string) (fs.FileInfo, error)) string {
 	for path != filepath.Dir(path) {
 		if _, err := look(path); !errors.Is(err, fs.ErrNotExist) {
 			break

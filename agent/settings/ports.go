@@ -3,6 +3,7 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -64,14 +65,13 @@ func (p Port) Try() error {
 func InUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
 
 func tryPort(network, address string) error {
+	var l io.Closer
+	var err error
 	if network == "udp" {
-		l, err := net.ListenPacket(network, address)
-		if err != nil {
-			return err
-		}
-		return l.Close()
+		l, err = net.ListenPacket(network, address)
+	} else {
+		l, err = net.Listen(network, address)
 	}
-	l, err := net.Listen(network, address)
 	if err != nil {
 		return err
 	}

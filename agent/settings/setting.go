@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/internal/act/health"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 // Setting is one value of a Config. The flag of `doyen agent`, the key of the configuration file
@@ -197,11 +198,7 @@ func (s Setting) write(c *Config) string {
 			text = strconv.Quote(text)
 		}
 	case *[]string:
-		quoted := make([]string, len(*v))
-		for i, element := range *v {
-			quoted[i] = strconv.Quote(element)
-		}
-		text = "[" + strings.Join(quoted, ", ") + "]"
+		text = "[" + strings.Join(each.Of(*v, strconv.Quote), ", ") + "]"
 	}
 	return s.Name + ": " + text + "\n"
 }

@@ -2,10 +2,11 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // drainFile exists while the agent is drained, since maintenance may outlast a restart.
@@ -34,8 +35,5 @@ func (s *Store) SetDrained(on bool) error {
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	if err != nil {
-		return fmt.Errorf("keep drain %t: %w", on, err)
-	}
-	return nil
+	return wrap.Error(err, "keep drain %t", on)
 }

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Files are the operations of a store on the files of its directory, each by its name. The
@@ -89,10 +91,7 @@ func SyncDir(path string) (err error) {
 		return fmt.Errorf("open directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync directory: %w", err)
-	}
-	return nil
+	return wrap.Error(d.Sync(), "sync directory")
 }
 
 // readAll reads an open file of at most limit bytes.

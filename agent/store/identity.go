@@ -6,6 +6,8 @@ import (
 	"encoding/pem"
 	"fmt"
 	"os"
+
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 const (
@@ -63,8 +65,5 @@ func writeKey(dir directory, key ed25519.PrivateKey) error {
 	if err != nil {
 		return fmt.Errorf("encode identity: %w", err)
 	}
-	if err := writeFile(dir, identityFile, pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der})); err != nil {
-		return fmt.Errorf("write identity: %w", err)
-	}
-	return nil
+	return wrap.Error(writeFile(dir, identityFile, pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der})), "write identity")
 }

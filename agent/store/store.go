@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 const (
@@ -147,10 +148,7 @@ func (s *Store) Write(p election.Persist) error {
 	if err := s.held(); err != nil {
 		return fmt.Errorf("write state: %w", err)
 	}
-	if err := s.record.Write(p); err != nil {
-		return fmt.Errorf("write state: %w", err)
-	}
-	return nil
+	return wrap.Error(s.record.Write(p), "write state")
 }
 
 // held returns an error if the path no longer leads to the directory that this agent has locked. A
@@ -175,10 +173,7 @@ func (s *Store) Close() error {
 	if s.record != nil {
 		err = s.record.Close()
 	}
-	if err := errors.Join(err, s.lock.Close()); err != nil {
-		return fmt.Errorf("unlock data directory: %w", err)
-	}
-	return nil
+	return wrap.Error(errors.Join(err, s.lock.Close()), "unlock data directory")
 }
 
 // load reads the identity and the state. Each of them may be missing.

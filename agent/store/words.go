@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/codec"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 const (
@@ -154,11 +154,9 @@ func (w *words) write(changed []election.NamedWord) error {
 
 // rewrite replaces the log by one that has each word once.
 func (w *words) rewrite() error {
-	all := make([]election.NamedWord, 0, len(w.words))
-	for e, word := range w.words {
-		all = append(all, election.NamedWord{Election: e, Word: word})
-	}
-	slices.SortFunc(all, func(a, b election.NamedWord) int { return cmp.Compare(a.Election, b.Election) })
+	all := each.Of(slices.Sorted(maps.Keys(w.words)), func(e election.Name) election.NamedWord {
+		return election.NamedWord{Election: e, Word: w.words[e]}
+	})
 	record, err := recordOf(all)
 	if err != nil {
 		return err

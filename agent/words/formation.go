@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/quorum"
 )
 
@@ -21,11 +22,9 @@ func Forming(p quorum.Problem) string {
 	case quorum.RefusedHere:
 		return fmt.Sprintf("%s proposes the voters %s, but this agent refuses: %s", awaited, p.Voters, objection(p.Refused[0], "here", "this agent"))
 	case quorum.RefusedThere:
-		var texts []string
-		for _, r := range p.Refused {
-			texts = append(texts, r.Agent+" refuses: "+objection(r, "there", r.Agent))
-		}
-		return strings.Join(texts, "; ")
+		return strings.Join(each.Of(p.Refused, func(r quorum.Refused) string {
+			return r.Agent + " refuses: " + objection(r, "there", r.Agent)
+		}), "; ")
 	case quorum.AwaitsAgents:
 		return "waits for " + awaited
 	case quorum.AwaitsRoster:

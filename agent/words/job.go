@@ -8,7 +8,7 @@ import (
 // Job is a job's word as the API shows it.
 func Job(name string, w jobs.Word) api.Job {
 	j := api.Job{Election: name, Kind: string(w.Kind), Spec: w.Spec, Zone: w.Zone, Done: w.Done, Unknown: w.Unknown}
-	if r := w.Run; r != nil {
+	if r := w.Runs(); r != nil {
 		j.Running = &api.JobRun{Occurrence: r.At, Term: r.Term, Try: r.Try, Since: r.Since}
 	}
 	if e := w.Last; e != nil {

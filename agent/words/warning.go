@@ -8,6 +8,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/roster"
 )
 
@@ -52,7 +53,7 @@ func warning(s *elector.Status, name string, ws []elector.Warning, live func(str
 	case "running_late":
 		return "this agent runs late: its timer, its loop or a write took more than a quarter of the lease; until it has been on time for a lease it is not a candidate where another agent is one, and a leader that is late again hands over; give its host more processor time or a faster disk, or all agents a longer lease"
 	case "voter_behind":
-		return each(ws, "; ", func(w elector.Warning) string {
+		return joined(ws, "; ", func(w elector.Warning) string {
 			return w.Agent + " holds an older list of voters and does not adopt the present one, so its vote does not count; `doyen status` there shows why. " +
 				startAgain(w.Agent) + ", and run on another voter: doyen voters replace " + w.Agent
 		})
@@ -112,7 +113,7 @@ func barred(b election.Barred) string {
 // changed is about agents that the roster lists under another identity. If this agent is one of
 // them, it is barred. Anyone who has the cluster key can take the name of a voter that is down.
 func changed(ws []elector.Warning, live func(string) (id, addr string)) string {
-	return each(ws, "; ", func(w elector.Warning) string {
+	return joined(ws, "; ", func(w elector.Warning) string {
 		if w.Barred.Code != "" {
 			return barred(w.Barred)
 		}
@@ -133,7 +134,7 @@ func foreign(name string, w elector.Warning) string {
 }
 
 func doubted(s *elector.Status, name string, ws []elector.Warning) string {
-	reports := each(ws, "; ", func(w elector.Warning) string {
+	reports := joined(ws, "; ", func(w elector.Warning) string {
 		return fmt.Sprintf("%s reports the voters %s, which this agent does not adopt: %s", w.Agent, w.Voters, doubt(w.Doubt))
 	})
 	others := election.Names(s.Roster.All(), func(v election.Voter) bool { return v.Peer != s.Self.Peer })
@@ -156,13 +157,9 @@ func doubt(d roster.Doubt) string {
 
 // agents names the agents that warnings are about.
 func agents(ws []elector.Warning) string {
-	return each(ws, ", ", func(w elector.Warning) string { return w.Agent })
+	return joined(ws, ", ", func(w elector.Warning) string { return w.Agent })
 }
 
-func each(ws []elector.Warning, between string, text func(elector.Warning) string) string {
-	var texts []string
-	for _, w := range ws {
-		texts = append(texts, text(w))
-	}
-	return strings.Join(texts, between)
+func joined(ws []elector.Warning, between string, text func(elector.Warning) string) string {
+	return strings.Join(each.Of(ws, text), between)
 }

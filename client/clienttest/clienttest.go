@@ -38,6 +38,7 @@ type Agent struct {
 	status int
 	server *http.Server
 	done   chan struct{}
+	words  words
 }
 
 func Start(t testing.TB) *Agent {
@@ -48,6 +49,7 @@ func Start(t testing.TB) *Agent {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	a := &Agent{t: t, path: filepath.Join(dir, "s"), stood: make(chan *Campaign, 64), again: make(chan *Campaign, 64), all: map[string]*Campaign{}}
+	a.words.start()
 	a.Listen()
 	t.Cleanup(a.Stop)
 	return a
@@ -68,6 +70,7 @@ func (a *Agent) Listen() {
 	mux.HandleFunc("POST /v1/campaigns/{id}/resume", a.resume)
 	mux.HandleFunc("POST /v1/campaigns/{id}/stopped", a.stopped)
 	mux.HandleFunc("POST /v1/campaigns/{id}/companion", a.report)
+	a.serveWords(mux)
 	a.server, a.done = &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}, make(chan struct{})
 	go func(server *http.Server, done chan struct{}) {
 		defer close(done)
@@ -108,7 +111,7 @@ func (a *Agent) await(from <-chan *Campaign, otherwise string) *Campaign {
 }
 
 func (a *Agent) campaign(w http.ResponseWriter, r *http.Request) {
-	c := newCampaign(a.t, "", r.PathValue("name"))
+	c := newCampaign(a, "", r.PathValue("name"))
 	defer close(c.gone)
 	if err := json.NewDecoder(r.Body).Decode(&c.Request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -134,8 +137,9 @@ func (a *Agent) resume(w http.ResponseWriter, r *http.Request) {
 	if old == nil {
 		return
 	}
-	c := newCampaign(a.t, old.ID, old.Election)
+	c := newCampaign(a, old.ID, old.Election)
 	c.Request, c.Resumed = old.Request, resumed
+	c.term.Store(old.term.Load())
 	defer close(c.gone)
 	a.mu.Lock()
 	lost := old.life < a.lives
@@ -191,6 +195,7 @@ func (c *Campaign) write(w http.ResponseWriter, r *http.Request) {
 func (a *Agent) stopped(w http.ResponseWriter, r *http.Request) {
 	var stopped api.StoppedRequest
 	if c := a.about(w, r, &stopped); c != nil {
+		c.term.Store(0)
 		c.receipts <- stopped
 		if held := c.held.Load(); held != nil {
 			<-*held
@@ -236,7 +241,8 @@ type Campaign struct {
 	Request      api.CampaignRequest
 	Resumed      api.ResumeRequest // of a resumed campaign; else zero
 
-	t        testing.TB
+	agent    *Agent
+	term     atomic.Uint64 // under which the program may act, or must still stop; 0: none
 	life     int
 	lines    chan api.CampaignEvent
 	cut      chan struct{}
@@ -246,8 +252,8 @@ type Campaign struct {
 	held     atomic.Pointer[chan struct{}] // until it is closed, receipts are not answered; nil: they are answered at once
 }
 
-func newCampaign(t testing.TB, id, election string) *Campaign {
-	return &Campaign{t: t, ID: id, Election: election, lines: make(chan api.CampaignEvent, 64),
+func newCampaign(a *Agent, id, election string) *Campaign {
+	return &Campaign{agent: a, ID: id, Election: election, lines: make(chan api.CampaignEvent, 64),
 		cut: make(chan struct{}), gone: make(chan struct{}), receipts: make(chan api.StoppedRequest, 64), reports: make(chan api.Companion, 64)}
 }
 
@@ -265,7 +271,8 @@ func (c *Campaign) Say(e api.CampaignEvent) {
 	c.lines <- e
 }
 
-// Elect notifies the candidate that it leads, with a lease of that length, and returns the lease's deadline.
+// Elect notifies the candidate that it leads, with a lease of that length and with the election's word, and
+// returns the lease's deadline.
 func (c *Campaign) Elect(term uint64, lease time.Duration) int64 {
 	return c.until(api.CampaignElected, term, lease)
 }
@@ -276,7 +283,12 @@ func (c *Campaign) Renew(term uint64, lease time.Duration) int64 {
 
 func (c *Campaign) until(kind string, term uint64, lease time.Duration) int64 {
 	until := alarm.Now() + int64(lease)
-	c.Say(api.CampaignEvent{Type: kind, Term: term, ValidUntilBoottimeNS: until, ValidForMS: lease.Milliseconds()})
+	e := api.CampaignEvent{Type: kind, Term: term, ValidUntilBoottimeNS: until, ValidForMS: lease.Milliseconds()}
+	if kind == api.CampaignElected {
+		e.Word = c.agent.Word(c.Election)
+	}
+	c.term.Store(term)
+	c.Say(e)
 	return until
 }
 

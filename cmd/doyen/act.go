@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -15,18 +14,12 @@ import (
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/act"
 	"github.com/doyen-election/doyen/internal/base/logger"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 func actCommand() command {
 	return command{
-		name:  "act",
-		usage: "run this host's hooks and checks beside its agent",
-		description: "Takes the same configuration as `doyen agent`, of which it uses hooks, checks and the socket, and reads\n" +
-			"it again when the agent does. The agent's keeper starts it where the configuration names a hook or a\n" +
-			"check; with --act=false, or without a keeper, it is a separate service. While it is not connected, the\n" +
-			"host is not a candidate in elections with a hook or a check.\n\n" +
-			"Exit codes: 0 stopped by SIGTERM or SIGINT, after the hook has run with none where this host led, 64 usage,\n" +
-			"78 bad configuration, nothing to run, or another one acts for this agent.",
+		name: "act", usage: "run this host's hooks and checks beside its agent",
 		flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below, the agent's own [$DOYEN_CONFIG]"},
 		}, settingFlags()...),
@@ -78,10 +71,7 @@ func runAct(i *invocation) error {
 		}
 		return &failure{code: exitConfig, what: "act", err: err, hint: hint}
 	}
-	if err != nil {
-		return fmt.Errorf("act: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "act")
 }
 
 // work is what a configuration makes `doyen act` run.

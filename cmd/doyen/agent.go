@@ -32,13 +32,7 @@ func agentCommand() command {
 	}
 	flags = append(flags, settingFlags()...)
 	return command{
-		name:  "agent",
-		usage: "run the agent of this host",
-		description: "Each flag from --name on can also be set by an environment variable, DOYEN_ and its name in capitals\n" +
-			"with underscores (DOYEN_DATA_DIR), or by a key of the same name in the file given by --config.\n" +
-			"The flag overrides the environment, which overrides the file. SIGHUP, or `doyen reload`, has the agent\n" +
-			"read them again.\n\n" +
-			"Exit codes: 0 stopped by SIGTERM or SIGINT after a clean hand-over, 64 usage, 78 bad configuration.",
+		name: "agent", usage: "run the agent of this host",
 		flags: flags,
 		run:   runAgent,
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/internal/base/logger"
 	"github.com/doyen-election/doyen/internal/keeper"
 )
@@ -146,10 +148,7 @@ func helpCommand() command {
 }
 
 func overview() string {
-	var list []string
-	for _, c := range commands() {
-		list = append(list, c.name+"\t"+c.usage)
-	}
+	list := each.Of(commands(), func(c command) string { return c.name + "\t" + c.usage })
 	flags := commonFlags()
 	return "NAME:\n   doyen - elect a leader among hosts with no central store\n\n" +
 		"USAGE:\n   doyen [global options] command [command options]\n\n" +
@@ -159,10 +158,16 @@ func overview() string {
 		"\nGLOBAL OPTIONS:\n" + options(slices.Insert(flags, len(flags)-1, versionFlag()))
 }
 
+// descriptions has, by command, the descriptions of several lines with nothing of the program in them.
+//
+//go:embed help
+var descriptions embed.FS
+
 func (c command) help() string {
 	text := fmt.Sprintf("NAME:\n   doyen %s - %s\n\nUSAGE:\n   %s\n\n", c.name, c.usage, strings.TrimSpace("doyen "+c.name+" [command options] "+c.args))
-	if c.description != "" {
-		text += "DESCRIPTION:\n" + indented(strings.Split(c.description, "\n")) + "\n"
+	about, _ := descriptions.ReadFile("help/" + c.name + ".txt") // not every command has one
+	if description := cmp.Or(c.description, strings.TrimSuffix(string(about), "\n")); description != "" {
+		text += "DESCRIPTION:\n" + indented(strings.Split(description, "\n")) + "\n"
 	}
 	return text + "OPTIONS:\n" + options(c.allFlags())
 }
@@ -170,11 +175,7 @@ func (c command) help() string {
 // options lists flags as the library's help does. The library uses a template for that, which makes a
 // program larger: templates find methods by name, so the linker keeps all methods.
 func options(flags []cli.Flag) string {
-	var lines []string
-	for _, f := range flags {
-		lines = append(lines, f.String())
-	}
-	return indented(lines)
+	return indented(each.Of(flags, cli.Flag.String))
 }
 
 // indented indents lines, and aligns their columns. Tabs separate the columns.

@@ -13,6 +13,7 @@ import (
 	"github.com/xrash/smetrics"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 // nameRule is the rule for the name of an agent or an election.
@@ -164,10 +165,7 @@ func (l *line) unknownFlag(known []cli.Flag, written, name string) error {
 	if l.command.name != "" {
 		where, hint = l.command.name+": ", "`doyen "+l.command.name+" --help` lists the flags"
 	}
-	var names []string
-	for _, f := range known {
-		names = append(names, f.Names()[0])
-	}
+	names := each.Of(known, func(f cli.Flag) string { return f.Names()[0] })
 	if near := nearest(name, names); near != "" {
 		hint = "did you mean --" + near + "? " + hint
 	} else if name == "json" {
@@ -226,6 +224,4 @@ func (i *invocation) names(texts []string, hint string) (all []string, err error
 }
 
 // election returns the argument ELECTION, or "default" if it is absent.
-func (i *invocation) election() string {
-	return cmp.Or(i.Args().First(), string(election.Default))
-}
+func (i *invocation) election() string { return cmp.Or(i.Args().First(), string(election.Default)) }

@@ -32,8 +32,7 @@ func transferCommand() command {
 		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		flags:       []cli.Flag{&cli.StringFlag{Name: "to", Usage: "`NAME` of the agent that should lead"}},
 		run: func(i *invocation) error {
-			name := i.election()
-			to := i.String("to")
+			name, to := i.election(), i.String("to")
 			if to == "" {
 				hint := "write: doyen transfer " + name + " --to NAME, where NAME is the agent that should lead; `doyen elections` lists the candidates"
 				if i.NArg() > 0 {
@@ -56,8 +55,6 @@ func drainCommand() command {
 	return command{
 		name: "drain", args: "on|off [NAME]", min: 1, max: 2, words: []string{"on", "off"},
 		usage: "for maintenance: hand over what this agent, or the agent NAME, leads, and keep it from being elected until off",
-		description: "The last candidate of an election that the configuration expects is drained only with --force.\n" +
-			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "drain it even if an expected election has no other candidate", DisableDefaultText: true},
 			durationFlag("jobs", "`TIME` to wait first, at most, until what `doyen once` and `doyen cron` run on this host has ended", 0, 0, longestGrace)},
 		run: func(i *invocation) error {
@@ -88,10 +85,7 @@ func drainCommand() command {
 
 func leaveCommand() command {
 	return command{
-		name:  "leave",
-		usage: "hand over, leave the cluster and stop the agent",
-		description: "A voter that leaves stays on the list of voters, and is missed in every majority: `doyen voters remove NAME`\n" +
-			"on another voter takes it off the list. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		name: "leave", usage: "hand over, leave the cluster and stop the agent",
 		run: func(i *invocation) error {
 			return i.order("leave", "left the cluster; the agent stops", (*client.Client).Leave)
 		},

@@ -18,9 +18,6 @@ func settingsCommand() command {
 	return command{
 		name: "settings", args: "[set KEY=VALUE...]", max: 3, words: []string{"set"},
 		usage: "show what all agents agree on, or change it while they run",
-		description: "The keys are lease, as in lease=2s, and algorithm, bully or ring. All agents follow, whatever their\n" +
-			"own configuration has, and leaders lead on in the same term. Rules about who may lead: doyen allow.\n" +
-			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			if i.NArg() == 0 {
 				return ask(i, readTimeout, "show the settings", (*client.Client).Settings, settingsTable)
@@ -69,11 +66,6 @@ func allowCommand() command {
 	return command{
 		name: "allow", args: "ELECTION", max: 1,
 		usage: "say who may lead an election, in the whole cluster",
-		description: "Without --agents every agent may, without --max-priority with any priority; with neither the rule\n" +
-			"about the election goes. The voters of the cluster enforce it. An agent that may not lead any more hands\n" +
-			"over at once. `doyen settings` lists the rules. A rule is about identities: on a terminal it asks\n" +
-			"whether the agents that have these names are yours.\n" +
-			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "agents", Usage: "`NAMES` of the agents that may lead it, with commas"},
 			&cli.StringSliceFlag{Name: "id", Usage: "peer `IDS` of agents that may lead it, instead of their names or besides them"},
@@ -117,9 +109,7 @@ func settingsTable(s api.Settings) string {
 	if len(s.Rights) == 0 {
 		return text + "any agent may lead any election\n"
 	}
-	rows := [][]string{{"ELECTION", "AGENTS", "MAX PRIORITY"}}
-	for _, r := range s.Rights {
-		rows = append(rows, []string{r.Election, cmp.Or(strings.Join(r.Agents, ","), "any"), cmp.Or(number(r.MaxPriority), "any")})
-	}
-	return text + "\n" + table(rows)
+	return text + "\n" + listed([]string{"ELECTION", "AGENTS", "MAX PRIORITY"}, s.Rights, func(r api.Right) []string {
+		return []string{r.Election, cmp.Or(strings.Join(r.Agents, ","), "any"), cmp.Or(number(r.MaxPriority), "any")}
+	})
 }

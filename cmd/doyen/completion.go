@@ -20,10 +20,7 @@ func completionCommand() command {
 	return command{
 		name: "completion", args: "bash|zsh|fish", min: 1, max: 1, words: []string{"bash", "zsh", "fish"},
 		usage: "print a script that completes doyen's commands and flags",
-		description: "bash: source <(doyen completion bash)\n" +
-			"zsh:  source <(doyen completion zsh), after compinit\n" +
-			"fish: doyen completion fish | source",
-		run: completion,
+		run:   completion,
 	}
 }
 

@@ -23,10 +23,7 @@ type gathered struct {
 // for a wrong flag, a *settings.Error for everything else.
 func gather(i *invocation) (gathered, error) {
 	g, wrong := gatherAll(i)
-	if len(wrong) > 0 {
-		return g, wrong[0]
-	}
-	return g, nil
+	return g, cmp.Or(wrong...)
 }
 
 // gatherAll is gather, but it goes on after a mistake and returns all mistakes.

@@ -19,8 +19,7 @@ import (
 
 func doctorCommand() command {
 	return command{
-		name:  "doctor",
-		usage: "check this host and its agent, before the first start or while it runs",
+		name: "doctor", usage: "check this host and its agent, before the first start or while it runs",
 		description: "Takes the flags, the environment and the file of `doyen agent`: give the same. Without any it examines the\n" +
 			"agent that runs, else that of " + packaged + ". Checks the configuration, ports, names, the ports of the\n" +
 			"other agents in both directions, the disk, the clock, the socket, the record, the unit of systemd and the\n" +
@@ -94,13 +93,7 @@ func findingLines(all []doctor.Finding, p palette) string {
 
 func debugCommand() command {
 	return command{
-		name:  "debug",
-		usage: "collect what a bug report needs in one file",
-		description: "Writes a tar.gz (mode 0600) with status, members, elections, voters, history, metrics, configuration,\n" +
-			"goroutines, a CPU profile, the newest 1,000 lines of the log, what `doyen doctor` finds, and what the kernel\n" +
-			"shows of the process. If the agent does not answer: what this host has of these.\n" +
-			"No key is in it, and no argument of a hook. It names hosts, users and addresses: read it before you send it.\n\n" +
-			"Exit codes: 0 done, 1 a part is missing.",
+		name: "debug", usage: "collect what a bug report needs in one file",
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent, if it does not answer [$DOYEN_CONFIG]", DefaultText: packaged},
 			&cli.StringFlag{Name: "out", Usage: "write to a new `FILE`", DefaultText: "doyen-debug-TIME.tar.gz here"},
@@ -149,8 +142,6 @@ func logLevelCommand() command {
 	return command{
 		name: "log-level", args: "debug|info|warn|error", min: 1, max: 1, words: []string{"debug", "info", "warn", "error"},
 		usage: "set the level of the agent's log for a while",
-		description: "Afterwards the level of the configuration counts again. A restart of the agent ends it earlier.\n\n" +
-			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		flags: []cli.Flag{durationFlag("for", "`TIME` for which it counts, 1s to 24h", 5*time.Minute, time.Second, 24*time.Hour)},
 		run:   setLogLevel,
 	}

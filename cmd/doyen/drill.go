@@ -16,6 +16,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/internal/plan"
 )
 
@@ -26,15 +27,6 @@ func drillCommand() command {
 	return command{
 		name: "drill", args: "[ELECTION] [--transfer|--stop|--kill]", max: 1,
 		usage: "rehearse a failover, and compare what happens with what `doyen plan` foresees",
-		description: "Shows the plan, asks on a terminal whether to go on, does it to the agent that leads, and reports who\n" +
-			"led, and from when to when nobody did. It works on the host of any voter.\n\n" +
-			"  --transfer  the leader hands the election over: the default\n" +
-			"  --stop      the leader's agent hands over all that it leads, stops, and starts itself again\n" +
-			"  --kill      the leader's agent dies as by kill -9, on its own host: its keeper starts the next process,\n" +
-			"              which leads on\n\n" +
-			"It is refused outside the window, without a quorum or if one more loss would cost it, while an election or\n" +
-			"a change of the voters is under way, if nobody else could lead, and within a minute of another drill.\n\n" +
-			"Exit codes: 0 as planned, 1 not as planned, refused or interrupted, 3 the agent can't be reached.",
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: "transfer", Usage: "the leader hands over", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "stop", Usage: "the leader's agent stops and starts again", DisableDefaultText: true},
@@ -148,15 +140,12 @@ func (d *drillRun) foresee() error {
 
 // ask asks every agent for what the drill depends on.
 func (d *drillRun) ask() (err error) {
-	if d.state, err = d.askState(); err != nil {
-		return fmt.Errorf("drill: %w", err)
+	if d.state, err = d.askState(); err == nil {
+		ctx, cancel := d.question()
+		defer cancel()
+		d.before, err = d.client.Drills(ctx, d.report.Election)
 	}
-	ctx, cancel := d.question()
-	defer cancel()
-	if d.before, err = d.client.Drills(ctx, d.report.Election); err != nil {
-		return fmt.Errorf("drill: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "drill")
 }
 
 // unrest returns how long to wait until two leases have passed since the leader last changed. An agent

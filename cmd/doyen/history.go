@@ -89,7 +89,7 @@ func historyTable(list []api.Transition, name string, evidence bool, now time.Ti
 		if t.Leader != nil {
 			who = t.Leader.Name
 		}
-		if t.Type == api.ChangeCommand && t.Term == 0 {
+		if t.Term == 0 && (t.Type == api.ChangeCommand || t.Election == "") {
 			term = ""
 		}
 		rows = append(rows, []string{t.Time.Local().Format(layout), t.Election, who, term, gapText(t.GapMS), gapText(t.VacantMS), t.Reason})

@@ -60,13 +60,15 @@ func jobRow(j api.Job, now time.Time) []string {
 		row[6] += " " + j.Zone
 	}
 	if j.Kind != string(jobs.Cron) {
-		row[1], row[5] = "idle", j.Done
+		row[1] = "idle"
 	}
 	if j.Kind == string(jobs.Key) && j.Done != "" {
 		row[1] = "done"
 	}
-	if r := j.Running; r != nil {
-		row[1] = fmt.Sprintf("runs for %s", age(now.Sub(r.Since)))
+	if r := j.Running; r != nil && r.Held {
+		row[1] = "runs for " + age(now.Sub(r.Since))
+	} else if r != nil {
+		row[1] = "starter died"
 	}
 	if e := j.Last; e != nil {
 		row[2], row[3], row[4] = e.Occurrence, e.End, age(now.Sub(e.When))
@@ -154,7 +156,7 @@ func jobsHere(ctx context.Context, c *client.Client) (names []string, err error)
 	}
 	campaigns, err := c.Campaigns(ctx)
 	for _, j := range all {
-		if j.Running != nil && slices.ContainsFunc(campaigns, func(k api.Campaign) bool { return k.Election == j.Election && k.Term > 0 }) {
+		if j.Running != nil && j.Running.Held && slices.ContainsFunc(campaigns, func(k api.Campaign) bool { return k.Election == j.Election && k.Term > 0 }) {
 			names = append(names, j.Election)
 		}
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,27 +8,20 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/urfave/cli/v2"
 )
 
-// keySize is the cluster key's length in bytes: AES-256.
-const keySize = 32
-
 func keygenCommand() command {
 	return command{
-		name:  "keygen",
-		usage: "make a cluster key",
-		description: "Put the same key on every host, readable only by the agent's user, and name its file with `doyen agent --key-file`.\n" +
-			"Root's file belongs to the owner of its directory.",
+		name: "keygen", usage: "make a cluster key",
 		flags: []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write the key to a new `FILE` (mode 0600) and not to stdout"}},
 		run:   keygen,
 	}
 }
 
 func keygen(i *invocation) error {
-	secret := make([]byte, keySize)
-	rand.Read(secret) // never fails, by its documentation
-	key := base64.StdEncoding.EncodeToString(secret)
+	key := settings.NewKey()
 	path := i.String("out")
 	if i.IsSet("out") && path == "" {
 		return usage("name a file, or omit --out to write the key to stdout", "keygen: --out is empty")

@@ -22,13 +22,6 @@ func keysCommand() command {
 	return command{
 		name: "keys", args: "list|rotate|add FILE|use FINGERPRINT|remove FINGERPRINT", min: 1, max: 1 + maxPlanned, words: []string{"list", "rotate", "add", "use", "remove"},
 		usage: "change the cluster key with no restart, on all agents (rotate) or on this one",
-		description: "list shows which agents have which key. rotate gives the voters a new key, then has all use it, then has\n" +
-			"all drop the others; it is run on the host of a voter. Agents that do not vote must be named after --with,\n" +
-			"to get the key too, or after --without, to be cut off; on a terminal it asks. --only names all that get it.\n\n" +
-			"The others change only this agent and its key file. add FILE accepts the key in FILE, one line as\n" +
-			"`doyen keygen` writes it; - is standard input. use encrypts with a key from now on, if all agents have it;\n" +
-			"remove stops accepting one. A unique beginning of a FINGERPRINT is enough.\n" +
-			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "with", Usage: "rotate: `NAME` or ID of an agent that gets the key besides the voters, repeatable"},
 			&cli.StringSliceFlag{Name: "without", Usage: "rotate: `NAME` or ID of an agent that gets no key, repeatable"},
@@ -76,12 +69,10 @@ func (i *invocation) keyChange(ctx context.Context, c *client.Client, verb, word
 		return r, err
 	}
 	whole, err := wholeFingerprint(list, word)
-	if verb == "use" {
-		r.Use, r.Force = whole, i.Bool("force")
-	} else {
-		r.Remove = whole
+	if verb == "remove" {
+		return api.KeysRequest{Remove: whole}, err
 	}
-	return r, err
+	return api.KeysRequest{Use: whole, Force: i.Bool("force")}, err
 }
 
 func rotateKeys(i *invocation) error {
@@ -179,11 +170,9 @@ func keysOfAll(own []api.Key, all []api.AgentReport) string {
 	}
 	text := noKeys
 	if len(prints) > 0 {
-		rows := [][]string{{"FINGERPRINT", "USE", "USED BY", "ACCEPTED BY"}}
-		for _, p := range prints {
-			rows = append(rows, []string{p, cmp.Or(here[p], "refused"), strings.Join(uses[p], ","), strings.Join(has[p], ",")})
-		}
-		text = table(rows)
+		text = listed([]string{"FINGERPRINT", "USE", "USED BY", "ACCEPTED BY"}, prints, func(p string) []string {
+			return []string{p, cmp.Or(here[p], "refused"), strings.Join(uses[p], ","), strings.Join(has[p], ",")}
+		})
 	}
 	if len(unreached) > 0 {
 		text += "not reached, so not shown: " + printable(strings.Join(unreached, ", ")) + "\n"
@@ -205,9 +194,5 @@ func keysTable(list []api.Key) string {
 	if len(list) == 0 {
 		return noKeys
 	}
-	rows := [][]string{{"FINGERPRINT", "USE"}}
-	for _, k := range list {
-		rows = append(rows, []string{k.Fingerprint, useOf(k)})
-	}
-	return table(rows)
+	return listed([]string{"FINGERPRINT", "USE"}, list, func(k api.Key) []string { return []string{k.Fingerprint, useOf(k)} })
 }

@@ -14,8 +14,6 @@ func leaderCommand() command {
 	return command{
 		name: "leader", args: "[ELECTION]", max: 1,
 		usage: "print the leader's name",
-		description: "With --meta it prints, in place of the name, what the leader's program reports about itself: --meta of doyen run, \"meta\" of a campaign.\n\n" +
-			"Exit codes: 0 there is a leader, 2 there is none, or with --meta its meta is empty or not known (yet), 3 the agent can't be reached.",
 		flags: []cli.Flag{&cli.BoolFlag{Name: "meta", Usage: "print the leader's meta in place of its name", DisableDefaultText: true}},
 		run:   leader,
 	}
@@ -25,9 +23,7 @@ func isLeaderCommand() command {
 	return command{
 		name: "is-leader", args: "[ELECTION]", max: 1,
 		usage: "show by the exit code whether this agent leads, for scripts and cron",
-		description: "Prints nothing, except on stderr if no agent has ever been a candidate in that election: the name may be wrong.\n\n" +
-			"Exit codes: 0 this agent leads, 1 another leads, 2 none or no quorum, 3 the agent can't be reached.",
-		run: isLeader,
+		run:   isLeader,
 	}
 }
 

@@ -13,8 +13,7 @@ import (
 
 func membersCommand() command {
 	return command{
-		name:  "members",
-		usage: "list the agents known by gossip",
+		name: "members", usage: "list the agents known by gossip",
 		run: func(i *invocation) error {
 			return ask(i, readTimeout, "list the members", (*client.Client).Members, func(list []api.Member) string { return membersTable(list, time.Now()) })
 		},
@@ -67,8 +66,7 @@ func roundTrip(ms int64) string {
 
 func electionsCommand() command {
 	return command{
-		name:  "elections",
-		usage: "list the elections: leader, term and lease",
+		name: "elections", usage: "list the elections: leader, term and lease",
 		run: func(i *invocation) error {
 			return ask(i, readTimeout, "list the elections", (*client.Client).Elections, electionsTable)
 		},
@@ -133,10 +131,7 @@ func lease(ms int64) string {
 
 func campaignsCommand() command {
 	return command{
-		name:  "campaigns",
-		usage: "list the programs of this host that are candidates",
-		description: "Of `doyen run` and of programs that use the socket API. TERM is that of a program that leads.\n" +
-			"Exit codes: 0 done, 3 the agent can't be reached.",
+		name: "campaigns", usage: "list the programs of this host that are candidates",
 		run: func(i *invocation) error {
 			return ask(i, readTimeout, "list the campaigns", (*client.Client).Campaigns, func(list []api.Campaign) string { return campaignsTable(list, time.Now()) })
 		},

@@ -44,6 +44,4 @@ func (i *invocation) chosen(meant []api.Member) (text string) {
 	return text
 }
 
-func identity(m api.Member) string {
-	return printable(m.Name+" is "+m.ID+" at "+m.GossipAddr) + "\n"
-}
+func identity(m api.Member) string { return printable(m.Name+" is "+m.ID+" at "+m.GossipAddr) + "\n" }

@@ -27,6 +27,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/doyen-election/doyen/internal/base/each"
 	"golang.org/x/term"
 )
 
@@ -70,6 +71,11 @@ func room(rows [][]string) int {
 // table writes rows in aligned columns. The first row is the header.
 func table(rows [][]string) string {
 	return painted(rows, func(_, _ int, cell string) string { return cell })
+}
+
+// listed is a table of a list, with a row of each.
+func listed[T any](header []string, list []T, row func(T) []string) string {
+	return table(append([][]string{header}, each.Of(list, row)...))
 }
 
 // painted is table with colours: paint gets each cell with its row and column, and colours it.

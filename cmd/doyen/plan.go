@@ -10,6 +10,8 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/internal/plan"
 )
 
@@ -20,12 +22,6 @@ func planCommand() command {
 	return command{
 		name: "plan", args: "[--down NAME...] [--cut A,B|C,D]", max: maxPlanned,
 		usage: "predict what happens if hosts go down or links are cut: who leads, is there a quorum, how soon",
-		description: "Runs the real election code several times in virtual time, from what the agent knows now; the cluster is\n" +
-			"not touched. --down names hosts that go down: --down a,b or --down a b. --cut names the sides of\n" +
-			"a cut network, quoted because of the |; agents named on no side form one more side, so --cut a cuts a\n" +
-			"off from all others. TERM is the lowest term the new leader could have. Hooks and programs are assumed to\n" +
-			"stop at once.\n" +
-			"Exit codes: 0 answered, 3 the agent can't be reached, 64 unknown agent or no agent left.",
 		flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "down", Usage: "`NAME` of a host that goes down, repeatable"},
 			&cli.StringFlag{Name: "cut", Usage: "`SIDES` that can't reach each other, as 'a,b|c,d'"},
@@ -98,10 +94,7 @@ func (i *invocation) askState() (s state, err error) {
 	if err == nil && (s.agent.LeaseMS == 0 || s.agent.HeartbeatMS == 0) {
 		err = &failure{code: exitFailed, what: "this agent does not report its timing", hint: "it runs an older version: upgrade it"}
 	}
-	if err != nil {
-		return s, fmt.Errorf("ask for the live state: %w", err)
-	}
-	return s, nil
+	return s, wrap.Error(err, "ask for the live state")
 }
 
 // snapshot returns the state in the form that package plan uses.
@@ -142,10 +135,7 @@ func (from state) snapshot() plan.Snapshot {
 }
 
 func rosterHalf(voters []api.Voter) []election.Voter {
-	var half []election.Voter
-	for _, v := range voters {
-		half = append(half, election.Voter{Name: v.Name, Peer: election.PeerID(v.ID)})
-	}
+	half := each.Of(voters, func(v api.Voter) election.Voter { return election.Voter{Name: v.Name, Peer: election.PeerID(v.ID)} })
 	election.SortVoters(half)
 	return half
 }

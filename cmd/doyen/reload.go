@@ -10,11 +10,7 @@ import (
 
 func reloadCommand() command {
 	return command{
-		name:  "reload",
-		usage: "make this agent read its configuration again, and apply what can change while it runs",
-		description: "Names what was applied, and what needs a restart (`doyen restart`, which costs no lead, or reports why it\n" +
-			"can't). If anything is wrong, nothing is changed. SIGHUP does the same, and the agent's log has the outcome.\n\n" +
-			"Exit codes: 0 done, 3 the agent can't be reached, 78 the configuration is wrong.",
+		name: "reload", usage: "make this agent read its configuration again, and apply what can change while it runs",
 		run: reload,
 	}
 }

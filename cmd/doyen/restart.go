@@ -22,8 +22,7 @@ const (
 
 func restartCommand() command {
 	return command{
-		name:  "restart",
-		usage: "start this agent again from the program file as it is now, with no change of leader",
+		name: "restart", usage: "start this agent again from the program file as it is now, with no change of leader",
 		description: "For an upgrade, or a configuration that only a start reads. The agent's next process goes on leading\n" +
 			"what this one leads. The program file, the configuration and the ports are tried first, and nothing\n" +
 			"happens if they can't be used. Without a record, the agent hands over first, and the answer tells why.\n" +

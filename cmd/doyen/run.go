@@ -31,13 +31,6 @@ func runCommand() command {
 	return command{
 		name: "run", args: "ELECTION -- CMD ARG…", max: math.MaxInt,
 		usage: "run a command only while this host leads an election",
-		description: "Becomes a candidate in the election and starts CMD when elected, with DOYEN_ELECTION, DOYEN_TERM and\n" +
-			"DOYEN_SOCKET in its environment. Ends CMD and everything it started before the lease can end: SIGTERM\n" +
-			"first, then SIGKILL in time. It is then a candidate again, unless --once, until SIGTERM or SIGINT, which\n" +
-			"is passed on to CMD.\n\n" +
-			"Exit codes: 0 ended by a signal; with --once or --restart CMD's own, 128+N if signal N killed it,\n" +
-			"124 if --timeout ended it; 75 with --try if another leads;\n" +
-			"at the start: 1 the agent refuses, 3 it can't be reached, 64 usage, 126 CMD can't be run, 127 CMD does not exist.",
 		flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "try", Usage: "like --once, but exit with 75 at once if another candidate leads", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends, by itself or with the leadership, withdraw the candidacy and exit with CMD's status", DisableDefaultText: true},
@@ -61,10 +54,17 @@ func commandFlags() []cli.Flag {
 }
 
 func runRun(i *invocation) error {
-	config, err := runConfig(i)
+	config, err := commandConfig(i, "run", runUsage, 1)
+	if err == nil {
+		err = restart(i, &config)
+	}
+	if err == nil {
+		err = runHealth(i, &config)
+	}
 	if err != nil {
 		return err
 	}
+	config.Try = i.Bool("try")
 	return i.carryOut("run", config)
 }
 
@@ -95,18 +95,6 @@ func (i *invocation) carryOut(verb string, config runner.Config) error {
 func passed() []os.Signal {
 	all := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}
 	return slices.DeleteFunc(all, signal.Ignored)
-}
-
-func runConfig(i *invocation) (runner.Config, error) {
-	c, err := commandConfig(i, "run", runUsage, 1)
-	if err == nil {
-		err = restart(i, &c)
-	}
-	if err == nil {
-		err = runHealth(i, &c)
-	}
-	c.Try = i.Bool("try")
-	return c, err
 }
 
 // commandConfig is what run, once and cron have in common: the election, the first of n arguments, and the

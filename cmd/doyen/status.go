@@ -10,12 +10,12 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 func statusCommand() command {
 	return command{
-		name:  "status",
-		usage: "show this agent, the quorum, the elections and the warnings",
+		name: "status", usage: "show this agent, the quorum, the elections and the warnings",
 		flags: []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "ask every agent about itself: version, drained, warnings, cluster keys", DisableDefaultText: true}},
 		run:   status,
 	}
@@ -81,10 +81,7 @@ func agentsPage(all []api.AgentReport) string {
 			rows = append(rows, []string{a.Name, "no", a.Version, yesNo(a.Draining), "", "", ""})
 			continue
 		}
-		var keys []string
-		for _, k := range a.Keys {
-			keys = append(keys, k.Fingerprint)
-		}
+		keys := each.Of(a.Keys, func(k api.Key) string { return k.Fingerprint })
 		rows = append(rows, []string{a.Name, "yes", a.Version, yesNo(a.Draining), strconv.Itoa(len(a.Warnings)), roundTrip(a.LagMS), strings.Join(keys, ",")})
 		for _, w := range a.Warnings {
 			fmt.Fprintf(&warnings, "\n%s: %s: %s", printable(a.Name), printable(w.Code), printable(w.Message))

@@ -23,9 +23,7 @@ type build struct {
 	Platform string `json:"platform"`
 }
 
-func printVersion(i *invocation) error {
-	return i.show(thisBuild(), versionText()+"\n")
-}
+func printVersion(i *invocation) error { return i.show(thisBuild(), versionText()+"\n") }
 
 func thisBuild() build {
 	b := build{Version: agent.Version, Revision: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}

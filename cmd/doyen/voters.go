@@ -18,13 +18,6 @@ func votersCommand() command {
 	return command{
 		name: "voters", args: "[list] | add|remove|replace NAME | cancel | restore", max: 2, words: []string{"list", "add", "remove", "replace", "cancel", "restore"},
 		usage: "list the agents whose votes count, or change them one at a time",
-		description: "replace is for a live agent NAME that lost its data dir: its new identity takes the place of the old one.\n" +
-			"cancel takes back a change that can't finish, such as one whose new voter never starts.\n" +
-			"restore makes this agent, and no other, go back to the voters it knew before it adopted another set,\n" +
-			"such as that of a copy of this cluster.\n" +
-			"add and replace show who has the NAME, and on a terminal ask whether it is yours: anyone who has the\n" +
-			"cluster key can join under any name. --id ID answers that, and refuses another agent.\n" +
-			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		flags: []cli.Flag{&cli.StringFlag{Name: "id", Usage: "add, replace: peer `ID` that the agent must have"}},
 		run: func(i *invocation) error {
 			if i.NArg() == 0 || i.Args().Get(0) == "list" && i.Args().Get(1) == "" {

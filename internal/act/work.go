@@ -11,6 +11,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/hook"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 // reload reads the work again. If the work no longer has a hook of an election that this host
@@ -96,9 +97,7 @@ func (a *actor) judged(name election.Name, current func() bool, unhealthy string
 // reports returns what the agent has to know of this process.
 func (a *actor) reports() api.Companion {
 	c := api.Companion{Checks: maps.Clone(a.verdicts), Failed: maps.Clone(a.failed)}
-	for _, name := range a.Work.Hooks.Elections() {
-		c.Elections = append(c.Elections, string(name))
-	}
+	c.Elections = each.Of(a.Work.Hooks.Elections(), func(name election.Name) string { return string(name) })
 	return c
 }
 

@@ -31,23 +31,12 @@ const (
 	chronySlews = 83333.333
 )
 
-// existing returns dir if it exists, else the nearest directory above it that exists.
-func existing(dir string) string {
-	for dir != filepath.Dir(dir) {
-		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	return dir
-}
-
 // checkDisk measures writes with fsync in the directory where the agent stores its promises.
 func (d *Doctor) checkDisk(context.Context) []Finding {
 	if m, wrong := d.mistake("data-dir"); wrong && m.Owner == 0 || d.config.DataDir == "" {
 		return nil
 	}
-	dir := existing(d.config.DataDir)
+	dir := settings.Nearest(d.config.DataDir, os.Stat)
 	took, err := d.fsyncs(dir)
 	if err != nil {
 		return []Finding{{"disk", Error, "can't write to " + dir, err.Error(), "free space, change the directory's owner or mode, or name another --data-dir"}}
@@ -154,7 +143,7 @@ func (d *Doctor) checkSockets(context.Context) (all []Finding) {
 }
 
 func (d *Doctor) checkSocket(s settings.Socket) Finding {
-	path, dir := s.Path, existing(filepath.Dir(s.Path))
+	path, dir := s.Path, settings.Nearest(filepath.Dir(s.Path), os.Stat)
 	info, err := os.Stat(dir)
 	if err != nil {
 		return Finding{"socket", Error, "the directory of " + path + " can't be examined", err.Error(), "correct --" + s.Flag}
@@ -209,7 +198,7 @@ func owner(stat *syscall.Stat_t) string {
 // checkAgent has already reported it.
 func (d *Doctor) checkRecord(context.Context) []Finding {
 	dir := cmp.Or(d.config.RecordDir, filepath.Dir(d.config.Socket))
-	at := existing(dir)
+	at := settings.Nearest(dir, os.Stat)
 	var why error
 	switch info, err := os.Stat(at); {
 	case d.runs():

@@ -53,7 +53,7 @@ func (o *Output) exit(code int) { o.Exit = &code }
 type Start struct {
 	Occurrence string
 	Try        int
-	Env        []string // NAME=value
+	Env        []string // NAME=value, without DOYEN_TERM: the term may rise before the start
 }
 
 func (j *Job) start(r Run) *Start {

@@ -113,7 +113,7 @@ func (j *Job) claim(now time.Time, d *draft, at string) {
 // unknown reports a claim whose end nobody marked, and passes over it unless it is to be run again.
 func (j *Job) unknown(now time.Time, d *draft) {
 	w, r := &d.word, d.word.Run
-	if w.Last == nil || w.Last.At != r.At || w.Last.Try != r.Try { // else it was stopped, and marked
+	if !w.marked() {
 		e := End{At: r.At, Try: r.Try, Result: Unknown, When: now}
 		d.reports = append(d.reports, e.report(false))
 		w.Last = &e
@@ -125,6 +125,19 @@ func (j *Job) unknown(now time.Time, d *draft) {
 	d.reports = append(d.reports, Report{What: Skipped, From: r.At, Try: r.Try})
 	w.Run, w.Unknown = nil, r.At
 	w.settle(r.At)
+}
+
+// marked reports whether the claim's command is known to have ended: it was stopped, and may run again.
+func (w *Word) marked() bool {
+	return w.Run != nil && w.Last != nil && w.Last.At == w.Run.At && w.Last.Try == w.Run.Try
+}
+
+// Runs is the claim of an occurrence that may be running; nil: none is.
+func (w *Word) Runs() *Run {
+	if w.marked() {
+		return nil
+	}
+	return w.Run
 }
 
 // settle is J3: what is done only rises. Times are in the order of Compare too.
@@ -150,7 +163,9 @@ func (j *Job) once(now time.Time, d *draft) {
 	}
 	if mine {
 		if !j.config.Rerun { // its claim stays, for a call with --retry
-			d.reports = append(d.reports, Report{What: UnknownEnd, From: w.Run.At, Try: w.Run.Try})
+			if !w.marked() {
+				d.reports = append(d.reports, Report{What: UnknownEnd, From: w.Run.At, Try: w.Run.Try})
+			}
 			code := ExitUnknown
 			d.exit = &code
 			return

@@ -11,9 +11,7 @@ import (
 const Available = false
 
 // Become always returns an error, since only Linux has what a keeper needs.
-func Become(Given) error {
-	return errors.New("only Linux has what a keeper needs")
-}
+func Become(Given) error { return errors.New("only Linux has what a keeper needs") }
 
 // Attach returns nil, since there is no keeper.
 func Attach() *Life { return nil }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,10 +26,7 @@ func Become(g Given) error {
 	if _, err := os.Stat(self); err != nil {
 		self = g.Program
 	}
-	if err := unix.Exec(self, append([]string{g.Args[0], Word}, g.words()...), os.Environ()); err != nil {
-		return fmt.Errorf("start keeper: %w", err)
-	}
-	return nil
+	return wrap.Error(unix.Exec(self, append([]string{g.Args[0], Word}, g.words()...), os.Environ()), "start keeper")
 }
 
 // words returns the arguments of the keeper's process, from which the function given makes the same Given.

@@ -58,7 +58,7 @@ func (b *bench) words(ctx context.Context) error {
 		name := "Words/takeover=" + kept
 		err := b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
 			if kept == "with" {
-				if err := leave(ctx, leader, contested); err != nil {
+				if err := leading(ctx, leader, contested, writeWord(ctx)); err != nil {
 					return err
 				}
 			}
@@ -84,9 +84,24 @@ func leading(ctx context.Context, h *hosts.Host, election string, act func(*clie
 	return errors.Join(act(l), l.Close())
 }
 
-// leave leads an election for as long as it takes to write a word.
-func leave(ctx context.Context, h *hosts.Host, election string) error {
-	return leading(ctx, h, election, func(l *client.Leadership) error { return l.Write(ctx, wordOf(0)) })
+func writeWord(ctx context.Context) func(*client.Leadership) error {
+	return func(l *client.Leadership) error { return l.Write(ctx, wordOf(0)) }
+}
+
+// leadMany leads a thousand elections for a moment each.
+func leadMany(ctx context.Context, r *rig, act func(*client.Leadership) error) error {
+	var programs sync.WaitGroup
+	var next atomic.Int64
+	errs := make([]error, wordWriters)
+	for w := range wordWriters {
+		programs.Go(func() {
+			for n := next.Add(1); n <= manyWords && errs[w] == nil; n = next.Add(1) {
+				errs[w] = leading(ctx, r.Cluster.Hosts()[0], fmt.Sprintf("bench-%04d", n), act)
+			}
+		})
+	}
+	programs.Wait()
+	return errors.Join(errs...)
 }
 
 // thousandWords compares agents that keep a thousand words with the same agents without any.
@@ -96,23 +111,16 @@ func (b *bench) thousandWords(ctx context.Context) error {
 	voters := c.Names()[:wordVoters]
 	c.Adjust = func(_ int, a *settings.Config) { a.Voters = voters }
 	return b.quietOf(ctx, c, func(r *rig, _ *hosts.Host) error {
+		// Both times a thousand elections were led, so the history is as long without words.
+		if err := leadMany(ctx, r, func(*client.Leadership) error { return nil }); err != nil {
+			return err
+		}
 		none, err := b.kept(ctx, r, 0)
 		if err != nil {
 			return err
 		}
 		b.progress(fmt.Sprintf("writing %d words", manyWords), 0, 0)
-		var writers sync.WaitGroup
-		var next atomic.Int64
-		errs := make([]error, wordWriters)
-		for w := range wordWriters {
-			writers.Go(func() {
-				for n := next.Add(1); n <= manyWords && errs[w] == nil; n = next.Add(1) {
-					errs[w] = leave(ctx, r.Cluster.Hosts()[0], fmt.Sprintf("bench-%04d", n))
-				}
-			})
-		}
-		writers.Wait()
-		if err := errors.Join(errs...); err != nil {
+		if err := leadMany(ctx, r, writeWord(ctx)); err != nil {
 			return err
 		}
 		many, err := b.kept(ctx, r, manyWords)
@@ -145,7 +153,7 @@ func (b *bench) kept(ctx context.Context, r *rig, n int) (samples [3][]float64, 
 		return nil
 	})
 	if err == nil {
-		err = observe.Sleep(ctx, 2*idleSettle)
+		err = observe.Sleep(ctx, min(busySettle+idleSettle, 3*b.window()))
 	}
 	for _, h := range all[:wordVoters] {
 		mib, _, memoryErr := readMemory(h.PID())
@@ -159,14 +167,16 @@ func (b *bench) kept(ctx context.Context, r *rig, n int) (samples [3][]float64, 
 	err = b.repeat(name+", voters replaced", b.rounds(1), func() error {
 		c := client.New(all[0].Config().Socket)
 		defer c.Close()
-		began := boottime.Now()
-		for _, change := range []api.VotersRequest{{Add: newest}, {Remove: former}} {
-			if _, err := c.ChangeVoters(ctx, change); err != nil {
-				return err
+		for range 2 { // there and back
+			began := boottime.Now()
+			for _, change := range []api.VotersRequest{{Add: newest}, {Remove: former}} {
+				if _, err := c.ChangeVoters(ctx, change); err != nil {
+					return err
+				}
 			}
+			add(2, millis(boottime.Now().Sub(began)), "ms/change")
+			former, newest = newest, former
 		}
-		add(2, millis(boottime.Now().Sub(began)), "ms/change")
-		former, newest = newest, former
 		return nil
 	})
 	return samples, err
@@ -201,21 +211,12 @@ func (b *bench) jobs(ctx context.Context) error {
 		c := newCandidates(ctx, r.Cluster.Hosts(), jobElections)
 		defer c.close()
 		var done atomic.Int64
-		var mu sync.Mutex
-		var claims []float64
 		c.work = func(l *client.Leadership) {
 			tick := time.NewTicker(jobElections * time.Second / jobsPerSecond)
 			defer tick.Stop()
 			for n := 0; l.Context().Err() == nil && c.ctx.Err() == nil; n++ {
-				began := boottime.Now()
-				if l.Write(c.ctx, "claim "+wordOf(n)) == nil {
-					claimed := boottime.Now().Sub(began)
-					if l.Write(c.ctx, "end "+wordOf(n)) == nil {
-						done.Add(1)
-					}
-					mu.Lock()
-					claims = append(claims, millis(claimed))
-					mu.Unlock()
+				if l.Write(c.ctx, "claim "+wordOf(n)) == nil && l.Write(c.ctx, "end "+wordOf(n)) == nil {
+					done.Add(1)
 				}
 				select {
 				case <-tick.C:
@@ -232,9 +233,6 @@ func (b *bench) jobs(ctx context.Context) error {
 		if err := observe.Sleep(ctx, idleSettle); err != nil { // the takeovers of the start are over
 			return err
 		}
-		mu.Lock()
-		claims = nil
-		mu.Unlock()
 		before, began := done.Load(), boottime.Now()
 		lost, err := b.watchLeads(ctx, what, c, jobsWatch)
 		if err != nil {
@@ -243,9 +241,6 @@ func (b *bench) jobs(ctx context.Context) error {
 		rate := float64(done.Load()-before) / boottime.Now().Sub(began).Seconds()
 		b.add("Jobs", value{Value: lost, Unit: leadsLost}, value{Value: rate, Unit: "occurrences/s"},
 			value{Value: 100 * (1 - rate/jobsPerSecond), Unit: "%missing"})
-		mu.Lock()
-		defer mu.Unlock()
-		b.addAll("Jobs", perWrite, thin(claims))
 		return nil
 	})
 }
@@ -268,6 +263,5 @@ func wordCosts(p Point) []measure {
 		{"Jobs", leadsLost, many + "leads lost", []Target{{ofMax, 0}}},
 		{"Jobs", "occurrences/s", many + "reached", nil},
 		{"Jobs", "%missing", many + "missing", []Target{{ofMax, 1}}},
-		{"Jobs", perWrite, many + "a claim", nil},
 	}
 }

@@ -103,6 +103,11 @@ func Clock(rate float64) Fault {
 	return Fault{Name: "clock", Detail: fmt.Sprintf("runs at %g times real time", rate), begin: with((*Host).ClockRate, rate), end: with((*Host).ClockRate, 1)}
 }
 
+// WallClock puts the host's wall clock ahead, from the next start of a process on.
+func WallClock(ahead time.Duration) Fault {
+	return Fault{Name: "wall-clock", Detail: ahead.String() + " ahead", begin: with((*Host).WallClock, ahead), end: with((*Host).WallClock, 0)}
+}
+
 // Unplug takes the host's cable out. The host notices.
 func Unplug() Fault {
 	carrier := func(up bool) func(*Cluster, *Host) (election.Instant, error) {

@@ -169,6 +169,17 @@ func (h *Host) ClockRate(rate float64) (election.Instant, error) {
 	return boottime.Now(), nil
 }
 
+// WallClock puts the wall clock (CLOCK_REALTIME) ahead, for processes that start on the host from now on.
+func (h *Host) WallClock(ahead time.Duration) (election.Instant, error) {
+	if err := canIntercept(); err != nil {
+		return 0, fmt.Errorf("set wall clock of %s: %w", h.Name(), unavailable("change it", err.Error()))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wall = ahead
+	return boottime.Now(), nil
+}
+
 // Real translates an instant on the clock of this host's processes to the machine's time. It is
 // right only for processes that started after the clock's last change.
 func (h *Host) Real(at election.Instant) election.Instant {
@@ -188,14 +199,17 @@ type clock struct {
 	from election.Instant // of the machine's clock
 	read election.Instant // what the host's clock showed at that instant
 	rate float64
+	wall time.Duration // by how much the wall clock is ahead
 }
 
 // isTrue reports whether the clock shows the machine's time.
-func (c clock) isTrue() bool { return c.rate == 0 || c.rate == 1 && c.from == c.read }
+func (c clock) isTrue() bool { return c.wall == 0 && c.keepsTime() }
+
+func (c clock) keepsTime() bool { return c.rate == 0 || c.rate == 1 && c.from == c.read }
 
 // at is what the host's clock shows at an instant of the machine's clock.
 func (c clock) at(now election.Instant) election.Instant {
-	if c.isTrue() {
+	if c.keepsTime() {
 		return now
 	}
 	return c.read + election.Instant(float64(now-c.from)*c.rate)
@@ -203,7 +217,7 @@ func (c clock) at(now election.Instant) election.Instant {
 
 // real is the instant of the machine's clock at which the host's clock shows the given instant.
 func (c clock) real(shown election.Instant) election.Instant {
-	if c.isTrue() {
+	if c.keepsTime() {
 		return shown
 	}
 	return c.from + election.Instant(float64(shown-c.read)/c.rate)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/election"
@@ -52,12 +53,13 @@ type Host struct {
 	shared  *spawner // the cluster's, for hosts that have no sandbox and no clock of their own
 
 	mu       sync.Mutex
-	process  *process    // the agent's newest, nil before the first
-	programs []*exec.Cmd // started by Exec; some may have ended
-	spawner  *spawner    // starts new processes, nil before the first one
-	spawners []*spawner  // of this host only, the newest last
-	rate     float64     // of the clock, for processes from the next start on
-	clocks   []clock     // all changed clocks so far, the newest last
+	process  *process      // the agent's newest, nil before the first
+	programs []*exec.Cmd   // started by Exec; some may have ended
+	spawner  *spawner      // starts new processes, nil before the first one
+	spawners []*spawner    // of this host only, the newest last
+	rate     float64       // of the clock, for processes from the next start on
+	wall     time.Duration // by how much the wall clock is ahead, for the same processes
+	clocks   []clock       // all changed clocks so far, the newest last
 	closed   bool
 
 	weight sync.Mutex // guards busy and duty, and is taken before mu
@@ -156,7 +158,7 @@ func (h *Host) start() (election.Instant, error) {
 		return 0, err
 	}
 	at := boottime.Now()
-	if err := thread.start(cmd); err != nil {
+	if err := h.startOn(thread, cmd); err != nil {
 		return 0, err
 	}
 	h.process = &process{cmd: cmd, done: make(chan struct{})}
@@ -167,7 +169,7 @@ func (h *Host) start() (election.Instant, error) {
 // thread returns the spawner for new processes: a new one if the clock's rate was changed.
 func (h *Host) thread() (*spawner, error) {
 	old := h.clock()
-	fresh := h.rate != 0 && h.rate != cmp.Or(old.rate, 1)
+	fresh := h.rate != 0 && h.rate != cmp.Or(old.rate, 1) || h.wall != old.wall
 	switch {
 	case h.spawner != nil && !fresh:
 		return h.spawner, nil
@@ -178,7 +180,7 @@ func (h *Host) thread() (*spawner, error) {
 	c := old
 	if fresh {
 		now := boottime.Now()
-		c = clock{from: now, read: old.at(now), rate: h.rate}
+		c = clock{from: now, read: old.at(now), rate: cmp.Or(h.rate, 1), wall: h.wall}
 	}
 	thread, err := newSpawner(func() error { return h.sandbox.enter(c) })
 	if err != nil {
@@ -189,6 +191,14 @@ func (h *Host) thread() (*spawner, error) {
 	}
 	h.spawner, h.spawners = thread, append(h.spawners, thread)
 	return thread, nil
+}
+
+// startOn starts a process. Only by system calls does it read a wall clock that is wrong.
+func (h *Host) startOn(thread *spawner, cmd *exec.Cmd) error {
+	if h.clock().wall != 0 {
+		return thread.do(func() error { return startWithoutVDSO(cmd) })
+	}
+	return thread.start(cmd)
 }
 
 // clock is the newest clock of the host's processes.

@@ -31,6 +31,8 @@ func (r *sandbox) close() error             { return nil }
 // canIntercept says why system calls can't be intercepted.
 func canIntercept() error { return errors.New(onlyLinux) }
 
+func startWithoutVDSO(*exec.Cmd) error { return unavailable("set the wall clock", onlyLinux) }
+
 func lowerPriority([]int) error { return unavailable("crowd", onlyLinux) }
 
 // tie puts a process in a process group of its own, so that a terminal's Ctrl-C reaches only

@@ -13,7 +13,7 @@ import (
 // intercept has the system calls of a host's processes that the kernel asks the testbed about.
 type intercept struct {
 	syncs bool // fsync and fdatasync
-	clock bool // clock_gettime of CLOCK_BOOTTIME and CLOCK_MONOTONIC
+	clock bool // clock_gettime of CLOCK_BOOTTIME, CLOCK_MONOTONIC and CLOCK_REALTIME; of the last one only without a vDSO
 }
 
 // notification is the kernel's struct seccomp_notif: a system call that waits for an answer.
@@ -71,8 +71,8 @@ func (i intercept) filter(arch uint32) []unix.SockFilter {
 		program = append(program, skip(unix.SYS_FSYNC, 1), ask, skip(unix.SYS_FDATASYNC, 1), ask)
 	}
 	if i.clock {
-		program = append(program, skip(unix.SYS_CLOCK_GETTIME, 5), load(offsetFirstArg),
-			skip(unix.CLOCK_BOOTTIME, 1), ask, skip(unix.CLOCK_MONOTONIC, 1), ask)
+		program = append(program, skip(unix.SYS_CLOCK_GETTIME, 7), load(offsetFirstArg),
+			skip(unix.CLOCK_BOOTTIME, 1), ask, skip(unix.CLOCK_MONOTONIC, 1), ask, skip(unix.CLOCK_REALTIME, 1), ask)
 	}
 	return append(program, allow)
 }

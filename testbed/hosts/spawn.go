@@ -84,7 +84,7 @@ func (h *Host) exec(cmd *exec.Cmd) error {
 		return err
 	}
 	h.programs = slices.DeleteFunc(h.programs, ended)
-	if err := thread.start(cmd); err != nil {
+	if err := h.startOn(thread, cmd); err != nil {
 		return err
 	}
 	h.programs = append(h.programs, cmd)

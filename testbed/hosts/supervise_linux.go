@@ -67,12 +67,15 @@ func (s *supervisor) run() {
 // rate, as on a real host. If only one clock ran fast, a process would take that for a suspend.
 func (s *supervisor) time(call notification) response {
 	shown := s.clock.at(boottime.Now())
-	if call.args[0] == unix.CLOCK_MONOTONIC {
+	switch call.args[0] {
+	case unix.CLOCK_MONOTONIC:
 		shown -= s.ahead
+	case unix.CLOCK_REALTIME:
+		shown = election.Instant(time.Now().Add(s.clock.wall).UnixNano())
 	}
-	time := unix.NsecToTimespec(int64(shown))
-	local := []unix.Iovec{{Base: (*byte)(unsafe.Pointer(&time))}}
-	size := int(unsafe.Sizeof(time))
+	written := unix.NsecToTimespec(int64(shown))
+	local := []unix.Iovec{{Base: (*byte)(unsafe.Pointer(&written))}}
+	size := int(unsafe.Sizeof(written))
 	local[0].SetLen(size)
 	remote := []unix.RemoteIovec{{Base: uintptr(call.args[1]), Len: size}}
 	if _, err := unix.ProcessVMWritev(int(call.pid), local, remote, 0); err != nil {

@@ -33,13 +33,13 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"freeze": either((*lab.Program).Freeze, begin(hosts.Freeze)), "thaw": either((*lab.Program).Thaw, end(hosts.Freeze)), "wipe": begin(hosts.Wipe),
 		"cut": cutCommand, "link": linkCommand, "flap": flapCommand, "heal": forHosts(healLinks), "unplug": begin(hosts.Unplug), "plug": end(hosts.Unplug),
 		"fill-disk": begin(hosts.FullDisk), "free-disk": end(hosts.FullDisk), "slow-disk": measured("a time such as 500ms, stuck or off", slowDisk),
-		"starve": begin(hosts.Starve), "feed": end(hosts.Starve), "crowd": measured("a number of busy processes, 0 for none", crowd), "clock": measured("a rate such as 1.009", setClock),
+		"starve": begin(hosts.Starve), "feed": end(hosts.Starve), "crowd": measured("a number of busy processes, 0 for none", crowd), "clock": measured("a rate such as 1.009", setClock), "wall-clock": measured("a time such as 60s", setWallClock),
 		"leader": started(leaderCommand), "follower": started(followerCommand), "doyen": doyenCommand,
 		"expect": started(expectCommand), "hold": started(holdCommand), "elapse": elapseCommand, "mark": started(markCommand), "show": started(showCommand),
 		"install": installCommand, "lose-program": begin(hosts.LoseProgram),
 		"kill-life": lifeCommand("kill-life", syscall.SIGKILL), "hang-life": lifeCommand("hang-life", syscall.SIGSTOP),
 		"lose-record": forHosts(loseRecords), "swap-records": forHosts(swapRecords), "other-boot": begin(hosts.OtherBoot),
-		"program": programCommand, "run": runCommand, "once": onceCommand, "cron": cronCommand, "tear-words": tearWords, "hook": hookCommand, "attack": attackCommand,
+		"program": programCommand, "run": runCommand, "once": jobCommand("once", 1), "cron": jobCommand("cron", 2), "tear-words": tearWords, "hook": hookCommand, "attack": attackCommand,
 	} {
 		wrapped[name] = wrap(name, c)
 	}

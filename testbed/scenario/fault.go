@@ -241,6 +241,12 @@ func setClock(word string) (hosts.Fault, bool, error) {
 	return hosts.Clock(rate), rate == 1, err
 }
 
+// setWallClock: wall-clock HOST… TIME. It applies to agents and programs from the next start on.
+func setWallClock(word string) (hosts.Fault, bool, error) {
+	ahead, err := time.ParseDuration(word)
+	return hosts.WallClock(ahead), ahead == 0, err
+}
+
 // elapseCommand lets time pass during a fault in which no agent can report anything.
 func elapseCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) != 1 {

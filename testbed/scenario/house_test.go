@@ -16,6 +16,7 @@ var known = []string{
 	"resign", "transfer", "drain", "no-quorum-split-and-merge", "program-killed", "program-frozen",
 	"agent-killed-under-a-program", "agent-frozen-under-a-program", "run-killed", "host-cut-off-with-a-program",
 	"drain-with-a-program", "ring-leader-killed", "bully-best-successors-dead",
+	"job-killed", "job-cut-off", "job-clock-ahead", "job-drained", "job-power-cycled", "word-voter-replaced", "word-disk-torn",
 }
 
 func TestEveryKnownWayElectionsGoWrongHasAScript(t *testing.T) {

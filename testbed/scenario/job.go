@@ -22,24 +22,19 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// onceCommand: once NAME HOST KEY [for=TIME] [FLAG…]. It starts `doyen once` with a command that acts for that time.
-func onceCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) < 3 {
-		return "", errors.New("want a name, a host, a key, and flags of doyen once if you like")
+// jobCommand: once NAME HOST KEY [for=TIME] [FLAG…], or cron NAME HOST ELECTION SPEC [for=TIME] [FLAG…]. It starts
+// `doyen once` or `doyen cron` with a command that acts for that time.
+func jobCommand(verb string, words int) command {
+	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
+		if len(args) < 2+words {
+			return "", errors.New("want a name, a host, a key (of cron an election and a spec), and flags if you like")
+		}
+		return "", w.launchJob(args[0], args[1], verb, args[2:2+words], args[2+words:])
 	}
-	election, _, _ := strings.Cut(args[2], "/")
-	return "", w.launchJob(args[0], args[1], election, "once", args[2:3], args[3:])
 }
 
-// cronCommand: cron NAME HOST ELECTION SPEC [for=TIME] [FLAG…]. The same with `doyen cron`.
-func cronCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) < 4 {
-		return "", errors.New("want a name, a host, an election, a spec, and flags of doyen cron if you like")
-	}
-	return "", w.launchJob(args[0], args[1], args[2], "cron", args[2:4], args[4:])
-}
-
-func (w *world) launchJob(name, host, election, verb string, what, flags []string) error {
+func (w *world) launchJob(name, host, verb string, what, flags []string) error {
+	election, _, _ := strings.Cut(what[0], "/")
 	lasts := 100 * time.Millisecond
 	if len(flags) > 0 && strings.HasPrefix(flags[0], "for=") {
 		var err error
@@ -58,11 +53,22 @@ func (w *world) launchJob(name, host, election, verb string, what, flags []strin
 // of a cron job, with any of its keys. It is an error if a later start has no higher term, or no higher try
 // and is not the first after a deletion.
 func startsQuantity(w *world, of string, words []string) (float64, string, []string, error) {
+	starts, _, saw, err := w.starts(of)
+	return float64(starts), saw, words, err
+}
+
+// keysQuantity: keys of NAME LIMIT. It is how many different keys of a job were started.
+func keysQuantity(w *world, of string, words []string) (float64, string, []string, error) {
+	_, keys, saw, err := w.starts(of)
+	return float64(keys), saw, words, err
+}
+
+func (w *world) starts(of string) (starts, keys int, saw string, err error) {
 	all := map[string][]stamp.Note{}
 	for _, p := range w.lab.Programs() {
 		notes, err := stamp.Notes(p.Stamps)
 		if err != nil {
-			return 0, "", nil, err
+			return 0, 0, "", err
 		}
 		for _, n := range notes {
 			if name, _, _ := strings.Cut(n.Key, "/"); n.Key == of || name == of {
@@ -70,7 +76,7 @@ func startsQuantity(w *world, of string, words []string) (float64, string, []str
 			}
 		}
 	}
-	starts, described := 0, []string{}
+	var described []string
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		notes := all[key]
 		slices.SortFunc(notes, func(a, b stamp.Note) int { return cmp.Compare(a.First, b.First) })
@@ -78,11 +84,11 @@ func startsQuantity(w *world, of string, words []string) (float64, string, []str
 			starts++
 			described = append(described, fmt.Sprintf("%s in term %d, try %d, ended: %t", key, n.Term, n.Try, n.Ended))
 			if i > 0 && (n.Term <= notes[i-1].Term || n.Try > 1 && n.Try <= notes[i-1].Try) {
-				return 0, "", nil, errors.New("two starts without a higher term and try: " + strings.Join(described, "; "))
+				err = errors.New("two starts without a higher term and try")
 			}
 		}
 	}
-	return float64(starts), fmt.Sprintf("%d starts: %s", starts, strings.Join(described, "; ")), words, nil
+	return starts, len(all), fmt.Sprintf("%d starts: %s", starts, strings.Join(described, "; ")), err
 }
 
 // tearWords: tear-words HOST… end|middle. It damages the log of words of hosts that are down: the last record is cut

@@ -53,6 +53,10 @@ func TestAWrongLineIsRefusedWithWhatIsWrong(t *testing.T) {
 		"cut alpha":                    "not available here",
 		"slow-disk alpha often":        `"often": want a time such as 500ms, stuck or off`,
 		"clock alpha fast":             `"fast": want a rate`,
+		"wall-clock alpha late":        `"late": want a time such as 60s`,
+		"tear-words alpha top":         "want hosts, and then end or middle",
+		"once o1 alpha":                "want a name, a host, a key",
+		"cron c1 alpha tick":           "want a name, a host, a key",
 		"program p1 alpha":             "want a name, a host and an election",
 		"program alpha alpha payments": `the name "alpha" is taken`,
 	} {

@@ -24,7 +24,7 @@ func quantities() map[string]quantity {
 	return map[string]quantity{
 		"overlap": overlapQuantity, "gap": gapQuantity, "takeovers": takeoversQuantity,
 		"term-rises": termRises, "counted": countedQuantity, "memory": memoryQuantity,
-		"pause": pauseQuantity, "starts": startsQuantity,
+		"pause": pauseQuantity, "starts": startsQuantity, "keys": keysQuantity,
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/anishathalye/porcupine"
+
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/messages"
 )
@@ -25,6 +27,7 @@ type scribe struct {
 	known    map[*agent]map[election.Name]election.WordRank
 	deleted  map[*contestLog]map[election.WordRank]bool // IDs of words that programs have asked to delete
 	gone     map[*contestLog]election.WordRank          // the newest word when voters were found to have forgotten it
+	history  wordHistory
 }
 
 // writing is a program's request to write a word.
@@ -42,7 +45,8 @@ func newScribe(w *world) *scribe {
 	return &scribe{w: w, rng: rand.New(rand.NewPCG(w.options.Seed, 0x776f726473+w.options.Shrunk.Variation<<40)),
 		interval: (w.plan.calm + w.plan.chaos) / maxWritten, asked: map[election.RequestID]*writing{}, texts: map[string]*writing{},
 		settled: map[*contestLog][]*writing{}, known: map[*agent]map[election.Name]election.WordRank{},
-		deleted: map[*contestLog]map[election.WordRank]bool{}, gone: map[*contestLog]election.WordRank{}}
+		deleted: map[*contestLog]map[election.WordRank]bool{}, gone: map[*contestLog]election.WordRank{},
+		history: wordHistory{operations: map[*contestLog][]porcupine.Operation{}}}
 }
 
 // writes makes the program of a leader, if there is one, write a word now and then.
@@ -96,6 +100,7 @@ func (s *scribe) answered(r election.Reply) {
 		return
 	}
 	delete(s.asked, r.Request)
+	s.history.wrote(q, r, w.Now)
 	switch {
 	case r.Refusal == nil && r.Word.Text != q.Text:
 		w.fail("G8", "%s gets the answer that its word %q was written, and that the word is %s", q.host.peer, q.Text, messages.Word(r.Word))
@@ -119,6 +124,7 @@ func (s *scribe) elected(a *agent, x election.Announcement) {
 	if !w.plan.words || l == nil || a.own != nil {
 		return
 	}
+	s.history.read(l, x.Word, w.Now)
 	s.settle(l, x.Word)
 	if all := s.settled[l]; len(all) > 0 {
 		newest := all[len(all)-1]

@@ -163,11 +163,13 @@ func (w *world) run(seed uint64) {
 	w.scribe.writes(maxWritten)
 	w.until(int64(w.chaosEnd))
 	w.checkCounter()
+	w.scribe.judge()
 	if w.options.chaosOnly {
 		return
 	}
 	w.healAll()
 	w.checkCounter()
+	w.scribe.judge()
 	w.checkFootprints()
 }
 

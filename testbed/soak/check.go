@@ -87,7 +87,7 @@ func (s *soak) conclude() {
 	}
 	s.result.Lasted = boottime.Now().Sub(s.began)
 	s.result.Recording = s.lab.Record(fmt.Sprintf("soak, seed %d", s.o.Seed))
-	s.result.Recording.Programs = append(s.register.Acts(), s.programsOf()...)
+	s.result.Recording.Programs = s.register.Acts()
 	for _, t := range s.result.Recording.Takeovers {
 		if t.Before != "" && !t.GoesOn {
 			s.result.Takeovers++

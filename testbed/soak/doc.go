@@ -10,6 +10,11 @@
 //   - agents that do not agree, or a program that does not go on, in bounded time after all
 //     faults are over
 //
+// With Options.Doyen the programs are jobs run by `doyen once`, in place of the counter. By the
+// stamps of their commands no two jobs of a series may run at once, none may be started twice
+// (with --retry: only under a higher term, and not after it was reported as finished), and each
+// was started or is reported as unknown.
+//
 // At the first violation it stops and keeps all logs.
 //
 // Now and then a program is held up after it looked at its lease and before it writes, so that

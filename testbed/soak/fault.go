@@ -172,8 +172,8 @@ func (s *soak) target(f strike) *hosts.Host {
 	if f.Host != leading {
 		return all[f.Host]
 	}
-	if l, _ := s.newestStart(); l != nil && f.At%2 == 0 {
-		return l.program.Host
+	if h, _ := s.newestStart(); h != nil && f.At%2 == 0 {
+		return h
 	}
 	target := all[0]
 	s.lab.Look(func(e *observe.Elections) {

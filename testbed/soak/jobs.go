@@ -3,11 +3,9 @@ package soak
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
-	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // lane starts `doyen once SERIES/1`, SERIES/2 and so on, on one host.
@@ -27,9 +24,8 @@ type lane struct {
 	rerun   bool   // --retry
 
 	mu    sync.Mutex
-	key   int          // under way
-	exits map[int]exit // by key
-	odd   string       // the first exit that can't be explained
+	exits []exit // by key, from 1 on; the next one is under way
+	odd   string // the first exit that can't be explained
 }
 
 type exit struct {
@@ -50,7 +46,7 @@ const (
 func (s *soak) openJobs() error {
 	for _, h := range s.lab.Cluster.Hosts() {
 		for _, series := range []string{skips, reruns} {
-			l := &lane{series: series, rerun: series == reruns, key: 1, exits: map[int]exit{}}
+			l := &lane{series: series, rerun: series == reruns}
 			p, err := s.lab.Launch(h.Name()+"-"+series, "", h, true, func(p *lab.Program) *exec.Cmd { return l.next(s, h, p) })
 			if err != nil {
 				return err
@@ -70,28 +66,27 @@ func (l *lane) next(s *soak, h *hosts.Host, p *lab.Program) *exec.Cmd {
 	switch code, ok := p.Former(); {
 	case !ok:
 	case code == 0 || code == jobs.ExitUnknown || code == jobs.ExitSkipped:
-		l.exits[l.key] = exit{code, stamp.Now()}
-		l.key++
+		l.exits = append(l.exits, exit{code, stamp.Now()})
 	case code == -1 || code == 1 || code == 3: // killed, or the agent refused or died
 	case l.odd == "":
-		l.odd = fmt.Sprintf("%s/%d on %s ended with status %d", l.series, l.key, h.Name(), code)
+		l.odd = fmt.Sprintf("%s on %s ended with status %d", keyOf(l.series, len(l.exits)+1), h.Name(), code)
 	}
 	lasts := around(rand.New(rand.NewPCG(rand.Uint64(), 0)), jobUsual, s.lease)
 	if rand.IntN(jobSlow) == 0 {
 		lasts = time.Duration(rand.Int64N(int64(2 * s.lease)))
 	}
-	args := []string{"once", "--socket", h.Config().Socket, "--wait", fmt.Sprintf("%s/%d", l.series, l.key), "--", s.o.Actor}
+	args := []string{"once", "--socket", h.Config().Socket, "--wait", keyOf(l.series, len(l.exits)+1), "--", s.o.Actor}
 	if l.rerun {
 		args = slices.Insert(args, 3, "--retry")
 	}
 	return exec.Command(s.o.Doyen, append(args, actor.Job(p.Stamps, lasts)...)...)
 }
 
-// newestStart is the lane whose command was started last, and when.
-func (s *soak) newestStart() (where *lane, at election.Instant) {
+// newestStart is the host whose job was started last, of those that run, and when.
+func (s *soak) newestStart() (where *hosts.Host, at election.Instant) {
 	for _, l := range s.lanes {
-		if n, err := stamp.NewestNote(l.program.Stamps); err == nil && election.Instant(n.First) > at {
-			where, at = l, election.Instant(n.First)
+		if a := l.program.Acting(); a.Acts && a.Since > at {
+			where, at = l.program.Host, a.Since
 		}
 	}
 	return where, at
@@ -130,60 +125,48 @@ func (r run) finished() bool {
 func (s *soak) judgeJobs() error {
 	var c JobCounts
 	for _, series := range []string{skips, reruns} {
-		runs := map[int]*run{}
-		of := func(key int) *run {
-			if runs[key] == nil {
-				runs[key] = &run{}
+		runs, notes := map[string]run{}, []stamp.Note{}
+		for _, l := range s.lanes { // all exits first: what they claim has been noted before
+			if l.series == series {
+				s.violateIf("exit", l.report(runs))
 			}
-			return runs[key]
 		}
-		var notes []stamp.Note
-		passed := 0
-		for _, l := range s.lanes { // the exits first: what they claim has been noted before
-			if l.series != series {
-				continue
-			}
-			l.mu.Lock()
-			for key, e := range l.exits {
-				of(key).exits = append(of(key).exits, e)
-			}
-			passed = max(passed, l.key-1)
-			s.violateIf("exit", l.odd)
-			l.mu.Unlock()
-		}
+		passed := len(runs) // the lanes pass the keys in order
 		for _, l := range s.lanes {
-			if l.series != series {
-				continue
-			}
 			these, err := stamp.Notes(l.program.Stamps)
 			if err != nil {
 				return err
 			}
-			notes = append(notes, these...)
+			if l.series == series {
+				notes = append(notes, these...)
+			}
 		}
 		slices.SortFunc(notes, func(a, b stamp.Note) int { return cmp.Compare(a.First, b.First) })
 		for _, n := range notes {
-			var key int
-			if _, err := fmt.Sscanf(strings.TrimPrefix(n.Key, series), "/%d", &key); err != nil {
-				return fmt.Errorf("read the key %q: %w", n.Key, err)
-			}
-			of(key).starts = append(of(key).starts, n)
+			runs[n.Key] = run{append(runs[n.Key].starts, n), runs[n.Key].exits}
 		}
 		s.violateIf("twice", atOnce(notes))
-		for _, key := range slices.Sorted(maps.Keys(runs)) {
-			if key > passed {
-				continue // under way
-			}
-			r := runs[key]
-			s.violateIf(r.broken(fmt.Sprintf("%s/%d", series, key), series == reruns))
-			c.add(*r)
-		}
-		if passed > 0 && len(runs) < passed {
-			s.violate("lost", fmt.Sprintf("%d keys of %s left no trace", passed-len(runs), series))
+		for key := range passed {
+			name := keyOf(series, key+1)
+			s.violateIf(runs[name].broken(name, series == reruns))
+			c.add(runs[name])
 		}
 	}
 	s.result.Jobs = &c
 	return nil
+}
+
+func keyOf(series string, key int) string { return fmt.Sprintf("%s/%d", series, key) }
+
+// report adds the lane's exits to what is known of each key. It returns the first exit that can't be explained.
+func (l *lane) report(runs map[string]run) (odd string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, e := range l.exits {
+		name := keyOf(l.series, i+1)
+		runs[name] = run{runs[name].starts, append(runs[name].exits, e)}
+	}
+	return l.odd
 }
 
 // broken names the rule that is violated for a key, and how; "" if none is.
@@ -234,17 +217,4 @@ func atOnce(notes []stamp.Note) string {
 		before = n
 	}
 	return ""
-}
-
-// programsOf are the spans in which jobs ran, for the recording.
-func (s *soak) programsOf() []observe.ProgramSpan {
-	var all []observe.ProgramSpan
-	for _, l := range s.lanes {
-		notes, _ := stamp.Notes(l.program.Stamps)
-		for _, n := range notes {
-			all = append(all, observe.ProgramSpan{Program: l.program.Name, Host: l.program.Host.Name(), Election: l.series, Term: n.Term, PID: n.PID,
-				From: election.Instant(n.First), To: election.Instant(n.Last)})
-		}
-	}
-	return all
 }

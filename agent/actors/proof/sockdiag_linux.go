@@ -1,12 +1,14 @@
 package proof
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"syscall"
 
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -22,10 +24,8 @@ func control(conn syscall.Conn, f func(fd int) error) error {
 		return err
 	}
 	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = f(int(fd)) }); err != nil {
-		return err
-	}
-	return failed
+	err = raw.Control(func(fd uintptr) { failed = f(int(fd)) })
+	return cmp.Or(err, failed)
 }
 
 // ownInode returns the inode of this process's own end of a connection.
@@ -109,8 +109,5 @@ func ask(inode, show uint32) ([]syscall.NetlinkRouteAttr, error) {
 		return nil, errors.New("ask sock_diag: its answer is about another socket")
 	}
 	attributes, err := nl.ParseRouteAttr(answers[0][answerSize:])
-	if err != nil {
-		return nil, fmt.Errorf("ask sock_diag: read its answer: %w", err)
-	}
-	return attributes, nil
+	return attributes, wrap.Error(err, "ask sock_diag: read its answer")
 }

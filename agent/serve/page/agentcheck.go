@@ -2,6 +2,7 @@ package page
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -55,10 +56,7 @@ func check(c net.Conn, look func(election.Name) (leads, drained bool)) {
 // verdict is what HAProxy is to do with the server beside this agent. "ready" takes back a
 // former drain or maint.
 func verdict(name string, look func(election.Name) (leads, drained bool)) string {
-	if name == "" {
-		name = string(election.Default)
-	}
-	if !election.ValidName(name) {
+	if name = cmp.Or(name, string(election.Default)); !election.ValidName(name) {
 		return "down#not the name of an election"
 	}
 	switch leads, drained := look(election.Name(name)); {

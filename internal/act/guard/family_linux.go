@@ -3,22 +3,19 @@ package guard
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"golang.org/x/sys/unix"
 )
 
 // Adopt makes this process the parent of every descendant whose parent dies.
 func Adopt() error {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("become a subreaper: %w", err)
-	}
-	return nil
+	return wrap.Error(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "become a subreaper")
 }
 
 // attributes makes the kernel kill the command when the thread that started it ends. The

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"golang.org/x/sys/unix"
 )
 
@@ -89,10 +90,7 @@ func send(to *net.UnixConn, message any, fds ...int) error {
 	if err == nil && n < len(line) {
 		_, err = to.Write(line[n:])
 	}
-	if err != nil {
-		return fmt.Errorf("send message: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "send message")
 }
 
 // link is the guard's end of the socket.
@@ -118,9 +116,7 @@ func (l *link) next(o *Order) (ok bool, err error) {
 			return true, nil
 		}
 		var n, oobn int
-		fault := raw.Control(func(fd uintptr) {
-			n, oobn, _, _, err = unix.Recvmsg(int(fd), buffer, oob, unix.MSG_DONTWAIT)
-		})
+		fault := raw.Control(func(fd uintptr) { n, oobn, _, _, err = unix.Recvmsg(int(fd), buffer, oob, unix.MSG_DONTWAIT) })
 		switch {
 		case fault != nil:
 			return false, fault

@@ -18,6 +18,7 @@ import (
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 const (
@@ -185,9 +186,7 @@ func (g *process) start(o *Order) {
 	}
 	c := &command{order: *o, kept: -1, term: o.Term, schedule: o.Schedule, killAt: never, termAt: never, told: map[int]bool{}}
 	f := fork{path: o.Path, attr: syscall.ProcAttr{Env: append(os.Environ(), o.Env...), Files: []uintptr{0, 1, 2}, Sys: attributes(o.Group)}}
-	for _, arg := range o.Args {
-		f.args = append(f.args, string(arg))
-	}
+	f.args = each.Of(o.Args, func(arg []byte) string { return string(arg) })
 	if o.Standard && len(o.files) == 2 {
 		f.closed, o.files = o.files, nil
 		f.attr.Files = []uintptr{uintptr(f.closed[0]), uintptr(f.closed[1]), uintptr(f.closed[1])}

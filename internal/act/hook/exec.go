@@ -14,6 +14,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 const (
@@ -105,10 +106,7 @@ func (r *Runner) exec(t *task, logger *slog.Logger) error {
 		LeavesGroup: true,
 		Until:       func() int64 { return int64(e.until(t.limit)) },
 	})
-	if err != nil {
-		return fmt.Errorf("run hook: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "run hook")
 }
 
 // until returns the time by which a run has to end, as far as it is known now.

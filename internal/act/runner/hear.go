@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"syscall"
@@ -77,8 +76,11 @@ func (r *runner) resume(err error) {
 // lead handles a line that has a deadline.
 func (r *runner) lead(e api.CampaignEvent, now int64) {
 	left := time.Duration(e.ValidUntilBoottimeNS - now)
+	if e.Type == api.CampaignElected {
+		r.given = e.Word
+	}
 	if !r.leading && left <= 0 {
-		r.late, r.lateWord = e.Term, e.Word
+		r.late = e.Term
 		return
 	}
 	began := !r.leading
@@ -93,8 +95,7 @@ func (r *runner) lead(e api.CampaignEvent, now int64) {
 		r.leading, r.owed, r.revoked, r.lease, r.late, r.explained = true, true, false, 0, 0, ""
 	}
 	r.term, r.until, r.lease = e.Term, e.ValidUntilBoottimeNS, max(r.lease, left)
-	r.begin(cmp.Or(e.Word, r.lateWord), began)
-	r.lateWord = nil
+	r.begin(r.given, began)
 	if r.state != idle {
 		r.guard.Tell(guard.Order{Do: guard.Lease, Term: r.term, Schedule: guard.Plan(r.until, r.lease)})
 	}
@@ -145,9 +146,7 @@ func (r *runner) gone(got guard.Report) {
 	if got.Others && got.Why == guard.ByItself {
 		r.say("%s left processes running when it ended: stopping them", r.name())
 	}
-	timedOut := r.timedOut && got.Why != guard.ByItself && got.Why != guard.ByLease
-	r.timedOut = false
-	if timedOut {
+	if r.timedOut && got.Why != guard.ByItself && got.Why != guard.ByLease {
 		r.say("%s", ending(r.name(), got))
 		r.ended(StatusTimeout)
 		return

@@ -15,11 +15,12 @@ import (
 const (
 	// writeAgain is the wait before a write that got no answer, or a refusal that will pass, is repeated.
 	writeAgain = 250 * time.Millisecond
-	// lookEvery is how often the wall clock is compared with CLOCK_BOOTTIME.
-	lookEvery = 30 * time.Second
 	// jump is by how much the wall clock may stray from CLOCK_BOOTTIME between two looks.
 	jump = time.Minute
 )
+
+// lookEvery is how often the wall clock is compared with CLOCK_BOOTTIME, and the word read again. Tests shorten it.
+var lookEvery = 30 * time.Second
 
 // task is a job whose occurrences the runner starts, and the word in which the job keeps its state.
 type task struct {
@@ -87,6 +88,9 @@ func (r *runner) begin(word *api.Word, began bool) {
 // apart is the wall clock minus CLOCK_BOOTTIME.
 func apart() int64 { return time.Now().UnixNano() - alarm.Now() }
 
+// jumped reports whether the wall clock jumped between two looks; apart is as of task.
+func jumped(was, apart int64) bool { return time.Duration(apart-was).Abs() >= jump }
+
 // write replaces the word.
 func (r *runner) write(q api.WordRequest) {
 	t := r.task
@@ -121,9 +125,6 @@ func (r *runner) wrote(q api.WordRequest, id api.WordID, err error) {
 		}
 		t.term = r.term
 		r.advise(jobs.Leads{Term: r.term, Text: t.word.Text}) // perhaps it was written, and the answer was lost
-	case refused != nil && q.Term != r.term:
-		t.term = r.term
-		r.advise(jobs.Leads{Term: r.term, Text: t.word.Text})
 	default:
 		t.again, t.againAt = &q, alarm.Now()+int64(writeAgain)
 		if text := err.Error(); refused != nil && text != t.refused && r.leading {
@@ -139,10 +140,11 @@ func (r *runner) wrote(q api.WordRequest, id api.WordID, err error) {
 // tick does what is due for the job.
 func (r *runner) tick(now int64) {
 	t := r.task
-	if t == nil || !r.owed {
+	if t == nil || !r.owed || now >= r.until {
 		return
 	}
 	if t.again != nil && now >= t.againAt && !r.resuming {
+		t.again.Term = r.term // it may have risen; the text stays the same, since an earlier try may have counted
 		r.write(*t.again)
 	}
 	if !r.leading || r.ending {
@@ -151,7 +153,7 @@ func (r *runner) tick(now int64) {
 	if now >= t.lookAt {
 		was := t.apart
 		t.apart, t.lookAt = apart(), now+int64(lookEvery)
-		if strayed := time.Duration(t.apart - was).Abs(); strayed >= jump {
+		if jumped(was, t.apart) {
 			r.advise(jobs.Jumped{})
 			return
 		}
@@ -180,11 +182,17 @@ func (r *runner) readAgain(of *client.Candidacy, writes uint64) {
 	})
 }
 
-// wakeAt is when tick has something to do; the wall clock may jump meanwhile, so it is not long until then.
-func (t *task) wakeAt(now int64) int64 {
-	wake := never
-	if t.again != nil {
+// jobAt is when tick has something to do; the wall clock may jump meanwhile, so it is not long until then.
+func (r *runner) jobAt(now int64) int64 {
+	t, wake := r.task, never
+	if t == nil || !r.owed {
+		return wake
+	}
+	if t.again != nil && !r.resuming {
 		wake = t.againAt
+	}
+	if !r.leading || r.ending {
+		return wake
 	}
 	if !t.wake.IsZero() {
 		wake = min(wake, now+max(0, int64(time.Until(t.wake))))

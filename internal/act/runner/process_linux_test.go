@@ -2,7 +2,6 @@ package runner_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -10,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -20,33 +18,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/client/clienttest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/guard"
-	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/runner"
 	"github.com/doyen-election/doyen/internal/base/alarm"
 	"github.com/doyen-election/doyen/testbed/hiccup"
 )
-
-// asRunner, if set in the environment, makes this test binary a runner with the
-// configuration it holds.
-const asRunner = "DOYEN_TEST_RUN"
-
-type config struct {
-	Socket  string
-	Command []string
-	Restart string
-	Status  bool
-	Wait    bool
-	Grace   time.Duration
-
-	Check    health.Check
-	Ready    bool
-	ReadyIn  time.Duration
-	Watchdog time.Duration
-}
 
 // meter sees when this machine lets nobody run.
 var meter *hiccup.Meter
@@ -75,26 +53,6 @@ func TestMain(m *testing.M) {
 	}
 	meter, _ = hiccup.Start("")
 	os.Exit(m.Run())
-}
-
-func run(text string) int {
-	var c config
-	if err := json.Unmarshal([]byte(text), &c); err != nil {
-		panic(err)
-	}
-	os.Unsetenv(asRunner)
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
-	status, err := runner.Run(context.Background(), runner.Config{
-		Client: client.New(c.Socket), Election: "payments", Command: c.Command, Grace: c.Grace, Restart: c.Restart, Status: c.Status, Wait: c.Wait,
-		Check: c.Check, Ready: c.Ready, ReadyIn: c.ReadyIn, Watchdog: c.Watchdog,
-		Signals: signals, Say: func(line string) { fmt.Fprintln(os.Stderr, line) },
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "failed:", err)
-		return 99
-	}
-	return status
 }
 
 // rig is a runner under test, and what its command is seen by.
@@ -140,13 +98,19 @@ func start(t *testing.T, c config, script string) *rig {
 // startAt starts it at a terminal, if that is not nil.
 func startAt(t *testing.T, c config, script string, terminal *os.File) *rig {
 	t.Helper()
+	return startWith(t, clienttest.Start(t), c, script, terminal)
+}
+
+// startWith starts it with an agent that has been prepared.
+func startWith(t *testing.T, agent *clienttest.Agent, c config, script string, terminal *os.File) *rig {
+	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
 			load, _ := os.ReadFile("/proc/loadavg")
 			t.Logf("load %s", load)
 		}
 	})
-	r := &rig{t: t, agent: clienttest.Start(t), lines: make(chan string, 100), ended: make(chan int, 1), said: make(chan string, 100), death: make(chan int64, 1)}
+	r := &rig{t: t, agent: agent, lines: make(chan string, 100), ended: make(chan int, 1), said: make(chan string, 100), death: make(chan int64, 1)}
 	dir, err := os.MkdirTemp("", "doyen") // not the test's own: a pipe may be renewed while it ends
 	if err != nil {
 		t.Fatal(err)

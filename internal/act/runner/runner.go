@@ -71,16 +71,16 @@ type runner struct {
 	complaint string // the last problem that was reported since this host was a candidate
 	explained string // the last reason reported, since this host led, why it is not elected
 
-	leading  bool
-	view     bool // the leadership is not by quorum: others lead as soon as the agent has ended
-	owed     bool
-	revoked  bool   // the agent has sent a revoked line
-	why      string // why this host gives up the lead without being asked
-	term     uint64
-	late     uint64        // a term whose elected line was read only after its deadline
-	lateWord *api.Word     // the word in that line
-	until    int64         // the newest deadline received
-	lease    time.Duration // the longest time that was ever left of the lease
+	leading bool
+	view    bool // the leadership is not by quorum: others lead as soon as the agent has ended
+	owed    bool
+	revoked bool   // the agent has sent a revoked line
+	why     string // why this host gives up the lead without being asked
+	term    uint64
+	late    uint64        // a term whose elected line was read only after its deadline
+	given   *api.Word     // the word in the newest elected line
+	until   int64         // the newest deadline received
+	lease   time.Duration // the longest time that was ever left of the lease
 
 	state     state
 	announced uint64 // the term under which the command was started last
@@ -275,10 +275,7 @@ func (r *runner) wakeAt(now int64) int64 {
 	if r.owed {
 		wake = min(wake, r.until)
 	}
-	if r.owed && r.task != nil {
-		wake = min(wake, r.task.wakeAt(now))
-	}
-	return wake
+	return min(wake, r.jobAt(now))
 }
 
 // lateAt is when the guard counts as too late to end the command: halfway between the planned
@@ -306,7 +303,7 @@ func (r *runner) start(now int64) {
 	if r.announced != r.term || what != "" {
 		r.say("elected to lead %s, term %d: starting %s%s", r.Election, r.term, r.name(), what)
 	}
-	r.state, r.began, r.announced = starting, now, r.term
+	r.state, r.began, r.announced, r.timedOut = starting, now, r.term, false
 	notify, err := r.expect(now)
 	if err != nil {
 		r.say("%v", err)
@@ -336,23 +333,6 @@ func (r *runner) stop(now int64) {
 	r.state, r.stopped = stopping, now
 	r.killAt = min(now+int64(r.Grace), guard.Plan(r.until, r.lease).KillAt)
 	r.guard.Tell(guard.Order{Do: guard.Stop, Signal: int(syscall.SIGTERM), KillAt: r.killAt})
-}
-
-// goesOn reports whether the candidacy continues after a receipt. err is the result of sending
-// it. It does only if the agent accepted the receipt before the end of the lease: a later
-// receipt could end the next leadership, whose line has not been read yet.
-func (r *runner) goesOn(err error, now int64) bool {
-	return err == nil && r.revoked && now < r.until
-}
-
-// giveReceipt reports to the agent that the command has ended.
-func (r *runner) giveReceipt() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), receiptTimeout)
-	defer cancel()
-	err := r.candidacy.StoppedBecause(ctx, r.why)
-	r.over = r.over || !r.goesOn(err, alarm.Now())
-	r.leading, r.owed, r.revoked, r.why = false, false, false, ""
-	r.let()
 }
 
 // loseGuard kills a guard that does not work as it should, with all its descendants.

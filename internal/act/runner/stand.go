@@ -80,3 +80,23 @@ func (r *runner) worthWaiting(err error) bool {
 	refused, ok := errors.AsType[*client.APIError](err)
 	return r.Wait && (!ok || refused.Status >= 500)
 }
+
+// goesOn reports whether the candidacy continues after a receipt. err is the result of sending
+// it. It does only if the agent accepted the receipt before the end of the lease: a later
+// receipt could end the next leadership, whose line has not been read yet.
+func (r *runner) goesOn(err error, now int64) bool {
+	return err == nil && r.revoked && now < r.until
+}
+
+// giveReceipt reports to the agent that the command has ended.
+func (r *runner) giveReceipt() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), receiptTimeout)
+	defer cancel()
+	err := r.candidacy.StoppedBecause(ctx, r.why)
+	r.over = r.over || !r.goesOn(err, alarm.Now())
+	r.leading, r.owed, r.revoked, r.why = false, false, false, ""
+	r.let()
+	if r.Try && !r.over {
+		go r.askWho(r.candidacy)
+	}
+}

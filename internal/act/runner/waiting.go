@@ -81,7 +81,7 @@ func (r *runner) otherLeader(own string) string {
 		return e.Leader.Name + " leads " + r.Election
 	}
 	campaigns, err := r.Client.Campaigns(ctx)
-	if err != nil || slices.ContainsFunc(campaigns, func(c api.Campaign) bool { return c.Campaign == own && c.Term > 0 }) {
+	if err != nil || slices.ContainsFunc(campaigns, func(c api.Campaign) bool { return own != "" && c.Campaign == own && c.Term > 0 }) {
 		return ""
 	}
 	return "another program of this host leads " + r.Election

@@ -25,6 +25,4 @@ func Now() int64 {
 }
 
 // Until returns the time from now to the instant, or 0 if the instant has passed.
-func Until(instant int64) time.Duration {
-	return max(0, time.Duration(instant-Now()))
-}
+func Until(instant int64) time.Duration { return max(0, time.Duration(instant-Now())) }

@@ -25,13 +25,8 @@ func NewFormat(maxArray, maxMap int) Format {
 		return Format{err: fmt.Errorf("set up cbor encoder: %w", err)}
 	}
 	dec, err := cbor.DecOptions{
-		DupMapKey:        cbor.DupMapKeyEnforcedAPF,
-		IndefLength:      cbor.IndefLengthForbidden,
-		TagsMd:           cbor.TagsForbidden,
-		UTF8:             cbor.UTF8RejectInvalid,
-		MaxNestedLevels:  maxNesting,
-		MaxArrayElements: maxArray,
-		MaxMapPairs:      maxMap,
+		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+		UTF8: cbor.UTF8RejectInvalid, MaxNestedLevels: maxNesting, MaxArrayElements: maxArray, MaxMapPairs: maxMap,
 	}.DecMode()
 	if err != nil {
 		return Format{err: fmt.Errorf("set up cbor decoder: %w", err)}

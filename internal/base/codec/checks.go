@@ -17,9 +17,7 @@ func checkBullyElection(m election.BullyElection) error {
 
 func checkBullyAnswer(m election.BullyAnswer) error { return electionName(m.Election) }
 
-func checkBullyDecline(m election.BullyDecline) error {
-	return electionName(m.Election)
-}
+func checkBullyDecline(m election.BullyDecline) error { return electionName(m.Election) }
 
 func checkBullyCoordinator(m election.BullyCoordinator) error {
 	return cmp.Or(electionName(m.Election), term("term", m.Term), holder("leader", m.Leader))
@@ -38,43 +36,33 @@ func checkRingElected(m election.RingElected) error {
 }
 
 func checkVoteRequest(m election.VoteRequest) error {
-	return cmp.Or(
-		electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
-		lease(m.Lease), maybeRank("rank", m.Rank), roster(&m.Roster),
-	)
+	return cmp.Or(electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
+		lease(m.Lease), maybeRank("rank", m.Rank), roster(&m.Roster))
 }
 
 func checkVoteGrant(m election.VoteGrant) error {
-	return cmp.Or(
-		electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
-		maybeTerm("version's driver", m.Version.Driver), maybeWord(m.Word),
-	)
+	return cmp.Or(electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
+		maybeTerm("version's driver", m.Version.Driver), maybeWord(m.Word))
 }
 
 func checkVoteRefusal(m election.VoteRefusal) error {
 	if m.Reason == 0 {
 		return errors.New("no reason")
 	}
-	return cmp.Or(
-		electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
+	return cmp.Or(electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
 		maybeTerm("granted term", m.Granted), maybeHolder("granted to", m.GrantedTo),
-		maybeDuration("remaining", m.Remaining), roster(m.Roster),
-	)
+		maybeDuration("remaining", m.Remaining), roster(m.Roster))
 }
 
 func checkRelease(m election.Release) error {
-	return cmp.Or(
-		electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
-		maybePeer("target", m.Target), maybeDuration("stand-down", m.StandDown),
-	)
+	return cmp.Or(electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
+		maybePeer("target", m.Target), maybeDuration("stand-down", m.StandDown))
 }
 
 func checkHeartbeat(m election.Heartbeat) error {
-	return cmp.Or(
-		maybeTerm("version's driver", m.Version.Driver),
+	return cmp.Or(maybeTerm("version's driver", m.Version.Driver),
 		each("claims", m.Claims, election.MaxElections, func(c election.Claim) election.Name { return c.Election }, claim),
-		progress(m.Progress),
-	)
+		progress(m.Progress))
 }
 
 // progress checks an election.Progress for each voter of both halves of a roster, and for the sender.
@@ -84,33 +72,24 @@ func progress(all []election.Progress) error {
 }
 
 func claim(c election.Claim) error {
-	return cmp.Or(
-		electionName(c.Election), term("term", c.Term),
-		maybeDuration("remaining", c.Remaining), maybeRank("rank", c.Rank),
-	)
+	return cmp.Or(electionName(c.Election), term("term", c.Term), maybeDuration("remaining", c.Remaining), maybeRank("rank", c.Rank))
 }
 
 func checkHeartbeatAck(m election.HeartbeatAck) error {
-	return cmp.Or(
-		maybeTerm("version's driver", m.Version.Driver),
+	return cmp.Or(maybeTerm("version's driver", m.Version.Driver),
 		each("nacks", m.Nacks, election.MaxElections, func(n election.Nack) election.Name { return n.Election }, nack),
-		roster(m.Roster), progress(m.Progress),
-	)
+		roster(m.Roster), progress(m.Progress))
 }
 
 // nack accepts term 0, which means that the voter has nothing on record.
-func nack(n election.Nack) error {
-	return cmp.Or(electionName(n.Election), maybeTerm("term", n.Term))
-}
+func nack(n election.Nack) error { return cmp.Or(electionName(n.Election), maybeTerm("term", n.Term)) }
 
 func checkInquiry(m election.Inquiry) error { return maybeElection(m.Election) }
 
 func checkReport(m election.Report) error {
-	return cmp.Or(
-		roster(m.Roster),
+	return cmp.Or(roster(m.Roster),
 		each("records", m.Records, election.MaxElections, func(s election.Record) election.Name { return s.Election }, record),
-		maybeElection(m.Election),
-	)
+		maybeElection(m.Election))
 }
 
 // maybeElection accepts an empty name, which means that the message is about all elections.
@@ -123,10 +102,8 @@ func maybeElection(e election.Name) error {
 
 // record accepts a record without a holder: a term that came with a roster was granted to no agent.
 func record(s election.Record) error {
-	return cmp.Or(
-		electionName(s.Election), term("term", s.Term),
-		maybeHolder("holder", s.Holder), maybeDuration("remaining", s.Remaining),
-	)
+	return cmp.Or(electionName(s.Election), term("term", s.Term),
+		maybeHolder("holder", s.Holder), maybeDuration("remaining", s.Remaining))
 }
 
 func checkGenesisPropose(m election.GenesisPropose) error { return genesis(&m.Genesis) }
@@ -145,17 +122,13 @@ func checkRosterPropose(m election.RosterPropose) error {
 }
 
 func checkRosterAccept(m election.RosterAccept) error {
-	return cmp.Or(
-		term("driver", m.Driver), maybeTerm("version's driver", m.Version.Driver),
-		maybeTerm("highest term", m.Highest), maybeDuration("promise", m.Promise),
-	)
+	return cmp.Or(term("driver", m.Driver), maybeTerm("version's driver", m.Version.Driver),
+		maybeTerm("highest term", m.Highest), maybeDuration("promise", m.Promise))
 }
 
 func checkRosterRefuse(m election.RosterRefuse) error {
-	return cmp.Or(
-		term("driver", m.Driver), maybeTerm("version's driver", m.Version.Driver),
-		maybeTerm("granted term", m.Granted), roster(m.Roster),
-	)
+	return cmp.Or(term("driver", m.Driver), maybeTerm("version's driver", m.Version.Driver),
+		maybeTerm("granted term", m.Granted), roster(m.Roster))
 }
 
 func checkRosterCancel(m election.RosterCancel) error {

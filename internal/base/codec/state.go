@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // The state file is a header of fixed layout and a body of CBOR:
@@ -159,7 +160,7 @@ func unseal(data []byte) ([]byte, error) {
 }
 
 func checkState(s election.State) error {
-	if err := cmp.Or(peer("peer", s.Peer), roster(s.Roster), within("former", roster(s.Former)), within("pending", genesis(s.Pending))); err != nil {
+	if err := cmp.Or(peer("peer", s.Peer), roster(s.Roster), wrap.Error(roster(s.Former), "former"), wrap.Error(genesis(s.Pending), "pending")); err != nil {
 		return err
 	}
 	if err := maybeTerm("forgotten", s.Forgotten); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // The bounds of single values.
@@ -19,13 +20,6 @@ const (
 	maxPriority = math.MaxInt32
 	maxTerm     = election.MaxTerm
 )
-
-func within(field string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", field, err)
-}
 
 func electionName(n election.Name) error {
 	if n == election.RosterElection || election.ValidName(string(n)) {
@@ -79,7 +73,7 @@ func maybeHolder(field string, h election.Holder) error {
 }
 
 func rank(field string, r election.Rank) error {
-	return within(field, cmp.Or(priority("priority", r.Priority), peer("peer", r.Peer)))
+	return wrap.Error(cmp.Or(priority("priority", r.Priority), peer("peer", r.Peer)), "%s", field)
 }
 
 func priority(field string, p int) error {
@@ -159,15 +153,8 @@ func roster(r *election.Roster) error {
 	case r.Committed && !r.Joint():
 		return errors.New("roster: it is marked as committed, but only a joint roster can be")
 	}
-	return within("roster", cmp.Or(
-		cluster(r.Cluster),
-		maybeTerm("driver", r.Version.Driver),
-		maybeTerm("floor", r.Floor),
-		voters("voters", r.Voters),
-		voters("next voters", r.Next),
-		rights(r.Rights),
-		settings(r.Settings),
-	))
+	return wrap.Error(cmp.Or(cluster(r.Cluster), maybeTerm("driver", r.Version.Driver), maybeTerm("floor", r.Floor),
+		voters("voters", r.Voters), voters("next voters", r.Next), rights(r.Rights), settings(r.Settings)), "roster")
 }
 
 func rights(list []election.Right) error {
@@ -221,5 +208,5 @@ func genesis(g *election.Genesis) error {
 	if g == nil {
 		return nil
 	}
-	return within("genesis", cmp.Or(peer("proposer", g.Proposer), roster(&g.Roster)))
+	return wrap.Error(cmp.Or(peer("proposer", g.Proposer), roster(&g.Roster)), "genesis")
 }

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // EncodeWords encodes the words of several elections. It refuses all that DecodeWords would refuse.
@@ -14,10 +15,7 @@ func EncodeWords(words []election.NamedWord) ([]byte, error) {
 		return nil, fmt.Errorf("encode words: %w", err)
 	}
 	data, err := states.Marshal(words)
-	if err != nil {
-		return nil, fmt.Errorf("encode words: %w", err)
-	}
-	return data, nil
+	return data, wrap.Error(err, "encode words")
 }
 
 // DecodeWords returns the words that were given to EncodeWords.

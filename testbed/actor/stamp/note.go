@@ -2,7 +2,6 @@ package stamp
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,23 +36,6 @@ func (n Note) Write(dir string) error {
 	return nil
 }
 
-// NewestNote reads the last note of a folder.
-func NewestNote(dir string) (n Note, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, noteFile))
-	if err != nil {
-		return n, fmt.Errorf("read notes: %w", err)
-	}
-	text = bytes.TrimSuffix(text, []byte("\n"))
-	return read(string(text[bytes.LastIndexByte(text, '\n')+1:]))
-}
-
-func read(line string) (n Note, err error) {
-	if _, err := fmt.Sscanf(line+"\n", noteForm, &n.Key, &n.Term, &n.PID, &n.First, &n.Last, &n.Try, &n.Ended); err != nil {
-		return n, fmt.Errorf("read note %q: %w", line, err)
-	}
-	return n, nil
-}
-
 // Notes reads the notes of a folder: one for each process. Last of one that has not ended is its newest stamp.
 func Notes(dir string) ([]Note, error) {
 	file, err := os.Open(filepath.Join(dir, noteFile))
@@ -77,9 +59,9 @@ func Notes(dir string) ([]Note, error) {
 	}
 	var all []Note
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		n, err := read(lines.Text())
-		if err != nil {
-			return nil, err
+		var n Note
+		if _, err := fmt.Sscanf(lines.Text()+"\n", noteForm, &n.Key, &n.Term, &n.PID, &n.First, &n.Last, &n.Try, &n.Ended); err != nil {
+			return nil, fmt.Errorf("read note %q: %w", lines.Text(), err)
 		}
 		who := Stamp{Term: n.Term, PID: n.PID, First: n.First}
 		if i, known := at[who]; known {
