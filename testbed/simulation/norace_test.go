@@ -3,4 +3,4 @@
 package simulation
 
 // defaultSeeds fit into some six seconds on two processors.
-const defaultSeeds = 450
+const defaultSeeds = 300
