@@ -209,14 +209,9 @@ func (a *agent) connect() (err error) {
 	a.membership, err = membership.New(membership.Config{
 		Cluster: a.cfg.Cluster, Key: key, OtherKeys: otherKeys, Signer: a.store.Key(),
 		Bind: bind, Port: a.cfg.GossipPort, Advertise: advertise,
-		Self:        a.self(netip.AddrPortFrom(advertise, a.transport.Addr().Port())),
-		Join:        a.seeds(a.cfg.Join),
-		DefaultPort: settings.DefaultGossipPort,
-		Pace:        membership.Pace(a.cfg.Profile),
-		PeerIDOf:    transport.PeerIDOf,
-		Judge:       a.judge,
-		Rightful:    a.rightful,
-		Logger:      a.logger.With("part", "membership"),
+		Self: a.self(netip.AddrPortFrom(advertise, a.transport.Addr().Port())),
+		Join: a.seeds(a.cfg.Join), DefaultPort: settings.DefaultGossipPort, Pace: membership.Pace(a.cfg.Profile),
+		PeerIDOf: transport.PeerIDOf, Judge: a.judge, Rightful: a.rightful, Logger: a.logger.With("part", "membership"),
 	})
 	if err != nil {
 		return settings.PortError("gossip-port", a.cfg.Bind, a.cfg.GossipPort, err)
@@ -238,9 +233,7 @@ func (a *agent) self(addr netip.AddrPort) membership.Member {
 		Version:  Version,
 		PeerAddr: addr,
 		PageAddr: pageAddr(a.cfg.HTTP, addr.Addr()),
-		Settings: membership.Settings{
-			Algorithm: a.cfg.Algorithm, Quorum: a.cfg.Quorum, Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease,
-		},
+		Settings: membership.Settings{Algorithm: a.cfg.Algorithm, Quorum: a.cfg.Quorum, Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease},
 	}
 }
 
