@@ -240,9 +240,7 @@ func (a *agent) self(addr netip.AddrPort) membership.Member {
 		Version:  Version,
 		PeerAddr: addr,
 		PageAddr: pageAddr(a.cfg.HTTP, addr.Addr()),
-		Settings: membership.Settings{
-			Algorithm: a.cfg.Algorithm, Quorum: a.cfg.Quorum, Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease,
-		},
+		Settings: membership.Settings{Algorithm: a.cfg.Algorithm, Quorum: a.cfg.Quorum, Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease},
 	}
 }
 

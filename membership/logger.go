@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -27,10 +28,7 @@ type logTap struct {
 }
 
 func newLogTap(log *slog.Logger) *logTap {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &logTap{log: log, lines: make(chan string, logQueue), kinds: map[string]time.Time{}}
+	return &logTap{log: cmp.Or(log, slog.New(slog.DiscardHandler)), lines: make(chan string, logQueue), kinds: map[string]time.Time{}}
 }
 
 // Write takes one line, as log.Logger calls it.

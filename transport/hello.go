@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -84,9 +85,7 @@ func (h Hello) frame(held election.RunID) helloFrame {
 }
 
 func (f helloFrame) hello() Hello {
-	if f.Run == 0 {
-		f.Run = election.RunID(f.Lineage)
-	}
+	f.Run = cmp.Or(f.Run, election.RunID(f.Lineage))
 	return f.Hello
 }
 
@@ -171,10 +170,7 @@ func verdictOf(err error) verdictFrame {
 }
 
 func clip(s string, limit int) string {
-	if len(s) > limit {
-		s = s[:limit]
-	}
-	return strings.ToValidUTF8(s, "")
+	return strings.ToValidUTF8(s[:min(len(s), limit)], "")
 }
 
 // partTimeout is how long an agent waits, after a refusal, for the other side to close its half.

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -108,16 +109,12 @@ func New(c Config) (*Transport, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("start transport: %w", err)
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Accept == nil {
 		c.Accept = func(election.PeerID, Hello) error { return nil }
 	}
 	c.Hello.Level = Level
-	if c.Hello.Run == 0 {
-		c.Hello.Run = election.RunID(c.Hello.Lineage)
-	}
+	c.Hello.Run = cmp.Or(c.Hello.Run, election.RunID(c.Hello.Lineage))
 	logTo(c.Logger.Handler())
 	t := &Transport{
 		hello: c.Hello, follows: c.Follows, accept: c.Accept, log: c.Logger,

@@ -176,9 +176,7 @@ func section(election string) string {
 
 // list resolves the names of a list. A nil list has nobody.
 func (p *Policy) list(key string, l *List) (found ids, err error) {
-	if l == nil {
-		l = &List{}
-	}
+	l = cmp.Or(l, &List{})
 	if found.Users, err = lookUp(key, "user", l.Users, uidOf, p.foreignUIDs); err == nil {
 		found.Groups, err = lookUp(key, "group", l.Groups, gidOf, p.foreignGIDs)
 	}

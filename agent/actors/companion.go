@@ -280,9 +280,7 @@ func (r *Registry) advanceCompanions(now election.Instant) {
 	if !r.beside.lacking {
 		return
 	}
-	if r.beside.lackingAt == 0 {
-		r.beside.lackingAt = now.Add(companionGrace)
-	}
+	r.beside.lackingAt = cmp.Or(r.beside.lackingAt, now.Add(companionGrace))
 	if now < r.beside.lackingAt {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/membership"
 )
 
@@ -100,12 +101,9 @@ func (p *peers) describeNew(self election.Holder, now election.Instant, c electo
 }
 
 func (p *peers) gossiped(id election.PeerID) membership.Status {
-	for _, members := range [][]membership.Member{p.view.Members, p.view.Departed} {
-		for _, m := range members {
-			if m.Peer == id {
-				return m.Status
-			}
-		}
+	all := slices.Concat(p.view.Members, p.view.Departed)
+	if m, known := each.First(all, func(m membership.Member) bool { return m.Peer == id }); known {
+		return m.Status
 	}
 	return "unknown"
 }

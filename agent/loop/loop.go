@@ -117,12 +117,9 @@ type Loop struct {
 
 func New(c Config) *Loop {
 	l := &Loop{
-		Config:   c,
-		calls:    make(chan func()),
-		Shutdown: make(chan struct{}),
-		Released: make(chan struct{}),
-		Followed: make(chan struct{}),
-		Done:     make(chan struct{}),
+		Config: c,
+		calls:  make(chan func()), Shutdown: make(chan struct{}), Released: make(chan struct{}),
+		Followed: make(chan struct{}), Done: make(chan struct{}),
 		timer:    time.NewTimer(time.Hour),
 		lateness: lateness{due: election.Never, writingSince: election.Never},
 		pending:  pending{},

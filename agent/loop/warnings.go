@@ -103,17 +103,10 @@ func (w *warnings) adopted(self election.PeerID, name string, r *election.Roster
 }
 
 func refusalCode(r membership.Refusal) string {
-	switch {
-	case r.Cause == membership.CauseSeed:
-		return warnJoin
-	case r.Cause == membership.CauseName:
-		return warnNameConflict
-	case r.Cause == membership.CauseIdentity:
-		return warnIdentity
-	case r.Cause == membership.CauseNoise:
-		return warnNoise
-	}
-	return warnRefused
+	return cmp.Or(map[membership.Cause]string{
+		membership.CauseSeed: warnJoin, membership.CauseName: warnNameConflict,
+		membership.CauseIdentity: warnIdentity, membership.CauseNoise: warnNoise,
+	}[r.Cause], warnRefused)
 }
 
 // sharedIdentity describes another running agent with this agent's identity; empty: there is none.
@@ -166,10 +159,8 @@ func (l *Loop) otherWarnings(now election.Instant, status *elector.Status) []api
 
 // liveNamed returns the ID and the address of the live agent that has the name.
 func (p *peers) liveNamed(name string) (id, addr string) {
-	for _, m := range p.view.Members {
-		if m.Name == name {
-			return string(m.Peer), m.GossipAddr.String()
-		}
+	if m, live := each.First(p.view.Members, func(m membership.Member) bool { return m.Name == name }); live {
+		return string(m.Peer), m.GossipAddr.String()
 	}
 	return "ID", "its address"
 }

@@ -210,10 +210,7 @@ const maxOfCompanion = election.MaxElections
 // join makes the connection the stream of a companion. A companion is not a candidate and needs no
 // right to campaign. But what it reports decides whether this host may lead, so few users may be one.
 func (h *candidacies) join(q *call[api.CampaignRequest]) (any, error) {
-	c := q.body.Companion
-	if c == nil {
-		c = &api.Companion{Elections: []string{string(q.election)}}
-	}
+	c := cmp.Or(q.body.Companion, &api.Companion{Elections: []string{string(q.election)}})
 	if err := cmp.Or(unacceptable(string(q.election), *c), implausible(q.body)); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/membership"
 )
 
@@ -61,12 +62,8 @@ func (c *Config) seen(name election.Name) api.Election {
 }
 
 func named(p *Picture, name string) (election.PeerID, bool) {
-	for _, m := range p.View.Members {
-		if m.Name == name && m.Status != membership.Dead {
-			return m.Peer, true
-		}
-	}
-	return "", false
+	m, ok := each.First(p.View.Members, func(m membership.Member) bool { return m.Name == name && m.Status != membership.Dead })
+	return m.Peer, ok
 }
 
 // handOver gives the command to the agent, and waits until it knows a leader in a higher term.

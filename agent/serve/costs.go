@@ -62,11 +62,6 @@ func nameOf(uid uint32) string {
 	return "user " + access.UserName(uid)
 }
 
-func newCosts(c *Config) *costs {
-	return &costs{Config: c, spent: door.NewPace[uint32](spentEach, spentAtOnce),
-		unread: door.NewPlaces[uint32](unreadTotal, unreadTotal/reserving), open: map[*reading]struct{}{}}
-}
-
 // costly bounds a handler whose answers can be long. The answers are made one after another;
 // those for root and the agent's user do not wait for those of others.
 func (c *costs) costly(next http.Handler) http.Handler {

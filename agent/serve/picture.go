@@ -79,11 +79,7 @@ func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
 // rank returns the rank of a peer that is a candidate in the election, even of one that can't lead now.
 func (p *Picture) rank(name election.Name, id election.PeerID) (election.Rank, bool) {
 	c, _ := p.contest(name)
-	i := slices.IndexFunc(c.Ranks, func(r election.Rank) bool { return r.Peer == id })
-	if i < 0 {
-		return election.Rank{}, false
-	}
-	return c.Ranks[i], true
+	return each.First(c.Ranks, func(r election.Rank) bool { return r.Peer == id })
 }
 
 // Election returns the answer about one election at the given instant. It names no leader whose

@@ -130,17 +130,16 @@ func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api
 // If an ID is given, the agent must have that ID. Without an ID, no second agent may claim the name:
 // any agent that has the cluster key can join under any name.
 func (p *Picture) live(name, id string, not election.PeerID) (election.PeerID, *api.ErrorDetail) {
-	i := slices.IndexFunc(p.View.Members, func(m membership.Member) bool { return m.Name == name && m.Peer != not && m.Status == membership.Alive })
-	if i < 0 {
+	m, live := each.First(p.View.Members, func(m membership.Member) bool { return m.Name == name && m.Peer != not && m.Status == membership.Alive })
+	if !live {
 		return "", &api.ErrorDetail{Code: api.CodeNotFound, Message: "no live agent is named " + name + ": start it first"}
 	}
-	m := p.View.Members[i]
-	rival := slices.IndexFunc(p.View.Refused, func(r membership.Refusal) bool { return r.Cause == membership.CauseName && r.Name == name })
+	rival, contested := each.First(p.View.Refused, func(r membership.Refusal) bool { return r.Cause == membership.CauseName && r.Name == name })
 	switch {
 	case id != "" && id != string(m.Peer):
 		return "", &api.ErrorDetail{Code: api.CodeNotFound, Message: fmt.Sprintf("the live agent is %s, and not %s", identified(m), clip(id))}
-	case id == "" && rival >= 0:
-		return "", claimed(name, identified(m), "one at "+address(p.View.Refused[rival].Addr))
+	case id == "" && contested:
+		return "", claimed(name, identified(m), "one at "+address(rival.Addr))
 	}
 	return m.Peer, nil
 }
@@ -201,8 +200,8 @@ func (c *Config) agreed(p *Picture) api.Settings {
 			name := string(id)
 			if m, ok := p.member(id); ok {
 				name = m.Name
-			} else if i := slices.IndexFunc(r.All(), func(v election.Voter) bool { return v.Peer == id }); i >= 0 {
-				name = r.All()[i].Name
+			} else if v, votes := each.First(r.All(), func(v election.Voter) bool { return v.Peer == id }); votes {
+				name = v.Name
 			}
 			names, ids = append(names, name), append(ids, string(id))
 		}

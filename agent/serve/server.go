@@ -139,7 +139,8 @@ func New(c Config) *Server {
 	s.watching = watching{&s.Config, door.NewPlaces[uint32](watches, watches/reserving)}
 	s.candidacies = candidacies{Config: &s.Config, ctx: s.ctx, streams: newStreams(), attention: attentionFor(c.Lease), otherTime: otherTime}
 	s.keyChanges = keyChanges{Config: &s.Config, ctx: s.ctx, others: s.others}
-	s.costs = newCosts(&s.Config)
+	s.costs = &costs{Config: &s.Config, spent: door.NewPace[uint32](spentEach, spentAtOnce),
+		unread: door.NewPlaces[uint32](unreadTotal, unreadTotal/reserving), open: map[*reading]struct{}{}}
 	s.forwarding = s.forwardRoutes()
 	return s
 }

@@ -40,8 +40,7 @@ func settingsOfPlaces() []Setting {
 	return []Setting{
 		{Name: "name", Field: func(c *Config) any { return &c.Name }, Found: true,
 			Help: "`NAME` of this agent, unique in the cluster (default: the host name)"},
-		{Name: "cluster", Field: func(c *Config) any { return &c.Cluster },
-			Help: "`NAME` of the cluster; agents of another cluster are refused"},
+		{Name: "cluster", Field: func(c *Config) any { return &c.Cluster }, Help: "`NAME` of the cluster; agents of another cluster are refused"},
 		{Name: "data-dir", Field: func(c *Config) any { return &c.DataDir }, Found: true,
 			Help: "`DIR` for the agent's identity and its promises as a voter (default: /var/lib/doyen as root, else $XDG_STATE_HOME/doyen)"},
 		{Name: "socket", Field: func(c *Config) any { return &c.Socket }, Found: true,
@@ -58,14 +57,11 @@ func settingsOfPlaces() []Setting {
 			Help: "`GROUP` that owns that socket (default: the agent's)"},
 		{Name: "record-dir", Field: func(c *Config) any { return &c.RecordDir },
 			Help: "`DIR` in memory (tmpfs) for the record by which a restarted agent goes on leading (default: that of the socket)"},
-		{Name: "bind", Field: func(c *Config) any { return &c.Bind },
-			Help: "`ADDR` to listen on, or an interface, such as eth0"},
+		{Name: "bind", Field: func(c *Config) any { return &c.Bind }, Help: "`ADDR` to listen on, or an interface, such as eth0"},
 		{Name: "advertise", Field: func(c *Config) any { return &c.Advertise }, Found: true,
 			Help: "`ADDR` at which the other agents reach this host (default: --bind; for 0.0.0.0 and :: an address of this host)"},
-		{Name: "gossip-port", Field: func(c *Config) any { return &c.GossipPort },
-			Help: "`PORT` for gossip, TCP and UDP; 0 for any free one"},
-		{Name: "peer-port", Field: func(c *Config) any { return &c.PeerPort },
-			Help: "`PORT` for the direct connections, TCP; 0 for any free one"},
+		{Name: "gossip-port", Field: func(c *Config) any { return &c.GossipPort }, Help: "`PORT` for gossip, TCP and UDP; 0 for any free one"},
+		{Name: "peer-port", Field: func(c *Config) any { return &c.PeerPort }, Help: "`PORT` for the direct connections, TCP; 0 for any free one"},
 		{Name: "join", Field: func(c *Config) any { return &c.Join }, Live: true,
 			Help: "`HOST[:PORT]` of any other agent, repeatable; retried forever"},
 		{Name: "key-file", Field: func(c *Config) any { return &c.KeyFile }, Live: true,
@@ -118,8 +114,7 @@ func settingsOfElections() []Setting {
 			Help: "a small parent process starts the agent again at once when it dies or hangs, and the agent goes on leading (Linux)"},
 		{Name: "log-level", Field: func(c *Config) any { return &c.LogLevel }, Choices: []string{"debug", "info", "warn", "error"}, Live: true,
 			Help: "`LEVEL`: debug, info, warn or error"},
-		{Name: "log-format", Field: func(c *Config) any { return &c.LogFormat }, Choices: []string{"text", "json"},
-			Help: "`FORMAT`: text or json"},
+		{Name: "log-format", Field: func(c *Config) any { return &c.LogFormat }, Choices: []string{"text", "json"}, Help: "`FORMAT`: text or json"},
 	}
 }
 

@@ -148,12 +148,8 @@ func (l *line) takeFlag(known []cli.Flag, args []string) (int, error) {
 }
 
 func lookup(flags []cli.Flag, name string) cli.Flag {
-	for _, f := range flags {
-		if slices.Contains(f.Names(), name) {
-			return f
-		}
-	}
-	return nil
+	f, _ := each.First(flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+	return f
 }
 
 func (l *line) has(flag string) bool {

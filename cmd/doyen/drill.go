@@ -16,6 +16,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/internal/plan"
 )
@@ -165,20 +166,17 @@ func (d *drillRun) unrest() time.Duration {
 // viewOf returns the view of the agent with that ID. Without one it returns an empty view, which counts
 // as not reached.
 func viewOf(views []api.DrillView, id string) api.DrillView {
-	if at := slices.IndexFunc(views, func(v api.DrillView) bool { return v.ID == id }); at >= 0 {
-		return views[at]
-	}
-	return api.DrillView{}
+	v, _ := each.First(views, func(v api.DrillView) bool { return v.ID == id })
+	return v
 }
 
 // choose finds the leader, and describes what the drill does to it. If no drill may be run, the error is
 // the reason.
 func (d *drillRun) choose() error {
-	at := slices.IndexFunc(d.state.elections, func(e api.Election) bool { return e.Election == d.report.Election })
-	if at < 0 {
+	e, known := each.First(d.state.elections, func(e api.Election) bool { return e.Election == d.report.Election })
+	if !known {
 		return noDrill("no agent is a candidate in "+d.report.Election, "`doyen elections` lists the elections")
 	}
-	e := d.state.elections[at]
 	if e.Leader == nil {
 		why, hint := leaderless(e)
 		return noDrill("nobody leads "+e.Election+" now: "+why, hint)

@@ -23,6 +23,7 @@ import (
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 const (
@@ -157,11 +158,7 @@ func (m Mistake) result() string {
 
 // mistake returns the mistake in the setting of that flag, if there is one.
 func (d *Doctor) mistake(flag string) (Mistake, bool) {
-	i := slices.IndexFunc(d.mistakes, func(m Mistake) bool { return m.Flag == flag })
-	if i < 0 {
-		return Mistake{}, false
-	}
-	return d.mistakes[i], true
+	return each.First(d.mistakes, func(m Mistake) bool { return m.Flag == flag })
 }
 
 // checkAgent asks the agent whether it runs and what it reports.
@@ -235,7 +232,7 @@ func portOf(address string) string {
 
 // checkNames resolves the host of each --join.
 func (d *Doctor) checkNames(ctx context.Context) []Finding {
-	all := each(d.config.Join, func(join string) []Finding { return d.checkName(ctx, join) })
+	all := together(d.config.Join, func(join string) []Finding { return d.checkName(ctx, join) })
 	if len(all) == 0 {
 		all = append(all, ok("names", "no --join needs the name service"))
 	}

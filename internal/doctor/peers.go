@@ -13,10 +13,11 @@ import (
 	"syscall"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
-// each runs the check for all elements at the same time.
-func each[T any](all []T, check func(T) []Finding) []Finding {
+// together runs the check for all elements at the same time.
+func together[T any](all []T, check func(T) []Finding) []Finding {
 	found := make([][]Finding, len(all))
 	var checking sync.WaitGroup
 	for i, one := range all {
@@ -30,8 +31,8 @@ func each[T any](all []T, check func(T) []Finding) []Finding {
 // running agent makes them dial back. Agents that are not joined can only be dialled, and only if they
 // are in --join.
 func (d *Doctor) checkPeers(ctx context.Context) []Finding {
-	all := each(d.members, func(m api.Member) []Finding { return d.checkPeer(ctx, m) })
-	all = append(all, each(d.config.Join, func(join string) []Finding { return d.checkSeed(ctx, join) })...)
+	all := together(d.members, func(m api.Member) []Finding { return d.checkPeer(ctx, m) })
+	all = append(all, together(d.config.Join, func(join string) []Finding { return d.checkSeed(ctx, join) })...)
 	if len(all) == 0 && d.runs() {
 		all = append(all, ok("peers", "this agent has heard of no other one"))
 	}
@@ -85,11 +86,7 @@ func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
 
 // report returns what an agent has reported about itself, with the ports that it has tried to reach.
 func (d *Doctor) report(id string) (api.AgentReport, bool) {
-	i := slices.IndexFunc(d.agents, func(a api.AgentReport) bool { return a.ID == id })
-	if i < 0 {
-		return api.AgentReport{}, false
-	}
-	return d.agents[i], true
+	return each.First(d.agents, func(a api.AgentReport) bool { return a.ID == id })
 }
 
 // dialledBack reports the ports of this agent that another agent does not reach. Without UDP, gossip is

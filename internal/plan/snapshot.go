@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 // Snapshot is the live state, as one agent reports it.
@@ -110,11 +111,9 @@ func (s Snapshot) lay(f Faults) (map[election.PeerID]int, error) {
 
 // move puts an agent into a group. For a voter that is already down, it does nothing.
 func (s Snapshot) move(name string, groups map[election.PeerID]int, group int) error {
-	for _, a := range s.Agents {
-		if a.Name == name {
-			groups[a.Peer] = group
-			return nil
-		}
+	if a, alive := each.First(s.Agents, func(a Agent) bool { return a.Name == name }); alive {
+		groups[a.Peer] = group
+		return nil
 	}
 	if _, voter := s.Roster.Named(name); voter {
 		return nil
@@ -152,10 +151,5 @@ func (s Snapshot) ranked(e Election) map[election.PeerID]int {
 }
 
 func (s Snapshot) agent(p election.PeerID) (Agent, bool) {
-	for _, a := range s.Agents {
-		if a.Peer == p {
-			return a, true
-		}
-	}
-	return Agent{}, false
+	return each.First(s.Agents, func(a Agent) bool { return a.Peer == p })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/internal/virtual"
 )
 
@@ -113,12 +114,8 @@ func (w *world) node(p election.PeerID) *node {
 
 // named returns the node with that name, nil if there is none.
 func (w *world) named(name string) *node {
-	for _, n := range w.nodes {
-		if n.info.Name == name {
-			return n
-		}
-	}
-	return nil
+	n, _ := each.First(w.nodes, func(n *node) bool { return n.info.Name == name })
+	return n
 }
 
 // record returns the durable state with which the agent starts.

@@ -44,16 +44,13 @@ func Check(command string, uid int) error {
 		return ErrShellLine
 	}
 	for _, found := range named.FindAllStringSubmatch(command, -1) {
-		check := checkRun
-		if path := found[1]; !strings.HasPrefix(command, path) {
-			check = func(path string, uid int) error {
-				if err := checkPath(path, uid); !absent(err) {
-					return err
-				}
-				return nil
-			}
+		var err error
+		if strings.HasPrefix(command, found[1]) {
+			err = checkRun(found[1], uid)
+		} else if err = checkPath(found[1], uid); absent(err) {
+			err = nil
 		}
-		if err := check(found[1], uid); err != nil {
+		if err != nil {
 			return fmt.Errorf("check %s: %w", found[1], err)
 		}
 	}

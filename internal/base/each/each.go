@@ -1,5 +1,7 @@
-// Package each makes one list of another, in the same order and of the same length.
+// Package each makes one list of another, in the same order and of the same length, and finds in a list.
 package each
+
+import "slices"
 
 // Of returns what f makes of each element, in the order of the list; nil for an empty list.
 func Of[A, B any](list []A, f func(A) B) (all []B) {
@@ -7,4 +9,12 @@ func Of[A, B any](list []A, f func(A) B) (all []B) {
 		all = append(all, f(a))
 	}
 	return all
+}
+
+// First returns the first element that is what is sought, and whether there is one.
+func First[T any](list []T, is func(T) bool) (found T, ok bool) {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return list[i], true
+	}
+	return found, false
 }
