@@ -115,7 +115,6 @@ func TestJ2TheCommandStartsOnceItsClaimIsAcknowledged(t *testing.T) {
 		t.Errorf("claimed by %s", w.Text())
 	}
 	stood.Renew(3, 2*long)
-	r.signal(r.cmd.Process.Pid, syscall.SIGUSR1) // is passed on to nothing
 	r.idle(stood)
 	release()
 	r.line("starting sh for payments")
@@ -282,7 +281,7 @@ func TestAClaimWhoseAnswerIsLostIsStartedOnce(t *testing.T) {
 			t.Parallel()
 			a := clienttest.Start(t)
 			a.LoseAnswers(1)
-			r := startWith(t, a, once(), `echo up >&9`, nil)
+			r := startWith(t, a, once(), `trap 'exit 0' USR1; echo up >&9; while :; do sleep 0.01; done`, nil)
 			stood := a.Stood()
 			stood.Elect(3, long)
 			r.claim()
@@ -291,6 +290,7 @@ func TestAClaimWhoseAnswerIsLostIsStartedOnce(t *testing.T) {
 				t.Errorf("claimed again as %s", w.Text())
 			}
 			r.word("up")
+			r.signal(r.cmd.Process.Pid, syscall.SIGUSR1)
 			if w := r.end(jobs.Finished, 0); w.Last.Try != 1 {
 				t.Errorf("ended as %s", w.Text())
 			}

@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -117,4 +118,26 @@ func TestATimeoutEndsTheCommandAndFollowsTheRestartPolicy(t *testing.T) {
 	r.word("up")
 	r.status(runner.StatusTimeout) // though it ended with 0
 	wait(t, "receipt", stood.Receipts())
+}
+
+// The guard dies while it ends a run because of its time: the next run is not ended because of its time.
+func TestATimeoutIsForgottenWithItsGuard(t *testing.T) {
+	t.Parallel()
+	r := start(t, config{Timeout: 3 * time.Second, Grace: time.Minute}, `[ $DOYEN_TERM = 2 ] || trap "" TERM; echo up $DOYEN_TERM >&9; while :; do sleep 0.01; done`)
+	stood := r.agent.Stood()
+	stood.Elect(1, long)
+	r.word("up 1")
+	r.line("sh has run for 3s: stopping it")
+	stood.Renew(2, long)
+	r.line("now under term 2")
+	r.signal(r.guard(), syscall.SIGKILL)
+	wait(t, "death", r.death)
+	r.word("up 2")
+	stood.Revoke("transferred", long)
+	wait(t, "receipt", stood.Receipts())
+	r.signal(r.cmd.Process.Pid, syscall.SIGTERM)
+	r.status(0)
+	if said := r.heard.String(); strings.Contains(said, "status 124") {
+		t.Errorf("said %s", said)
+	}
 }
