@@ -167,6 +167,26 @@ func TestARoundOfFaultsOnRealProcesses(t *testing.T) {
 	}
 }
 
+func TestARoundOfFaultsOnRealJobs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs real processes for some seconds: not with -short; CI runs it")
+	}
+	actor, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := Run(t.Context(), Options{
+		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: product}, Doyen: product.Path,
+		For: time.Minute, Rounds: 2, Seed: 3, Actor: actor, Keep: filepath.Join(t.TempDir(), "kept"), Log: t.Output(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j := result.Jobs; result.Violation != nil || j == nil || j.Finished == 0 || j.Answers < j.Keys || !strings.Contains(result.Summary(), j.String()) {
+		t.Errorf("%s", result.Summary())
+	}
+}
+
 // What a violation leaves behind is enough to look into it without the cluster.
 func TestTheLogsOfAViolationAreKept(t *testing.T) {
 	l, err := lab.New(t.Context(), hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: product}, lab.Options{})
