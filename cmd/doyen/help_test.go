@@ -1,0 +1,22 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEachDescriptionBelongsToACommandThatHasNoOther(t *testing.T) {
+	found, err := os.ReadDir("help")
+	if err != nil || len(found) == 0 {
+		t.Fatal(len(found), err)
+	}
+	for _, f := range found {
+		name := strings.TrimSuffix(f.Name(), ".txt")
+		at := slices.IndexFunc(commands(), func(c command) bool { return c.name == name })
+		if at < 0 || commands()[at].description != "" || !strings.Contains(commands()[at].help(), "DESCRIPTION:\n") {
+			t.Errorf("help/%s: no command shows it", f.Name())
+		}
+	}
+}
