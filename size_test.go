@@ -20,9 +20,9 @@ var limits = []struct {
 	code, comments int      // lines
 }{
 	// What is installed, with the client that programs use.
-	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 40030, 5880},
-	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 7812, 1336},
-	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 21915, 2312},
+	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 42139, 6180},
+	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 7796, 1344},
+	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 23872, 2471},
 }
 
 // methods are how many a receiver may have, without those of tests: a type that does
@@ -37,7 +37,7 @@ var methods = map[string]int{
 
 const (
 	mostMethods = 60    // of any other receiver
-	docsWords   = 62360 // README.md, docs and the folders in it
+	docsWords   = 64095 // README.md, docs and the folders in it
 )
 
 // In lines: what fits in a head. A test may be longer than a function, for its
