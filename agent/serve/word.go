@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"net/http"
-	"slices"
 	"sync"
 
 	"github.com/doyen-election/doyen/agent/words"
@@ -142,7 +141,7 @@ func (s wordCalls) answerVoter(r *http.Request) (any, error) {
 func (s wordCalls) jobs(r *http.Request) (any, error) {
 	p := s.Picture()
 	if p.Status.Roster.Has(s.Self.Peer) {
-		all := slices.Concat([]api.Job{}, p.Jobs)
+		all := append([]api.Job{}, p.Jobs...)
 		for i, j := range all {
 			if c, _ := p.contest(election.Name(j.Election)); j.Running != nil {
 				run := *j.Running

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -19,7 +18,6 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
-	"github.com/doyen-election/doyen/internal/jobs"
 )
 
 // words are the other agents, each with its answer. It is asked by several goroutines.
@@ -261,36 +259,29 @@ func TestAVoterAnswersOtherAgentsWithWhatItHas(t *testing.T) {
 	}
 }
 
-func TestTheListOfJobsHasTheWordsThatAreJobs(t *testing.T) {
+func TestTheListOfJobsIsTheVotersOwn(t *testing.T) {
 	o := &words{}
 	a, server := ofVoters(t, o, "peer-a", "peer-b")
-	cron := jobs.Word{Version: 1, Kind: jobs.Cron, Spec: "0 3 * * *", Done: "2026-11-23T03:00:00Z",
-		Last: &jobs.End{At: "2026-11-23T03:00:00Z", Try: 1, Result: jobs.Failed, Code: 3}}.Text()
-	words := map[string]string{"backup": cron, "plain": "no job", "deleted": "", "migrate": `{"v":1,"kind":"key","done":"migrate"}`}
-	a.on = func(in election.Input) (election.Reply, error) {
-		r := election.Reply{Words: election.Words{Version: version}}
-		if in.(election.ReadWords).Election != "" {
-			t.Errorf("asked %+v", in)
-		}
-		for _, name := range slices.Sorted(maps.Keys(words)) {
-			r.Words.Words = append(r.Words.Words, election.NamedWord{Election: election.Name(name), Word: election.Word{ID: election.WordRank{Term: 1, Seq: 1}, Text: words[name]}})
-		}
-		return r, nil
-	}
 	read := func(status int, text string) []api.Job {
 		t.Helper()
 		var all api.Jobs
-		if err := json.Unmarshal([]byte(text), &all); err != nil || status != 200 {
+		if err := json.Unmarshal([]byte(text), &all); err != nil || status != 200 || all.Jobs == nil {
 			t.Fatalf("%d %s", status, text)
 		}
 		return all.Jobs
 	}
-	all := read(a.do(t, http.MethodGet, "/v1/jobs", ""))
-	if len(all) != 2 || all[0].Election != "backup" || all[0].Last.Code != 3 || all[0].Next == nil || all[1].Election != "migrate" || all[1].Done != "migrate" {
+	if all := read(a.do(t, http.MethodGet, "/v1/jobs", "")); len(all) != 0 {
 		t.Errorf("%+v", all)
 	}
-	// An observer has no words: it asks the voters that it reaches, and nobody for another agent.
-	a.votes(election.Version{}, 0, "")
+	p := a.picture.Load()
+	runs := &api.JobRun{Occurrence: "1"}
+	p.Jobs = []api.Job{{Election: "default", Running: runs}, {Election: "migrate", Running: runs}, {Election: "plain"}}
+	p.Status.Contests = []*elector.ContestStatus{{Election: "default", Leader: election.Holder{Peer: "peer-b"}, ValidUntil: election.Never}}
+	if all := read(a.do(t, http.MethodGet, "/v1/jobs", "")); len(all) != 3 || !all[0].Running.Held || all[1].Running.Held || all[2].Running != nil || runs.Held {
+		t.Errorf("%+v", all)
+	}
+	// An observer asks the voters that it reaches, and nobody for another agent.
+	p.Status.Roster, p.Connected = &election.Roster{Version: version, Voters: []election.Voter{{Peer: "peer-b", Name: "b"}}}, map[election.PeerID]bool{"peer-b": true}
 	o.answers = map[election.PeerID]election.CallAnswer{"peer-b": {Status: 200, Body: []byte(`{"jobs":[{"election":"of-b","kind":"key"}]}`)}}
 	if all := read(a.do(t, http.MethodGet, "/v1/jobs", "")); len(all) != 1 || all[0].Election != "of-b" {
 		t.Errorf("as an observer: %+v", all)
