@@ -12,6 +12,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/internal/jobs"
 )
 
@@ -98,29 +99,31 @@ func resetDone(i *invocation, name string) error {
 	case word.Word == nil:
 		return &failure{code: exitNone, what: what, err: errors.New("it is not a job: it has no word")}
 	}
-	text, err := jobs.ResetDone(word.Word.Text, time.Now())
+	leads, err := leadsHere(ctx, c, name)
+	if err != nil {
+		return &failure{code: exitFailed, what: what, err: err, hint: "the host that leads it can do this, as root: `doyen leader " + name + "` prints its name"}
+	}
+	text, err := jobs.ResetDone(word.Word.Text, time.Now(), leads.Term)
+	if err == nil {
+		_, err = c.WriteWord(ctx, leads.Campaign, api.WordRequest{Term: leads.Term, If: word.Word.WordID, Text: text})
+	}
 	if err != nil {
 		return &failure{code: exitFailed, what: what, err: err}
-	}
-	if err := writeForLeader(ctx, c, name, word.Word.WordID, text); err != nil {
-		return &failure{code: exitFailed, what: what, err: err, hint: "the host that leads it can do this, as root: `doyen leader " + name + "` prints its name"}
 	}
 	return i.show(api.Outcome{Done: true}, name+" is done up to now\n")
 }
 
-// writeForLeader writes a word in the place of this host's program that leads the election.
-func writeForLeader(ctx context.Context, c *client.Client, name string, replaced api.WordID, text string) error {
+// leadsHere returns the campaign of this host's program that leads the election.
+func leadsHere(ctx context.Context, c *client.Client, name string) (api.Campaign, error) {
 	campaigns, err := c.Campaigns(ctx)
 	if err != nil {
-		return err
+		return api.Campaign{}, err
 	}
-	for _, k := range campaigns {
-		if k.Election == name && k.Term > 0 && k.Campaign != "" {
-			_, err := c.WriteWord(ctx, k.Campaign, api.WordRequest{Term: k.Term, If: replaced, Text: text})
-			return err
-		}
+	k, found := each.First(campaigns, func(k api.Campaign) bool { return k.Election == name && k.Term > 0 && k.Campaign != "" })
+	if !found {
+		return k, errors.New("no program of this host leads it")
 	}
-	return errors.New("no program of this host leads it")
+	return k, nil
 }
 
 // awaitJobs waits until no job runs on this host, for up to that time.

@@ -71,6 +71,9 @@ func runRun(i *invocation) error {
 // carryOut runs the command, and exits with the status that follows.
 func (i *invocation) carryOut(verb string, config runner.Config) error {
 	if i.Context.Context.Err() != nil {
+		if config.Job != nil && config.Status {
+			return silentExit{128 + int(syscall.SIGTERM)} // once: 0 would say that it is finished
+		}
 		return silentExit{exitOK} // a signal came before the command was started
 	}
 	// The context ends at the first signal, but does not show which signal it was. The command must get

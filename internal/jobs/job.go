@@ -26,6 +26,9 @@ const (
 	// DefaultLate is how late it is still in time if nothing is configured.
 	DefaultLate = 5 * time.Minute
 
+	// mostPassed is how many occurrences one write passes over at most: those of years take several writes.
+	mostPassed = 10000
+
 	ahead = time.Hour // J7: how far what is done may be ahead of the clock
 )
 
@@ -60,14 +63,21 @@ type Job struct {
 	term     uint64 // 0: does not lead
 	word     Word   // as last acknowledged in this term
 	text     string
-	pending  *draft    // Invariant: one write at a time
-	running  *Run      // the command may run here. Invariant (J2): its claim has been acknowledged
-	undone   bool      // what was claimed last was not started
+	pending  *draft // Invariant: one write at a time
+	running  *Run   // the command may run here. Invariant (J2): its claim has been acknowledged
+	undone   bool   // what was claimed last was not started
+	kept     *kept
 	ended    *End      // it has ended here, which is not acknowledged
 	ready    time.Time // None: what was due before it does not run
 	stopping bool      // claims nothing until the leadership ends
 	handOver string
 	warned   bool
+}
+
+// kept is an end that could not be written before the leadership was lost. If this host leads next, it is known.
+type kept struct {
+	run Run
+	end End
 }
 
 // draft is a word to write, and what follows once it is acknowledged.
@@ -130,7 +140,11 @@ func (j *Job) Step(now time.Time, e Event) Output {
 	var out Output
 	switch e := e.(type) {
 	case Lost:
-		*j = Job{config: j.config, schedule: j.schedule, offset: j.offset}
+		k := j.kept
+		if j.running != nil && j.ended != nil {
+			k = &kept{*j.running, *j.ended}
+		}
+		*j = Job{config: j.config, schedule: j.schedule, offset: j.offset, kept: k}
 	case Follows:
 		j.follows(e.Text, &out)
 	case Leads:
@@ -179,9 +193,14 @@ func (j *Job) follows(text string, out *Output) {
 func (j *Job) leads(now time.Time, e Leads, out *Output) {
 	w, refused := j.read(e.Text, out)
 	if refused {
+		j.pending = nil
 		return
 	}
 	if j.term == 0 {
+		if k := j.kept; k != nil && w.Run != nil && w.Run.At == k.run.At && w.Run.Try == k.run.Try && w.Run.Term == k.run.Term {
+			j.running, j.ended = w.Run, &k.end
+		}
+		j.kept = nil
 		j.ready = now.Add(-LeastLate)
 		j.compare(w, out)
 		// The former leader may have died before it reported what it wrote.

@@ -279,7 +279,7 @@ func TestJ7AheadOfTheClockItStaysAndWarns(t *testing.T) {
 	b := host(t, cronConfig(nil)).leads(0, s)
 	b.step(1, Tick{})
 	b.want("ahead 13:00", "wake 12:00", "wake 12:00")
-	text, err := ResetDone(b.text, minute(2))
+	text, err := ResetDone(b.text, minute(2), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ func Meaning(code int) string {
 	case ExitRunning:
 		return "another host runs it"
 	case ExitUnknown:
-		return "its starter died, and nobody knows how far it got: --retry runs it again"
+		return "its starter died or was stopped, and nobody knows how far it got: --retry runs it again"
 	case ExitSkipped:
-		return "a higher key is finished, so this one is skipped"
+		return "a higher key is settled, so this one is skipped"
 	}
 	return fmt.Sprintf("exit %d", code)
 }

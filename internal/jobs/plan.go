@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"time"
+
+	"github.com/doyen-election/doyen/internal/calendar"
 )
 
 // cron settles what a former leader left, passes over what is missed, and claims what is due.
@@ -18,6 +20,7 @@ func (j *Job) cron(now time.Time, d *draft) {
 		w.Spec, w.Zone = j.config.Spec, j.config.Zone
 		// By the new spec nothing was due before.
 		if from := clock.Add(-j.config.Late); from.After(done) {
+			j.passOver(d, done, from)
 			done, w.Done = from, stamp(from)
 			d.reports = append(d.reports, Report{What: Changed, Detail: fmt.Sprintf("occurrences by the new spec count from %s on", w.Done)})
 		}
@@ -45,13 +48,37 @@ func (j *Job) cron(now time.Time, d *draft) {
 	j.due(now, done, d)
 }
 
+// passOver counts and reports what the former spec had due after done and up to a time (J3).
+func (j *Job) passOver(d *draft, done, until time.Time) {
+	former, err := calendar.Parse(j.word.Spec, j.word.Zone)
+	if err != nil {
+		return
+	}
+	var missed Span
+	for at, ok := former.Next(done); ok && !at.After(until) && missed.N < mostPassed; at, ok = former.Next(at) {
+		if r := j.word.Run; r == nil || r.At != stamp(at) { // a claim is not missed
+			missed.add(stamp(at))
+		}
+	}
+	d.miss(missed)
+}
+
+// miss writes and reports that occurrences never run.
+func (d *draft) miss(missed Span) {
+	if missed.N > 0 {
+		d.word.Missed = &missed
+		d.word.count(Passed, missed.N)
+		d.reports = append(d.reports, missed.report(false))
+	}
+}
+
 // due claims what is due and in time, passes over what is missed (J6), or waits.
 func (j *Job) due(now, done time.Time, d *draft) {
 	clock, ready := now.Add(-j.offset), j.ready.Add(-j.offset)
 	var missed Span
 	var claim string
 	at, ok := j.schedule.Next(done)
-	for ; ok && !at.After(clock); at, ok = j.schedule.Next(at) {
+	for ; ok && !at.After(clock) && missed.N < mostPassed; at, ok = j.schedule.Next(at) {
 		if claim != "" && j.config.Missed == All {
 			break
 		}
@@ -61,10 +88,13 @@ func (j *Job) due(now, done time.Time, d *draft) {
 			claim = ""
 		}
 	}
+	if missed.N >= mostPassed && claim != "" { // those after it come with the next write
+		missed.add(claim)
+		claim = ""
+	}
 	if missed.N > 0 { // J3
-		d.word.Done, d.word.Missed = missed.To, &missed
-		d.word.count(Passed, missed.N)
-		d.reports = append(d.reports, missed.report(false))
+		d.word.Done = missed.To
+		d.miss(missed)
 	}
 	switch {
 	case claim != "":
@@ -154,6 +184,12 @@ func (j *Job) once(now time.Time, d *draft) {
 		w.Version, w.Kind = version, j.config.Kind
 	}
 	mine := w.Run != nil && Compare(w.Run.At, key) == 0
+	if w.Run != nil && Compare(key, w.Run.At) < 0 {
+		d.reports = append(d.reports, Report{What: UnknownEnd, From: w.Run.At, Try: w.Run.Try})
+		code := ExitUnknown // a later key was started, and its claim stays for a call that retries it
+		d.exit = &code
+		return
+	}
 	if w.Run != nil && !mine { // a later key passes over an earlier one, and is reported
 		j.unknown(now, d)
 	}

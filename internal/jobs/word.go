@@ -139,15 +139,25 @@ func (w Word) Next() (time.Time, bool) {
 	return s.Next(moment(w.Done))
 }
 
-// ResetDone returns the text with Done at a time, for a word whose Done is ahead of the clocks. A
-// claim in it is dropped: nothing may run.
-func ResetDone(text string, now time.Time) (string, error) {
+// ResetDone returns the text with Done at a time, for a word whose Done or claim is ahead of the clocks. A claim
+// of the present term may be running, and is refused; the end of an older one is unknown from then on.
+func ResetDone(text string, now time.Time, term uint64) (string, error) {
 	w, err := Parse(text)
-	if err == nil && w.Kind != Cron {
+	switch {
+	case err != nil:
+	case w.Kind != Cron:
 		err = errors.New("it is not a cron job; only a cron job has times that can be ahead")
+	case w.Run != nil && w.Run.Term == term:
+		err = fmt.Errorf("its occurrence %s was started in the present term: wait until it has ended", w.Run.At)
+	case !moment(w.Done).After(now) && (w.Run == nil || !moment(w.Run.At).After(now)):
+		err = fmt.Errorf("it is done up to %s, which is not in the future", w.Done)
 	}
 	if err != nil {
 		return "", fmt.Errorf("reset what is done: %w", err)
+	}
+	if r := w.Runs(); r != nil {
+		w.Last = &End{At: r.At, Try: r.Try, Result: Unknown, When: now.UTC().Truncate(time.Second)}
+		w.count(Unknown, 1)
 	}
 	w.Done, w.Run = stamp(now), nil
 	return w.Text(), nil

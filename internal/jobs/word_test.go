@@ -62,12 +62,12 @@ func TestWhatAWordShows(t *testing.T) {
 
 func TestResetDone(t *testing.T) {
 	w := Word{Version: version, Kind: Cron, Spec: "@daily", Done: "2030-01-01T00:00:00Z", Run: &Run{At: "2030-01-02T00:00:00Z"}}
-	text, err := ResetDone(w.Text(), base)
+	text, err := ResetDone(w.Text(), base, 1)
 	if got, _ := Parse(text); err != nil || got.Done != stamp(base) || got.Run != nil || got.Spec != w.Spec {
 		t.Errorf("%s, %v", text, err)
 	}
 	for _, bad := range []string{"", "hello", Word{Version: version, Kind: Series, Done: "7"}.Text()} {
-		if _, err := ResetDone(bad, base); err == nil {
+		if _, err := ResetDone(bad, base, 1); err == nil {
 			t.Errorf("%q is reset", bad)
 		}
 	}

@@ -238,13 +238,13 @@ func (r *runner) replaceGuard() {
 	if r.ready {
 		next, err = guard.New(environment(r.Config))
 	}
+	if ran {
+		r.say("the guard of %s died, and with it what it ran", r.name())
+		defer r.ended(128 + int(syscall.SIGKILL))
+	}
 	if err != nil {
 		r.ending, r.fault = true, err
 		return
 	}
 	r.guard, r.ready = next, false
-	if ran {
-		r.say("the guard of %s died, and with it what it ran", r.name())
-		r.ended(128 + int(syscall.SIGKILL))
-	}
 }

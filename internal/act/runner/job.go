@@ -36,6 +36,7 @@ type task struct {
 	apart    int64       // wall clock minus CLOCK_BOOTTIME at the last look, in nanoseconds
 	lookAt   int64
 	stopping bool   // the job was informed that the leadership ends
+	settleBy int64  // the receipt waits no longer than that for the job's end to be written; renewals don't move it
 	refused  string // the last reported reason why a write is repeated
 }
 
@@ -43,6 +44,12 @@ type task struct {
 func (r *runner) advise(e jobs.Event) {
 	if r.task == nil {
 		return
+	}
+	if _, known := e.(jobs.Jumped); !known && r.leading && r.task.term != 0 {
+		was := r.task.apart
+		if r.task.apart = apart(); jumped(was, r.task.apart) {
+			r.advise(jobs.Jumped{})
+		}
 	}
 	out := r.task.Step(time.Now(), e)
 	for _, report := range out.Reports {
@@ -56,7 +63,7 @@ func (r *runner) advise(e jobs.Event) {
 		r.task.due = out.Start
 	}
 	if out.Exit != nil {
-		if len(out.Reports) == 0 {
+		if len(out.Reports) == 0 || *out.Exit == jobs.ExitUnknown {
 			r.say("%s: %s", r.Election, jobs.Meaning(*out.Exit))
 		}
 		r.ending, r.status = true, *out.Exit
@@ -125,6 +132,9 @@ func (r *runner) wrote(q api.WordRequest, id api.WordID, err error) {
 		}
 		t.term = r.term
 		r.advise(jobs.Leads{Term: r.term, Text: t.word.Text}) // perhaps it was written, and the answer was lost
+	case refused != nil && refused.Code == api.CodeNoQuorum:
+		r.say("%s: %s", r.Election, refused.Message)
+		r.ending, r.status, t.stopping = true, jobs.ExitUsage, true // nothing is waited for
 	default:
 		t.again, t.againAt = &q, alarm.Now()+int64(writeAgain)
 		if text := err.Error(); refused != nil && text != t.refused && r.leading {
@@ -151,15 +161,10 @@ func (r *runner) tick(now int64) {
 		return
 	}
 	if now >= t.lookAt {
-		was := t.apart
-		t.apart, t.lookAt = apart(), now+int64(lookEvery)
-		if jumped(was, t.apart) {
-			r.advise(jobs.Jumped{})
-			return
-		}
+		t.lookAt = now + int64(lookEvery)
 		go r.readAgain(r.candidacy, t.writes)
-	}
-	if !t.wake.IsZero() && !time.Now().Before(t.wake) {
+		r.advise(jobs.Tick{}) // advise compares the clocks
+	} else if !t.wake.IsZero() && !time.Now().Before(t.wake) {
 		r.advise(jobs.Tick{})
 	}
 }
@@ -191,6 +196,9 @@ func (r *runner) jobAt(now int64) int64 {
 	if t.again != nil && !r.resuming {
 		wake = t.againAt
 	}
+	if t.stopping {
+		wake = min(wake, t.settleBy)
+	}
 	if !r.leading || r.ending {
 		return wake
 	}
@@ -207,11 +215,11 @@ func (r *runner) settling(now int64) bool {
 		return false
 	}
 	if !r.task.stopping {
-		r.task.stopping = true
+		r.task.stopping, r.task.settleBy = true, r.until
 		r.advise(jobs.Stopping{})
 	}
 	r.unstarted()
-	return !r.task.Idle() && r.candidacy != nil && now < r.until
+	return !r.task.Idle() && r.candidacy != nil && now < min(r.until, r.task.settleBy)
 }
 
 // unstarted informs the job that what it claimed last was not started. If this host can't lead any more, nothing
@@ -230,7 +238,9 @@ func (r *runner) marked(result jobs.Result, status int) {
 	}
 	r.task.due = nil
 	if r.ending && r.Status {
-		r.status = status
+		if r.status = status; result == jobs.Stopped && status == 0 {
+			r.status = jobs.ExitUnknown // it ended well after it was asked to stop, so nobody knows whether it is finished
+		}
 	}
 	if result == jobs.Finished || result == jobs.Failed {
 		r.say("%s ended with status %d", r.name(), status)

@@ -355,7 +355,7 @@ func TestAWordThatAnotherProcessWroteIsReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := jobs.ResetDone(a.Word(pay).Text, at.Add(-time.Hour))
+	text, err := jobs.ResetDone(a.Word(pay).Text, at.Add(-time.Hour), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,12 @@
 package runner_test
 
 import (
+	"net/http"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client/clienttest"
 	"github.com/doyen-election/doyen/internal/act/runner"
 	"github.com/doyen-election/doyen/internal/jobs"
@@ -58,4 +61,41 @@ func TestTheExitCodesOfOnce(t *testing.T) {
 			wait(t, "withdrawal", stood.Gone())
 		})
 	}
+}
+
+// While the word can't be written, a leader is still renewed. A signal must end it nevertheless.
+func TestASignalEndsAJobWhoseWordCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	a := clienttest.Start(t)
+	a.RefuseWrites(http.StatusServiceUnavailable, api.CodeUnavailable, "c is not connected")
+	r := startWith(t, a, once(), "echo up >&9", nil)
+	stood := a.Stood()
+	stood.Elect(1, short)
+	r.line("can't write the word of payments: c is not connected (unavailable); trying again")
+	r.signal(r.cmd.Process.Pid, syscall.SIGTERM)
+	stood.Renew(1, long) // which must not prolong the wait
+	wait(t, "receipt", stood.Receipts())
+	r.status(128 + int(syscall.SIGTERM))
+}
+
+// A command that ends well once it is asked to stop has perhaps not finished.
+func TestWhatWasStoppedIsNotFinished(t *testing.T) {
+	t.Parallel()
+	a := clienttest.Start(t)
+	r := startWith(t, a, once(), `trap "exit 0" TERM; echo up >&9; while :; do sleep 0.01; done`, nil)
+	stood := a.Stood()
+	stood.Elect(1, long)
+	r.word("up")
+	r.signal(r.cmd.Process.Pid, syscall.SIGTERM)
+	r.status(jobs.ExitUnknown)
+	wait(t, "receipt", stood.Receipts())
+}
+
+func TestWithoutAQuorumAJobEnds(t *testing.T) {
+	t.Parallel()
+	a := clienttest.Start(t)
+	a.RefuseWrites(http.StatusServiceUnavailable, api.CodeNoQuorum, "without quorum elections have none")
+	r := startWith(t, a, once(), "echo up >&9", nil)
+	a.Stood().Elect(1, long)
+	r.status(jobs.ExitUsage)
 }
