@@ -30,12 +30,12 @@ func onceCommand() command {
 			"CMD has DOYEN_KEY, DOYEN_OCCURRENCE, DOYEN_TRY and DOYEN_TERM in its environment. See docs/jobs.md for what is\n" +
 			"promised, and for work that must never happen twice.\n\n" +
 			"Exit codes: 0 finished, here or before; CMD's own if it failed here: the next call runs it again;\n" +
-			"75 another host runs it (--no-wait); 76 its starter died, and nobody knows how far it got (--retry runs it again);\n" +
+			"75 another host runs it (--no-wait); 76 its starter died or was stopped: nobody knows how far it got (--retry runs it again);\n" +
 			"77 a higher key is finished; 124 after --timeout; at the start: 1 the agent refuses, 3 it can't be reached, 64 usage,\n" +
 			"126 CMD can't be run, 127 CMD does not exist.",
 		flags: append(commandFlags(),
 			&cli.BoolFlag{Name: "no-wait", Usage: "if another host runs it, exit with 75 at once", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "retry", Usage: "if its starter died, run it again, under a higher DOYEN_TERM", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "retry", Usage: "if its starter died or was stopped, run it again, under a higher DOYEN_TERM", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "allow-older", Usage: "exit with 0 in place of 77 for a key that a higher one has skipped", DisableDefaultText: true}),
 		run: once,
 	}

@@ -141,7 +141,7 @@ func (j *Job) Step(now time.Time, e Event) Output {
 	switch e := e.(type) {
 	case Lost:
 		k := j.kept
-		if j.running != nil && j.ended != nil {
+		if j.running != nil && j.ended != nil && j.ended.Result != Stopped { // how far it got is not known
 			k = &kept{*j.running, *j.ended}
 		}
 		*j = Job{config: j.config, schedule: j.schedule, offset: j.offset, kept: k}

@@ -73,6 +73,8 @@ func TestASignalEndsAJobWhoseWordCannotBeWritten(t *testing.T) {
 	stood.Elect(1, short)
 	r.line("can't write the word of payments: c is not connected (unavailable); trying again")
 	r.signal(r.cmd.Process.Pid, syscall.SIGTERM)
+	wait(t, "write", a.Writes())
+	wait(t, "write, after the signal", a.Writes())
 	stood.Renew(1, long) // which must not prolong the wait
 	wait(t, "receipt", stood.Receipts())
 	r.status(128 + int(syscall.SIGTERM))
