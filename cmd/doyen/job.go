@@ -111,7 +111,7 @@ func (i *invocation) work(verb string, c runner.Config, j jobs.Config) error {
 	} else if err == nil && !agent.Quorum.Enabled {
 		return usage("start the agents with a quorum", "%s: the agents run with --quorum=false, and without a quorum nothing is kept from one leader to the next", verb)
 	}
-	if word, err := c.Client.Word(ctx, j.Name); err == nil && j.Kind != jobs.Cron && word.Authority == api.AuthorityLease {
+	if word, err := c.Client.Word(ctx, j.Name); err == nil && j.Kind != jobs.Cron && (word.Authority == api.AuthorityLease || word.Word != nil && !j.NoWait) {
 		var text string
 		if word.Word != nil {
 			text = word.Word.Text
