@@ -25,6 +25,8 @@ type order struct {
 	election.WriteWord
 	at  election.WordRank // the writing that carries it out; zero: it has not begun
 	due election.Instant  // until when a deletion waits for all voters
+
+	unready *election.Refusal
 }
 
 // newWording returns the register of a term; nil in the roster election, which has no word.
@@ -91,8 +93,9 @@ func (c *Contest) WordKept(f Facts, from election.PeerID, m election.WordAck) Ve
 	return s.out
 }
 
-// WriteWord begins to replace the word. The reply follows in a later verdict if there is no refusal.
-func (c *Contest) WriteWord(f Facts, in election.WriteWord) (Verdict, *election.Refusal) {
+// WriteWord begins to replace the word. The reply follows in a later verdict if there is no refusal. unready is the
+// reply if there is no word yet; nil: a first one may be written.
+func (c *Contest) WriteWord(f Facts, in election.WriteWord, unready *election.Refusal) (Verdict, *election.Refusal) {
 	s := new(step).begin(c, f)
 	switch {
 	case !c.Claimable() || c.held.term != in.Term:
@@ -104,7 +107,7 @@ func (c *Contest) WriteWord(f Facts, in election.WriteWord) (Verdict, *election.
 	case c.order != nil:
 		return s.out, &election.Refusal{Why: election.DeniedWordBusy, Election: c.name}
 	}
-	c.order = &order{WriteWord: in}
+	c.order = &order{WriteWord: in, unready: unready}
 	return s.out, nil
 }
 
@@ -144,6 +147,8 @@ func (c *Contest) advanceWord(s *step) {
 			default:
 				s.wake(o.due)
 			}
+		case w.Word() == (election.Word{}) && o.unready != nil:
+			c.reply(s, o.unready)
 		case w.Word().ID != o.If:
 			c.reply(s, &election.Refusal{Why: election.DeniedWordChanged, Election: c.name})
 		default: // the writing has not begun, or no vote read for a later term had it

@@ -9,21 +9,14 @@ func (e *Elector) writeWord(in election.WriteWord) {
 		e.reply(in.Request, &election.Refusal{Why: election.DeniedNotLeader, Election: in.Election})
 		return
 	}
-	var refusal *election.Refusal
-	if c.Word() == (election.Word{}) {
-		refusal = olderForWords(e)
-	}
-	if refusal == nil {
-		v, why := c.WriteWord(c, in)
-		e.carry(c, v)
-		refusal = why
-	}
+	v, refusal := c.WriteWord(c, in, olderForWords(e))
+	e.carry(c, v)
 	if refusal != nil {
 		e.reply(in.Request, refusal)
 	}
 }
 
-// olderForWords is why no word may be written: an agent's version of Doyen does not know words, or a
+// olderForWords is why no first word may be written: an agent's version of Doyen does not know words, or a
 // voter is not connected, so its version is not known. If there are words already, this was checked
 // before the first one was written.
 func olderForWords(e *Elector) *election.Refusal {

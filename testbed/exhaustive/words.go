@@ -194,7 +194,7 @@ func (w *wordWorld) orders(s wordState, t int, names uint8, f func(wordStep)) {
 	}
 	s.terms[t].ordered, s.terms[t].names = true, names
 	w.apply(s, t, [3]uint16{2, uint16(names)}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
-		v, _ := c.WriteWord(f, election.WriteWord{Election: election.Default, Term: election.Term(t + 1), If: long(names), Text: text})
+		v, _ := c.WriteWord(f, election.WriteWord{Election: election.Default, Term: election.Term(t + 1), If: long(names), Text: text}, nil)
 		return []contest.Verdict{v}
 	}, func() string { return fmt.Sprintf("the program of term %d replaces %v by %q", t+1, long(names), text) }, f)
 }
