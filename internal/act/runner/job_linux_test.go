@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"net/http"
 	"syscall"
 	"testing"
 	"time"
@@ -326,11 +327,13 @@ func TestTheEndIsWrittenToTheAgentsNextLife(t *testing.T) {
 	r.agent.Stood().Elect(3, long)
 	r.claim()
 	r.word("up")
+	r.agent.RefuseWrites(http.StatusServiceUnavailable, api.CodeUnavailable, "it begins") // or the end may be written before the program resumes
 	r.agent.Stop()
 	r.signal(r.cmd.Process.Pid, syscall.SIGUSR1)
 	r.line("sh ended with status 3")
 	r.agent.Listen()
 	again := r.agent.Resumed()
+	r.agent.RefuseWrites(0, "", "")
 	again.Renew(3, long)
 	if w := r.end(jobs.Failed, 3); w.Run != nil || w.Done != "" {
 		t.Errorf("written %s", w.Text())
