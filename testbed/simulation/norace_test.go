@@ -3,4 +3,4 @@
 package simulation
 
 // defaultSeeds fit into some six seconds on two processors.
-const defaultSeeds = 300
+const defaultSeeds = 450

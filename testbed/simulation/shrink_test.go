@@ -70,7 +70,7 @@ func TestShrinkingLeavesTheFaultsThatMatter(t *testing.T) {
 func TestAnOverlapIsShrunkAndReplaysFromItsCommand(t *testing.T) {
 	t.Parallel()
 	o, whole := straying(t, 30)
-	s := Shrink(t.Context(), o, 200, 2)
+	s := Shrink(t.Context(), o, 60, 2)
 	if s == nil {
 		t.Fatal("Shrink does not see the violation")
 	}
