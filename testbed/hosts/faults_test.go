@@ -25,6 +25,8 @@ func act(what, argument string) int {
 	switch what {
 	case "tell the time":
 		fmt.Println(int64(boottime.Now()))
+	case "tell the wall clock":
+		fmt.Println(time.Now().UnixNano())
 	case "write":
 		err = write(argument)
 	case "burn": // so many milliseconds of processor time
@@ -235,6 +237,33 @@ func TestAClockRunsAtItsRate(t *testing.T) {
 	}
 	if _, err := h.ClockRate(5); err == nil {
 		t.Error("a rate of 5 was accepted")
+	}
+}
+
+func TestAWallClockIsAhead(t *testing.T) {
+	h := laid(t, 1).Hosts()[0]
+	tell := func(what string) int64 {
+		t.Helper()
+		said, _, err := start(t, h, what, "").wait()
+		shown, parseErr := strconv.ParseInt(said, 10, 64)
+		if err := errors.Join(err, parseErr); err != nil {
+			t.Fatal(err)
+		}
+		return shown
+	}
+	for _, ahead := range []time.Duration{0, time.Hour, -time.Minute, 0} {
+		if _, err := h.WallClock(ahead); err != nil {
+			t.Fatal(err)
+		}
+		before := time.Now()
+		shown := time.Unix(0, tell("tell the wall clock"))
+		if after := time.Now(); shown.Before(before.Add(ahead)) || shown.After(after.Add(ahead)) {
+			t.Errorf("%s ahead it shows %s, not between %s and %s later", ahead, shown, before, after)
+		}
+		since := boottime.Now()
+		if at := h.Real(election.Instant(tell("tell the time"))); at < since.Add(-time.Millisecond) || at > boottime.Now() {
+			t.Errorf("with the wall clock %s ahead, CLOCK_BOOTTIME is wrong too", ahead)
+		}
 	}
 }
 

@@ -97,7 +97,7 @@ type JobCounts struct {
 	Keys     int // that were passed
 	Started  int // of them
 	Finished int // of them: their command did all of its work
-	Unknown  int // of them: somebody was told that nobody knows how far they got
+	Unknown  int // of them: somebody got 76, since nobody knows how far they got
 	Again    int // starts beyond the first of a key
 	Answers  int // exits with 0, 76 or 77
 }
@@ -113,7 +113,7 @@ type run struct {
 	exits  []exit
 }
 
-func (r run) told(code int) bool {
+func (r run) answered(code int) bool {
 	return slices.ContainsFunc(r.exits, func(e exit) bool { return e.code == code })
 }
 
@@ -179,9 +179,9 @@ func (r run) broken(key string, rerun bool) (rule, what string) {
 		}
 	}
 	switch {
-	case r.told(0) && !r.finished():
+	case r.answered(0) && !r.finished():
 		return "finished", described
-	case len(r.starts) == 0 && !r.told(jobs.ExitUnknown):
+	case len(r.starts) == 0 && !r.answered(jobs.ExitUnknown):
 		return "lost", described
 	}
 	return "", ""
@@ -197,7 +197,7 @@ func (c *JobCounts) add(r run) {
 	if r.finished() {
 		c.Finished++
 	}
-	if r.told(jobs.ExitUnknown) {
+	if r.answered(jobs.ExitUnknown) {
 		c.Unknown++
 	}
 }

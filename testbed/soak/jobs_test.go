@@ -20,8 +20,8 @@ func TestAJobThatIsStartedTwiceOrLostIsFound(t *testing.T) {
 		want  string
 	}{
 		"finished":                    {run{[]stamp.Note{start(1, 1, 10, 20, true)}, []exit{done}}, false, ""},
-		"killed and told":             {run{[]stamp.Note{start(1, 1, 10, 20, false)}, []exit{unknown}}, false, ""},
-		"never started, and told":     {run{nil, []exit{unknown, skipped}}, false, ""},
+		"killed and reported":         {run{[]stamp.Note{start(1, 1, 10, 20, false)}, []exit{unknown}}, false, ""},
+		"never started, and reported": {run{nil, []exit{unknown, skipped}}, false, ""},
 		"never started":               {run{nil, []exit{skipped}}, false, "lost"},
 		"twice without --retry":       {run{[]stamp.Note{start(1, 1, 10, 20, false), start(2, 2, 30, 40, true)}, []exit{done}}, false, "twice"},
 		"again":                       {run{[]stamp.Note{start(1, 1, 10, 20, true), start(2, 2, 30, 40, true)}, []exit{done}}, true, ""},
