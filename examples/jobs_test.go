@@ -159,7 +159,7 @@ func TestTheMoneyIsPaidOnce(t *testing.T) {
 	}
 	query := func(sql string) []string {
 		code, out := run(t, nil, "python3", "-c", "import sqlite3, sys\nfor row in sqlite3.connect(sys.argv[1]).execute(sys.argv[2]): print(*row)", books, sql)
-		if code != 0 || out == "" { // there is no table yet
+		if code != 0 || out == "" { // the table does not exist yet
 			return nil
 		}
 		return strings.Split(strings.TrimSpace(out), "\n")

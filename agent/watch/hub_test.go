@@ -167,7 +167,7 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// What is shown is no change: it moves no index, and is not there for one who comes back.
+// What is shown does not count as a change: the index stays, and a watch that comes back does not get it.
 func TestWhatIsShownIsNeitherNumberedNorKept(t *testing.T) {
 	h := watch.NewHub(100)
 	publish(h, "default", 1)

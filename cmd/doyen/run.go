@@ -113,7 +113,7 @@ func commandConfig(i *invocation, verb, write string, n int) (runner.Config, err
 	case dashes != n:
 		return c, usage(write, "%s: write the election before --, and the command after it", verb)
 	case len(args) == n+1 || args[n+1] == "":
-		return c, usage(write, "%s: there is no command after --", verb)
+		return c, usage(write, "%s: the command after -- is missing", verb)
 	}
 	c.Election, c.Command = args[0], args[n+1:]
 	c.Request = api.CampaignRequest{Meta: about(i, c)}

@@ -18,7 +18,7 @@ func wordCommand() command {
 		usage: "print the word that an election keeps from one leader to the next, or delete it",
 		description: "Programs that lead write the word, see docs/api.md; `doyen once` and `doyen cron` keep their jobs there.\n" +
 			"--delete needs an election that nobody leads, and all voters: it is a candidate for a moment.\n\n" +
-			"Exit codes: 0 printed or deleted, 1 refused, 2 there is no word, 3 the agent can't be reached.",
+			"Exit codes: 0 printed or deleted, 1 refused, 2 the election has none, 3 the agent can't be reached.",
 		flags: []cli.Flag{&cli.BoolFlag{Name: "delete", Usage: "delete the word: the election then remembers nothing", DisableDefaultText: true}},
 		run:   word,
 	}

@@ -22,7 +22,7 @@ type WordOptions struct {
 // A wordWorld has three voters and the holders of a few terms in one election. The voters are the
 // product's own quorum.Voter and quorum.Ledger, the holders its contest.Contest. Each message that was sent
 // may arrive at each voter at any time, in any order, repeatedly, or never; an answer arrives at once or is lost.
-// There is no time: a voter may grant any higher term, and when a holder is elected, all lower terms
+// The model has no clock: a voter may grant any higher term, and when a holder is elected, all lower terms
 // have ended (G1).
 //
 // Both parts are plain values that react in the same way each time. So each reaction is played once
