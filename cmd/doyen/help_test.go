@@ -1,9 +1,11 @@
 package main
 
 import (
+	"io"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -19,4 +21,17 @@ func TestEachDescriptionBelongsToACommandThatHasNoOther(t *testing.T) {
 			t.Errorf("help/%s: no command shows it", f.Name())
 		}
 	}
+}
+
+// The race detector sees what two commands share.
+func TestTwoCommandsOfAProcessShareNothing(t *testing.T) {
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			if code := run(t.Context(), []string{"doyen", "version"}, io.MultiReader(), io.Discard, io.Discard); code != exitOK {
+				t.Errorf("code %d", code)
+			}
+		})
+	}
+	both.Wait()
 }
