@@ -87,7 +87,7 @@ func (r *Record) Write(p election.Persist) error {
 	}
 	kept := slices.DeleteFunc(slices.Clone(p.Words), func(w election.NamedWord) bool { return w.Word == (election.Word{}) })
 	if len(kept) > 0 {
-		if err := r.words.write(kept); err != nil {
+		if err := r.words.write(p.Writes, kept); err != nil {
 			return err
 		}
 	}
