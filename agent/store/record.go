@@ -36,7 +36,7 @@ func (*TakenError) Error() string {
 // matches fs.ErrNotExist, and the first Write creates it.
 func OpenRecord(files Files) (*Record, election.State, error) {
 	r := &Record{files: files, words: words{files: files, words: map[election.Name]election.Word{}}}
-	if err := syncFound(files, identityFile, wordsFile, stateFile); err != nil {
+	if err := syncFound(files, identityFile, stateFile); err != nil {
 		return r, election.State{}, err
 	}
 	f, err := files.Open(stateFile)

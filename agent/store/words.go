@@ -32,7 +32,7 @@ const (
 //	checksums  8 bytes  CRC-32C of the length, and of the body
 //	body       CBOR     codec.EncodeWords
 //
-// The first write after a start or an error makes a new file, so a record that was cut short is never
+// A start, and the first write after an error, make a new file. So a record that was cut short is never
 // followed by another one.
 //
 // Invariant: file is the one that had the log's name when this agent last read or wrote the log. If whole
@@ -49,8 +49,9 @@ type words struct {
 	words  map[election.Name]election.Word
 }
 
-// open reads the log if the state shows that there are words. If the state names no words, a start
-// ignores any log: none of its words has been acknowledged.
+// open reads the log if the state shows that there are words, and writes it again, as a new file: once a sync has failed, a
+// later one succeeds and may write nothing, so what a former process run appended may not be on disk. If the
+// state names no words, a start ignores any log: none of its words has been acknowledged.
 func (w *words) open(files Files, s *election.State) error {
 	*w = words{files: files, peer: s.Peer, words: map[election.Name]election.Word{}}
 	if !s.KeepsWords {
@@ -74,7 +75,10 @@ func (w *words) open(files Files, s *election.State) error {
 	case w.size > maxLog:
 		return lostWords(fmt.Sprintf("it has more than %d bytes", maxLog))
 	}
-	s.Words, s.Writes, w.sound = maps.Clone(w.words), max(s.Writes, w.writes), true
+	if err := w.rewrite(); err != nil {
+		return unsynced(wordsFile, err)
+	}
+	s.Words, s.Writes = maps.Clone(w.words), max(s.Writes, w.writes)
 	return nil
 }
 

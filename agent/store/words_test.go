@@ -92,6 +92,28 @@ func TestWritesOfWordsCount(t *testing.T) {
 	}
 }
 
+// A sync that failed is not repeated by the kernel: what a former run has appended may be in memory alone.
+func TestAStartWritesTheWordsToANewFile(t *testing.T) {
+	dir, want := worded(t)
+	path := filepath.Join(dir, "words")
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.Open(path) // so that no other file gets its inode number
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	wordsIn(t, dir)
+	if after, err := os.Stat(path); err != nil || os.SameFile(before, after) {
+		t.Errorf("the words are in the same file, %v", err)
+	}
+	if got := wordsIn(t, dir); !maps.Equal(got, want) {
+		t.Errorf("read %+v, want %+v", got, want)
+	}
+}
+
 // A crash cuts the last record short, anywhere. It was never acknowledged.
 func TestAWordThatWasCutShortIsNotThere(t *testing.T) {
 	dir, want := worded(t)
