@@ -51,7 +51,7 @@ func (s steady) Uint64() uint64 { return uint64(s) }
 
 func newProcess(i int, self election.Holder, life uint64, s election.State, now election.Instant, byRing bool) *process {
 	ledger := quorum.NewLedger(s, timing.Lease)
-	cfg := &election.Config{Self: self, JoinedAt: int64(self.Lineage), Quorum: true, Timing: timing, Drift: drift, Rand: rand.New(steady(uint64(1+6*i)<<60 | 0x123456789))}
+	cfg := &election.Config{Self: self, Life: life, JoinedAt: int64(self.Lineage), Quorum: true, Timing: timing, Drift: drift, Rand: rand.New(steady(uint64(1+6*i)<<60 | 0x123456789))}
 	p := &process{self: self, now: now, ledger: ledger, sends: quorum.NewSends(timing.Lease, 0), roster: s.Roster, wakeAt: now}
 	p.voter = quorum.NewVoter(*cfg, ledger, now)
 	last := uint64(self.Lineage)<<32 | life<<16 // no two lives give a round the same number

@@ -115,12 +115,19 @@ func (w *wordWorld) affect(f *process, of uint16, key [3]uint16, input wordInput
 		c.Select(chosen{})
 		c.Stand(true, 1)
 	}
-	e := effect{}
+	e, life := effect{}, w.lives[of]
+	if key[0] == 6 {
+		life = 1
+	}
 	for _, v := range append(input(c, f), c.Advance(f)) {
 		for _, m := range v.Send {
 			_, releases := m.Message.(election.Release)
 			if e.released = e.released || releases; e.released && !releases {
 				continue
+			}
+			if r, asks := m.Message.(election.VoteRequest); asks {
+				r.Send = election.SendID(life)
+				m.Message = r
 			}
 			if n := w.message(m.Message); !slices.Contains(e.sent, n) {
 				e.sent = append(e.sent, n)
@@ -133,9 +140,9 @@ func (w *wordWorld) affect(f *process, of uint16, key [3]uint16, input wordInput
 		}
 		e.replies = append(e.replies, v.Replies...)
 	}
-	n, isNew := w.number("contest", c, len(w.contests))
+	n, isNew := w.number("contest", []any{life, c}, len(w.contests))
 	if isNew {
-		w.contests = append(w.contests, c)
+		w.contests, w.lives = append(w.contests, c), append(w.lives, life)
 	}
 	e.contest = n
 	w.effects[full] = e

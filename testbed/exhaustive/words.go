@@ -16,6 +16,7 @@ type WordOptions struct {
 	Holders int      // how many there are; each may ask for each term
 	Loses   bool     // answers of voters may be lost
 	Rosters bool     // agents may learn of a newer roster, with the same voters
+	Lives   bool     // the agent of a leader may die, and begin a second life with its record
 	Slow    bool     // c writes to its disk in steps of their own, and loses what it has not written when it crashes
 	States  int      // how many states to visit at most
 }
@@ -37,6 +38,7 @@ type wordWorld struct {
 	numbers   map[string]uint16
 	voters    []election.State
 	contests  []*contest.Contest
+	lives     []uint8 // of each contest: 0 or 1
 	sent      []election.Message
 	reactions map[[2]uint16]reaction
 	effects   map[[4]uint16]effect
@@ -50,19 +52,20 @@ type wordState struct {
 	terms  [4]wordTerm
 	sent   [2]uint64 // messages under way, a bit each
 	newest uint8     // the ID of the newest word that a program has got or written
-	empty  bool      // that word is empty
+	text   uint8     // that word's, an index into texts
 }
 
 type wordTerm struct {
-	contest  uint16 // 0: nobody has asked for the term, or it has ended
-	asked    bool
-	holder   uint8
-	roster   uint8
-	leads    bool
-	ordered  bool  // the program has asked for its write
-	id, last uint8 // of the word that the program has written, and of the one it named
-	names    uint8 // the ID that the write under way names
-	told     uint8 // the ID of the word that the program got
+	contest uint16 // 0: nobody has asked for the term, or it has ended
+	asked   bool
+	holder  uint8
+	roster  uint8
+	leads   bool
+	life    uint8
+	ordered bool        // the program has asked for its write, in this life
+	written [2][2]uint8 // by life: the ID of the word that the program has written, and of the one it named
+	names   uint8       // the ID that the write under way names
+	told    uint8       // the ID of the word that the program got
 }
 
 // reaction is what a voter does with a message, and effect what a contest does with an input.
@@ -82,15 +85,20 @@ type (
 	}
 )
 
-// short is a rank as one byte: terms and numbers are small here.
-func short(r election.WordRank) uint8 { return uint8(r.Term)<<4 | uint8(r.Seq) }
+// second is a number of the second life that no former life has used (W7).
+var second = (&election.Config{Life: 1}).FirstNumber()
+
+// short is a rank as one byte: terms, lives and numbers are small here.
+func short(r election.WordRank) uint8 {
+	return uint8(r.Term)<<4 | uint8(r.Seq/second)<<3 | uint8(r.Seq%second)
+}
 
 func long(n uint8) election.WordRank {
-	return election.WordRank{Term: election.Term(n >> 4), Seq: uint64(n & 15)}
+	return election.WordRank{Term: election.Term(n >> 4), Seq: uint64(n>>3&1)*second + uint64(n&7)}
 }
 
 func newWordWorld(o WordOptions) (*wordWorld, wordState) {
-	w := &wordWorld{o: o, copier: newCopier(), encoder: &world{}, numbers: map[string]uint16{}, contests: []*contest.Contest{nil},
+	w := &wordWorld{o: o, copier: newCopier(), encoder: &world{}, numbers: map[string]uint16{}, contests: []*contest.Contest{nil}, lives: []uint8{0},
 		reactions: map[[2]uint16]reaction{}, effects: map[[4]uint16]effect{}, slow: map[slowVoter]reaction{}}
 	var s wordState
 	for r := range w.rosters {
@@ -114,8 +122,11 @@ func newWordWorld(o WordOptions) (*wordWorld, wordState) {
 
 func (w *wordWorld) process(i int, s election.State) *process {
 	s.Peer = peerOf(i)
-	return newProcess(i, election.Holder{Peer: s.Peer, Lineage: bootOf(i, 0)}, 1, s, epoch, false)
+	return newProcess(i, election.Holder{Peer: s.Peer, Lineage: bootOf(i, 0)}, 0, s, epoch, false)
 }
+
+// texts are what programs write, by term and life; the first one deletes the word.
+var texts = []string{"", "of term 1", "of term 1, life 2", "of term 2", "of term 2, life 2", "of term 3", "of term 3, life 2", "of term 4", "of term 4, life 2"}
 
 // wordStep is a state that follows, and how. what is only called for a path.
 type wordStep struct {
@@ -143,11 +154,16 @@ func (w *wordWorld) each(s wordState, f func(wordStep)) {
 			continue
 		}
 		if !x.ordered && w.o.Terms[t] != "reads" {
-			for _, names := range slices.Compact([]uint8{x.told, 0}) {
+			names := []uint8{x.told, x.written[0][0], 0}
+			slices.Sort(names)
+			for _, names := range slices.Compact(names) {
 				w.orders(s, t, names, f)
 			}
 		}
-		if w.o.Terms[t] == "deletes" && x.id != 0 {
+		if w.o.Lives && x.life == 0 {
+			w.begins(s, t, f)
+		}
+		if w.o.Terms[t] == "deletes" && x.written[x.life][0] != 0 {
 			w.apply(s, t, [3]uint16{3}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
 				v := c.StepDown(f, election.ReasonResigned, "")
 				c.Stopped(election.Term(t + 1))
@@ -197,11 +213,26 @@ func (w *wordWorld) asks(s wordState, t int, f func(wordStep)) {
 	}
 }
 
+// begins lets a leader's agent die, and begin its second life with what the first one left on record. Its
+// program goes on, and may write once more.
+func (w *wordWorld) begins(s wordState, t int, f func(wordStep)) {
+	x := &s.terms[t]
+	x.life, x.ordered = 1, false
+	w.apply(s, t, [3]uint16{6}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
+		p := f.(*process)
+		next := newProcess(int(x.holder), p.self, 1, election.State{Peer: p.self.Peer, Roster: p.roster}, epoch, false)
+		next.goOn(1, c.Authority())
+		*c = *next.contest
+		c.Select(chosen{})
+		return []contest.Verdict{c.Resumed(f)}
+	}, func() string { return fmt.Sprintf("the agent that leads term %d begins its second life", t+1) }, f)
+}
+
 // orders lets the program of a term replace the word, if it is the named one.
 func (w *wordWorld) orders(s wordState, t int, names uint8, f func(wordStep)) {
 	text := ""
 	if w.o.Terms[t] == "writes" {
-		text = fmt.Sprintf("of term %d", t+1)
+		text = texts[1+2*t+int(s.terms[t].life)]
 	}
 	s.terms[t].ordered, s.terms[t].names = true, names
 	w.apply(s, t, [3]uint16{2, uint16(names)}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
@@ -236,7 +267,7 @@ func (w *wordWorld) answers(s wordState, v int, answers []uint16, lost bool, wha
 		w.apply(s, t, [3]uint16{4, a, uint16(v)}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
 			switch m := w.sent[a].(type) {
 			case election.VoteGrant:
-				return []contest.Verdict{c.VoteGranted(f, peerOf(v), m, epoch, true)}
+				return []contest.Verdict{c.VoteGranted(f, peerOf(v), m, epoch, m.Send == election.SendID(s.terms[t].life))}
 			case election.WordAck:
 				return []contest.Verdict{c.WordKept(f, peerOf(v), m)}
 			}
@@ -297,26 +328,27 @@ func (w *wordWorld) elected(s *wordState, t int, word election.Word) (bad string
 
 // seen judges a word that a program has got or written: no newer one was got or written before.
 func (s *wordState) seen(word election.Word) (bad string) {
-	id := short(word.ID)
-	if id < s.newest && !(word == election.Word{} && s.empty) {
-		return fmt.Sprintf("a program has %s, though one had %v before", messages.Word(word), long(s.newest))
+	id, text := short(word.ID), uint8(max(0, slices.Index(texts, word.Text)))
+	if id < s.newest && !(word == election.Word{} && s.text == 0) || id == s.newest && text != s.text {
+		return fmt.Sprintf("a program has %s, though one had %v %q before", messages.Word(word), long(s.newest), texts[s.text])
 	}
-	if id > s.newest {
-		s.newest, s.empty = id, word.Text == ""
-	}
+	s.newest, s.text = max(id, s.newest), text
 	return ""
 }
 
 // written judges a write that a program knows to be done: the words form a chain (W6).
 func (w *wordWorld) written(s *wordState, t int, word election.Word) string {
 	x := &s.terms[t]
-	x.id, x.last = short(word.ID), x.names
-	if s.empty && x.last == 0 { // it replaces the deleted word
-		x.last = s.newest
+	id, last := short(word.ID), x.names
+	if s.text == 0 && last == 0 { // it replaces the deleted word
+		last = s.newest
 	}
+	x.written[x.life] = [2]uint8{id, last}
 	for i, o := range s.terms {
-		if i != t && o.id != 0 && (o.id < x.id && o.id > x.last || o.id > x.id && o.last < x.id) {
-			return fmt.Sprintf("the writes of terms %d and %d replace the same word", t+1, i+1)
+		for _, w := range o.written {
+			if w[0] != 0 && (w[0] < id && w[0] > last || w[0] > id && w[1] < id) {
+				return fmt.Sprintf("the writes of terms %d and %d replace the same word", t+1, i+1)
+			}
 		}
 	}
 	return s.seen(word)
