@@ -20,7 +20,7 @@ const (
 	wordsMagic = "doyen-words 1 "
 
 	// A log that is larger than minLog, and many times larger than the words in it, is rewritten.
-	minLog    = 4 << 20
+	minLog    = 256 << 10
 	manyTimes = 4
 	maxLog    = 64 << 20 // a log is never so large
 )
