@@ -19,7 +19,7 @@ import (
 
 func actCommand() command {
 	return command{
-		name: "act", usage: "run this host's hooks and checks beside its agent",
+		name: "act",
 		flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below, the agent's own [$DOYEN_CONFIG]"},
 		}, settingFlags()...),

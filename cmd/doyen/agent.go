@@ -32,7 +32,7 @@ func agentCommand() command {
 	}
 	flags = append(flags, settingFlags()...)
 	return command{
-		name: "agent", usage: "run the agent of this host",
+		name:  "agent",
 		flags: flags,
 		run:   runAgent,
 	}

@@ -52,12 +52,12 @@ func (s *shell) catches(also ...os.Signal) {
 
 // command describes one subcommand.
 type command struct {
-	name, usage, description string
-	args                     string // as the help shows the arguments
-	min, max                 int    // the number of arguments
-	words                    []string
-	flags                    []cli.Flag // the command's own flags
-	run                      func(*invocation) error
+	name     string
+	args     string // as the help shows the arguments
+	min, max int    // the number of arguments
+	words    []string
+	flags    []cli.Flag // the command's own flags
+	run      func(*invocation) error
 }
 
 // starts reports whether the command starts another one, which follows after "--".
@@ -133,7 +133,6 @@ func (c command) allFlags() []cli.Flag {
 func helpCommand() command {
 	return command{
 		name: "help", args: "[COMMAND]", max: math.MaxInt,
-		usage: "list the commands, or explain one",
 		run: func(i *invocation) error {
 			if i.NArg() == 0 {
 				return i.print("%s", overview())
@@ -148,25 +147,32 @@ func helpCommand() command {
 }
 
 func overview() string {
-	list := each.Of(commands(), func(c command) string { return c.name + "\t" + c.usage })
+	list := each.Of(commands(), func(c command) string { return c.name + "\t" + c.usage() })
 	flags := commonFlags()
 	return "NAME:\n   doyen - elect a leader among hosts with no central store\n\n" +
 		"USAGE:\n   doyen [global options] command [command options]\n\n" +
 		"DESCRIPTION:\n   `doyen agent` runs the agent of this host. The commands that show or change something ask that\n" +
 		"   agent over its Unix socket.\n\n" +
-		"COMMANDS:\n" + indented(append(list, "help, h\t"+helpCommand().usage)) +
+		"COMMANDS:\n" + indented(append(list, "help, h\t"+helpCommand().usage())) +
 		"\nGLOBAL OPTIONS:\n" + options(slices.Insert(flags, len(flags)-1, versionFlag()))
 }
 
-// descriptions has, by command, the descriptions of several lines with nothing of the program in them.
+// texts has, by command, a line about what it does, and after an empty line its description, if there is one.
 //
 //go:embed help
-var descriptions embed.FS
+var texts embed.FS
+
+func (c command) text() string {
+	text, _ := texts.ReadFile("help/" + c.name + ".txt") // a test reads each
+	return string(text)
+}
+
+// usage says in one line what the command does.
+func (c command) usage() string { return strings.SplitN(c.text(), "\n", 2)[0] }
 
 func (c command) help() string {
-	text := fmt.Sprintf("NAME:\n   doyen %s - %s\n\nUSAGE:\n   %s\n\n", c.name, c.usage, strings.TrimSpace("doyen "+c.name+" [command options] "+c.args))
-	about, _ := descriptions.ReadFile("help/" + c.name + ".txt") // not every command has one
-	if description := cmp.Or(c.description, strings.TrimSuffix(string(about), "\n")); description != "" {
+	text := fmt.Sprintf("NAME:\n   doyen %s - %s\n\nUSAGE:\n   %s\n\n", c.name, c.usage(), strings.TrimSpace("doyen "+c.name+" [command options] "+c.args))
+	if _, description, found := strings.Cut(strings.TrimSuffix(c.text(), "\n"), "\n\n"); found {
 		text += "DESCRIPTION:\n" + indented(strings.Split(description, "\n")) + "\n"
 	}
 	return text + "OPTIONS:\n" + options(c.allFlags())

@@ -14,8 +14,6 @@ import (
 func resignCommand() command {
 	return command{
 		name: "resign", args: "[ELECTION]", max: 1,
-		usage:       "make the leader step down, and wait for the outcome",
-		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			name := i.election()
 			return i.order("resign "+name, "resigned from "+name, func(c *client.Client, ctx context.Context) (api.Outcome, error) {
@@ -28,9 +26,7 @@ func resignCommand() command {
 func transferCommand() command {
 	return command{
 		name: "transfer", args: "[ELECTION] --to NAME", max: 1,
-		usage:       "make the leader hand over to another agent, and wait for the outcome",
-		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags:       []cli.Flag{&cli.StringFlag{Name: "to", Usage: "`NAME` of the agent that should lead"}},
+		flags: []cli.Flag{&cli.StringFlag{Name: "to", Usage: "`NAME` of the agent that should lead"}},
 		run: func(i *invocation) error {
 			name, to := i.election(), i.String("to")
 			if to == "" {
@@ -54,7 +50,6 @@ func transferCommand() command {
 func drainCommand() command {
 	return command{
 		name: "drain", args: "on|off [NAME]", min: 1, max: 2, words: []string{"on", "off"},
-		usage: "for maintenance: hand over what this agent, or the agent NAME, leads, and keep it from being elected until off",
 		flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "drain it even if an expected election has no other candidate", DisableDefaultText: true},
 			durationFlag("jobs", "`TIME` to wait first, at most, until what `doyen once` and `doyen cron` run on this host has ended", 0, 0, longestGrace)},
 		run: func(i *invocation) error {
@@ -85,7 +80,7 @@ func drainCommand() command {
 
 func leaveCommand() command {
 	return command{
-		name: "leave", usage: "hand over, leave the cluster and stop the agent",
+		name: "leave",
 		run: func(i *invocation) error {
 			return i.order("leave", "left the cluster; the agent stops", (*client.Client).Leave)
 		},

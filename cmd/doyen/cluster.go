@@ -17,7 +17,6 @@ import (
 func settingsCommand() command {
 	return command{
 		name: "settings", args: "[set KEY=VALUE...]", max: 3, words: []string{"set"},
-		usage: "show what all agents agree on, or change it while they run",
 		run: func(i *invocation) error {
 			if i.NArg() == 0 {
 				return ask(i, readTimeout, "show the settings", (*client.Client).Settings, settingsTable)
@@ -65,7 +64,6 @@ func settingsRequest(pairs []string) (r api.SettingsRequest, err error) {
 func allowCommand() command {
 	return command{
 		name: "allow", args: "ELECTION", max: 1,
-		usage: "say who may lead an election, in the whole cluster",
 		flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "agents", Usage: "`NAMES` of the agents that may lead it, with commas"},
 			&cli.StringSliceFlag{Name: "id", Usage: "peer `IDS` of agents that may lead it, instead of their names or besides them"},

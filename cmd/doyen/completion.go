@@ -19,8 +19,7 @@ var completions embed.FS
 func completionCommand() command {
 	return command{
 		name: "completion", args: "bash|zsh|fish", min: 1, max: 1, words: []string{"bash", "zsh", "fish"},
-		usage: "print a script that completes doyen's commands and flags",
-		run:   completion,
+		run: completion,
 	}
 }
 
@@ -119,12 +118,12 @@ func zshLines(c command) (list, about string) {
 	if c.name == "keys" {
 		words += " '2:file:_files'"
 	}
-	return fmt.Sprintf("        '%s:%s'\n", c.name, quote(c.usage)), about + "            " + words + "\n        ;;\n"
+	return fmt.Sprintf("        '%s:%s'\n", c.name, quote(c.usage())), about + "            " + words + "\n        ;;\n"
 }
 
 func fishLines(c command) (list, about string) {
 	quote := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace
-	about = fmt.Sprintf("complete -c doyen -n __doyen_no_command -a %s -d '%s'\n", c.name, quote(c.usage))
+	about = fmt.Sprintf("complete -c doyen -n __doyen_no_command -a %s -d '%s'\n", c.name, quote(c.usage()))
 	here := fmt.Sprintf("complete -c doyen -n '__doyen_command_is %s'", c.name)
 	if len(c.words) > 0 {
 		about += here + " -a '" + strings.Join(c.words, " ") + "'\n"

@@ -19,12 +19,7 @@ import (
 
 func doctorCommand() command {
 	return command{
-		name: "doctor", usage: "check this host and its agent, before the first start or while it runs",
-		description: "Takes the flags, the environment and the file of `doyen agent`: give the same. Without any it examines the\n" +
-			"agent that runs, else that of " + packaged + ". Checks the configuration, ports, names, the ports of the\n" +
-			"other agents in both directions, the disk, the clock, the socket, the record, the unit of systemd and the\n" +
-			"cluster key, and changes nothing.\n\n" +
-			"Exit codes: 0 all is well, 1 there are findings, 64 usage.",
+		name:  "doctor",
 		flags: append([]cli.Flag{&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent [$DOYEN_CONFIG]"}}, settingFlags()...),
 		run:   examine,
 	}
@@ -93,7 +88,7 @@ func findingLines(all []doctor.Finding, p palette) string {
 
 func debugCommand() command {
 	return command{
-		name: "debug", usage: "collect what a bug report needs in one file",
+		name: "debug",
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent, if it does not answer [$DOYEN_CONFIG]", DefaultText: packaged},
 			&cli.StringFlag{Name: "out", Usage: "write to a new `FILE`", DefaultText: "doyen-debug-TIME.tar.gz here"},
@@ -141,7 +136,6 @@ func debugBundle(i *invocation) error {
 func logLevelCommand() command {
 	return command{
 		name: "log-level", args: "debug|info|warn|error", min: 1, max: 1, words: []string{"debug", "info", "warn", "error"},
-		usage: "set the level of the agent's log for a while",
 		flags: []cli.Flag{durationFlag("for", "`TIME` for which it counts, 1s to 24h", 5*time.Minute, time.Second, 24*time.Hour)},
 		run:   setLogLevel,
 	}

@@ -27,7 +27,6 @@ const lookEvery = 200 * time.Millisecond
 func drillCommand() command {
 	return command{
 		name: "drill", args: "[ELECTION] [--transfer|--stop|--kill]", max: 1,
-		usage: "rehearse a failover, and compare what happens with what `doyen plan` foresees",
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: "transfer", Usage: "the leader hands over", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "stop", Usage: "the leader's agent stops and starts again", DisableDefaultText: true},

@@ -22,13 +22,6 @@ const mostChanges = 1024 // that one answer of an agent lists
 func historyCommand() command {
 	return command{
 		name: "history", args: "[ELECTION]", max: 1,
-		usage: "show who led and when, why that changed, and how long there was no leader",
-		description: "Shows what this agent has seen, in all elections or in one; the newest is last.\n" +
-			"GAP is the time since the former leader was last heard, NONE how long no leader was known. Commands that\n" +
-			"people gave are shown too, with who gave them.\n" +
-			"--report shows for how much of the last day, week (7 days) and month (30 days) this agent knew a leader, of the time\n" +
-			"that it saw; the longest time without one; and why the leader changed. When the agent did not run is not counted.\n\n" +
-			"Exit codes: 0 done, 3 the agent can't be reached.",
 		flags: []cli.Flag{
 			integerFlag("limit", "show only the newest `N` changes, 1 to 1024 (default: 100)", 0, 1, mostChanges),
 			&cli.BoolFlag{Name: "evidence", Usage: "also show what this agent knew at each change", DisableDefaultText: true},

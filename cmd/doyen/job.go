@@ -22,17 +22,6 @@ const (
 func onceCommand() command {
 	return command{
 		name: "once", args: "KEY|SERIES/KEY -- CMD ARG…", max: math.MaxInt,
-		usage: "run a command once in the cluster, on whichever host comes first",
-		description: "Run it on every host, with the same KEY. The host that is elected in the election KEY writes there that it starts\n" +
-			"CMD, starts it, and writes how it ended. All others wait for that, and then exit. KEY is done for good, until\n" +
-			"`doyen word KEY --delete`. SERIES/KEY needs one election for many keys, in their order, such as payroll/2026-11:\n" +
-			"digits count as numbers, and a key below the highest finished one is skipped.\n" +
-			"CMD has DOYEN_KEY, DOYEN_OCCURRENCE, DOYEN_TRY and DOYEN_TERM in its environment. See docs/jobs.md for what is\n" +
-			"promised, and for work that must never happen twice.\n\n" +
-			"Exit codes: 0 finished, here or before; CMD's own if it failed here: the next call runs it again;\n" +
-			"75 another host runs it (--no-wait); 76 its starter died or was stopped: nobody knows how far it got (--retry runs it again);\n" +
-			"77 a higher key is finished; 124 after --timeout; at the start: 1 the agent refuses, 3 it can't be reached, 64 usage,\n" +
-			"126 CMD can't be run, 127 CMD does not exist.",
 		flags: append(commandFlags(),
 			&cli.BoolFlag{Name: "no-wait", Usage: "if another host runs it, exit with 75 at once", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "retry", Usage: "if its starter died or was stopped, run it again, under a higher DOYEN_TERM", DisableDefaultText: true},
@@ -44,14 +33,6 @@ func onceCommand() command {
 func cronCommand() command {
 	return command{
 		name: "cron", args: "NAME 'SPEC' -- CMD ARG…", max: math.MaxInt,
-		usage: "run a command at the times of a cron spec, each time on one host of the cluster",
-		description: "Run it on every host, as a service. The hosts elect, in the election NAME, the one that starts CMD. Each time is\n" +
-			"claimed there before CMD starts and marked after it ends, so a change of leader neither repeats nor loses one.\n" +
-			"SPEC has five fields: minute, hour, day of month, month, day of week; or it is @hourly, @daily and so on.\n" +
-			"One run at a time: what comes due while CMD runs is started after it, as --late and --missed say.\n" +
-			"See docs/jobs.md for what is promised. `doyen jobs` shows the last end and the next start.\n\n" +
-			"Exit codes: 0 ended by a signal; at the start: 1 the agent refuses, 3 it can't be reached, 64 usage,\n" +
-			"126 CMD can't be run, 127 CMD does not exist.",
 		flags: append(commandFlags(),
 			&cli.StringFlag{Name: "tz", Usage: "`ZONE` of SPEC, such as Europe/Berlin (default: UTC)"},
 			durationFlag("late", "`TIME` after which a start that is due counts as missed", jobs.DefaultLate, jobs.LeastLate, longestGrace),

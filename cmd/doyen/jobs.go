@@ -19,10 +19,6 @@ import (
 func jobsCommand() command {
 	return command{
 		name: "jobs", args: "[NAME]", max: 1,
-		usage: "list the jobs of `doyen once` and `doyen cron`: what runs, how the last run ended, what comes next",
-		description: "--reset-done is for a job that is done up to a time in the future, because a host's clock was wrong: it is then\n" +
-			"done up to now. Run it on the host that leads NAME.\n\n" +
-			"Exit codes: 0 listed, 1 refused, 2 NAME is not a job, 3 the agent can't be reached.",
 		flags: []cli.Flag{&cli.BoolFlag{Name: "reset-done", Usage: "NAME is done up to now, not up to a time in the future", DisableDefaultText: true}},
 		run: func(i *invocation) error {
 			if i.Bool("reset-done") {

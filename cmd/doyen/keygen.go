@@ -14,7 +14,7 @@ import (
 
 func keygenCommand() command {
 	return command{
-		name: "keygen", usage: "make a cluster key",
+		name:  "keygen",
 		flags: []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write the key to a new `FILE` (mode 0600) and not to stdout"}},
 		run:   keygen,
 	}

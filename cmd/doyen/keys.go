@@ -21,7 +21,6 @@ const maxKeyText = 4096
 func keysCommand() command {
 	return command{
 		name: "keys", args: "list|rotate|add FILE|use FINGERPRINT|remove FINGERPRINT", min: 1, max: 1 + maxPlanned, words: []string{"list", "rotate", "add", "use", "remove"},
-		usage: "change the cluster key with no restart, on all agents (rotate) or on this one",
 		flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "with", Usage: "rotate: `NAME` or ID of an agent that gets the key besides the voters, repeatable"},
 			&cli.StringSliceFlag{Name: "without", Usage: "rotate: `NAME` or ID of an agent that gets no key, repeatable"},

@@ -13,7 +13,6 @@ import (
 func leaderCommand() command {
 	return command{
 		name: "leader", args: "[ELECTION]", max: 1,
-		usage: "print the leader's name",
 		flags: []cli.Flag{&cli.BoolFlag{Name: "meta", Usage: "print the leader's meta in place of its name", DisableDefaultText: true}},
 		run:   leader,
 	}
@@ -22,8 +21,7 @@ func leaderCommand() command {
 func isLeaderCommand() command {
 	return command{
 		name: "is-leader", args: "[ELECTION]", max: 1,
-		usage: "show by the exit code whether this agent leads, for scripts and cron",
-		run:   isLeader,
+		run: isLeader,
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 func membersCommand() command {
 	return command{
-		name: "members", usage: "list the agents known by gossip",
+		name: "members",
 		run: func(i *invocation) error {
 			return ask(i, readTimeout, "list the members", (*client.Client).Members, func(list []api.Member) string { return membersTable(list, time.Now()) })
 		},
@@ -66,7 +66,7 @@ func roundTrip(ms int64) string {
 
 func electionsCommand() command {
 	return command{
-		name: "elections", usage: "list the elections: leader, term and lease",
+		name: "elections",
 		run: func(i *invocation) error {
 			return ask(i, readTimeout, "list the elections", (*client.Client).Elections, electionsTable)
 		},
@@ -131,7 +131,7 @@ func lease(ms int64) string {
 
 func campaignsCommand() command {
 	return command{
-		name: "campaigns", usage: "list the programs of this host that are candidates",
+		name: "campaigns",
 		run: func(i *invocation) error {
 			return ask(i, readTimeout, "list the campaigns", (*client.Client).Campaigns, func(list []api.Campaign) string { return campaignsTable(list, time.Now()) })
 		},

@@ -21,7 +21,6 @@ const maxPlanned = 1024
 func planCommand() command {
 	return command{
 		name: "plan", args: "[--down NAME...] [--cut A,B|C,D]", max: maxPlanned,
-		usage: "predict what happens if hosts go down or links are cut: who leads, is there a quorum, how soon",
 		flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "down", Usage: "`NAME` of a host that goes down, repeatable"},
 			&cli.StringFlag{Name: "cut", Usage: "`SIDES` that can't reach each other, as 'a,b|c,d'"},

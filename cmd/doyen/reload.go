@@ -10,8 +10,8 @@ import (
 
 func reloadCommand() command {
 	return command{
-		name: "reload", usage: "make this agent read its configuration again, and apply what can change while it runs",
-		run: reload,
+		name: "reload",
+		run:  reload,
 	}
 }
 

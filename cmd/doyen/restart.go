@@ -22,13 +22,8 @@ const (
 
 func restartCommand() command {
 	return command{
-		name: "restart", usage: "start this agent again from the program file as it is now, with no change of leader",
-		description: "For an upgrade, or a configuration that only a start reads. The agent's next process goes on leading\n" +
-			"what this one leads. The program file, the configuration and the ports are tried first, and nothing\n" +
-			"happens if they can't be used. Without a record, the agent hands over first, and the answer tells why.\n" +
-			"Waits up to " + nextLimit.String() + " until the next process answers.\n\n" +
-			"Exit codes: 0 done, 1 refused, or no next process answers, 3 the agent can't be reached.",
-		run: restartAgent,
+		name: "restart",
+		run:  restartAgent,
 	}
 }
 

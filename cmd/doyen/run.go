@@ -30,7 +30,6 @@ const (
 func runCommand() command {
 	return command{
 		name: "run", args: "ELECTION -- CMD ARG…", max: math.MaxInt,
-		usage: "run a command only while this host leads an election",
 		flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "try", Usage: "like --once, but exit with 75 at once if another candidate leads", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends, by itself or with the leadership, withdraw the candidacy and exit with CMD's status", DisableDefaultText: true},

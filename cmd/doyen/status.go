@@ -15,7 +15,7 @@ import (
 
 func statusCommand() command {
 	return command{
-		name: "status", usage: "show this agent, the quorum, the elections and the warnings",
+		name:  "status",
 		flags: []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "ask every agent about itself: version, drained, warnings, cluster keys", DisableDefaultText: true}},
 		run:   status,
 	}

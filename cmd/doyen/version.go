@@ -9,7 +9,7 @@ import (
 )
 
 func versionCommand() command {
-	return command{name: "version", usage: "print the version", run: printVersion}
+	return command{name: "version", run: printVersion}
 }
 
 // commit is the source's commit. A release (make dist) sets it, since it is built outside of git.

@@ -17,7 +17,6 @@ import (
 func votersCommand() command {
 	return command{
 		name: "voters", args: "[list] | add|remove|replace NAME | cancel | restore", max: 2, words: []string{"list", "add", "remove", "replace", "cancel", "restore"},
-		usage: "list the agents whose votes count, or change them one at a time",
 		flags: []cli.Flag{&cli.StringFlag{Name: "id", Usage: "add, replace: peer `ID` that the agent must have"}},
 		run: func(i *invocation) error {
 			if i.NArg() == 0 || i.Args().Get(0) == "list" && i.Args().Get(1) == "" {

@@ -14,10 +14,6 @@ import (
 func watchCommand() command {
 	return command{
 		name: "watch", args: "[ELECTION]", max: 1,
-		usage: "follow the changes of an election, a line each",
-		description: "An election that does not exist yet may be watched. A restart of the agent does not end it: it waits up to " + awayLimit.String() + " until the agent answers again.\n\n" +
-			"Exit codes: 0 when it is interrupted, 1 refused, 3 when the agent\n" +
-			"can't be reached or goes away.",
 		run: watch,
 	}
 }

@@ -15,10 +15,6 @@ import (
 func wordCommand() command {
 	return command{
 		name: "word", args: "ELECTION", min: 1, max: 1,
-		usage: "print the word that an election keeps from one leader to the next, or delete it",
-		description: "Programs that lead write the word, see docs/api.md; `doyen once` and `doyen cron` keep their jobs there.\n" +
-			"--delete needs an election that nobody leads, and all voters: it is a candidate for a moment.\n\n" +
-			"Exit codes: 0 printed or deleted, 1 refused, 2 the election has none, 3 the agent can't be reached.",
 		flags: []cli.Flag{&cli.BoolFlag{Name: "delete", Usage: "delete the word: the election then remembers nothing", DisableDefaultText: true}},
 		run:   word,
 	}

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Writer keeps one page. Only one goroutine at a time may call its methods.
@@ -27,10 +29,7 @@ type Writer struct {
 // under its name only when it is complete: its blocks are allocated, and the owner's group may read it.
 func Create(directory, election string, agent uint64) (*Writer, error) {
 	w, err := create(directory, election, agent)
-	if err != nil {
-		return nil, fmt.Errorf("create lease page %s: %w", filepath.Join(directory, election), err)
-	}
-	return w, nil
+	return w, wrap.Error(err, "create lease page %s", filepath.Join(directory, election))
 }
 
 func create(directory, election string, agent uint64) (*Writer, error) {
@@ -46,7 +45,7 @@ func create(directory, election string, agent uint64) (*Writer, error) {
 		return nil, err
 	}
 	draft := filepath.Join(directory, draftPrefix+election)
-	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := ignoreMissing(os.Remove(draft)); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(draft, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o640)
