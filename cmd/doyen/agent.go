@@ -26,9 +26,9 @@ import (
 func agentCommand() command {
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below; its keys are the names of the flags [$DOYEN_CONFIG]"},
-		&cli.BoolFlag{Name: "check-config", Usage: "validate the configuration, print it as a configuration file, start nothing", DisableDefaultText: true},
-		&cli.BoolFlag{Name: "all", Usage: "with --check-config: print also what has its default", DisableDefaultText: true},
-		&cli.BoolFlag{Name: "reset-genesis", Usage: "drop a first roster that is still pending; a committed one is kept", DisableDefaultText: true},
+		truthFlag("check-config", "validate the configuration, print it as a configuration file, start nothing"),
+		truthFlag("all", "with --check-config: print also what has its default"),
+		truthFlag("reset-genesis", "drop a first roster that is still pending; a committed one is kept"),
 	}
 	flags = append(flags, settingFlags()...)
 	return command{

@@ -50,19 +50,6 @@ func (s *shell) catches(also ...os.Signal) {
 	}
 }
 
-// command describes one subcommand.
-type command struct {
-	name     string
-	args     string // as the help shows the arguments
-	min, max int    // the number of arguments
-	words    []string
-	flags    []cli.Flag // the command's own flags
-	run      func(*invocation) error
-}
-
-// starts reports whether the command starts another one, which follows after "--".
-func (c command) starts() bool { return strings.HasSuffix(c.args, "-- CMD ARG…") }
-
 // invocation is one run of a subcommand.
 type invocation struct {
 	*shell
@@ -95,17 +82,6 @@ func (s *shell) do(ctx context.Context, l line) error {
 	return l.command.run(&invocation{shell: s, Context: c, json: format == "json"})
 }
 
-// commands lists every subcommand but help.
-func commands() []command {
-	return []command{
-		agentCommand(), actCommand(),
-		leaderCommand(), isLeaderCommand(),
-		statusCommand(), membersCommand(), electionsCommand(), campaignsCommand(), wordCommand(), jobsCommand(), watchCommand(), historyCommand(), planCommand(), drillCommand(), doctorCommand(), debugCommand(),
-		runCommand(), onceCommand(), cronCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), reloadCommand(), restartCommand(), votersCommand(), settingsCommand(), allowCommand(), logLevelCommand(),
-		keygenCommand(), keysCommand(), versionCommand(), completionCommand(),
-	}
-}
-
 func commonFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "socket", Usage: "`PATH` of the agent's socket [$DOYEN_SOCKET]", DefaultText: client.DefaultSocket()},
@@ -115,7 +91,7 @@ func commonFlags() []cli.Flag {
 }
 
 func versionFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}
+	return truthFlag("version", "print the version")
 }
 
 // allFlags are the command's own flags and those that every command has. `doyen agent` has its own

@@ -16,13 +16,6 @@ import (
 //go:embed completion
 var completions embed.FS
 
-func completionCommand() command {
-	return command{
-		name: "completion", args: "bash|zsh|fish", min: 1, max: 1, words: []string{"bash", "zsh", "fish"},
-		run: completion,
-	}
-}
-
 // completion writes the completion script of a shell. Words in double braces in the template are replaced
 // by lines about each command and flag.
 func completion(i *invocation) error {

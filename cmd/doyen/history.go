@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
@@ -18,18 +16,6 @@ import (
 const timeOfDay = "15:04:05.000"
 
 const mostChanges = 1024 // that one answer of an agent lists
-
-func historyCommand() command {
-	return command{
-		name: "history", args: "[ELECTION]", max: 1,
-		flags: []cli.Flag{
-			integerFlag("limit", "show only the newest `N` changes, 1 to 1024 (default: 100)", 0, 1, mostChanges),
-			&cli.BoolFlag{Name: "evidence", Usage: "also show what this agent knew at each change", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "report", Usage: "show for how much of the time there was a leader, instead of the changes", DisableDefaultText: true},
-		},
-		run: history,
-	}
-}
 
 func history(i *invocation) error {
 	name := i.Args().First()

@@ -23,9 +23,9 @@ func onceCommand() command {
 	return command{
 		name: "once", args: "KEY|SERIES/KEY -- CMD ARG…", max: math.MaxInt,
 		flags: append(commandFlags(),
-			&cli.BoolFlag{Name: "no-wait", Usage: "if another host runs it, exit with 75 at once", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "retry", Usage: "if its starter died or was stopped, run it again, under a higher DOYEN_TERM", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "allow-older", Usage: "exit with 0 in place of 77 for a key that a higher one has skipped", DisableDefaultText: true}),
+			truthFlag("no-wait", "if another host runs it, exit with 75 at once"),
+			truthFlag("retry", "if its starter died or was stopped, run it again, under a higher DOYEN_TERM"),
+			truthFlag("allow-older", "exit with 0 in place of 77 for a key that a higher one has skipped")),
 		run: once,
 	}
 }

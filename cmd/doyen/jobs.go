@@ -8,25 +8,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/internal/jobs"
 )
 
-func jobsCommand() command {
-	return command{
-		name: "jobs", args: "[NAME]", max: 1,
-		flags: []cli.Flag{&cli.BoolFlag{Name: "reset-done", Usage: "NAME is done up to now, not up to a time in the future", DisableDefaultText: true}},
-		run: func(i *invocation) error {
-			if i.Bool("reset-done") {
-				return resetDone(i, i.Args().First())
-			}
-			return listJobs(i, i.Args().First(), time.Now())
-		},
+func showJobs(i *invocation) error {
+	if i.Bool("reset-done") {
+		return resetDone(i, i.Args().First())
 	}
+	return listJobs(i, i.Args().First(), time.Now())
 }
 
 func listJobs(i *invocation, name string, now time.Time) error {

@@ -25,7 +25,7 @@ func keysCommand() command {
 			&cli.StringSliceFlag{Name: "with", Usage: "rotate: `NAME` or ID of an agent that gets the key besides the voters, repeatable"},
 			&cli.StringSliceFlag{Name: "without", Usage: "rotate: `NAME` or ID of an agent that gets no key, repeatable"},
 			&cli.StringSliceFlag{Name: "only", Usage: "rotate: `NAME` or ID of an agent that gets the key; the others get none, repeatable"},
-			&cli.BoolFlag{Name: "force", Usage: "use, rotate: go on even if agents lack the key or can't be reached: they are cut off", DisableDefaultText: true},
+			truthFlag("force", "use, rotate: go on even if agents lack the key or can't be reached: they are cut off"),
 		},
 		run: keys,
 	}

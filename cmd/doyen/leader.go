@@ -4,26 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
-
-func leaderCommand() command {
-	return command{
-		name: "leader", args: "[ELECTION]", max: 1,
-		flags: []cli.Flag{&cli.BoolFlag{Name: "meta", Usage: "print the leader's meta in place of its name", DisableDefaultText: true}},
-		run:   leader,
-	}
-}
-
-func isLeaderCommand() command {
-	return command{
-		name: "is-leader", args: "[ELECTION]", max: 1,
-		run: isLeader,
-	}
-}
 
 func leader(i *invocation) error {
 	name := i.election()

@@ -8,13 +8,6 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-func reloadCommand() command {
-	return command{
-		name: "reload",
-		run:  reload,
-	}
-}
-
 func reload(i *invocation) error {
 	return ask(i, changeTimeout, "reload", func(c *client.Client, ctx context.Context) (api.Reload, error) {
 		outcome, err := c.Reload(ctx)

@@ -20,13 +20,6 @@ const (
 	nextLimit = 30 * time.Second
 )
 
-func restartCommand() command {
-	return command{
-		name: "restart",
-		run:  restartAgent,
-	}
-}
-
 func restartAgent(i *invocation) error {
 	ctx, cancel := context.WithTimeout(i.Context.Context, changeTimeout)
 	defer cancel()

@@ -31,8 +31,8 @@ func runCommand() command {
 	return command{
 		name: "run", args: "ELECTION -- CMD ARG…", max: math.MaxInt,
 		flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "try", Usage: "like --once, but exit with 75 at once if another candidate leads", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends, by itself or with the leadership, withdraw the candidacy and exit with CMD's status", DisableDefaultText: true},
+			truthFlag("try", "like --once, but exit with 75 at once if another candidate leads"),
+			truthFlag("once", "run CMD once: when it ends, by itself or with the leadership, withdraw the candidacy and exit with CMD's status"),
 			&cli.StringFlag{Name: "restart", Usage: "`WHEN` to start CMD again after it ended by itself: always, on-failure, or never, which is the same as --once", DefaultText: runner.RestartAlways},
 		}, append(commandFlags(), runHealthFlags()...)...),
 		run: runRun,
@@ -44,11 +44,11 @@ func commandFlags() []cli.Flag {
 	return []cli.Flag{
 		durationFlag("grace", "`TIME` between SIGTERM and SIGKILL; less if the lease ends sooner", 10*time.Second, 0, longestGrace),
 		durationFlag("timeout", "`TIME` that one run of CMD may take; it is then ended and has failed with 124 (default: any)", 0, 0, longestGrace),
-		&cli.BoolFlag{Name: "shell", Usage: "run CMD as a command line of /bin/sh, with each ARG as its $1, $2, …", DisableDefaultText: true},
+		truthFlag("shell", "run CMD as a command line of /bin/sh, with each ARG as its $1, $2, …"),
 		integerFlag("priority", "`NUMBER` of this candidacy (default: the agent's)", -1, 0, election.MaxPriority),
 		&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown with the candidacy, and with the leader on every host, so no secrets (default: the name of CMD's program)"},
-		&cli.BoolFlag{Name: "wait", Usage: "if the agent can't be reached at the start, wait for it", DisableDefaultText: true},
-		&cli.BoolFlag{Name: "quiet", Usage: "print no messages about what happens", DisableDefaultText: true},
+		truthFlag("wait", "if the agent can't be reached at the start, wait for it"),
+		truthFlag("quiet", "print no messages about what happens"),
 	}
 }
 

@@ -21,7 +21,7 @@ func runHealthFlags() []cli.Flag {
 		duration("check-timeout", "`TIME` after which a check is killed and has failed", health.DefaultEvery),
 		integerFlag("check-fall", "`NUMBER` of checks that fail in a row until the host is unhealthy", health.DefaultFall, 1, health.MostFallOrRise),
 		integerFlag("check-rise", "`NUMBER` of checks that succeed in a row until it is healthy again", health.DefaultRise, 1, health.MostFallOrRise),
-		&cli.BoolFlag{Name: "ready", Usage: "CMD leads only once it has sent READY=1 to its NOTIFY_SOCKET", DisableDefaultText: true},
+		truthFlag("ready", "CMD leads only once it has sent READY=1 to its NOTIFY_SOCKET"),
 		duration("ready-timeout", "`TIME` that CMD may take for READY=1, before another host may lead", 90*time.Second),
 		duration("watchdog", "`TIME` within which CMD must send WATCHDOG=1 to its NOTIFY_SOCKET, again and again, or another host may lead (default: none)", 0),
 	}

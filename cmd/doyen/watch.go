@@ -11,13 +11,6 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-func watchCommand() command {
-	return command{
-		name: "watch", args: "[ELECTION]", max: 1,
-		run: watch,
-	}
-}
-
 // awayLimit is how long a watch waits for an agent that went away. It is longer than a keeper ever waits
 // before it starts the next process.
 const awayLimit = 10 * time.Second

@@ -5,20 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 )
-
-func wordCommand() command {
-	return command{
-		name: "word", args: "ELECTION", min: 1, max: 1,
-		flags: []cli.Flag{&cli.BoolFlag{Name: "delete", Usage: "delete the word: the election then remembers nothing", DisableDefaultText: true}},
-		run:   word,
-	}
-}
 
 func word(i *invocation) error {
 	name := i.election()
