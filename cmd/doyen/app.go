@@ -203,9 +203,7 @@ func (i *invocation) show(found any, text string) error {
 
 // ask asks the agent, waits up to limit, and writes the answer.
 func ask[T any](i *invocation, limit time.Duration, what string, call func(*client.Client, context.Context) (T, error), text func(T) string) error {
-	ctx, cancel := context.WithTimeout(i.Context.Context, limit)
-	defer cancel()
-	found, err := call(i.client(), ctx)
+	found, err := call(i.client(), i.upTo(limit))
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -214,8 +212,7 @@ func ask[T any](i *invocation, limit time.Duration, what string, call func(*clie
 
 // askBoth asks the agent two questions. As JSON, it writes the fields of both answers in one object.
 func askBoth[A, B any](i *invocation, what string, first func(*client.Client, context.Context) (A, error), second func(*client.Client, context.Context) (B, error), text func(A, B) string) error {
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	c := i.client()
 	a, err := first(c, ctx)
 	if err != nil {
@@ -248,6 +245,12 @@ func until(ctx context.Context, every time.Duration, known func() bool) {
 	}
 }
 
-func (i *invocation) question() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(i.Context.Context, readTimeout)
+// question is the context of calls that only read.
+func (i *invocation) question() context.Context { return i.upTo(readTimeout) }
+
+// upTo is the context of what the command does for up to that time.
+func (i *invocation) upTo(limit time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(i.Context.Context, limit)
+	context.AfterFunc(ctx, cancel) // frees it once the time has passed, or with the command
+	return ctx
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"math"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/jobs"
 )
 
 // command describes one subcommand. What it is for is in help/NAME.txt.
@@ -48,7 +50,17 @@ func commands() []command {
 			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent, if it does not answer [$DOYEN_CONFIG]", DefaultText: packaged},
 			&cli.StringFlag{Name: "out", Usage: "write to a new `FILE`", DefaultText: "doyen-debug-TIME.tar.gz here"},
 			durationFlag("cpu-profile", "`TIME` of the CPU profile, 1s to 30s", 5*time.Second, time.Second, 30*time.Second)}},
-		runCommand(), onceCommand(), cronCommand(),
+		runCommand(),
+		{name: "once", args: "KEY|SERIES/KEY -- CMD ARG…", max: math.MaxInt, run: once, flags: append(commandFlags(),
+			truthFlag("no-wait", "if another host runs it, exit with 75 at once"),
+			truthFlag("retry", "if its starter died or was stopped, run it again, under a higher DOYEN_TERM"),
+			truthFlag("allow-older", "exit with 0 in place of 77 for a key that a higher one has skipped"))},
+		{name: "cron", args: "NAME 'SPEC' -- CMD ARG…", max: math.MaxInt, run: cron, flags: append(commandFlags(),
+			&cli.StringFlag{Name: "tz", Usage: "`ZONE` of SPEC, such as Europe/Berlin (default: UTC)"},
+			durationFlag("late", "`TIME` after which a start that is due counts as missed", jobs.DefaultLate, jobs.LeastLate, longestGrace),
+			&cli.StringFlag{Name: "missed", Usage: "`WHICH` of several that are due and not late run: last, all or none", DefaultText: string(jobs.Latest)},
+			&cli.StringFlag{Name: "on-death", Usage: "`WHAT` to do if a run's starter died before it wrote how CMD ended: skip or rerun", DefaultText: "skip"},
+			durationFlag("jitter", "`TIME` by up to which all starts are later, by an amount that depends on NAME", 0, 0, 24*time.Hour))},
 		{name: "resign", args: "[ELECTION]", max: 1, run: resign},
 		{name: "transfer", args: "[ELECTION] --to NAME", max: 1, run: transfer, flags: []cli.Flag{&cli.StringFlag{Name: "to", Usage: "`NAME` of the agent that should lead"}}},
 		{name: "drain", args: "on|off [NAME]", min: 1, max: 2, words: []string{"on", "off"}, run: drain, flags: []cli.Flag{
@@ -67,7 +79,12 @@ func commands() []command {
 		{name: "log-level", args: "debug|info|warn|error", min: 1, max: 1, words: []string{"debug", "info", "warn", "error"}, run: setLogLevel,
 			flags: []cli.Flag{durationFlag("for", "`TIME` for which it counts, 1s to 24h", 5*time.Minute, time.Second, 24*time.Hour)}},
 		{name: "keygen", run: keygen, flags: []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write the key to a new `FILE` (mode 0600) and not to stdout"}}},
-		keysCommand(),
+		{name: "keys", args: "list|rotate|add FILE|use FINGERPRINT|remove FINGERPRINT", min: 1, max: 1 + maxPlanned, words: []string{"list", "rotate", "add", "use", "remove"}, run: keys,
+			flags: []cli.Flag{
+				&cli.StringSliceFlag{Name: "with", Usage: "rotate: `NAME` or ID of an agent that gets the key besides the voters, repeatable"},
+				&cli.StringSliceFlag{Name: "without", Usage: "rotate: `NAME` or ID of an agent that gets no key, repeatable"},
+				&cli.StringSliceFlag{Name: "only", Usage: "rotate: `NAME` or ID of an agent that gets the key; the others get none, repeatable"},
+				truthFlag("force", "use, rotate: go on even if agents lack the key or can't be reached: they are cut off")}},
 		{name: "version", run: printVersion},
 		{name: "completion", args: "bash|zsh|fish", min: 1, max: 1, words: []string{"bash", "zsh", "fish"}, run: completion},
 	}

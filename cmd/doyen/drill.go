@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -141,8 +140,7 @@ func (d *drillRun) foresee() error {
 // ask asks every agent for what the drill depends on.
 func (d *drillRun) ask() (err error) {
 	if d.state, err = d.askState(); err == nil {
-		ctx, cancel := d.question()
-		defer cancel()
+		ctx := d.question()
 		d.before, err = d.client.Drills(ctx, d.report.Election)
 	}
 	return wrap.Error(err, "drill")
@@ -256,9 +254,7 @@ func (d *drillRun) act() error {
 			return err
 		}
 	} else {
-		ctx, done := context.WithTimeout(d.Context.Context, changeTimeout)
-		defer done()
-		outcome, err := d.client.Drill(ctx, d.report.Election, api.DrillRequest{How: d.report.How, To: d.to, Term: term})
+		outcome, err := d.client.Drill(d.upTo(changeTimeout), d.report.Election, api.DrillRequest{How: d.report.How, To: d.to, Term: term})
 		if err != nil {
 			return fmt.Errorf("drill: %w", err)
 		}
@@ -277,8 +273,7 @@ func (d *drillRun) act() error {
 
 // kill ends this host's agent as kill -9 does, if it still leads in that term.
 func (d *drillRun) kill(term uint64) error {
-	ctx, cancel := d.question()
-	defer cancel()
+	ctx := d.question()
 	leads, e, err := d.client.IsLeader(ctx, d.report.Election)
 	if err != nil {
 		return fmt.Errorf("drill: %w", err)

@@ -31,8 +31,7 @@ func history(i *invocation) error {
 
 // reportHistory asks for the history of each election by itself, since one with many changes would hide the others.
 func reportHistory(i *invocation, name string) error {
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	c, elections := i.client(), []api.Election{{Election: name}}
 	if name == "" {
 		var err error

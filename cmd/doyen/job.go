@@ -2,11 +2,8 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -19,32 +16,8 @@ const (
 	cronUsage = "write: doyen cron NAME 'SPEC' -- CMD ARG…, such as doyen cron backup '30 2 * * *' -- /usr/local/bin/backup"
 )
 
-func onceCommand() command {
-	return command{
-		name: "once", args: "KEY|SERIES/KEY -- CMD ARG…", max: math.MaxInt,
-		flags: append(commandFlags(),
-			truthFlag("no-wait", "if another host runs it, exit with 75 at once"),
-			truthFlag("retry", "if its starter died or was stopped, run it again, under a higher DOYEN_TERM"),
-			truthFlag("allow-older", "exit with 0 in place of 77 for a key that a higher one has skipped")),
-		run: once,
-	}
-}
-
-func cronCommand() command {
-	return command{
-		name: "cron", args: "NAME 'SPEC' -- CMD ARG…", max: math.MaxInt,
-		flags: append(commandFlags(),
-			&cli.StringFlag{Name: "tz", Usage: "`ZONE` of SPEC, such as Europe/Berlin (default: UTC)"},
-			durationFlag("late", "`TIME` after which a start that is due counts as missed", jobs.DefaultLate, jobs.LeastLate, longestGrace),
-			&cli.StringFlag{Name: "missed", Usage: "`WHICH` of several that are due and not late run: last, all or none", DefaultText: string(jobs.Latest)},
-			&cli.StringFlag{Name: "on-death", Usage: "`WHAT` to do if a run's starter died before it wrote how CMD ended: skip or rerun", DefaultText: "skip"},
-			durationFlag("jitter", "`TIME` by up to which all starts are later, by an amount that depends on NAME", 0, 0, 24*time.Hour)),
-		run: cron,
-	}
-}
-
 func once(i *invocation) error {
-	c, err := commandConfig(i, "once", onceUsage, 1)
+	c, err := commandConfig(i, onceUsage, 1)
 	if err != nil {
 		return err
 	}
@@ -54,11 +27,11 @@ func once(i *invocation) error {
 		j.Kind, j.Key = jobs.Series, key
 	}
 	c.Status, c.Try = true, j.NoWait
-	return i.work("once", c, j)
+	return i.work(c, j)
 }
 
 func cron(i *invocation) error {
-	c, err := commandConfig(i, "cron", cronUsage, 2)
+	c, err := commandConfig(i, cronUsage, 2)
 	if err != nil {
 		return err
 	}
@@ -67,11 +40,12 @@ func cron(i *invocation) error {
 	if d := i.String("on-death"); d != "" && d != "skip" && d != "rerun" {
 		return usage("use skip or rerun", "cron: unknown --on-death %q", d)
 	}
-	return i.work("cron", c, j)
+	return i.work(c, j)
 }
 
 // work runs a job's command whenever the job says so.
-func (i *invocation) work(verb string, c runner.Config, j jobs.Config) error {
+func (i *invocation) work(c runner.Config, j jobs.Config) error {
+	verb := i.Command.Name
 	switch {
 	case !election.ValidName(j.Name):
 		return usage(nameRule, "%s: %q is not a valid election name", verb, j.Name)
@@ -84,8 +58,7 @@ func (i *invocation) work(verb string, c runner.Config, j jobs.Config) error {
 		return usage("see docs/jobs.md", "%s: %v", verb, err)
 	}
 	c.Job = job
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	agent, err := c.Client.Agent(ctx)
 	if err != nil && !c.Wait {
 		return fmt.Errorf("%s: %w", verb, err)
@@ -110,5 +83,5 @@ func (i *invocation) work(verb string, c runner.Config, j jobs.Config) error {
 			return silentExit{*out.Exit}
 		}
 	}
-	return i.carryOut(verb, c)
+	return i.carryOut(c)
 }

@@ -10,8 +10,7 @@ import (
 
 func leader(i *invocation) error {
 	name := i.election()
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	e, err := i.client().Election(ctx, name, client.ElectionOptions{})
 	if err != nil {
 		if refused(err, api.CodeNotFound, api.CodeNoQuorum) {
@@ -49,8 +48,7 @@ func leader(i *invocation) error {
 // act on 1, so any other outcome has another code.
 func isLeader(i *invocation) error {
 	name := i.election()
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	leads, e, err := i.client().IsLeader(ctx, name)
 	switch {
 	case refused(err, api.CodeNotFound):

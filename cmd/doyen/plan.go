@@ -63,8 +63,7 @@ type state struct {
 }
 
 func (i *invocation) askState() (s state, err error) {
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	c := i.client()
 	defer c.Close()
 	s.agent, err = c.Agent(ctx)

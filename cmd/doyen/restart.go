@@ -21,9 +21,7 @@ const (
 )
 
 func restartAgent(i *invocation) error {
-	ctx, cancel := context.WithTimeout(i.Context.Context, changeTimeout)
-	defer cancel()
-	c := i.client()
+	ctx, c := i.upTo(changeTimeout), i.client()
 	before, err := c.Agent(ctx)
 	if err != nil {
 		return fmt.Errorf("restart: %w", err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,22 +54,16 @@ func commandFlags() []cli.Flag {
 }
 
 func runRun(i *invocation) error {
-	config, err := commandConfig(i, "run", runUsage, 1)
-	if err == nil {
-		err = restart(i, &config)
-	}
-	if err == nil {
-		err = runHealth(i, &config)
-	}
-	if err != nil {
+	config, err := commandConfig(i, runUsage, 1)
+	if err = cmp.Or(err, restart(i, &config), runHealth(i, &config)); err != nil {
 		return err
 	}
 	config.Try = i.Bool("try")
-	return i.carryOut("run", config)
+	return i.carryOut(config)
 }
 
 // carryOut runs the command, and exits with the status that follows.
-func (i *invocation) carryOut(verb string, config runner.Config) error {
+func (i *invocation) carryOut(config runner.Config) error {
 	if i.Context.Context.Err() != nil {
 		if config.Job != nil && config.Status {
 			return silentExit{128 + int(syscall.SIGTERM)} // once: 0 would say that it is finished
@@ -84,10 +79,10 @@ func (i *invocation) carryOut(verb string, config runner.Config) error {
 	config.Signals = signals
 	status, err := runner.Run(context.WithoutCancel(i.Context.Context), config)
 	if cannot, ok := errors.AsType[*runner.CommandError](err); ok {
-		return &failure{code: cannot.Status, what: verb, err: err, hint: "name a program in PATH, or give its path; with --shell, CMD is a command line of the shell"}
+		return &failure{code: cannot.Status, what: i.Command.Name, err: err, hint: "name a program in PATH, or give its path; with --shell, CMD is a command line of the shell"}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", verb, err)
+		return fmt.Errorf("%s: %w", i.Command.Name, err)
 	}
 	return silentExit{status}
 }
@@ -101,8 +96,8 @@ func passed() []os.Signal {
 
 // commandConfig is what run, once and cron have in common: the election, the first of n arguments, and the
 // command after --.
-func commandConfig(i *invocation, verb, write string, n int) (runner.Config, error) {
-	args := i.Args().Slice()
+func commandConfig(i *invocation, write string, n int) (runner.Config, error) {
+	verb, args := i.Command.Name, i.Args().Slice()
 	c := runner.Config{Restart: runner.RestartAlways, Shell: i.Bool("shell"), Wait: i.Bool("wait"), Grace: i.duration("grace"), Timeout: i.duration("timeout")}
 	switch dashes := slices.Index(args, "--"); {
 	case len(args) == 0 || dashes == 0:

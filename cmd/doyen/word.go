@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -15,8 +14,7 @@ func word(i *invocation) error {
 	if !election.ValidName(name) {
 		return usage(nameRule, "word: %q is not a valid election name", name)
 	}
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	e, err := i.client().Word(ctx, name)
 	switch {
 	case err != nil:
@@ -35,8 +33,7 @@ func word(i *invocation) error {
 
 // deleteWord becomes the leader for a moment: only a leader writes a word.
 func deleteWord(i *invocation, name string) error {
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	c := i.client()
 	c.Raw = nil
 	what := "delete the word of " + name
@@ -44,8 +41,7 @@ func deleteWord(i *invocation, name string) error {
 		return &failure{code: exitFailed, what: what, err: fmt.Errorf("%s leads it", e.Leader.Name),
 			hint: "end the program that is its candidate there, `doyen campaigns` lists it, and delete the word again"}
 	}
-	elected, giveUp := context.WithTimeout(i.Context.Context, changeTimeout)
-	defer giveUp()
+	elected := i.upTo(changeTimeout)
 	l, err := c.CampaignAs(elected, name, api.CampaignRequest{Meta: "doyen word --delete"})
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
