@@ -334,7 +334,7 @@ func TestTheClientBringsLittleAlong(t *testing.T) {
 	if err != nil {
 		t.Fatalf("list what the package imports: %v", err)
 	}
-	allowed := []string{"github.com/doyen-election/doyen/api", "github.com/doyen-election/doyen/internal/base/alarm", "github.com/doyen-election/doyen/internal/base/leasepage", "github.com/doyen-election/doyen/internal/base/wrap",
+	allowed := []string{"github.com/doyen-election/doyen/api", "github.com/doyen-election/doyen/internal/base/alarm", "github.com/doyen-election/doyen/internal/base/leasepage",
 		"github.com/doyen-election/doyen/client", "golang.org/x/sys/"}
 	for _, path := range strings.Fields(string(out)) {
 		ok := false

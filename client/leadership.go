@@ -10,7 +10,6 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/internal/base/alarm"
-	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // LostError is why a leadership ended.
@@ -137,7 +136,10 @@ func (l *Leadership) Write(ctx context.Context, text string) error {
 		}
 		return err
 	}, func(err error) bool { _, broken := errors.AsType[*UnreachableError](err); return broken })
-	return wrap.Error(err, "write the word of %s", l.candidacy.election)
+	if err != nil {
+		return fmt.Errorf("write the word of %s: %w", l.candidacy.election, err)
+	}
+	return nil
 }
 
 // Resign ends the context, gives the receipt and withdraws. Call it only when everything done as the

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Candidacy is one campaign over the socket: a connection that lasts as long as the candidacy, and the
@@ -229,8 +228,10 @@ func (c *Client) Accompany(ctx context.Context, meta string, reports api.Compani
 
 // Report replaces all that a companion has reported about itself: POST /v1/campaigns/ID/companion.
 func (s *Candidacy) Report(ctx context.Context, reports api.Companion) error {
-	_, err := call[struct{}](ctx, s.client, http.MethodPost, "/v1/campaigns/"+url.PathEscape(s.id)+"/companion", reports)
-	return wrap.Error(err, "report as companion")
+	if _, err := call[struct{}](ctx, s.client, http.MethodPost, "/v1/campaigns/"+url.PathEscape(s.id)+"/companion", reports); err != nil {
+		return fmt.Errorf("report as companion: %w", err)
+	}
+	return nil
 }
 
 // Write replaces the election's word, while this program may act under the term, and returns the new word's ID:
@@ -264,7 +265,10 @@ func (c *Client) giveReceipt(ctx context.Context, campaign string, receipt api.S
 		_, err := call[struct{}](ctx, c, http.MethodPost, "/v1/campaigns/"+url.PathEscape(campaign)+"/stopped", receipt)
 		return err
 	}, passing)
-	return wrap.Error(err, "give the receipt of campaign %s", campaign)
+	if err != nil {
+		return fmt.Errorf("give the receipt of campaign %s: %w", campaign, err)
+	}
+	return nil
 }
 
 // SyscallConn gives access to the newest connection's descriptor. To the agent, the candidacy is open

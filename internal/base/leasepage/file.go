@@ -12,8 +12,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 var (
@@ -101,8 +99,10 @@ func (m *mapping) load(sequence uint64) (v value, whole bool) {
 // removes the file. If there is no file, it does nothing.
 func Wipe(path string) error {
 	err := overwrite(path)
-	err = errors.Join(err, ignoreMissing(os.Remove(path)))
-	return wrap.Error(err, "wipe lease page %s", path)
+	if err = errors.Join(err, ignoreMissing(os.Remove(path))); err != nil {
+		return fmt.Errorf("wipe lease page %s: %w", path, err)
+	}
+	return nil
 }
 
 // overwrite replaces a page by zeros: a page with sequence 0 has no value. If the disk has no room even

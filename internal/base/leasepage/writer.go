@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Writer keeps one page. Only one goroutine at a time may call its methods.
@@ -29,7 +27,10 @@ type Writer struct {
 // under its name only when it is complete: its blocks are allocated, and the owner's group may read it.
 func Create(directory, election string, agent uint64) (*Writer, error) {
 	w, err := create(directory, election, agent)
-	return w, wrap.Error(err, "create lease page %s", filepath.Join(directory, election))
+	if err != nil {
+		return nil, fmt.Errorf("create lease page %s: %w", filepath.Join(directory, election), err)
+	}
+	return w, nil
 }
 
 func create(directory, election string, agent uint64) (*Writer, error) {
