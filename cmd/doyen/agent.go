@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -137,11 +138,12 @@ func checkConfig(i *invocation) error {
 	if !found.unread {
 		wrong = append(wrong, found.config.Mistakes()...)
 	}
-	if len(wrong) > 0 {
-		for i, err := range wrong {
-			wrong[i] = checkedAsRoot(found.blame(err))
-		}
-		return mistakes(wrong)
+	code := exitOK // that of the first mistake
+	for _, err := range wrong {
+		code = cmp.Or(code, report(i.stderr, checkedAsRoot(found.blame(err))))
+	}
+	if code != exitOK {
+		return silentExit{code}
 	}
 	config, err := found.config.Resolve()
 	if err != nil {

@@ -215,10 +215,10 @@ func (r *Runner) watchOverrun(e *Event) {
 }
 
 func both(a, b func()) func() {
-	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
 		return a
 	}
 	return func() { a(); b() }
