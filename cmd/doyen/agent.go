@@ -24,21 +24,6 @@ import (
 	"github.com/doyen-election/doyen/internal/keeper"
 )
 
-func agentCommand() command {
-	flags := []cli.Flag{
-		&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below; its keys are the names of the flags [$DOYEN_CONFIG]"},
-		truthFlag("check-config", "validate the configuration, print it as a configuration file, start nothing"),
-		truthFlag("all", "with --check-config: print also what has its default"),
-		truthFlag("reset-genesis", "drop a first roster that is still pending; a committed one is kept"),
-	}
-	flags = append(flags, settingFlags()...)
-	return command{
-		name:  "agent",
-		flags: flags,
-		run:   runAgent,
-	}
-}
-
 // settingFlags are the flags of the settings. All but the boolean ones take text, which settings.Setting
 // parses. So an error is the same wherever the value comes from: flag, environment or file.
 func settingFlags() (flags []cli.Flag) {

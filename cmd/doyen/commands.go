@@ -27,7 +27,13 @@ func (c command) starts() bool { return strings.HasSuffix(c.args, "-- CMD ARG…
 // commands lists every subcommand but help.
 func commands() []command {
 	return []command{
-		agentCommand(), actCommand(),
+		{name: "agent", run: runAgent, flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below; its keys are the names of the flags [$DOYEN_CONFIG]"},
+			truthFlag("check-config", "validate the configuration, print it as a configuration file, start nothing"),
+			truthFlag("all", "with --check-config: print also what has its default"),
+			truthFlag("reset-genesis", "drop a first roster that is still pending; a committed one is kept")}, settingFlags()...)},
+		{name: "act", run: runAct, flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below, the agent's own [$DOYEN_CONFIG]"}}, settingFlags()...)},
 		{name: "leader", args: "[ELECTION]", max: 1, run: leader, flags: []cli.Flag{truthFlag("meta", "print the leader's meta in place of its name")}},
 		{name: "is-leader", args: "[ELECTION]", max: 1, run: isLeader},
 		{name: "status", run: status, flags: []cli.Flag{truthFlag("all", "ask every agent about itself: version, drained, warnings, cluster keys")}},
@@ -44,13 +50,13 @@ func commands() []command {
 		{name: "plan", args: "[--down NAME...] [--cut A,B|C,D]", max: maxPlanned, run: planned, flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "down", Usage: "`NAME` of a host that goes down, repeatable"},
 			&cli.StringFlag{Name: "cut", Usage: "`SIDES` that can't reach each other, as 'a,b|c,d'"}}},
-		drillCommand(),
+		{name: "drill", args: "[ELECTION] [--transfer|--stop|--kill]", max: 1, run: drill, flags: drillFlags()},
 		{name: "doctor", run: examine, flags: append([]cli.Flag{&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent [$DOYEN_CONFIG]"}}, settingFlags()...)},
 		{name: "debug", run: debugBundle, flags: []cli.Flag{
 			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent, if it does not answer [$DOYEN_CONFIG]", DefaultText: packaged},
 			&cli.StringFlag{Name: "out", Usage: "write to a new `FILE`", DefaultText: "doyen-debug-TIME.tar.gz here"},
 			durationFlag("cpu-profile", "`TIME` of the CPU profile, 1s to 30s", 5*time.Second, time.Second, 30*time.Second)}},
-		runCommand(),
+		{name: "run", args: "ELECTION -- CMD ARG…", max: math.MaxInt, run: runRun, flags: runFlags()},
 		{name: "once", args: "KEY|SERIES/KEY -- CMD ARG…", max: math.MaxInt, run: once, flags: append(commandFlags(),
 			truthFlag("no-wait", "if another host runs it, exit with 75 at once"),
 			truthFlag("retry", "if its starter died or was stopped, run it again, under a higher DOYEN_TERM"),

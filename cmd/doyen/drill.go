@@ -23,20 +23,16 @@ import (
 // lookEvery is how often the agents are asked about the outcome of a drill.
 const lookEvery = 200 * time.Millisecond
 
-func drillCommand() command {
-	return command{
-		name: "drill", args: "[ELECTION] [--transfer|--stop|--kill]", max: 1,
-		flags: []cli.Flag{
-			truthFlag("transfer", "the leader hands over"),
-			truthFlag("stop", "the leader's agent stops and starts again"),
-			truthFlag("kill", "the leader's agent is killed"),
-			&cli.StringFlag{Name: "to", Usage: "with --transfer: `NAME` of the agent that should lead; else the best-ranked one"},
-			&cli.StringFlag{Name: "window", Usage: "refuse outside these times of day, `02:00-04:00`, local time of this host"},
-			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
-			truthFlag("dry-run", "show the plan, and do nothing"),
-			durationFlag("timeout", "wait so `LONG` for the outcome", 30*time.Second, time.Millisecond, time.Hour),
-		},
-		run: drill,
+func drillFlags() []cli.Flag {
+	return []cli.Flag{
+		truthFlag("transfer", "the leader hands over"),
+		truthFlag("stop", "the leader's agent stops and starts again"),
+		truthFlag("kill", "the leader's agent is killed"),
+		&cli.StringFlag{Name: "to", Usage: "with --transfer: `NAME` of the agent that should lead; else the best-ranked one"},
+		&cli.StringFlag{Name: "window", Usage: "refuse outside these times of day, `02:00-04:00`, local time of this host"},
+		&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
+		truthFlag("dry-run", "show the plan, and do nothing"),
+		durationFlag("timeout", "wait so `LONG` for the outcome", 30*time.Second, time.Millisecond, time.Hour),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/api"
@@ -90,4 +91,28 @@ func nextMissing(socket string, same bool, limit time.Duration) error {
 		missing.hint = "it may still be handing over: its log and `doyen status` show more"
 	}
 	return missing
+}
+
+func reload(i *invocation) error {
+	return ask(i, changeTimeout, "reload", func(c *client.Client, ctx context.Context) (api.Reload, error) {
+		outcome, err := c.Reload(ctx)
+		if err == nil && !outcome.Done {
+			err = &failure{code: exitConfig, what: "nothing was changed: " + orDash(outcome.Message)}
+		}
+		return outcome, err
+	}, reloadLines)
+}
+
+func reloadLines(outcome api.Reload) string {
+	text := "reloaded: nothing has changed\n"
+	if len(outcome.Applied) > 0 {
+		text = "reloaded: " + strings.Join(outcome.Applied, ", ") + "\n"
+	}
+	if len(outcome.NeedsRestart) > 0 {
+		text += "changed, and counts from the next start on: " + strings.Join(outcome.NeedsRestart, ", ") + "; `doyen restart` starts it again, or reports why it can't\n"
+	}
+	if outcome.Message != "" {
+		text += printable(outcome.Message) + "\n"
+	}
+	return text
 }
