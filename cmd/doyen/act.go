@@ -47,7 +47,7 @@ func runAct(i *invocation) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	i.catches()
+	i.catch()
 	defer outliveReaders()()
 	c := client.New(config.Socket)
 	defer c.Close()

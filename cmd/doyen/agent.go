@@ -83,7 +83,7 @@ func runAgent(i *invocation) error {
 			fmt.Fprintf(i.stderr, "doyen: running without a keeper: %v\n", err)
 		}
 	}
-	i.catches() // not earlier: a signal that this program caught before it became a keeper would be lost
+	i.catch() // not earlier: a signal that this program caught before it became a keeper would be lost
 	defer outliveReaders()()
 	switch err := agent.Run(i.Context.Context, config, around, i.stderr); {
 	case errors.Is(err, agent.ErrRestart):

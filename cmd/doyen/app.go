@@ -39,15 +39,8 @@ type shell struct {
 
 	process bool         // this command has the process to itself, so it may replace it by another program
 	life    *keeper.Life // the connection to the keeper; nil: there is no keeper
-	// catch starts to catch SIGINT, SIGTERM and the given signals; a caught signal ends the context. It
-	// is nil in tests.
+	// catch starts to catch SIGINT, SIGTERM and the given signals; a caught signal ends the context.
 	catch func(also ...os.Signal)
-}
-
-func (s *shell) catches(also ...os.Signal) {
-	if s.catch != nil {
-		s.catch(also...)
-	}
 }
 
 // invocation is one run of a subcommand.
@@ -77,7 +70,7 @@ func (s *shell) do(ctx context.Context, l line) error {
 		return usage("use table or json", "%s: unknown output format %q", l.command.name, format)
 	}
 	if l.command.name != "agent" {
-		s.catches(hangup()...)
+		s.catch(hangup()...)
 	}
 	return l.command.run(&invocation{shell: s, Context: c, json: format == "json"})
 }

@@ -16,9 +16,6 @@ func agreedSettings(i *invocation) error {
 	if i.NArg() == 0 {
 		return ask(i, readTimeout, "show the settings", (*client.Client).Settings, settingsTable)
 	}
-	if i.Args().Get(0) != "set" {
-		return usage("write: doyen settings set lease=2s", "settings: %q is not known", i.Args().Get(0))
-	}
 	request, err := settingsRequest(i.Args().Tail())
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ func progress(all []election.Progress) error {
 }
 
 func claim(c election.Claim) error {
-	return cmp.Or(electionName(c.Election), term("term", c.Term), maybeDuration("remaining", c.Remaining), maybeRank("rank", c.Rank))
+	return cmp.Or(electionName(c.Election), term("term", c.Term), maybeDuration("remaining", c.Remaining), maybe("rank", c.Rank, rank))
 }
 
 // nack accepts term 0, which means that the voter has nothing on record.
@@ -30,7 +30,7 @@ func maybeElection(e election.Name) error {
 // record accepts a record without a holder: a term that came with a roster was granted to no agent.
 func record(s election.Record) error {
 	return cmp.Or(electionName(s.Election), term("term", s.Term),
-		maybeHolder("holder", s.Holder), maybeDuration("remaining", s.Remaining))
+		maybe("holder", s.Holder, holder), maybeDuration("remaining", s.Remaining))
 }
 
 func candidacy(c election.Candidacy) error {

@@ -38,7 +38,7 @@ var kinds = []kind{
 	}),
 	of(8, func(m election.VoteRequest) error {
 		return cmp.Or(electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
-			lease(m.Lease), maybeRank("rank", m.Rank), roster(&m.Roster))
+			lease(m.Lease), maybe("rank", m.Rank, rank), roster(&m.Roster))
 	}),
 	of(9, func(m election.VoteGrant) error {
 		return cmp.Or(electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
@@ -49,7 +49,7 @@ var kinds = []kind{
 			return errors.New("no reason")
 		}
 		return cmp.Or(electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
-			maybeTerm("granted term", m.Granted), maybeHolder("granted to", m.GrantedTo),
+			maybeTerm("granted term", m.Granted), maybe("granted to", m.GrantedTo, holder),
 			maybeDuration("remaining", m.Remaining), roster(m.Roster))
 	}),
 	of(11, func(m election.Release) error {

@@ -176,5 +176,5 @@ func checkState(s election.State) error {
 
 // grant accepts a grant without holder and lease: a term that came with a roster has neither.
 func grant(g election.Grant) error {
-	return cmp.Or(term("term", g.Term), maybeHolder("holder", g.Holder), maybeDuration("lease", g.Lease))
+	return cmp.Or(term("term", g.Term), maybe("holder", g.Holder, holder), maybeDuration("lease", g.Lease))
 }
