@@ -31,7 +31,7 @@ func (r *runner) expect(now int64) (name string, err error) {
 		return "", err
 	}
 	r.progress = progress{notices: n, ready: !r.Ready}
-	r.alive(now)
+	r.progress.alive(now, r.silence())
 	go n.listen(r.ctx.Done(), r.noticed)
 	return n.name, nil
 }
@@ -62,12 +62,12 @@ func (r *runner) heed(now int64) {
 			case "READY=1":
 				if !p.ready {
 					p.ready = true
-					r.alive(now)
+					p.alive(now, r.silence())
 					r.say("%s is ready: leading %s, term %d", r.name(), r.Election, r.term)
 				}
 			case "WATCHDOG=1":
 				if p.ready {
-					r.alive(now)
+					p.alive(now, r.silence())
 				}
 			case "WATCHDOG=trigger":
 				r.handOver(r.name()+" reported by WATCHDOG=trigger that it fails", standBack)
@@ -77,10 +77,10 @@ func (r *runner) heed(now int64) {
 	}
 }
 
-// alive starts the wait for the next notice, if the command has to send one.
-func (r *runner) alive(now int64) {
-	if r.progress.dueAt = never; r.silence() > 0 {
-		r.progress.dueAt = now + int64(r.silence())
+// alive starts the wait for the next notice, if the command may be silent for only so long.
+func (p *progress) alive(now int64, silence time.Duration) {
+	if p.dueAt = never; silence > 0 {
+		p.dueAt = now + int64(silence)
 	}
 }
 
@@ -96,7 +96,7 @@ func (r *runner) watch(now int64) {
 		return
 	}
 	if _, own := r.stoodStill(now); own {
-		r.alive(now)
+		p.alive(now, r.silence())
 		return
 	}
 	what := "WATCHDOG=1"
