@@ -7,8 +7,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
@@ -17,19 +15,10 @@ import (
 	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
-func actCommand() command {
-	return command{
-		name: "act", usage: "run this host's hooks and checks beside its agent",
-		flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below, the agent's own [$DOYEN_CONFIG]"},
-		}, settingFlags()...),
-		run: runAct,
-	}
-}
-
 // actFlags are the flags of the `doyen act` process that acts beside this agent.
 func (i *invocation) actFlags() (args []string) {
-	for _, f := range actCommand().allFlags() {
+	act, _ := named("act")
+	for _, f := range act.allFlags() {
 		name := f.Names()[0]
 		switch values := i.StringSlice(name); {
 		case !i.IsSet(name):
@@ -58,7 +47,7 @@ func runAct(i *invocation) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	i.catches()
+	i.catch()
 	defer outliveReaders()()
 	c := client.New(config.Socket)
 	defer c.Close()

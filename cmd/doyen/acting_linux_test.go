@@ -220,7 +220,7 @@ func TestTheNextLifeReleasesNothingWhileTheRunOfTheFormerActs(t *testing.T) {
 					a, err := m.client("a").Agent(ctx)
 					return err == nil && a.PID != former && m.leads(ctx, "a") || m.leads(ctx, "b") || m.leads(ctx, "c")
 				})
-				m.handOver(t, resign)
+				m.handOver(t, resignDefault)
 				m.until(t, "another leads", func(ctx context.Context) bool {
 					held()
 					return m.leads(ctx, "b") || m.leads(ctx, "c")
@@ -241,7 +241,7 @@ func TestTheNextLifeReleasesNothingWhileTheRunOfTheFormerActs(t *testing.T) {
 // the hook is gone, so that the run goes on until its deadline.
 func TestARunWhoseHookWasRemovedIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	ways := map[string]func(context.Context, *client.Client) (api.Outcome, error){"resign": resign}
+	ways := map[string]func(context.Context, *client.Client) (api.Outcome, error){"resign": resignDefault}
 	if *rounds > 1 {
 		ways["transfer"] = func(ctx context.Context, a *client.Client) (api.Outcome, error) {
 			return a.Transfer(ctx, "default", "b")
@@ -273,7 +273,7 @@ func TestARunWhoseHookWasRemovedIsWaitedFor(t *testing.T) {
 	}
 }
 
-func resign(ctx context.Context, a *client.Client) (api.Outcome, error) {
+func resignDefault(ctx context.Context, a *client.Client) (api.Outcome, error) {
 	return a.Resign(ctx, "default")
 }
 

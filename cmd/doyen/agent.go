@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -22,21 +23,6 @@ import (
 	"github.com/doyen-election/doyen/internal/base/leasepage"
 	"github.com/doyen-election/doyen/internal/keeper"
 )
-
-func agentCommand() command {
-	flags := []cli.Flag{
-		&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below; its keys are the names of the flags [$DOYEN_CONFIG]"},
-		&cli.BoolFlag{Name: "check-config", Usage: "validate the configuration, print it as a configuration file, start nothing", DisableDefaultText: true},
-		&cli.BoolFlag{Name: "all", Usage: "with --check-config: print also what has its default", DisableDefaultText: true},
-		&cli.BoolFlag{Name: "reset-genesis", Usage: "drop a first roster that is still pending; a committed one is kept", DisableDefaultText: true},
-	}
-	flags = append(flags, settingFlags()...)
-	return command{
-		name: "agent", usage: "run the agent of this host",
-		flags: flags,
-		run:   runAgent,
-	}
-}
 
 // settingFlags are the flags of the settings. All but the boolean ones take text, which settings.Setting
 // parses. So an error is the same wherever the value comes from: flag, environment or file.
@@ -97,7 +83,7 @@ func runAgent(i *invocation) error {
 			fmt.Fprintf(i.stderr, "doyen: running without a keeper: %v\n", err)
 		}
 	}
-	i.catches() // not earlier: a signal that this program caught before it became a keeper would be lost
+	i.catch() // not earlier: a signal that this program caught before it became a keeper would be lost
 	defer outliveReaders()()
 	switch err := agent.Run(i.Context.Context, config, around, i.stderr); {
 	case errors.Is(err, agent.ErrRestart):
@@ -137,11 +123,12 @@ func checkConfig(i *invocation) error {
 	if !found.unread {
 		wrong = append(wrong, found.config.Mistakes()...)
 	}
-	if len(wrong) > 0 {
-		for i, err := range wrong {
-			wrong[i] = checkedAsRoot(found.blame(err))
-		}
-		return mistakes(wrong)
+	code := exitOK // that of the first mistake
+	for _, err := range wrong {
+		code = cmp.Or(code, report(i.stderr, checkedAsRoot(found.blame(err))))
+	}
+	if code != exitOK {
+		return silentExit{code}
 	}
 	config, err := found.config.Resolve()
 	if err != nil {

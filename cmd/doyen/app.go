@@ -39,29 +39,9 @@ type shell struct {
 
 	process bool         // this command has the process to itself, so it may replace it by another program
 	life    *keeper.Life // the connection to the keeper; nil: there is no keeper
-	// catch starts to catch SIGINT, SIGTERM and the given signals; a caught signal ends the context. It
-	// is nil in tests.
+	// catch starts to catch SIGINT, SIGTERM and the given signals; a caught signal ends the context.
 	catch func(also ...os.Signal)
 }
-
-func (s *shell) catches(also ...os.Signal) {
-	if s.catch != nil {
-		s.catch(also...)
-	}
-}
-
-// command describes one subcommand.
-type command struct {
-	name, usage, description string
-	args                     string // as the help shows the arguments
-	min, max                 int    // the number of arguments
-	words                    []string
-	flags                    []cli.Flag // the command's own flags
-	run                      func(*invocation) error
-}
-
-// starts reports whether the command starts another one, which follows after "--".
-func (c command) starts() bool { return strings.HasSuffix(c.args, "-- CMD ARG…") }
 
 // invocation is one run of a subcommand.
 type invocation struct {
@@ -90,20 +70,9 @@ func (s *shell) do(ctx context.Context, l line) error {
 		return usage("use table or json", "%s: unknown output format %q", l.command.name, format)
 	}
 	if l.command.name != "agent" {
-		s.catches(hangup()...)
+		s.catch(hangup()...)
 	}
 	return l.command.run(&invocation{shell: s, Context: c, json: format == "json"})
-}
-
-// commands lists every subcommand but help.
-func commands() []command {
-	return []command{
-		agentCommand(), actCommand(),
-		leaderCommand(), isLeaderCommand(),
-		statusCommand(), membersCommand(), electionsCommand(), campaignsCommand(), wordCommand(), jobsCommand(), watchCommand(), historyCommand(), planCommand(), drillCommand(), doctorCommand(), debugCommand(),
-		runCommand(), onceCommand(), cronCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), reloadCommand(), restartCommand(), votersCommand(), settingsCommand(), allowCommand(), logLevelCommand(),
-		keygenCommand(), keysCommand(), versionCommand(), completionCommand(),
-	}
 }
 
 func commonFlags() []cli.Flag {
@@ -115,7 +84,7 @@ func commonFlags() []cli.Flag {
 }
 
 func versionFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}
+	return truthFlag("version", "print the version")
 }
 
 // allFlags are the command's own flags and those that every command has. `doyen agent` has its own
@@ -133,7 +102,6 @@ func (c command) allFlags() []cli.Flag {
 func helpCommand() command {
 	return command{
 		name: "help", args: "[COMMAND]", max: math.MaxInt,
-		usage: "list the commands, or explain one",
 		run: func(i *invocation) error {
 			if i.NArg() == 0 {
 				return i.print("%s", overview())
@@ -148,25 +116,32 @@ func helpCommand() command {
 }
 
 func overview() string {
-	list := each.Of(commands(), func(c command) string { return c.name + "\t" + c.usage })
+	list := each.Of(commands(), func(c command) string { return c.name + "\t" + c.usage() })
 	flags := commonFlags()
 	return "NAME:\n   doyen - elect a leader among hosts with no central store\n\n" +
 		"USAGE:\n   doyen [global options] command [command options]\n\n" +
 		"DESCRIPTION:\n   `doyen agent` runs the agent of this host. The commands that show or change something ask that\n" +
 		"   agent over its Unix socket.\n\n" +
-		"COMMANDS:\n" + indented(append(list, "help, h\t"+helpCommand().usage)) +
+		"COMMANDS:\n" + indented(append(list, "help, h\t"+helpCommand().usage())) +
 		"\nGLOBAL OPTIONS:\n" + options(slices.Insert(flags, len(flags)-1, versionFlag()))
 }
 
-// descriptions has, by command, the descriptions of several lines with nothing of the program in them.
+// texts has, by command, a line about what it does, and after an empty line its description, if there is one.
 //
 //go:embed help
-var descriptions embed.FS
+var texts embed.FS
+
+func (c command) text() string {
+	text, _ := texts.ReadFile("help/" + c.name + ".txt") // a test reads each
+	return string(text)
+}
+
+// usage says in one line what the command does.
+func (c command) usage() string { return strings.SplitN(c.text(), "\n", 2)[0] }
 
 func (c command) help() string {
-	text := fmt.Sprintf("NAME:\n   doyen %s - %s\n\nUSAGE:\n   %s\n\n", c.name, c.usage, strings.TrimSpace("doyen "+c.name+" [command options] "+c.args))
-	about, _ := descriptions.ReadFile("help/" + c.name + ".txt") // not every command has one
-	if description := cmp.Or(c.description, strings.TrimSuffix(string(about), "\n")); description != "" {
+	text := fmt.Sprintf("NAME:\n   doyen %s - %s\n\nUSAGE:\n   %s\n\n", c.name, c.usage(), strings.TrimSpace("doyen "+c.name+" [command options] "+c.args))
+	if _, description, found := strings.Cut(strings.TrimSuffix(c.text(), "\n"), "\n\n"); found {
 		text += "DESCRIPTION:\n" + indented(strings.Split(description, "\n")) + "\n"
 	}
 	return text + "OPTIONS:\n" + options(c.allFlags())
@@ -221,9 +196,7 @@ func (i *invocation) show(found any, text string) error {
 
 // ask asks the agent, waits up to limit, and writes the answer.
 func ask[T any](i *invocation, limit time.Duration, what string, call func(*client.Client, context.Context) (T, error), text func(T) string) error {
-	ctx, cancel := context.WithTimeout(i.Context.Context, limit)
-	defer cancel()
-	found, err := call(i.client(), ctx)
+	found, err := call(i.client(), i.upTo(limit))
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -232,8 +205,7 @@ func ask[T any](i *invocation, limit time.Duration, what string, call func(*clie
 
 // askBoth asks the agent two questions. As JSON, it writes the fields of both answers in one object.
 func askBoth[A, B any](i *invocation, what string, first func(*client.Client, context.Context) (A, error), second func(*client.Client, context.Context) (B, error), text func(A, B) string) error {
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	c := i.client()
 	a, err := first(c, ctx)
 	if err != nil {
@@ -266,6 +238,12 @@ func until(ctx context.Context, every time.Duration, known func() bool) {
 	}
 }
 
-func (i *invocation) question() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(i.Context.Context, readTimeout)
+// question is the context of calls that only read.
+func (i *invocation) question() context.Context { return i.upTo(readTimeout) }
+
+// upTo is the context of what the command does for up to that time.
+func (i *invocation) upTo(limit time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(i.Context.Context, limit)
+	context.AfterFunc(ctx, cancel) // frees it once the time has passed, or with the command
+	return ctx
 }

@@ -55,9 +55,9 @@ func parse(argv []string) (line, error) {
 		l.command, l.given = helpCommand(), nil
 		return l, nil
 	case l.has("version"):
-		l.command = versionCommand()
 		l.given = slices.DeleteFunc(l.given, func(g [2]string) bool { return g[0] == "version" })
-		return l, nil
+		l.command, err = named("version")
+		return l, err
 	case len(rest) == 0:
 		return l, usage("`doyen help` lists the commands", "no command given")
 	}

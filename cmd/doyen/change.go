@@ -4,92 +4,62 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 )
 
-func resignCommand() command {
-	return command{
-		name: "resign", args: "[ELECTION]", max: 1,
-		usage:       "make the leader step down, and wait for the outcome",
-		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		run: func(i *invocation) error {
-			name := i.election()
-			return i.order("resign "+name, "resigned from "+name, func(c *client.Client, ctx context.Context) (api.Outcome, error) {
-				return c.Resign(ctx, name)
-			})
-		},
-	}
+func resign(i *invocation) error {
+	name := i.election()
+	return i.order("resign "+name, "resigned from "+name, func(c *client.Client, ctx context.Context) (api.Outcome, error) {
+		return c.Resign(ctx, name)
+	})
 }
 
-func transferCommand() command {
-	return command{
-		name: "transfer", args: "[ELECTION] --to NAME", max: 1,
-		usage:       "make the leader hand over to another agent, and wait for the outcome",
-		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags:       []cli.Flag{&cli.StringFlag{Name: "to", Usage: "`NAME` of the agent that should lead"}},
-		run: func(i *invocation) error {
-			name, to := i.election(), i.String("to")
-			if to == "" {
-				hint := "write: doyen transfer " + name + " --to NAME, where NAME is the agent that should lead; `doyen elections` lists the candidates"
-				if i.NArg() > 0 {
-					hint += ". If " + name + " is that agent, and not an election: doyen transfer --to " + name
-				}
-				return usage(hint, "transfer: --to is missing")
-			}
-			if !election.ValidName(to) {
-				return usage(nameRule, "transfer: --to: %q is not a valid agent name", to)
-			}
-			what := fmt.Sprintf("transfer %s to %s", name, to)
-			return i.order(what, "transfer of "+name+" done", func(c *client.Client, ctx context.Context) (api.Outcome, error) {
-				return c.Transfer(ctx, name, to)
-			})
-		},
+func transfer(i *invocation) error {
+	name, to := i.election(), i.String("to")
+	if to == "" {
+		hint := "write: doyen transfer " + name + " --to NAME, where NAME is the agent that should lead; `doyen elections` lists the candidates"
+		if i.NArg() > 0 {
+			hint += ". If " + name + " is that agent, and not an election: doyen transfer --to " + name
+		}
+		return usage(hint, "transfer: --to is missing")
 	}
+	if !election.ValidName(to) {
+		return usage(nameRule, "transfer: --to: %q is not a valid agent name", to)
+	}
+	what := fmt.Sprintf("transfer %s to %s", name, to)
+	return i.order(what, "transfer of "+name+" done", func(c *client.Client, ctx context.Context) (api.Outcome, error) {
+		return c.Transfer(ctx, name, to)
+	})
 }
 
-func drainCommand() command {
-	return command{
-		name: "drain", args: "on|off [NAME]", min: 1, max: 2, words: []string{"on", "off"},
-		usage: "for maintenance: hand over what this agent, or the agent NAME, leads, and keep it from being elected until off",
-		flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "drain it even if an expected election has no other candidate", DisableDefaultText: true},
-			durationFlag("jobs", "`TIME` to wait first, at most, until what `doyen once` and `doyen cron` run on this host has ended", 0, 0, longestGrace)},
-		run: func(i *invocation) error {
-			on, name := i.Args().Get(0) == "on", i.Args().Get(1)
-			if i.IsSet("jobs") && (!on || name != "") {
-				return usage("run it on the host that is drained: doyen drain on --jobs 10m", "drain: --jobs is for this host, and for on")
-			}
-			if name != "" && !election.ValidName(name) {
-				return usage(nameRule, "drain: %q is not a valid agent name", name)
-			}
-			who, off := "this agent", "doyen drain off"
-			if name != "" {
-				who, off = name, "doyen drain off "+name
-			}
-			done := "drained: " + who + " can't be elected until `" + off + "`, even after a restart"
-			if !on {
-				done = "drain ended: " + who + " can be elected again"
-			}
-			if err := i.awaitJobs(i.duration("jobs")); err != nil {
-				return fmt.Errorf("wait for the jobs: %w", err)
-			}
-			return i.order("drain "+i.Args().Get(0), done, func(c *client.Client, ctx context.Context) (api.Outcome, error) {
-				return c.DrainAgent(ctx, name, on, i.Bool("force"))
-			})
-		},
+func drain(i *invocation) error {
+	on, name := i.Args().Get(0) == "on", i.Args().Get(1)
+	if i.IsSet("jobs") && (!on || name != "") {
+		return usage("run it on the host that is drained: doyen drain on --jobs 10m", "drain: --jobs is for this host, and for on")
 	}
+	if name != "" && !election.ValidName(name) {
+		return usage(nameRule, "drain: %q is not a valid agent name", name)
+	}
+	who, off := "this agent", "doyen drain off"
+	if name != "" {
+		who, off = name, "doyen drain off "+name
+	}
+	done := "drained: " + who + " can't be elected until `" + off + "`, even after a restart"
+	if !on {
+		done = "drain ended: " + who + " can be elected again"
+	}
+	if err := i.awaitJobs(i.duration("jobs")); err != nil {
+		return fmt.Errorf("wait for the jobs: %w", err)
+	}
+	return i.order("drain "+i.Args().Get(0), done, func(c *client.Client, ctx context.Context) (api.Outcome, error) {
+		return c.DrainAgent(ctx, name, on, i.Bool("force"))
+	})
 }
 
-func leaveCommand() command {
-	return command{
-		name: "leave", usage: "hand over, leave the cluster and stop the agent",
-		run: func(i *invocation) error {
-			return i.order("leave", "left the cluster; the agent stops", (*client.Client).Leave)
-		},
-	}
+func leave(i *invocation) error {
+	return i.order("leave", "left the cluster; the agent stops", (*client.Client).Leave)
 }
 
 // order asks for a change and prints the outcome. If the outcome is not done, the agent has refused.

@@ -7,33 +7,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 )
 
-func settingsCommand() command {
-	return command{
-		name: "settings", args: "[set KEY=VALUE...]", max: 3, words: []string{"set"},
-		usage: "show what all agents agree on, or change it while they run",
-		run: func(i *invocation) error {
-			if i.NArg() == 0 {
-				return ask(i, readTimeout, "show the settings", (*client.Client).Settings, settingsTable)
-			}
-			if i.Args().Get(0) != "set" {
-				return usage("write: doyen settings set lease=2s", "settings: %q is not known", i.Args().Get(0))
-			}
-			request, err := settingsRequest(i.Args().Tail())
-			if err != nil {
-				return err
-			}
-			return ask(i, changeTimeout, "change the settings", func(c *client.Client, ctx context.Context) (api.Settings, error) {
-				return c.ChangeSettings(ctx, request)
-			}, settingsTable)
-		},
+func agreedSettings(i *invocation) error {
+	if i.NArg() == 0 {
+		return ask(i, readTimeout, "show the settings", (*client.Client).Settings, settingsTable)
 	}
+	request, err := settingsRequest(i.Args().Tail())
+	if err != nil {
+		return err
+	}
+	return ask(i, changeTimeout, "change the settings", func(c *client.Client, ctx context.Context) (api.Settings, error) {
+		return c.ChangeSettings(ctx, request)
+	}, settingsTable)
 }
 
 func settingsRequest(pairs []string) (r api.SettingsRequest, err error) {
@@ -62,41 +51,30 @@ func settingsRequest(pairs []string) (r api.SettingsRequest, err error) {
 	return r, nil
 }
 
-func allowCommand() command {
-	return command{
-		name: "allow", args: "ELECTION", max: 1,
-		usage: "say who may lead an election, in the whole cluster",
-		flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "agents", Usage: "`NAMES` of the agents that may lead it, with commas"},
-			&cli.StringSliceFlag{Name: "id", Usage: "peer `IDS` of agents that may lead it, instead of their names or besides them"},
-			integerFlag("max-priority", "highest `PRIORITY` of a candidate (default: any)", 0, 1, election.MaxPriority),
-		},
-		run: func(i *invocation) error {
-			name := i.Args().Get(0)
-			if !election.ValidName(name) {
-				return usage("write: doyen allow ELECTION --agents a,b", "allow: ELECTION is missing, or %q is not a valid name", name)
-			}
-			agents, err := i.names(i.StringSlice("agents"), "name one at least, as --agents a,b; without the flag every agent may")
-			if err != nil {
-				return err
-			}
-			meant, ids, err := i.meant("allow them to lead "+name+"?", func(m api.Member) bool {
-				return slices.Contains(agents, m.Name) || slices.Contains(i.StringSlice("id"), m.ID)
-			})
-			if err != nil {
-				return err
-			}
-			if ids != nil { // the confirmed IDs replace the names
-				agents = slices.DeleteFunc(agents, func(name string) bool {
-					return slices.ContainsFunc(meant, func(m api.Member) bool { return m.Name == name })
-				})
-			}
-			request := api.AllowRequest{Agents: slices.Concat(agents, ids, i.StringSlice("id")), MaxPriority: i.integer("max-priority")}
-			return ask(i, changeTimeout, "change who may lead "+name, func(c *client.Client, ctx context.Context) (api.Settings, error) {
-				return c.Allow(ctx, name, request)
-			}, func(s api.Settings) string { return settingsTable(s) + i.chosen(meant) })
-		},
+func allow(i *invocation) error {
+	name := i.Args().Get(0)
+	if !election.ValidName(name) {
+		return usage("write: doyen allow ELECTION --agents a,b", "allow: ELECTION is missing, or %q is not a valid name", name)
 	}
+	agents, err := i.names(i.StringSlice("agents"), "name one at least, as --agents a,b; without the flag every agent may")
+	if err != nil {
+		return err
+	}
+	meant, ids, err := i.meant("allow them to lead "+name+"?", func(m api.Member) bool {
+		return slices.Contains(agents, m.Name) || slices.Contains(i.StringSlice("id"), m.ID)
+	})
+	if err != nil {
+		return err
+	}
+	if ids != nil { // the confirmed IDs replace the names
+		agents = slices.DeleteFunc(agents, func(name string) bool {
+			return slices.ContainsFunc(meant, func(m api.Member) bool { return m.Name == name })
+		})
+	}
+	request := api.AllowRequest{Agents: slices.Concat(agents, ids, i.StringSlice("id")), MaxPriority: i.integer("max-priority")}
+	return ask(i, changeTimeout, "change who may lead "+name, func(c *client.Client, ctx context.Context) (api.Settings, error) {
+		return c.Allow(ctx, name, request)
+	}, func(s api.Settings) string { return settingsTable(s) + i.chosen(meant) })
 }
 
 // settingsTable writes what all agents agree on.

@@ -16,14 +16,6 @@ import (
 //go:embed completion
 var completions embed.FS
 
-func completionCommand() command {
-	return command{
-		name: "completion", args: "bash|zsh|fish", min: 1, max: 1, words: []string{"bash", "zsh", "fish"},
-		usage: "print a script that completes doyen's commands and flags",
-		run:   completion,
-	}
-}
-
 // completion writes the completion script of a shell. Words in double braces in the template are replaced
 // by lines about each command and flag.
 func completion(i *invocation) error {
@@ -119,12 +111,12 @@ func zshLines(c command) (list, about string) {
 	if c.name == "keys" {
 		words += " '2:file:_files'"
 	}
-	return fmt.Sprintf("        '%s:%s'\n", c.name, quote(c.usage)), about + "            " + words + "\n        ;;\n"
+	return fmt.Sprintf("        '%s:%s'\n", c.name, quote(c.usage())), about + "            " + words + "\n        ;;\n"
 }
 
 func fishLines(c command) (list, about string) {
 	quote := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace
-	about = fmt.Sprintf("complete -c doyen -n __doyen_no_command -a %s -d '%s'\n", c.name, quote(c.usage))
+	about = fmt.Sprintf("complete -c doyen -n __doyen_no_command -a %s -d '%s'\n", c.name, quote(c.usage()))
 	here := fmt.Sprintf("complete -c doyen -n '__doyen_command_is %s'", c.name)
 	if len(c.words) > 0 {
 		about += here + " -a '" + strings.Join(c.words, " ") + "'\n"

@@ -56,8 +56,7 @@ func gatherHere(i *invocation) (gathered, []error) {
 	if given {
 		return gatherAll(i)
 	}
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	c := i.client()
 	defer c.Close()
 	if text, err := c.Get(ctx, "/v1/debug/configuration"); err == nil {

@@ -8,27 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/act/hook"
 	"github.com/doyen-election/doyen/internal/doctor"
 )
-
-func doctorCommand() command {
-	return command{
-		name: "doctor", usage: "check this host and its agent, before the first start or while it runs",
-		description: "Takes the flags, the environment and the file of `doyen agent`: give the same. Without any it examines the\n" +
-			"agent that runs, else that of " + packaged + ". Checks the configuration, ports, names, the ports of the\n" +
-			"other agents in both directions, the disk, the clock, the socket, the record, the unit of systemd and the\n" +
-			"cluster key, and changes nothing.\n\n" +
-			"Exit codes: 0 all is well, 1 there are findings, 64 usage.",
-		flags: append([]cli.Flag{&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent [$DOYEN_CONFIG]"}}, settingFlags()...),
-		run:   examine,
-	}
-}
 
 // examine prints one line for each check of the doctor.
 func examine(i *invocation) error {
@@ -91,18 +76,6 @@ func findingLines(all []doctor.Finding, p palette) string {
 	return text.String()
 }
 
-func debugCommand() command {
-	return command{
-		name: "debug", usage: "collect what a bug report needs in one file",
-		flags: []cli.Flag{
-			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent, if it does not answer [$DOYEN_CONFIG]", DefaultText: packaged},
-			&cli.StringFlag{Name: "out", Usage: "write to a new `FILE`", DefaultText: "doyen-debug-TIME.tar.gz here"},
-			durationFlag("cpu-profile", "`TIME` of the CPU profile, 1s to 30s", 5*time.Second, time.Second, 30*time.Second),
-		},
-		run: debugBundle,
-	}
-}
-
 func debugBundle(i *invocation) error {
 	path := i.String("out")
 	if path == "" {
@@ -136,15 +109,6 @@ func debugBundle(i *invocation) error {
 	}
 	made := map[string]any{"file": path, "agent": b.Agent, "parts": b.Parts, "missing": append([]doctor.Missing{}, b.Missing...)}
 	return errors.Join(i.show(made, fmt.Sprintf("wrote %s: %s\n", path, strings.Join(b.Parts, " "))), failed)
-}
-
-func logLevelCommand() command {
-	return command{
-		name: "log-level", args: "debug|info|warn|error", min: 1, max: 1, words: []string{"debug", "info", "warn", "error"},
-		usage: "set the level of the agent's log for a while",
-		flags: []cli.Flag{durationFlag("for", "`TIME` for which it counts, 1s to 24h", 5*time.Minute, time.Second, 24*time.Hour)},
-		run:   setLogLevel,
-	}
 }
 
 func setLogLevel(i *invocation) error {

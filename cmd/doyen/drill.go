@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -24,21 +23,16 @@ import (
 // lookEvery is how often the agents are asked about the outcome of a drill.
 const lookEvery = 200 * time.Millisecond
 
-func drillCommand() command {
-	return command{
-		name: "drill", args: "[ELECTION] [--transfer|--stop|--kill]", max: 1,
-		usage: "rehearse a failover, and compare what happens with what `doyen plan` foresees",
-		flags: []cli.Flag{
-			&cli.BoolFlag{Name: "transfer", Usage: "the leader hands over", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "stop", Usage: "the leader's agent stops and starts again", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "kill", Usage: "the leader's agent is killed", DisableDefaultText: true},
-			&cli.StringFlag{Name: "to", Usage: "with --transfer: `NAME` of the agent that should lead; else the best-ranked one"},
-			&cli.StringFlag{Name: "window", Usage: "refuse outside these times of day, `02:00-04:00`, local time of this host"},
-			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "dry-run", Usage: "show the plan, and do nothing", DisableDefaultText: true},
-			durationFlag("timeout", "wait so `LONG` for the outcome", 30*time.Second, time.Millisecond, time.Hour),
-		},
-		run: drill,
+func drillFlags() []cli.Flag {
+	return []cli.Flag{
+		truthFlag("transfer", "the leader hands over"),
+		truthFlag("stop", "the leader's agent stops and starts again"),
+		truthFlag("kill", "the leader's agent is killed"),
+		&cli.StringFlag{Name: "to", Usage: "with --transfer: `NAME` of the agent that should lead; else the best-ranked one"},
+		&cli.StringFlag{Name: "window", Usage: "refuse outside these times of day, `02:00-04:00`, local time of this host"},
+		&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
+		truthFlag("dry-run", "show the plan, and do nothing"),
+		durationFlag("timeout", "wait so `LONG` for the outcome", 30*time.Second, time.Millisecond, time.Hour),
 	}
 }
 
@@ -142,8 +136,7 @@ func (d *drillRun) foresee() error {
 // ask asks every agent for what the drill depends on.
 func (d *drillRun) ask() (err error) {
 	if d.state, err = d.askState(); err == nil {
-		ctx, cancel := d.question()
-		defer cancel()
+		ctx := d.question()
 		d.before, err = d.client.Drills(ctx, d.report.Election)
 	}
 	return wrap.Error(err, "drill")
@@ -257,9 +250,7 @@ func (d *drillRun) act() error {
 			return err
 		}
 	} else {
-		ctx, done := context.WithTimeout(d.Context.Context, changeTimeout)
-		defer done()
-		outcome, err := d.client.Drill(ctx, d.report.Election, api.DrillRequest{How: d.report.How, To: d.to, Term: term})
+		outcome, err := d.client.Drill(d.upTo(changeTimeout), d.report.Election, api.DrillRequest{How: d.report.How, To: d.to, Term: term})
 		if err != nil {
 			return fmt.Errorf("drill: %w", err)
 		}
@@ -278,8 +269,7 @@ func (d *drillRun) act() error {
 
 // kill ends this host's agent as kill -9 does, if it still leads in that term.
 func (d *drillRun) kill(term uint64) error {
-	ctx, cancel := d.question()
-	defer cancel()
+	ctx := d.question()
 	leads, e, err := d.client.IsLeader(ctx, d.report.Election)
 	if err != nil {
 		return fmt.Errorf("drill: %w", err)

@@ -93,8 +93,7 @@ func (d *drillRun) foreseen(f plan.Forecast) drilledElection {
 
 // await waits until the outcome is known or the time limit has passed.
 func (d *drillRun) await() {
-	ctx, cancel := context.WithTimeout(d.Context.Context, d.duration("timeout"))
-	defer cancel()
+	ctx := d.upTo(d.duration("timeout"))
 	until(ctx, lookEvery, d.look)
 	if ctx.Err() != nil {
 		d.look()

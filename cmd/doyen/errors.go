@@ -53,12 +53,6 @@ func usage(hint, format string, args ...any) error {
 	return &failure{code: exitUsage, what: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// mistakes are the mistakes in a configuration, at least one. Each is reported on its own line. The exit
-// code is that of the first.
-type mistakes []error
-
-func (m mistakes) Error() string { return errors.Join(m...).Error() }
-
 // report prints on stderr what failed, why and what to do, and returns the exit code.
 func report(stderr io.Writer, err error) int {
 	if err == nil {
@@ -66,13 +60,6 @@ func report(stderr io.Writer, err error) int {
 	}
 	if silent, ok := errors.AsType[silentExit](err); ok {
 		return silent.code
-	}
-	if all, ok := errors.AsType[mistakes](err); ok {
-		code := report(stderr, all[0])
-		for _, err := range all[1:] {
-			report(stderr, err)
-		}
-		return code
 	}
 	code, hint := classify(err)
 	fmt.Fprintf(stderr, "doyen: %s\n", printable(err.Error()))

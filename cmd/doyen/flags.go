@@ -16,6 +16,11 @@ type bounded[T int | time.Duration] struct {
 	parse              func(string) (T, error)
 }
 
+// truthFlag is a flag without a value.
+func truthFlag(name, usage string) cli.Flag {
+	return &cli.BoolFlag{Name: name, Usage: usage, DisableDefaultText: true}
+}
+
 func durationFlag(name, usage string, standard, least, most time.Duration) cli.Flag {
 	return &cli.GenericFlag{Name: name, Usage: usage, Value: &bounded[time.Duration]{standard, least, most, "a duration", "write it with its unit, such as 10s", time.ParseDuration}}
 }

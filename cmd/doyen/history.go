@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
@@ -18,25 +16,6 @@ import (
 const timeOfDay = "15:04:05.000"
 
 const mostChanges = 1024 // that one answer of an agent lists
-
-func historyCommand() command {
-	return command{
-		name: "history", args: "[ELECTION]", max: 1,
-		usage: "show who led and when, why that changed, and how long there was no leader",
-		description: "Shows what this agent has seen, in all elections or in one; the newest is last.\n" +
-			"GAP is the time since the former leader was last heard, NONE how long no leader was known. Commands that\n" +
-			"people gave are shown too, with who gave them.\n" +
-			"--report shows for how much of the last day, week (7 days) and month (30 days) this agent knew a leader, of the time\n" +
-			"that it saw; the longest time without one; and why the leader changed. When the agent did not run is not counted.\n\n" +
-			"Exit codes: 0 done, 3 the agent can't be reached.",
-		flags: []cli.Flag{
-			integerFlag("limit", "show only the newest `N` changes, 1 to 1024 (default: 100)", 0, 1, mostChanges),
-			&cli.BoolFlag{Name: "evidence", Usage: "also show what this agent knew at each change", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "report", Usage: "show for how much of the time there was a leader, instead of the changes", DisableDefaultText: true},
-		},
-		run: history,
-	}
-}
 
 func history(i *invocation) error {
 	name := i.Args().First()
@@ -52,8 +31,7 @@ func history(i *invocation) error {
 
 // reportHistory asks for the history of each election by itself, since one with many changes would hide the others.
 func reportHistory(i *invocation, name string) error {
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	c, elections := i.client(), []api.Election{{Election: name}}
 	if name == "" {
 		var err error

@@ -2,11 +2,8 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -19,51 +16,8 @@ const (
 	cronUsage = "write: doyen cron NAME 'SPEC' -- CMD ARG…, such as doyen cron backup '30 2 * * *' -- /usr/local/bin/backup"
 )
 
-func onceCommand() command {
-	return command{
-		name: "once", args: "KEY|SERIES/KEY -- CMD ARG…", max: math.MaxInt,
-		usage: "run a command once in the cluster, on whichever host comes first",
-		description: "Run it on every host, with the same KEY. The host that is elected in the election KEY writes there that it starts\n" +
-			"CMD, starts it, and writes how it ended. All others wait for that, and then exit. KEY is done for good, until\n" +
-			"`doyen word KEY --delete`. SERIES/KEY needs one election for many keys, in their order, such as payroll/2026-11:\n" +
-			"digits count as numbers, and a key below the highest finished one is skipped.\n" +
-			"CMD has DOYEN_KEY, DOYEN_OCCURRENCE, DOYEN_TRY and DOYEN_TERM in its environment. See docs/jobs.md for what is\n" +
-			"promised, and for work that must never happen twice.\n\n" +
-			"Exit codes: 0 finished, here or before; CMD's own if it failed here: the next call runs it again;\n" +
-			"75 another host runs it (--no-wait); 76 its starter died or was stopped: nobody knows how far it got (--retry runs it again);\n" +
-			"77 a higher key is finished; 124 after --timeout; at the start: 1 the agent refuses, 3 it can't be reached, 64 usage,\n" +
-			"126 CMD can't be run, 127 CMD does not exist.",
-		flags: append(commandFlags(),
-			&cli.BoolFlag{Name: "no-wait", Usage: "if another host runs it, exit with 75 at once", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "retry", Usage: "if its starter died or was stopped, run it again, under a higher DOYEN_TERM", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "allow-older", Usage: "exit with 0 in place of 77 for a key that a higher one has skipped", DisableDefaultText: true}),
-		run: once,
-	}
-}
-
-func cronCommand() command {
-	return command{
-		name: "cron", args: "NAME 'SPEC' -- CMD ARG…", max: math.MaxInt,
-		usage: "run a command at the times of a cron spec, each time on one host of the cluster",
-		description: "Run it on every host, as a service. The hosts elect, in the election NAME, the one that starts CMD. Each time is\n" +
-			"claimed there before CMD starts and marked after it ends, so a change of leader neither repeats nor loses one.\n" +
-			"SPEC has five fields: minute, hour, day of month, month, day of week; or it is @hourly, @daily and so on.\n" +
-			"One run at a time: what comes due while CMD runs is started after it, as --late and --missed say.\n" +
-			"See docs/jobs.md for what is promised. `doyen jobs` shows the last end and the next start.\n\n" +
-			"Exit codes: 0 ended by a signal; at the start: 1 the agent refuses, 3 it can't be reached, 64 usage,\n" +
-			"126 CMD can't be run, 127 CMD does not exist.",
-		flags: append(commandFlags(),
-			&cli.StringFlag{Name: "tz", Usage: "`ZONE` of SPEC, such as Europe/Berlin (default: UTC)"},
-			durationFlag("late", "`TIME` after which a start that is due counts as missed", jobs.DefaultLate, jobs.LeastLate, longestGrace),
-			&cli.StringFlag{Name: "missed", Usage: "`WHICH` of several that are due and not late run: last, all or none", DefaultText: string(jobs.Latest)},
-			&cli.StringFlag{Name: "on-death", Usage: "`WHAT` to do if a run's starter died before it wrote how CMD ended: skip or rerun", DefaultText: "skip"},
-			durationFlag("jitter", "`TIME` by up to which all starts are later, by an amount that depends on NAME", 0, 0, 24*time.Hour)),
-		run: cron,
-	}
-}
-
 func once(i *invocation) error {
-	c, err := commandConfig(i, "once", onceUsage, 1)
+	c, err := commandConfig(i, onceUsage, 1)
 	if err != nil {
 		return err
 	}
@@ -73,11 +27,11 @@ func once(i *invocation) error {
 		j.Kind, j.Key = jobs.Series, key
 	}
 	c.Status, c.Try = true, j.NoWait
-	return i.work("once", c, j)
+	return i.work(c, j)
 }
 
 func cron(i *invocation) error {
-	c, err := commandConfig(i, "cron", cronUsage, 2)
+	c, err := commandConfig(i, cronUsage, 2)
 	if err != nil {
 		return err
 	}
@@ -86,11 +40,12 @@ func cron(i *invocation) error {
 	if d := i.String("on-death"); d != "" && d != "skip" && d != "rerun" {
 		return usage("use skip or rerun", "cron: unknown --on-death %q", d)
 	}
-	return i.work("cron", c, j)
+	return i.work(c, j)
 }
 
 // work runs a job's command whenever the job says so.
-func (i *invocation) work(verb string, c runner.Config, j jobs.Config) error {
+func (i *invocation) work(c runner.Config, j jobs.Config) error {
+	verb := i.Command.Name
 	switch {
 	case !election.ValidName(j.Name):
 		return usage(nameRule, "%s: %q is not a valid election name", verb, j.Name)
@@ -103,8 +58,7 @@ func (i *invocation) work(verb string, c runner.Config, j jobs.Config) error {
 		return usage("see docs/jobs.md", "%s: %v", verb, err)
 	}
 	c.Job = job
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	agent, err := c.Client.Agent(ctx)
 	if err != nil && !c.Wait {
 		return fmt.Errorf("%s: %w", verb, err)
@@ -129,5 +83,5 @@ func (i *invocation) work(verb string, c runner.Config, j jobs.Config) error {
 			return silentExit{*out.Exit}
 		}
 	}
-	return i.carryOut(verb, c)
+	return i.carryOut(c)
 }

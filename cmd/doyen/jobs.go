@@ -8,34 +8,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/internal/jobs"
 )
 
-func jobsCommand() command {
-	return command{
-		name: "jobs", args: "[NAME]", max: 1,
-		usage: "list the jobs of `doyen once` and `doyen cron`: what runs, how the last run ended, what comes next",
-		description: "--reset-done is for a job that is done up to a time in the future, because a host's clock was wrong: it is then\n" +
-			"done up to now. Run it on the host that leads NAME.\n\n" +
-			"Exit codes: 0 listed, 1 refused, 2 NAME is not a job, 3 the agent can't be reached.",
-		flags: []cli.Flag{&cli.BoolFlag{Name: "reset-done", Usage: "NAME is done up to now, not up to a time in the future", DisableDefaultText: true}},
-		run: func(i *invocation) error {
-			if i.Bool("reset-done") {
-				return resetDone(i, i.Args().First())
-			}
-			return listJobs(i, i.Args().First(), time.Now())
-		},
+func showJobs(i *invocation) error {
+	if i.Bool("reset-done") {
+		return resetDone(i, i.Args().First())
 	}
+	return listJobs(i, i.Args().First(), time.Now())
 }
 
 func listJobs(i *invocation, name string, now time.Time) error {
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	all, err := i.client().Jobs(ctx)
 	if err != nil {
 		return fmt.Errorf("list the jobs: %w", err)
@@ -88,10 +75,8 @@ func resetDone(i *invocation, name string) error {
 		return usage("write: doyen jobs NAME --reset-done", "jobs: NAME is missing")
 	}
 	what := "reset what is done of " + name
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	c := i.client()
-	c.Raw = nil
 	word, err := c.Word(ctx, name)
 	switch {
 	case err != nil:
@@ -99,7 +84,11 @@ func resetDone(i *invocation, name string) error {
 	case word.Word == nil:
 		return &failure{code: exitNone, what: what, err: errors.New("it is not a job: it has no word")}
 	}
-	leads, err := leadsHere(ctx, c, name)
+	campaigns, err := c.Campaigns(ctx)
+	leads, here := each.First(campaigns, func(k api.Campaign) bool { return k.Election == name && k.Term > 0 && k.Campaign != "" })
+	if err == nil && !here {
+		err = errors.New("no program of this host leads it")
+	}
 	if err != nil {
 		return &failure{code: exitFailed, what: what, err: err, hint: "the host that leads it can do this, as root: `doyen leader " + name + "` prints its name"}
 	}
@@ -113,42 +102,22 @@ func resetDone(i *invocation, name string) error {
 	return i.show(api.Outcome{Done: true}, name+" is done up to now\n")
 }
 
-// leadsHere returns the campaign of this host's program that leads the election.
-func leadsHere(ctx context.Context, c *client.Client, name string) (api.Campaign, error) {
-	campaigns, err := c.Campaigns(ctx)
-	if err != nil {
-		return api.Campaign{}, err
-	}
-	k, found := each.First(campaigns, func(k api.Campaign) bool { return k.Election == name && k.Term > 0 && k.Campaign != "" })
-	if !found {
-		return k, errors.New("no program of this host leads it")
-	}
-	return k, nil
-}
-
 // awaitJobs waits until no job runs on this host, for up to that time.
-func (i *invocation) awaitJobs(atMost time.Duration) error {
-	ctx, cancel := context.WithTimeout(i.Context.Context, atMost)
-	defer cancel()
-	c, said := i.client(), ""
-	for ctx.Err() == nil {
-		here, err := jobsHere(ctx, c)
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if len(here) == 0 {
-			break
-		}
-		if text := strings.Join(here, ", "); text != said {
+func (i *invocation) awaitJobs(atMost time.Duration) (err error) {
+	ctx, c, said := i.upTo(atMost), i.client(), ""
+	until(ctx, 500*time.Millisecond, func() bool {
+		var here []string
+		here, err = jobsHere(ctx, c)
+		if text := strings.Join(here, ", "); text != said && text != "" {
 			said = text
 			fmt.Fprintf(i.stderr, "doyen: waiting for %s to end\n", printable(text))
 		}
-		select {
-		case <-time.After(500 * time.Millisecond):
-		case <-ctx.Done():
-		}
+		return err != nil || len(here) == 0
+	})
+	if ctx.Err() != nil { // a call that was under way when the time had passed has failed for no other reason
+		return i.Context.Context.Err()
 	}
-	return i.Context.Context.Err()
+	return err
 }
 
 // jobsHere returns the jobs that run on this host.

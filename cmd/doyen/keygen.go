@@ -9,16 +9,7 @@ import (
 	"syscall"
 
 	"github.com/doyen-election/doyen/agent/settings"
-	"github.com/urfave/cli/v2"
 )
-
-func keygenCommand() command {
-	return command{
-		name: "keygen", usage: "make a cluster key",
-		flags: []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write the key to a new `FILE` (mode 0600) and not to stdout"}},
-		run:   keygen,
-	}
-}
 
 func keygen(i *invocation) error {
 	key := settings.NewKey()

@@ -9,28 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
 
 // maxKeyText bounds, in bytes, how much is read of the file that has the key to add.
 const maxKeyText = 4096
-
-func keysCommand() command {
-	return command{
-		name: "keys", args: "list|rotate|add FILE|use FINGERPRINT|remove FINGERPRINT", min: 1, max: 1 + maxPlanned, words: []string{"list", "rotate", "add", "use", "remove"},
-		usage: "change the cluster key with no restart, on all agents (rotate) or on this one",
-		flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "with", Usage: "rotate: `NAME` or ID of an agent that gets the key besides the voters, repeatable"},
-			&cli.StringSliceFlag{Name: "without", Usage: "rotate: `NAME` or ID of an agent that gets no key, repeatable"},
-			&cli.StringSliceFlag{Name: "only", Usage: "rotate: `NAME` or ID of an agent that gets the key; the others get none, repeatable"},
-			&cli.BoolFlag{Name: "force", Usage: "use, rotate: go on even if agents lack the key or can't be reached: they are cut off", DisableDefaultText: true},
-		},
-		run: keys,
-	}
-}
 
 func keys(i *invocation) error {
 	verb, word := i.Args().Get(0), i.Args().Get(1)

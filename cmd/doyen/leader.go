@@ -4,33 +4,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
 
-func leaderCommand() command {
-	return command{
-		name: "leader", args: "[ELECTION]", max: 1,
-		usage: "print the leader's name",
-		flags: []cli.Flag{&cli.BoolFlag{Name: "meta", Usage: "print the leader's meta in place of its name", DisableDefaultText: true}},
-		run:   leader,
-	}
-}
-
-func isLeaderCommand() command {
-	return command{
-		name: "is-leader", args: "[ELECTION]", max: 1,
-		usage: "show by the exit code whether this agent leads, for scripts and cron",
-		run:   isLeader,
-	}
-}
-
 func leader(i *invocation) error {
 	name := i.election()
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	e, err := i.client().Election(ctx, name, client.ElectionOptions{})
 	if err != nil {
 		if refused(err, api.CodeNotFound, api.CodeNoQuorum) {
@@ -68,8 +48,7 @@ func leader(i *invocation) error {
 // act on 1, so any other outcome has another code.
 func isLeader(i *invocation) error {
 	name := i.election()
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	leads, e, err := i.client().IsLeader(ctx, name)
 	switch {
 	case refused(err, api.CodeNotFound):

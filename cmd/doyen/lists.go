@@ -11,13 +11,8 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-func membersCommand() command {
-	return command{
-		name: "members", usage: "list the agents known by gossip",
-		run: func(i *invocation) error {
-			return ask(i, readTimeout, "list the members", (*client.Client).Members, func(list []api.Member) string { return membersTable(list, time.Now()) })
-		},
-	}
+func members(i *invocation) error {
+	return ask(i, readTimeout, "list the members", (*client.Client).Members, func(list []api.Member) string { return membersTable(list, time.Now()) })
 }
 
 func membersTable(list []api.Member, now time.Time) string {
@@ -64,13 +59,8 @@ func roundTrip(ms int64) string {
 	return fmt.Sprintf("%dms", ms)
 }
 
-func electionsCommand() command {
-	return command{
-		name: "elections", usage: "list the elections: leader, term and lease",
-		run: func(i *invocation) error {
-			return ask(i, readTimeout, "list the elections", (*client.Client).Elections, electionsTable)
-		},
-	}
+func elections(i *invocation) error {
+	return ask(i, readTimeout, "list the elections", (*client.Client).Elections, electionsTable)
 }
 
 func electionsTable(list []api.Election) string { return colouredElections(list, palette{}) }
@@ -129,13 +119,8 @@ func lease(ms int64) string {
 	return fmt.Sprintf("%dms", max(ms, 0))
 }
 
-func campaignsCommand() command {
-	return command{
-		name: "campaigns", usage: "list the programs of this host that are candidates",
-		run: func(i *invocation) error {
-			return ask(i, readTimeout, "list the campaigns", (*client.Client).Campaigns, func(list []api.Campaign) string { return campaignsTable(list, time.Now()) })
-		},
-	}
+func campaigns(i *invocation) error {
+	return ask(i, readTimeout, "list the campaigns", (*client.Client).Campaigns, func(list []api.Campaign) string { return campaignsTable(list, time.Now()) })
 }
 
 func campaignsTable(list []api.Campaign, now time.Time) string {

@@ -11,6 +11,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -53,8 +54,5 @@ func catchEndings(clean func(), once bool, also ...os.Signal) {
 // hangup returns SIGHUP. A closing terminal sends it, and it ends any command but the agent. Under nohup,
 // SIGHUP is ignored, and hangup returns nothing.
 func hangup() []os.Signal {
-	if signal.Ignored(syscall.SIGHUP) {
-		return nil
-	}
-	return []os.Signal{syscall.SIGHUP}
+	return slices.DeleteFunc([]os.Signal{syscall.SIGHUP}, signal.Ignored)
 }

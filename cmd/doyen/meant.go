@@ -13,8 +13,7 @@ import (
 // under any name. If the answer is yes, it returns their IDs too. Without a terminal, or with --id, it
 // asks nothing.
 func (i *invocation) meant(question string, is func(api.Member) bool) (found []api.Member, ids []string, err error) {
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	all, err := i.client().Members(ctx)
 	found = slices.DeleteFunc(all, func(m api.Member) bool { return m.Status != api.StatusAlive || !is(m) })
 	switch {

@@ -28,16 +28,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/doyen-election/doyen/internal/base/each"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"golang.org/x/term"
 )
 
 // write writes the output to stdout in one piece. It returns an error if that fails: a full disk must not
 // look like an empty answer.
 func (s *shell) write(output []byte) error {
-	if _, err := s.stdout.Write(output); err != nil {
-		return fmt.Errorf("write the output: %w", err)
-	}
-	return nil
+	_, err := s.stdout.Write(output)
+	return wrap.Error(err, "write the output")
 }
 
 // print writes lines for people.

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/each"
@@ -17,18 +15,6 @@ import (
 
 // maxPlanned bounds the number of names in a question.
 const maxPlanned = 1024
-
-func planCommand() command {
-	return command{
-		name: "plan", args: "[--down NAME...] [--cut A,B|C,D]", max: maxPlanned,
-		usage: "predict what happens if hosts go down or links are cut: who leads, is there a quorum, how soon",
-		flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "down", Usage: "`NAME` of a host that goes down, repeatable"},
-			&cli.StringFlag{Name: "cut", Usage: "`SIDES` that can't reach each other, as 'a,b|c,d'"},
-		},
-		run: planned,
-	}
-}
 
 func planned(i *invocation) error {
 	faults, err := i.faults()
@@ -77,8 +63,7 @@ type state struct {
 }
 
 func (i *invocation) askState() (s state, err error) {
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	c := i.client()
 	defer c.Close()
 	s.agent, err = c.Agent(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/api"
@@ -20,22 +21,8 @@ const (
 	nextLimit = 30 * time.Second
 )
 
-func restartCommand() command {
-	return command{
-		name: "restart", usage: "start this agent again from the program file as it is now, with no change of leader",
-		description: "For an upgrade, or a configuration that only a start reads. The agent's next process goes on leading\n" +
-			"what this one leads. The program file, the configuration and the ports are tried first, and nothing\n" +
-			"happens if they can't be used. Without a record, the agent hands over first, and the answer tells why.\n" +
-			"Waits up to " + nextLimit.String() + " until the next process answers.\n\n" +
-			"Exit codes: 0 done, 1 refused, or no next process answers, 3 the agent can't be reached.",
-		run: restartAgent,
-	}
-}
-
 func restartAgent(i *invocation) error {
-	ctx, cancel := context.WithTimeout(i.Context.Context, changeTimeout)
-	defer cancel()
-	c := i.client()
+	ctx, c := i.upTo(changeTimeout), i.client()
 	before, err := c.Agent(ctx)
 	if err != nil {
 		return fmt.Errorf("restart: %w", err)
@@ -104,4 +91,28 @@ func nextMissing(socket string, same bool, limit time.Duration) error {
 		missing.hint = "it may still be handing over: its log and `doyen status` show more"
 	}
 	return missing
+}
+
+func reload(i *invocation) error {
+	return ask(i, changeTimeout, "reload", func(c *client.Client, ctx context.Context) (api.Reload, error) {
+		outcome, err := c.Reload(ctx)
+		if err == nil && !outcome.Done {
+			err = &failure{code: exitConfig, what: "nothing was changed: " + orDash(outcome.Message)}
+		}
+		return outcome, err
+	}, reloadLines)
+}
+
+func reloadLines(outcome api.Reload) string {
+	text := "reloaded: nothing has changed\n"
+	if len(outcome.Applied) > 0 {
+		text = "reloaded: " + strings.Join(outcome.Applied, ", ") + "\n"
+	}
+	if len(outcome.NeedsRestart) > 0 {
+		text += "changed, and counts from the next start on: " + strings.Join(outcome.NeedsRestart, ", ") + "; `doyen restart` starts it again, or reports why it can't\n"
+	}
+	if outcome.Message != "" {
+		text += printable(outcome.Message) + "\n"
+	}
+	return text
 }

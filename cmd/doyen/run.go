@@ -1,13 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/health"
 	"github.com/doyen-election/doyen/internal/act/runner"
 )
 
@@ -27,17 +29,12 @@ const (
 	runUsage = "write: doyen run ELECTION -- CMD ARG…"
 )
 
-func runCommand() command {
-	return command{
-		name: "run", args: "ELECTION -- CMD ARG…", max: math.MaxInt,
-		usage: "run a command only while this host leads an election",
-		flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "try", Usage: "like --once, but exit with 75 at once if another candidate leads", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends, by itself or with the leadership, withdraw the candidacy and exit with CMD's status", DisableDefaultText: true},
-			&cli.StringFlag{Name: "restart", Usage: "`WHEN` to start CMD again after it ended by itself: always, on-failure, or never, which is the same as --once", DefaultText: runner.RestartAlways},
-		}, append(commandFlags(), runHealthFlags()...)...),
-		run: runRun,
-	}
+func runFlags() []cli.Flag {
+	return append([]cli.Flag{
+		truthFlag("try", "like --once, but exit with 75 at once if another candidate leads"),
+		truthFlag("once", "run CMD once: when it ends, by itself or with the leadership, withdraw the candidacy and exit with CMD's status"),
+		&cli.StringFlag{Name: "restart", Usage: "`WHEN` to start CMD again after it ended by itself: always, on-failure, or never, which is the same as --once", DefaultText: runner.RestartAlways},
+	}, append(commandFlags(), runHealthFlags()...)...)
 }
 
 // commandFlags are the flags of run, once and cron about the command that they start.
@@ -45,31 +42,25 @@ func commandFlags() []cli.Flag {
 	return []cli.Flag{
 		durationFlag("grace", "`TIME` between SIGTERM and SIGKILL; less if the lease ends sooner", 10*time.Second, 0, longestGrace),
 		durationFlag("timeout", "`TIME` that one run of CMD may take; it is then ended and has failed with 124 (default: any)", 0, 0, longestGrace),
-		&cli.BoolFlag{Name: "shell", Usage: "run CMD as a command line of /bin/sh, with each ARG as its $1, $2, …", DisableDefaultText: true},
+		truthFlag("shell", "run CMD as a command line of /bin/sh, with each ARG as its $1, $2, …"),
 		integerFlag("priority", "`NUMBER` of this candidacy (default: the agent's)", -1, 0, election.MaxPriority),
 		&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown with the candidacy, and with the leader on every host, so no secrets (default: the name of CMD's program)"},
-		&cli.BoolFlag{Name: "wait", Usage: "if the agent can't be reached at the start, wait for it", DisableDefaultText: true},
-		&cli.BoolFlag{Name: "quiet", Usage: "print no messages about what happens", DisableDefaultText: true},
+		truthFlag("wait", "if the agent can't be reached at the start, wait for it"),
+		truthFlag("quiet", "print no messages about what happens"),
 	}
 }
 
 func runRun(i *invocation) error {
-	config, err := commandConfig(i, "run", runUsage, 1)
-	if err == nil {
-		err = restart(i, &config)
-	}
-	if err == nil {
-		err = runHealth(i, &config)
-	}
-	if err != nil {
+	config, err := commandConfig(i, runUsage, 1)
+	if err = cmp.Or(err, restart(i, &config), runHealth(i, &config)); err != nil {
 		return err
 	}
 	config.Try = i.Bool("try")
-	return i.carryOut("run", config)
+	return i.carryOut(config)
 }
 
 // carryOut runs the command, and exits with the status that follows.
-func (i *invocation) carryOut(verb string, config runner.Config) error {
+func (i *invocation) carryOut(config runner.Config) error {
 	if i.Context.Context.Err() != nil {
 		if config.Job != nil && config.Status {
 			return silentExit{128 + int(syscall.SIGTERM)} // once: 0 would say that it is finished
@@ -85,10 +76,10 @@ func (i *invocation) carryOut(verb string, config runner.Config) error {
 	config.Signals = signals
 	status, err := runner.Run(context.WithoutCancel(i.Context.Context), config)
 	if cannot, ok := errors.AsType[*runner.CommandError](err); ok {
-		return &failure{code: cannot.Status, what: verb, err: err, hint: "name a program in PATH, or give its path; with --shell, CMD is a command line of the shell"}
+		return &failure{code: cannot.Status, what: i.Command.Name, err: err, hint: "name a program in PATH, or give its path; with --shell, CMD is a command line of the shell"}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", verb, err)
+		return fmt.Errorf("%s: %w", i.Command.Name, err)
 	}
 	return silentExit{status}
 }
@@ -102,8 +93,8 @@ func passed() []os.Signal {
 
 // commandConfig is what run, once and cron have in common: the election, the first of n arguments, and the
 // command after --.
-func commandConfig(i *invocation, verb, write string, n int) (runner.Config, error) {
-	args := i.Args().Slice()
+func commandConfig(i *invocation, write string, n int) (runner.Config, error) {
+	verb, args := i.Command.Name, i.Args().Slice()
 	c := runner.Config{Restart: runner.RestartAlways, Shell: i.Bool("shell"), Wait: i.Bool("wait"), Grace: i.duration("grace"), Timeout: i.duration("timeout")}
 	switch dashes := slices.Index(args, "--"); {
 	case len(args) == 0 || dashes == 0:
@@ -159,5 +150,39 @@ func restart(i *invocation, c *runner.Config) error {
 		return usage("omit one of them", "run: --%s and --restart %s contradict each other", map[bool]string{true: "try", false: "once"}[i.Bool("try")], c.Restart)
 	}
 	c.Status = c.Restart == runner.RestartNever
+	return nil
+}
+
+// runHealthFlags are the flags by which `doyen run` learns whether CMD should lead here.
+func runHealthFlags() []cli.Flag {
+	duration := func(name, usage string, standard time.Duration) cli.Flag {
+		return durationFlag(name, usage, standard, health.Shortest, health.Longest)
+	}
+	return []cli.Flag{
+		&cli.StringFlag{Name: "check", Usage: "`CMD` of the shell that shows this host's health: while it fails, this is not a candidate, and what leads is stopped and handed over (default: none)"},
+		duration("check-every", "`TIME` from one check to the next", health.DefaultEvery),
+		duration("check-timeout", "`TIME` after which a check is killed and has failed", health.DefaultEvery),
+		integerFlag("check-fall", "`NUMBER` of checks that fail in a row until the host is unhealthy", health.DefaultFall, 1, health.MostFallOrRise),
+		integerFlag("check-rise", "`NUMBER` of checks that succeed in a row until it is healthy again", health.DefaultRise, 1, health.MostFallOrRise),
+		truthFlag("ready", "CMD leads only once it has sent READY=1 to its NOTIFY_SOCKET"),
+		duration("ready-timeout", "`TIME` that CMD may take for READY=1, before another host may lead", 90*time.Second),
+		duration("watchdog", "`TIME` within which CMD must send WATCHDOG=1 to its NOTIFY_SOCKET, again and again, or another host may lead (default: none)", 0),
+	}
+}
+
+func runHealth(i *invocation, c *runner.Config) error {
+	for _, flag := range []string{"check-every", "check-timeout", "check-fall", "check-rise"} {
+		if i.IsSet(flag) && i.String("check") == "" {
+			return usage("add --check CMD", "run: --%s without --check", flag)
+		}
+	}
+	c.Check = health.Check{Command: i.String("check"), Every: i.duration("check-every"), Timeout: i.duration("check-timeout"), Fall: i.integer("check-fall"), Rise: i.integer("check-rise")}
+	c.Ready, c.ReadyIn, c.Watchdog = i.Bool("ready"), i.duration("ready-timeout"), i.duration("watchdog")
+	if !c.Ready && i.IsSet("ready-timeout") {
+		return usage("add --ready", "run: --ready-timeout without --ready")
+	}
+	if (c.Ready || c.Watchdog > 0) && runtime.GOOS != "linux" {
+		return usage("use --check", "run: --ready and --watchdog work on Linux only")
+	}
 	return nil
 }

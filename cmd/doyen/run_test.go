@@ -149,7 +149,7 @@ func FuzzCommandLine(f *testing.F) {
 
 // run does what the arguments ask for and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return (&shell{stdin: stdin, stdout: stdout, stderr: stderr, getenv: os.Getenv}).run(ctx, args)
+	return (&shell{stdin: stdin, stdout: stdout, stderr: stderr, getenv: os.Getenv, catch: func(...os.Signal) {}}).run(ctx, args)
 }
 
 func FuzzConfigFile(f *testing.F) {

@@ -6,20 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/base/each"
 )
-
-func statusCommand() command {
-	return command{
-		name: "status", usage: "show this agent, the quorum, the elections and the warnings",
-		flags: []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "ask every agent about itself: version, drained, warnings, cluster keys", DisableDefaultText: true}},
-		run:   status,
-	}
-}
 
 func status(i *invocation) error {
 	if i.Bool("all") {

@@ -8,10 +8,6 @@ import (
 	"github.com/doyen-election/doyen/agent"
 )
 
-func versionCommand() command {
-	return command{name: "version", usage: "print the version", run: printVersion}
-}
-
 // commit is the source's commit. A release (make dist) sets it, since it is built outside of git.
 var commit string
 

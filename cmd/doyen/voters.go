@@ -7,25 +7,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 )
 
-func votersCommand() command {
-	return command{
-		name: "voters", args: "[list] | add|remove|replace NAME | cancel | restore", max: 2, words: []string{"list", "add", "remove", "replace", "cancel", "restore"},
-		usage: "list the agents whose votes count, or change them one at a time",
-		flags: []cli.Flag{&cli.StringFlag{Name: "id", Usage: "add, replace: peer `ID` that the agent must have"}},
-		run: func(i *invocation) error {
-			if i.NArg() == 0 || i.Args().Get(0) == "list" && i.Args().Get(1) == "" {
-				return ask(i, readTimeout, "list the voters", (*client.Client).Voters, votersTable)
-			}
-			return changeVoters(i, i.Args().Get(0), i.Args().Get(1))
-		},
+func voters(i *invocation) error {
+	if i.NArg() == 0 || i.Args().Get(0) == "list" && i.Args().Get(1) == "" {
+		return ask(i, readTimeout, "list the voters", (*client.Client).Voters, votersTable)
 	}
+	return changeVoters(i, i.Args().Get(0), i.Args().Get(1))
 }
 
 func changeVoters(i *invocation, verb, name string) error {

@@ -11,17 +11,6 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-func watchCommand() command {
-	return command{
-		name: "watch", args: "[ELECTION]", max: 1,
-		usage: "follow the changes of an election, a line each",
-		description: "An election that does not exist yet may be watched. A restart of the agent does not end it: it waits up to " + awayLimit.String() + " until the agent answers again.\n\n" +
-			"Exit codes: 0 when it is interrupted, 1 refused, 3 when the agent\n" +
-			"can't be reached or goes away.",
-		run: watch,
-	}
-}
-
 // awayLimit is how long a watch waits for an agent that went away. It is longer than a keeper ever waits
 // before it starts the next process.
 const awayLimit = 10 * time.Second

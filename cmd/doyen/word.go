@@ -1,36 +1,20 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 )
 
-func wordCommand() command {
-	return command{
-		name: "word", args: "ELECTION", min: 1, max: 1,
-		usage: "print the word that an election keeps from one leader to the next, or delete it",
-		description: "Programs that lead write the word, see docs/api.md; `doyen once` and `doyen cron` keep their jobs there.\n" +
-			"--delete needs an election that nobody leads, and all voters: it is a candidate for a moment.\n\n" +
-			"Exit codes: 0 printed or deleted, 1 refused, 2 the election has none, 3 the agent can't be reached.",
-		flags: []cli.Flag{&cli.BoolFlag{Name: "delete", Usage: "delete the word: the election then remembers nothing", DisableDefaultText: true}},
-		run:   word,
-	}
-}
-
 func word(i *invocation) error {
 	name := i.election()
 	if !election.ValidName(name) {
 		return usage(nameRule, "word: %q is not a valid election name", name)
 	}
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	e, err := i.client().Word(ctx, name)
 	switch {
 	case err != nil:
@@ -49,8 +33,7 @@ func word(i *invocation) error {
 
 // deleteWord becomes the leader for a moment: only a leader writes a word.
 func deleteWord(i *invocation, name string) error {
-	ctx, cancel := i.question()
-	defer cancel()
+	ctx := i.question()
 	c := i.client()
 	c.Raw = nil
 	what := "delete the word of " + name
@@ -58,8 +41,7 @@ func deleteWord(i *invocation, name string) error {
 		return &failure{code: exitFailed, what: what, err: fmt.Errorf("%s leads it", e.Leader.Name),
 			hint: "end the program that is its candidate there, `doyen campaigns` lists it, and delete the word again"}
 	}
-	elected, giveUp := context.WithTimeout(i.Context.Context, changeTimeout)
-	defer giveUp()
+	elected := i.upTo(changeTimeout)
 	l, err := c.CampaignAs(elected, name, api.CampaignRequest{Meta: "doyen word --delete"})
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)

@@ -81,7 +81,6 @@ type actor struct {
 	checks *health.Checks
 
 	calls     chan func()
-	joins     chan joined
 	candidacy *client.Candidacy // nil: not connected
 	announced map[election.Name]announced
 	verdicts  map[string]api.Check
@@ -92,7 +91,8 @@ type actor struct {
 	refused   time.Time // since when another companion has been connected instead; zero: none is
 	complaint string
 	stopping  bool
-	dirty     bool // something has changed here that may not have been reported to the agent
+	fault     error // why Run can't go on
+	dirty     bool  // something has changed here that may not have been reported to the agent
 	reported  api.Companion
 	reporting bool
 	receipts  sync.WaitGroup // the receipts that the agent still has to get
@@ -118,18 +118,13 @@ type announced struct {
 	change api.Change
 }
 
-type joined struct {
-	candidacy *client.Candidacy
-	err       error
-}
-
 // Run acts until ctx ends. It then runs the hook with `none` in each election that its host leads,
 // and gives the receipts. It returns an error if another companion acts for this host, or if the
 // agent refuses this user.
 func Run(ctx context.Context, c Config) error {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	a := &actor{Config: c, ctx: life, calls: make(chan func()), joins: make(chan joined),
+	a := &actor{Config: c, ctx: life, calls: make(chan func()),
 		announced: map[election.Name]announced{}, verdicts: map[string]api.Check{}, failed: map[string]string{},
 		failures: map[election.Name]int{}, repeats: map[election.Name]*time.Timer{}, led: map[election.Name]lead{}}
 	owner, err := filepath.Abs(c.Client.Socket())
@@ -153,7 +148,7 @@ func Run(ctx context.Context, c Config) error {
 func (a *actor) loop(ctx context.Context) error {
 	a.join()
 	asked, ended := ctx.Done(), make(chan struct{})
-	for {
+	for a.fault == nil {
 		a.expire(boottime.Now())
 		a.report()
 		select {
@@ -169,14 +164,11 @@ func (a *actor) loop(ctx context.Context) error {
 			a.reload()
 		case f := <-a.calls:
 			f()
-		case j := <-a.joins:
-			if err := a.connect(j); err != nil {
-				a.hooks.Close(a.ctx)
-				return err
-			}
 		case <-time.After(a.next(boottime.Now())):
 		}
 	}
+	a.hooks.Close(a.ctx)
+	return a.fault
 }
 
 // call makes the loop run f.
@@ -228,7 +220,7 @@ func (a *actor) join() {
 		defer cancel()
 		k, err := a.Client.Accompany(ctx, "doyen act", reports)
 		select {
-		case a.joins <- joined{k, err}:
+		case a.calls <- func() { a.fault = a.connect(k, err) }:
 		case <-a.ctx.Done():
 			if err == nil {
 				k.Close()
@@ -238,20 +230,20 @@ func (a *actor) join() {
 }
 
 // connect handles the outcome of an attempt to connect.
-func (a *actor) connect(j joined) error {
-	if j.err != nil {
-		if refusal, ok := errors.AsType[*client.APIError](j.err); ok && refusal.Status < 500 {
+func (a *actor) connect(k *client.Candidacy, err error) error {
+	if err != nil {
+		if refusal, ok := errors.AsType[*client.APIError](err); ok && refusal.Status < 500 {
 			if refusal.Code != api.CodeInUse {
-				return j.err
+				return err
 			}
 			if a.refused.IsZero() {
 				a.refused = time.Now()
 			}
 			if time.Since(a.refused) >= taken {
-				return j.err
+				return err
 			}
 		}
-		if text := j.err.Error(); text != a.complaint {
+		if text := err.Error(); text != a.complaint {
 			a.complaint = text
 			a.Logger.Info("not connected to the agent; trying again", "err", text)
 		}
@@ -259,14 +251,14 @@ func (a *actor) connect(j joined) error {
 		return nil
 	}
 	a.Logger.Info("connected to the agent")
-	a.candidacy, a.retry, a.refused, a.complaint = j.candidacy, 0, time.Time{}, ""
+	a.candidacy, a.retry, a.refused, a.complaint = k, 0, time.Time{}, ""
 	a.mu.Lock()
 	if a.since.IsZero() {
 		a.since = time.Now()
 	}
 	a.mu.Unlock()
 	a.reload() // the agent may have reloaded, or started again with another configuration, while this process was not connected
-	go a.listen(j.candidacy)
+	go a.listen(k)
 	return nil
 }
 

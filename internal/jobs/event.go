@@ -47,8 +47,6 @@ type Output struct {
 	Wake     time.Time // not zero: Tick no later than when the wall clock shows this
 }
 
-func (o *Output) exit(code int) { o.Exit = &code }
-
 // Start is a command to start.
 type Start struct {
 	Occurrence string

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -92,26 +93,21 @@ type draft struct {
 
 // New checks the configuration.
 func New(c Config) (*Job, error) {
-	j := &Job{config: c}
-	if j.config.Late == 0 {
-		j.config.Late = DefaultLate
-	}
-	if j.config.Missed == "" {
-		j.config.Missed = Latest
-	}
+	c.Late, c.Missed = cmp.Or(c.Late, DefaultLate), cmp.Or(c.Missed, Latest)
 	if c.Kind == Key {
-		j.config.Key = c.Name
+		c.Key = c.Name
 	}
 	if c.Zone == "UTC" {
-		j.config.Zone = ""
+		c.Zone = ""
 	}
+	j := &Job{config: c}
 	var err error
 	switch {
 	case c.Kind != Cron:
-		err = check("key", j.config.Key)
-	case j.config.Late < LeastLate:
+		err = check("key", c.Key)
+	case c.Late < LeastLate:
 		err = fmt.Errorf("late: %v is less than %v, and clocks may differ by a minute", c.Late, LeastLate)
-	case !slices.Contains([]Missed{Latest, All, None}, j.config.Missed):
+	case !slices.Contains([]Missed{Latest, All, None}, c.Missed):
 		err = fmt.Errorf("missed: %q is not last, all or none", c.Missed)
 	case c.Jitter < 0:
 		err = errors.New("jitter: it can't be negative")
@@ -183,7 +179,7 @@ func (j *Job) follows(text string, out *Output) {
 		if code, ok := j.settled(w); ok {
 			out.Exit = &code
 		} else if j.config.NoWait {
-			out.exit(ExitRunning)
+			out.Exit = new(ExitRunning)
 		}
 	}
 }
@@ -224,7 +220,7 @@ func (j *Job) read(text string, out *Output) (w Word, refused bool) {
 		err = fmt.Errorf("the election's word is a job of kind %s, and this one is of kind %s; use another name", w.Kind, j.config.Kind)
 	}
 	if err != nil {
-		out.exit(ExitUsage)
+		out.Exit = new(ExitUsage)
 		out.Reports = append(out.Reports, Report{What: Refused, Detail: err.Error()})
 	}
 	return w, err != nil

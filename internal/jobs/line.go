@@ -5,20 +5,15 @@ import (
 	"fmt"
 )
 
-// Meaning says why once exits with a code before it has started anything.
-func Meaning(code int) string {
-	switch code {
-	case 0:
-		return "finished before: nothing is started"
-	case ExitRunning:
-		return "another host runs it"
-	case ExitUnknown:
-		return "its starter died or was stopped, and nobody knows how far it got: --retry runs it again"
-	case ExitSkipped:
-		return "a higher key is settled, so this one is skipped"
-	}
-	return fmt.Sprintf("exit %d", code)
+var meanings = map[int]string{
+	0:           "finished before: nothing is started",
+	ExitRunning: "another host runs it",
+	ExitUnknown: "its starter died or was stopped, and nobody knows how far it got: --retry runs it again",
+	ExitSkipped: "a higher key is settled, so this one is skipped",
 }
+
+// Meaning says why once exits with a code before it has started anything.
+func Meaning(code int) string { return cmp.Or(meanings[code], fmt.Sprintf("exit %d", code)) }
 
 // Line is the report as a line for people; name is the job's.
 func (r Report) Line(name string) string {

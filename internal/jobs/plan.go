@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/internal/calendar"
@@ -183,32 +184,28 @@ func (j *Job) once(now time.Time, d *draft) {
 	if w.Version == 0 {
 		w.Version, w.Kind = version, j.config.Kind
 	}
-	mine := w.Run != nil && Compare(w.Run.At, key) == 0
-	if w.Run != nil && Compare(key, w.Run.At) < 0 {
-		d.reports = append(d.reports, Report{What: UnknownEnd, From: w.Run.At, Try: w.Run.Try})
-		code := ExitUnknown // a later key was started, and its claim stays for a call that retries it
-		d.exit = &code
-		return
-	}
-	if w.Run != nil && !mine { // a later key passes over an earlier one, and is reported
-		j.unknown(now, d)
-	}
-	if code, ok := j.settled(*w); ok {
-		d.exit = &code
-		return
-	}
-	if mine {
-		if !j.config.Rerun { // its claim stays, for a call with --retry
-			if !w.marked() {
-				d.reports = append(d.reports, Report{What: UnknownEnd, From: w.Run.At, Try: w.Run.Try})
-			}
-			code := ExitUnknown
-			d.exit = &code
-			return
+	mine, later := false, false // whose claim is there: that of this key, or of a later one
+	if r := w.Run; r != nil {
+		mine, later = Compare(r.At, key) == 0, Compare(r.At, key) > 0
+		if !mine && !later { // this key passes over an earlier one, and is reported
+			j.unknown(now, d)
 		}
-		j.unknown(now, d)
 	}
-	j.claim(now, d, key)
+	code, settled := j.settled(*w)
+	switch {
+	case settled && !later:
+		d.exit = &code
+	case later, mine && !j.config.Rerun: // the claim stays, for a call that retries it
+		if later || !w.marked() {
+			d.reports = append(d.reports, Report{What: UnknownEnd, From: w.Run.At, Try: w.Run.Try})
+		}
+		d.exit = new(ExitUnknown)
+	default:
+		if mine {
+			j.unknown(now, d)
+		}
+		j.claim(now, d, key)
+	}
 }
 
 // settled returns the exit code of a key that is not to be run.
@@ -223,12 +220,7 @@ func (j *Job) settled(w Word) (code int, ok bool) {
 		}
 		return ExitUnknown, !j.config.Rerun
 	case -1:
-		for _, e := range w.Ends {
-			if Compare(e, j.config.Key) == 0 {
-				return 0, true
-			}
-		}
-		if j.config.AllowOlder {
+		if j.config.AllowOlder || slices.ContainsFunc(w.Ends, func(e string) bool { return Compare(e, j.config.Key) == 0 }) {
 			return 0, true
 		}
 		return ExitSkipped, true

@@ -2,7 +2,6 @@ package keeper
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/leasepage"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // bury ends a lineage that has no next life. It destroys first the record, so that no life can
@@ -45,24 +45,19 @@ func destroy(path string, peer election.PeerID) error {
 	if path == "" {
 		return nil
 	}
-	if _, err := record.End(record.Config{Path: path, Peer: peer}); err != nil {
-		return fmt.Errorf("destroy record: %w", err)
-	}
-	return nil
+	_, err := record.End(record.Config{Path: path, Peer: peer})
+	return wrap.Error(err, "destroy record")
 }
 
 func wipe(dir string) error {
 	entries, err := os.ReadDir(dir) // if dir is "", the error says that it does not exist
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
 	for _, e := range entries {
 		if e.Type().IsRegular() {
 			err = errors.Join(err, leasepage.Wipe(filepath.Join(dir, e.Name())))
 		}
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
 	}
 	return err
 }

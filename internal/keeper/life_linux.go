@@ -83,10 +83,7 @@ func newMemory(name string, size int64) (int, error) {
 	if err == nil {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("share memory with the agent: %w", err)
-	}
-	return fd, nil
+	return fd, wrap.Error(err, "share memory with the agent")
 }
 
 // newPage returns a new page and its descriptor.
@@ -96,10 +93,7 @@ func newPage() (*page, int, error) {
 		return nil, 0, err
 	}
 	p, err := mapPage(fd)
-	if err != nil {
-		return nil, 0, err
-	}
-	return p, fd, nil
+	return p, fd, err
 }
 
 func mapPage(fd int) (*page, error) {

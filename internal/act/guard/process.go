@@ -59,13 +59,11 @@ type process struct {
 // another process, and must exit with the status that Main returns.
 func Main() int {
 	g, err := newProcess()
-	if err == nil {
-		err = g.loop()
-	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "doyen: guard: %v\n", err)
 		return 1
 	}
+	g.loop()
 	return 0
 }
 
@@ -98,7 +96,7 @@ func newProcess() (*process, error) {
 }
 
 // loop obeys orders, reaps, and keeps the schedule, until the parent and the command have ended.
-func (g *process) loop() error {
+func (g *process) loop() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	// A signal that ends or stops the parent must not end its guard. They are caught instead of
@@ -128,7 +126,6 @@ func (g *process) loop() error {
 		g.step(now)
 	}
 	g.receipts.Wait()
-	return nil
 }
 
 // catchUp obeys all orders that have arrived. If the parent has ended, the command is to be killed

@@ -160,9 +160,8 @@ func (r *Runner) Commands() Commands { return *r.commands.Load() }
 
 // Configure replaces the commands of elections. Runs in progress go on.
 func (r *Runner) Configure(c Commands) {
-	next := *r.commands.Load()
-	next.Default, next.Of, next.Others = c.Default, c.Of, c.Others
-	r.commands.Store(&next)
+	c.Limit = r.commands.Load().Limit
+	r.commands.Store(&c)
 }
 
 // Enqueue adds an event if its election has a command. It never blocks.
@@ -215,10 +214,10 @@ func (r *Runner) watchOverrun(e *Event) {
 }
 
 func both(a, b func()) func() {
-	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
 		return a
 	}
 	return func() { a(); b() }

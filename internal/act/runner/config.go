@@ -97,11 +97,8 @@ func (e *CommandError) Unwrap() error { return e.Err }
 // resolve checks the configuration and finds the program before this host is a candidate: a host
 // with a mistyped command must not become the leader.
 func (c Config) resolve() (Config, error) {
-	switch {
-	case len(c.Command) == 0 || c.Command[0] == "":
+	if len(c.Command) == 0 || c.Command[0] == "" {
 		return c, &CommandError{statusNotFound, errors.New("the command is missing")}
-	case c.Restart != RestartAlways && c.Restart != RestartOnFailure && c.Restart != RestartNever:
-		return c, fmt.Errorf("unknown restart %q", c.Restart)
 	}
 	name := c.Command[0]
 	if c.Shell {

@@ -189,12 +189,8 @@ func (r *runner) ended(status int) {
 	switch {
 	case r.task != nil && status == StatusTimeout && r.Timeout > 0:
 		r.marked(jobs.TimedOut, status)
-		return
 	case r.task != nil:
 		r.marked(jobs.Finished, status)
-		return
-	}
-	switch {
 	case r.ending && r.Status:
 		r.status = status
 	case r.ending:

@@ -30,10 +30,8 @@ func (r *runner) expect(now int64) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	r.progress = progress{notices: n, ready: !r.Ready, dueAt: now + int64(r.Watchdog)}
-	if r.Ready {
-		r.progress.dueAt = now + int64(r.ReadyIn)
-	}
+	r.progress = progress{notices: n, ready: !r.Ready}
+	r.progress.alive(now, r.silence())
 	go n.listen(r.ctx.Done(), r.noticed)
 	return n.name, nil
 }
@@ -64,12 +62,12 @@ func (r *runner) heed(now int64) {
 			case "READY=1":
 				if !p.ready {
 					p.ready = true
-					p.alive(now, r.Watchdog)
+					p.alive(now, r.silence())
 					r.say("%s is ready: leading %s, term %d", r.name(), r.Election, r.term)
 				}
 			case "WATCHDOG=1":
 				if p.ready {
-					p.alive(now, r.Watchdog)
+					p.alive(now, r.silence())
 				}
 			case "WATCHDOG=trigger":
 				r.handOver(r.name()+" reported by WATCHDOG=trigger that it fails", standBack)
@@ -79,10 +77,10 @@ func (r *runner) heed(now int64) {
 	}
 }
 
-// alive starts the wait for the next WATCHDOG=1, if the command has to send it.
-func (p *progress) alive(now int64, watchdog time.Duration) {
-	if p.dueAt = never; watchdog > 0 {
-		p.dueAt = now + int64(watchdog)
+// alive starts the wait for the next notice, if the command may be silent for only so long.
+func (p *progress) alive(now int64, silence time.Duration) {
+	if p.dueAt = never; silence > 0 {
+		p.dueAt = now + int64(silence)
 	}
 }
 
@@ -98,7 +96,7 @@ func (r *runner) watch(now int64) {
 		return
 	}
 	if _, own := r.stoodStill(now); own {
-		p.dueAt = now + int64(r.silence())
+		p.alive(now, r.silence())
 		return
 	}
 	what := "WATCHDOG=1"

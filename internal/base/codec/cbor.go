@@ -1,9 +1,11 @@
 package codec
 
 import (
-	"fmt"
+	"cmp"
 
 	"github.com/fxamacker/cbor/v2"
+
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // maxNesting bounds how deep arrays and maps may be nested. Messages need 5 levels; the rest is room for
@@ -20,18 +22,12 @@ type Format struct {
 // NewFormat returns a deterministic encoder and a strict decoder. The decoder refuses arrays of more than
 // maxArray elements, and maps of more than maxMap pairs.
 func NewFormat(maxArray, maxMap int) Format {
-	enc, err := cbor.CoreDetEncOptions().EncMode()
-	if err != nil {
-		return Format{err: fmt.Errorf("set up cbor encoder: %w", err)}
-	}
-	dec, err := cbor.DecOptions{
+	enc, encErr := cbor.CoreDetEncOptions().EncMode()
+	dec, decErr := cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
 		UTF8: cbor.UTF8RejectInvalid, MaxNestedLevels: maxNesting, MaxArrayElements: maxArray, MaxMapPairs: maxMap,
 	}.DecMode()
-	if err != nil {
-		return Format{err: fmt.Errorf("set up cbor decoder: %w", err)}
-	}
-	return Format{enc: enc, dec: dec}
+	return Format{enc, dec, wrap.Error(cmp.Or(encErr, decErr), "set up cbor")}
 }
 
 // Marshal encodes a value.

@@ -128,17 +128,12 @@ func DecodeState(data []byte) (election.State, error) {
 
 // unseal checks the header and returns the body.
 func unseal(data []byte) ([]byte, error) {
-	if !bytes.HasPrefix(data, []byte(magic)) {
-		// A file that is shorter than the magic, but starts like it, was a state.
-		if bytes.HasPrefix([]byte(magic), data) {
-			return nil, &DamagedStateError{Why: fmt.Sprintf("it was cut short, to %d bytes", len(data))}
-		}
+	switch {
+	case !bytes.HasPrefix(data, []byte(magic)) && !bytes.HasPrefix([]byte(magic), data): // a file that is shorter than the magic, but starts like it, was a state
 		return nil, &ForeignStateError{}
-	}
-	if len(data) < bodyAt {
+	case len(data) < bodyAt:
 		return nil, &DamagedStateError{Why: fmt.Sprintf("it was cut short, to %d bytes", len(data))}
-	}
-	if len(data) > MaxState {
+	case len(data) > MaxState:
 		return nil, &DamagedStateError{Why: fmt.Sprintf("%d bytes are over the limit of %d", len(data), MaxState)}
 	}
 	want := binary.BigEndian.Uint64(data[lengthAt:])
@@ -160,10 +155,7 @@ func unseal(data []byte) ([]byte, error) {
 }
 
 func checkState(s election.State) error {
-	if err := cmp.Or(peer("peer", s.Peer), roster(s.Roster), wrap.Error(roster(s.Former), "former"), wrap.Error(genesis(s.Pending), "pending")); err != nil {
-		return err
-	}
-	if err := maybeTerm("forgotten", s.Forgotten); err != nil {
+	if err := cmp.Or(peer("peer", s.Peer), roster(s.Roster), wrap.Error(roster(s.Former), "former"), wrap.Error(genesis(s.Pending), "pending"), maybeTerm("forgotten", s.Forgotten)); err != nil {
 		return err
 	}
 	if n := max(len(s.Grants), len(s.Seen)); n > maxStateItems {
@@ -184,5 +176,5 @@ func checkState(s election.State) error {
 
 // grant accepts a grant without holder and lease: a term that came with a roster has neither.
 func grant(g election.Grant) error {
-	return cmp.Or(term("term", g.Term), maybeHolder("holder", g.Holder), maybeDuration("lease", g.Lease))
+	return cmp.Or(term("term", g.Term), maybe("holder", g.Holder, holder), maybeDuration("lease", g.Lease))
 }

@@ -64,12 +64,12 @@ func maybePeer(field string, p election.PeerID) error {
 
 func holder(field string, h election.Holder) error { return peer(field, h.Peer) }
 
-// maybeHolder accepts the zero holder, which means nobody.
-func maybeHolder(field string, h election.Holder) error {
-	if h == (election.Holder{}) {
+// maybe accepts the zero value, which means nobody, or that nothing is given.
+func maybe[T comparable](field string, v T, check func(field string, v T) error) error {
+	if v == *new(T) {
 		return nil
 	}
-	return holder(field, h)
+	return check(field, v)
 }
 
 func rank(field string, r election.Rank) error {
@@ -81,14 +81,6 @@ func priority(field string, p int) error {
 		return fmt.Errorf("%s %d is not between 0 and %d", field, p, maxPriority)
 	}
 	return nil
-}
-
-// maybeRank accepts the zero rank, which means that no rank is given.
-func maybeRank(field string, r election.Rank) error {
-	if r == (election.Rank{}) {
-		return nil
-	}
-	return rank(field, r)
 }
 
 func duration(field string, d time.Duration) error {

@@ -59,20 +59,3 @@ func maybeWord(w election.Word) error {
 	}
 	return word(w)
 }
-
-func checkWordWrite(m election.WordWrite) error {
-	return cmp.Or(electionName(m.Election), holder("holder", m.Holder), maybeTerm("version's driver", m.Version.Driver), word(m.Word))
-}
-
-func checkWordAck(m election.WordAck) error {
-	return cmp.Or(electionName(m.Election), term("rank", m.Rank.Term), maybeTerm("version's driver", m.Version.Driver))
-}
-
-func checkWordsWanted(m election.WordsWanted) error {
-	return cmp.Or(maybeTerm("version's driver", m.Version.Driver), maybeElection(m.After))
-}
-
-func checkWords(m election.Words) error {
-	return cmp.Or(maybeTerm("version's driver", m.Version.Driver), maybeElection(m.After), namedWords(m.Words),
-		each("words", m.Words, election.MaxElections, func(w election.NamedWord) election.Name { return w.Election }, func(election.NamedWord) error { return nil }))
-}

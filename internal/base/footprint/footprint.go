@@ -44,23 +44,23 @@ func Limit() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(processors)
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(startPercent)
-		if os.Getenv("GOMEMLIMIT") == "" {
-			debug.SetMemoryLimit(startMemory)
-		}
-	}
+	collect(startPercent, startMemory)
 	relaxTimers(timerSlack)
 }
 
 // shrink makes the collector keep the heap small from now on, unless GOGC is set. It returns free memory
 // to the system.
 func shrink() {
+	collect(gcPercent, math.MaxInt64)
+	debug.FreeOSMemory()
+}
+
+// collect sets when the collector runs, as far as the environment leaves that to the agent.
+func collect(percent int, memory int64) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		debug.SetGCPercent(percent)
 		if os.Getenv("GOMEMLIMIT") == "" {
-			debug.SetMemoryLimit(math.MaxInt64)
+			debug.SetMemoryLimit(memory)
 		}
 	}
-	debug.FreeOSMemory()
 }

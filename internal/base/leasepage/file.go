@@ -99,10 +99,7 @@ func (m *mapping) load(sequence uint64) (v value, whole bool) {
 // removes the file. If there is no file, it does nothing.
 func Wipe(path string) error {
 	err := overwrite(path)
-	if removeErr := os.Remove(path); removeErr != nil && !errors.Is(removeErr, os.ErrNotExist) {
-		err = errors.Join(err, removeErr)
-	}
-	if err != nil {
+	if err = errors.Join(err, ignoreMissing(os.Remove(path))); err != nil {
 		return fmt.Errorf("wipe lease page %s: %w", path, err)
 	}
 	return nil

@@ -116,11 +116,10 @@ func place(sequence uint64) int {
 // judge returns an error if b is not the header of this election's page in this boot of the host.
 func judge(b [headerSize]byte, election string, host HostBoot) error {
 	want := header{election: election, host: host, agent: binary.NativeEndian.Uint64(b[atAgent:])}
-	if len(election) > maxName {
-		return errOther
-	}
 	version := binary.NativeEndian.Uint32(b[atVersion:])
 	switch {
+	case len(election) > maxName:
+		return errOther
 	case string(b[:len(magic)]) != magic:
 		return errNoPage
 	case version != Version:

@@ -46,7 +46,7 @@ func create(directory, election string, agent uint64) (*Writer, error) {
 		return nil, err
 	}
 	draft := filepath.Join(directory, draftPrefix+election)
-	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := ignoreMissing(os.Remove(draft)); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(draft, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o640)
