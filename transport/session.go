@@ -131,15 +131,12 @@ func (s *session) writeBatch(count *counters) error {
 	if err := s.wire.stream.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	sent := uint64(0)
 	for body := s.out.take(); body != nil; body = s.out.take() {
 		if err := s.wire.write(body); err != nil {
 			return err
 		}
 		count.bytesOut.Add(uint64(frameHeader + len(body)))
-		sent++
 	}
-	count.messagesOut.Add(sent)
 	return s.wire.flush()
 }
 

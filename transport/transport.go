@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -332,19 +330,10 @@ func (t *Transport) Suspect(p election.PeerID) {
 	}
 }
 
-// Stats returns the counters and the state of every link.
+// Stats returns the counters.
 func (t *Transport) Stats() Stats {
 	s := t.count.stats()
 	s.Dropped[dropNames()[dropOutdated]] += t.box.outdated()
-	s.PendingInbound, _ = t.door.places.Taken()
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for _, l := range t.links {
-		l.mu.Lock()
-		s.Links = append(s.Links, LinkStats{Peer: l.id, Addr: l.addr, Connected: l.session != nil, Error: l.failure})
-		l.mu.Unlock()
-	}
-	slices.SortFunc(s.Links, func(a, b LinkStats) int { return strings.Compare(string(a.Peer), string(b.Peer)) })
 	return s
 }
 
