@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/doyen-election/doyen/internal/base/offer"
 	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/hashicorp/memberlist"
 )
@@ -204,7 +205,7 @@ func (m *Membership) Update(change func(*Member)) error {
 	}
 	m.self = next
 	m.del.meta.Store(&meta)
-	offer(m.update, struct{}{})
+	offer.To(m.update, struct{}{})
 	return nil
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/codec"
+	"github.com/doyen-election/doyen/internal/base/offer"
 	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/internal/door"
 )
@@ -229,7 +230,7 @@ func (l *link) relocate(p Peer) {
 		return
 	}
 	l.addr = p.Addr
-	signal(l.moved)
+	offer.To(l.moved, struct{}{})
 }
 
 // place is what is known of an address that peers have.
@@ -326,7 +327,7 @@ func (t *Transport) Unsendable() string {
 // silence lasts.
 func (t *Transport) Suspect(p election.PeerID) {
 	if l := t.link(p); l != nil {
-		signal(l.suspected)
+		offer.To(l.suspected, struct{}{})
 	}
 }
 

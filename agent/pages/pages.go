@@ -23,6 +23,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/internal/base/leasepage"
+	"github.com/doyen-election/doyen/internal/base/offer"
 )
 
 const (
@@ -128,10 +129,7 @@ func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
 		e.written = c
 	}
 	if made == mostMade {
-		select {
-		case k.ready <- struct{}{}:
-		default:
-		}
+		offer.To(k.ready, struct{}{})
 	}
 }
 

@@ -126,15 +126,10 @@ func (s *Server) successor(ctx context.Context, name election.Name, above electi
 		if e := s.seen(name); e.Leader != nil && e.Term > uint64(above) {
 			return e, true
 		}
-		select {
-		case _, open := <-follower.Ready():
-			if !open {
-				return api.Election{}, false
-			}
-			follower.Take() // not needed: the picture shows the change
-		case <-ctx.Done():
+		if !follower.Wait(ctx) {
 			return api.Election{}, false
 		}
+		follower.Take() // not needed: the picture shows the change
 	}
 }
 

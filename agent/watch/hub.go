@@ -12,6 +12,7 @@ package watch
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/internal/base/logger"
+	"github.com/doyen-election/doyen/internal/base/offer"
 )
 
 const (
@@ -190,7 +192,7 @@ func (f *Follower) offer(c *Change) {
 		return
 	}
 	f.waiting = append(f.waiting, c)
-	f.signal()
+	offer.To(f.ready, struct{}{})
 }
 
 // lag counts n changes as lost, and also those that wait: the follower gets a fresh snapshot,
@@ -198,19 +200,17 @@ func (f *Follower) offer(c *Change) {
 func (f *Follower) lag(n uint64) {
 	f.missed += uint64(len(f.waiting)) + n
 	f.waiting = nil
-	f.signal()
+	offer.To(f.ready, struct{}{})
 }
 
-func (f *Follower) signal() {
+// Wait returns true once there is something to take, and false if nothing more will come or ctx has ended.
+func (f *Follower) Wait(ctx context.Context) (more bool) {
 	select {
-	case f.ready <- struct{}{}:
-	default:
+	case _, more = <-f.ready:
+	case <-ctx.Done():
 	}
+	return more
 }
-
-// Ready has an element when there is something to take, and is closed when nothing more will
-// come.
-func (f *Follower) Ready() <-chan struct{} { return f.ready }
 
 // Take returns the changes that wait, how many were lost, and the index of the election's newest change. If
 // some were lost, the caller replaces them by a snapshot made after this call, with that index.
