@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/each"
@@ -103,7 +104,7 @@ func (p *presence) warnings(now election.Instant) (all []api.Warning) {
 // peers is what the loop knows of other agents, from gossip and from their connections.
 type peers struct {
 	view      *membership.View
-	names     map[election.PeerID]string           // nil: must be made again
+	names     serve.Names                          // nil: must be made again
 	heard     map[election.PeerID]election.Instant // last message of each connected peer
 	lost      map[election.PeerID]election.Instant // when its connection closed, for each peer that has none now
 	connected map[election.PeerID]bool             // replaced, never changed, since pictures share it
@@ -203,8 +204,8 @@ func (p *peers) connect(id election.PeerID, up bool) {
 
 // namesOf returns the names of all voters and members. A member's name, or the name with which it
 // left, replaces the name in the roster.
-func namesOf(self election.PeerID, name string, v *membership.View, r *election.Roster) map[election.PeerID]string {
-	names := map[election.PeerID]string{}
+func namesOf(self election.PeerID, name string, v *membership.View, r *election.Roster) serve.Names {
+	names := serve.Names{}
 	for _, voter := range r.All() {
 		names[voter.Peer] = voter.Name
 	}
@@ -215,11 +216,4 @@ func namesOf(self election.PeerID, name string, v *membership.View, r *election.
 	}
 	names[self] = name
 	return names
-}
-
-func (p *peers) nameOf(id election.PeerID) string {
-	if name, ok := p.names[id]; ok {
-		return name
-	}
-	return string(id)
 }

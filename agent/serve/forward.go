@@ -69,10 +69,7 @@ func (s *Server) Forwarded(ctx context.Context, from election.PeerID, c election
 	if err != nil || !plainPath(r.URL.Path) {
 		return election.CallAnswer{Status: http.StatusBadRequest}
 	}
-	out := recorder{header: http.Header{}, status: http.StatusOK}
-	if receive(&out, r) {
-		s.forwarding.ServeHTTP(&out, r)
-	}
+	out := recorded(s.forwarding, r)
 	if out.body.Len() > election.MaxCallBody {
 		return election.CallAnswer{Status: http.StatusServiceUnavailable}
 	}
@@ -101,7 +98,7 @@ func (s *Server) forward(r *http.Request, to election.PeerID, request any) (any,
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	name := s.Picture().name(to)
+	name := s.Picture().Names.Of(to)
 	var outcome api.Outcome
 	err := s.others.pass(ctx, r, to, request, &outcome)
 	switch refused, ok := errors.AsType[*api.ErrorDetail](err); {

@@ -158,8 +158,9 @@ func claimed(name, one, other string) *api.ErrorDetail {
 
 // identities are those of agents that are given by name or by ID. Where a voter and another
 // live agent share a name, only an ID makes clear which is meant.
-func (p *Picture) identities(given []string) (all []election.PeerID, bad *api.ErrorDetail) {
+func (p *Picture) identities(given []string) (all []election.PeerID, err error) {
 	for _, name := range given {
+		var bad *api.ErrorDetail
 		id := election.PeerID(name)
 		if _, isID := p.Names[id]; !isID {
 			voter, votes := p.Status.Roster.Named(name)
