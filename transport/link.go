@@ -129,9 +129,7 @@ func (l *link) end() {
 	l.patience.Stop()
 	l.stop()
 	l.abandon()
-	if s := l.take(); s != nil {
-		s.close(errClosing)
-	}
+	l.take().close(errClosing)
 }
 
 func (l *link) current() *session {
@@ -266,9 +264,7 @@ func (l *link) adopt(o outcome) {
 	l.session, l.held, l.level, l.told = s, theirs.Run, theirs.Level, ""
 	l.mu.Unlock()
 
-	if old != nil {
-		old.close(errReplaced)
-	}
+	old.close(errReplaced)
 	l.patience.Stop()
 	l.start(s)
 }
@@ -367,8 +363,6 @@ func (l *link) remove() {
 	s := l.session
 	l.session = nil
 	l.mu.Unlock()
-	if s != nil {
-		s.close(errRemoved)
-	}
+	s.close(errRemoved)
 	l.stop()
 }

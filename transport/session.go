@@ -54,8 +54,11 @@ func (s *session) over() <-chan struct{} {
 	return s.done
 }
 
-// close ends the session. If it is called several times, the first reason counts.
+// close ends the session, if there is one. If it is called several times, the first reason counts.
 func (s *session) close(err error) {
+	if s == nil {
+		return
+	}
 	s.once.Do(func() {
 		s.err = err
 		close(s.gone)

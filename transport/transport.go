@@ -316,10 +316,7 @@ func (t *Transport) refuse(to election.PeerID, m election.Message, err error) {
 // Unsendable describes the newest message that was not sent because it had a value that a correct agent
 // never sends. It is empty if there was none since the start.
 func (t *Transport) Unsendable() string {
-	if text := t.unsendable.Load(); text != nil {
-		return *text
-	}
-	return ""
+	return *cmp.Or(t.unsendable.Load(), new(string))
 }
 
 // Suspect closes the connection to a peer that has been silent for too long, reports Lost, and dials

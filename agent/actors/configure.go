@@ -11,10 +11,17 @@ import (
 
 // Settings are the parts of a Config that may change while a registry is in use.
 type Settings struct {
-	Priority      int
-	Host, Preempt bool
-	PreemptDelay  time.Duration
-	Needs         Needs
+	// Priority is the priority of a candidacy that states none.
+	Priority int
+	// Host makes the host itself a candidate in the default election, where it comes last among equal priorities.
+	Host bool
+	// Preempt makes a better program of this host replace the one that acts, once the better one's
+	// priority has been strictly higher for PreemptDelay.
+	Preempt      bool
+	PreemptDelay time.Duration
+	// Needs lists the elections that need a companion on this host. What an earlier life led continues
+	// without one for a while.
+	Needs Needs
 }
 
 // Configure replaces the settings. A leadership goes on, unless its candidacy now has priority 0, or is
@@ -27,7 +34,7 @@ func (r *Registry) Configure(now election.Instant, s Settings) {
 		r.withdrawHost()
 	}
 	clear(r.rivals) // the preempt delays start again
-	r.cfg.Priority, r.cfg.Host, r.cfg.Preempt, r.cfg.PreemptDelay, r.cfg.Needs = s.Priority, s.Host, s.Preempt, s.PreemptDelay, s.Needs
+	r.cfg.Settings = s
 	for _, name := range slices.Sorted(maps.Keys(r.races)) {
 		c := r.races[name]
 		for _, k := range c.candidates {

@@ -39,14 +39,7 @@ const ReasonStopped election.Reason = "the program has stopped"
 
 // Config is a registry's settings.
 type Config struct {
-	// Priority is the priority of a candidacy that states none.
-	Priority int
-	// Host makes the host itself a candidate in the default election, where it comes last among equal priorities.
-	Host bool
-	// Preempt makes a better program of this host replace the one that acts, once the better one's
-	// priority has been strictly higher for PreemptDelay.
-	Preempt      bool
-	PreemptDelay time.Duration
+	Settings
 	// Step is how much longer a lease must become before the program is sent a line. StepOfMany
 	// replaces Step while the host leads more elections than the constant many.
 	Step, StepOfMany time.Duration
@@ -61,9 +54,6 @@ type Config struct {
 	// Past is what an earlier life of this agent left, sorted by election. The registry continues
 	// from there.
 	Past []Past
-	// Needs lists the elections that need a companion on this host. What an earlier life led continues
-	// without one for a while.
-	Needs Needs
 	// Record puts on record which program acts in an election, and RecordCompanion which companion does.
 	// They are called before the process is notified of the term in Told. Nil: nothing is recorded.
 	Record, RecordCompanion func(election.Name, record.Program)

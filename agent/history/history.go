@@ -147,8 +147,7 @@ func changes(t api.Transition) bool {
 func (l *Log) HeardAgain(election, leader string, term uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	was, ok := l.earlier[election]
-	if !ok || was != (leadership{leader, term}) {
+	if l.earlier[election] != (leadership{leader, term}) {
 		return false
 	}
 	delete(l.vacant, election)

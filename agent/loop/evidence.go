@@ -26,11 +26,9 @@ func (l *Loop) enter(now election.Instant, before *serve.Picture, a election.Ann
 // lastHeard returns when the former leader was last heard, if it fell silent; 0: there was none, or
 // it announced its end itself.
 func lastHeard(before *serve.Picture, a election.Announcement) election.Instant {
-	c, ok := serve.ContestOf(before.Status, a.Election)
-	if !ok || c.Leader == (election.Holder{}) || c.Leader == a.Leader {
-		return 0
-	}
-	if a.Event == election.NoLeader && a.Reason != election.ReasonLeaseExpired {
+	announced := a.Event == election.NoLeader && a.Reason != election.ReasonLeaseExpired
+	c, _ := serve.ContestOf(before.Status, a.Election)
+	if announced || c.Leader == (election.Holder{}) || c.Leader == a.Leader {
 		return 0
 	}
 	return c.HeardAt
@@ -89,12 +87,16 @@ func (p *peers) describeNew(self election.Holder, now election.Instant, c electo
 	return fmt.Sprintf("%s claims term %d in its heartbeats, %s", p.names.Of(a.Leader.Peer), a.Term, until)
 }
 
+// unknown is the status of a peer that gossip does not know.
+const unknown membership.Status = "unknown"
+
+// gossiped is how gossip sees a peer, present or departed.
 func (p *peers) gossiped(id election.PeerID) membership.Status {
 	all := slices.Concat(p.view.Members, p.view.Departed)
 	if m, known := each.First(all, func(m membership.Member) bool { return m.Peer == id }); known {
 		return m.Status
 	}
-	return "unknown"
+	return unknown
 }
 
 // short formats a duration for people, rounded to the millisecond.

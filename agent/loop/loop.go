@@ -60,7 +60,7 @@ type Config struct {
 	// Actors are the candidates of this host. Only the goroutine of Run uses them.
 	Actors    *actors.Registry
 	Hub       *watch.Hub
-	Pages     *pages.Keeper        // keeps the lease pages; nil: there are none
+	Pages     *pages.Keeper        // keeps the lease pages
 	Record    *record.Record       // nil: no record is kept
 	Words     []election.NamedWord // that this voter had on disk at the start
 	NoRecord  string               // why no record is kept; empty: one is kept

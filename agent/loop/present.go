@@ -122,19 +122,13 @@ func (p *peers) lose(id election.PeerID, at election.Instant) {
 // viewed handles a new view of the members.
 func (l *Loop) viewed(v membership.View) {
 	l.view, l.names = &v, nil
-	l.Known = slices.DeleteFunc(l.Known, func(r record.Voter) bool { return lists(v, r.Peer) })
+	l.Known = slices.DeleteFunc(l.Known, func(r record.Voter) bool { return l.gossiped(r.Peer) != unknown })
 	l.warnings.viewed(v)
 	l.look()
 	l.step(election.ViewChanged{View: l.presence.view()})
 	if why := sharedIdentity(v); why != "" {
 		l.step(election.Barred{Code: warnIdentity, Detail: why})
 	}
-}
-
-// lists reports whether gossip knows the peer, as present or as departed.
-func lists(v membership.View, p election.PeerID) bool {
-	is := func(m membership.Member) bool { return m.Peer == p }
-	return slices.ContainsFunc(v.Members, is) || slices.ContainsFunc(v.Departed, is)
 }
 
 // review checks, when that is due, the members that gossip calls dead but whose streams work, and
@@ -192,14 +186,11 @@ func (l *Loop) reach() {
 
 // connect records whether a peer is connected. It makes a new map, since pictures share the old one.
 func (p *peers) connect(id election.PeerID, up bool) {
-	next := make(map[election.PeerID]bool, len(p.connected)+1)
-	maps.Copy(next, p.connected)
-	if up {
-		next[id] = true
-	} else {
-		delete(next, id)
+	p.connected = maps.Clone(p.connected)
+	p.connected[id] = true
+	if !up {
+		delete(p.connected, id)
 	}
-	p.connected = next
 }
 
 // namesOf returns the names of all voters and members. A member's name, or the name with which it
@@ -209,10 +200,8 @@ func namesOf(self election.PeerID, name string, v *membership.View, r *election.
 	for _, voter := range r.All() {
 		names[voter.Peer] = voter.Name
 	}
-	for _, members := range [][]membership.Member{v.Departed, v.Members} {
-		for _, m := range members {
-			names[m.Peer] = m.Name
-		}
+	for _, m := range slices.Concat(v.Departed, v.Members) {
+		names[m.Peer] = m.Name
 	}
 	names[self] = name
 	return names

@@ -33,7 +33,8 @@ const (
 	mostMade = 8
 )
 
-// Keeper keeps the pages. Its methods are for one goroutine. A nil Keeper keeps no pages.
+// Keeper keeps the pages. Its methods are for one goroutine. The zero value keeps no pages, nor does a nil Keeper
+// that is only closed.
 type Keeper struct {
 	dir     string
 	boot    election.LineageID
@@ -77,9 +78,6 @@ func Open(dir string, boot election.LineageID, led map[election.Name]bool) *Keep
 
 // Problem is why pages are missing; empty: no page is missing.
 func (k *Keeper) Problem() string {
-	if k == nil {
-		return ""
-	}
 	if k.problem != "" {
 		return k.problem
 	}
@@ -92,17 +90,12 @@ func (k *Keeper) Problem() string {
 }
 
 // Ready has an element when Publish should be called again because it has more pages to make.
-func (k *Keeper) Ready() <-chan struct{} {
-	if k == nil {
-		return nil
-	}
-	return k.ready
-}
+func (k *Keeper) Ready() <-chan struct{} { return k.ready }
 
 // Publish writes what the status shows of each election to its page, unless the page shows that
 // already. It makes the pages of new elections, and removes those of elections that are gone.
 func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
-	if k == nil || k.lock == nil {
+	if k.lock == nil {
 		return
 	}
 	if !k.matches(s.Contests) {

@@ -209,13 +209,11 @@ func (s *Server) keepDrain(on bool) error {
 }
 
 // leading returns the elections that this agent leads.
-func (s *Server) leading() (led []*elector.ContestStatus) {
-	for _, c := range s.Picture().Status.Contests {
-		if h, ok := c.LeaderAt(s.Clock()); ok && h == s.Self {
-			led = append(led, c)
-		}
-	}
-	return led
+func (s *Server) leading() []*elector.ContestStatus {
+	return slices.DeleteFunc(slices.Clone(s.Picture().Status.Contests), func(c *elector.ContestStatus) bool {
+		h, ok := c.LeaderAt(s.Clock())
+		return !ok || h != s.Self
+	})
 }
 
 // await waits until everything that was led here has a successor, and reports the first one.

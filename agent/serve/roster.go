@@ -37,12 +37,9 @@ func (p *Picture) voters(now election.Instant) api.Voters {
 	v.Cluster, v.Floor = r.Cluster, uint64(r.Floor)
 	v.Version = api.RosterVersion{Driver: uint64(r.Version.Driver), Counter: r.Version.Counter}
 	describe := func(voters []election.Voter) []api.Voter {
-		out := []api.Voter{}
-		for _, voter := range voters {
-			out = append(out, api.Voter{Name: voter.Name, ID: string(voter.Peer),
-				Connected: voter.Peer == p.Status.Self.Peer || p.Connected[voter.Peer]})
-		}
-		return out
+		return append([]api.Voter{}, each.Of(voters, func(v election.Voter) api.Voter {
+			return api.Voter{Name: v.Name, ID: string(v.Peer), Connected: v.Peer == p.Status.Self.Peer || p.Connected[v.Peer]}
+		})...)
 	}
 	v.Voters, v.Next = describe(r.Voters), describe(r.Next)
 	if c := p.Status.Change; c != nil {

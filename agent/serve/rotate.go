@@ -234,8 +234,7 @@ func (n *rotation) everywhere(at func(context.Context, membership.Member) error)
 func (n *rotation) check() (newcomers []string) {
 	present, _ := n.members(n.Picture())
 	for _, m := range present {
-		has := func(o membership.Member) bool { return o.Peer == m.Peer }
-		if !slices.ContainsFunc(n.agents, has) && !slices.Contains(n.skipped, m.Name) {
+		if !lists(n.agents, m.Peer) && !slices.Contains(n.skipped, m.Name) {
 			newcomers = append(newcomers, m.Name+" (it joined meanwhile, and lacks the new key)")
 		}
 	}
@@ -260,6 +259,10 @@ func (n *rotation) each(agents []membership.Member, at func(context.Context, mem
 	return step
 }
 
+func lists(all []membership.Member, id election.PeerID) bool {
+	return slices.ContainsFunc(all, func(m membership.Member) bool { return m.Peer == id })
+}
+
 func memberNames(all []membership.Member) []string {
 	return each.Of(all, func(m membership.Member) string { return m.Name })
 }
@@ -280,9 +283,7 @@ func (n *rotation) call(ctx context.Context, m membership.Member, request api.Ke
 // outcome lists the agents that have the key, and those that do not.
 func (n *rotation) outcome() string {
 	has := n.all()
-	without := slices.DeleteFunc(n.Picture().all(), func(m membership.Member) bool {
-		return slices.ContainsFunc(has, func(o membership.Member) bool { return o.Peer == m.Peer })
-	})
+	without := slices.DeleteFunc(n.Picture().all(), func(m membership.Member) bool { return lists(has, m.Peer) })
 	text := identified(has...) + " have the new key"
 	if len(without) > 0 {
 		text += "; " + identified(without...) + " got no key and can't join any more: if one is to come back, copy the key file of an agent that has the key to its host"
@@ -313,8 +314,7 @@ func (p *Picture) all() []membership.Member {
 func (p *Picture) absent() []membership.Member {
 	list := slices.DeleteFunc(p.Departed(), func(m membership.Member) bool { return m.Status != membership.Dead })
 	for _, v := range p.Status.Roster.All() {
-		is := func(m membership.Member) bool { return m.Peer == v.Peer }
-		if !slices.ContainsFunc(p.View.Members, is) && !slices.ContainsFunc(list, is) {
+		if !lists(p.View.Members, v.Peer) && !lists(list, v.Peer) {
 			list = append(list, membership.Member{Member: election.Member{Peer: v.Peer, Name: v.Name}})
 		}
 	}

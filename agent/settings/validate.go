@@ -54,11 +54,10 @@ func (c Config) first(checks []func(Config) error) error {
 }
 
 func checkNames(c Config) error {
-	if !election.ValidName(c.Name) {
-		return Errorf("name", nameRule, "%q is not a valid name", c.Name)
-	}
-	if !election.ValidName(c.Cluster) {
-		return Errorf("cluster", nameRule, "%q is not a valid name", c.Cluster)
+	for _, n := range []struct{ flag, name string }{{"name", c.Name}, {"cluster", c.Cluster}} {
+		if !election.ValidName(n.name) {
+			return Errorf(n.flag, nameRule, "%q is not a valid name", n.name)
+		}
 	}
 	return nil
 }

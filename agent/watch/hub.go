@@ -148,7 +148,7 @@ func (h *Hub) Follow(election string, after uint64) (*Follower, error) {
 func (h *Hub) replay(f *Follower, after uint64) {
 	after = max(after, h.goesOn)
 	if after > h.index || after < h.forgotten() {
-		f.lag(1)
+		f.lag()
 		return
 	}
 	for _, c := range h.kept {
@@ -162,9 +162,6 @@ func (h *Hub) replay(f *Follower, after uint64) {
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
-		return
-	}
 	h.closed = true
 	for _, followers := range h.followers {
 		for f := range followers {
@@ -188,17 +185,17 @@ type Follower struct {
 // offer gives the follower a change. It is called with the hub locked.
 func (f *Follower) offer(c *Change) {
 	if f.missed > 0 || len(f.waiting) == maxWaiting {
-		f.lag(1)
+		f.lag()
 		return
 	}
 	f.waiting = append(f.waiting, c)
 	offer.To(f.ready, struct{}{})
 }
 
-// lag counts n changes as lost, and also those that wait: the follower gets a fresh snapshot,
+// lag counts a change as lost, and also those that wait: the follower gets a fresh snapshot,
 // which replaces all of them.
-func (f *Follower) lag(n uint64) {
-	f.missed += uint64(len(f.waiting)) + n
+func (f *Follower) lag() {
+	f.missed += uint64(len(f.waiting)) + 1
 	f.waiting = nil
 	offer.To(f.ready, struct{}{})
 }

@@ -144,15 +144,11 @@ func doubted(s *elector.Status, name string, ws []elector.Warning) string {
 }
 
 func doubt(d roster.Doubt) string {
-	switch d {
-	case roster.Refused:
-		return "an operator refused it (doyen voters restore)"
-	case roster.FromUnknown:
-		return "none of the voters this agent knows has reported it"
-	case roster.DropsMany:
-		return "it drops several voters at once, and a majority of them still holds the present roster"
-	}
-	return "its driver is not one of the voters this agent knows"
+	return cmp.Or(map[roster.Doubt]string{
+		roster.Refused:     "an operator refused it (doyen voters restore)",
+		roster.FromUnknown: "none of the voters this agent knows has reported it",
+		roster.DropsMany:   "it drops several voters at once, and a majority of them still holds the present roster",
+	}[d], "its driver is not one of the voters this agent knows")
 }
 
 // agents names the agents that warnings are about.
