@@ -191,7 +191,6 @@ func (a *agent) relisten(from, to string) error {
 	return nil
 }
 
-// acting are the settings of who may act on this host.
 func acting(c settings.Config) actors.Settings {
 	return actors.Settings{Priority: c.Priority, Host: c.Candidate, Preempt: c.Preempt, PreemptDelay: c.PreemptDelay, Needs: needs(c)}
 }

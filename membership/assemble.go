@@ -23,8 +23,7 @@ type assembler struct {
 	self  Member // this agent
 	judge func(Member) error
 	owns  func(Member) bool // reports whether the member owns its name
-	// answers reports whether the node with that gossip name has answered since memberlist listed it as
-	// live.
+	// answers reports whether the node of that gossip name has answered since it was listed as live.
 	answers func(node string) bool
 
 	members  map[election.PeerID]Member // of the last view

@@ -31,7 +31,11 @@ func (r *Registry) Configure(now election.Instant, s Settings) {
 		r.standHost()
 	}
 	if !s.Host && r.cfg.Host {
-		r.withdrawHost()
+		c := r.race(election.Default)
+		c.candidates = slices.DeleteFunc(c.candidates, func(k *Candidacy) bool { return k.host })
+		if c.acting != nil && c.acting.host && c.why == "" {
+			r.dismiss(c, election.ReasonWithdrawn)
+		}
 	}
 	clear(r.rivals) // the preempt delays start again
 	r.cfg.Settings = s
@@ -53,14 +57,6 @@ func (r *Registry) standHost() {
 	c := r.race(election.Default)
 	c.candidates = append(c.candidates, &Candidacy{election: election.Default, priority: r.cfg.Priority, host: true, order: math.MaxUint64})
 	slices.SortStableFunc(c.candidates, better)
-}
-
-func (r *Registry) withdrawHost() {
-	c := r.race(election.Default)
-	c.candidates = slices.DeleteFunc(c.candidates, func(k *Candidacy) bool { return k.host })
-	if c.acting != nil && c.acting.host && c.why == "" {
-		r.dismiss(c, election.ReasonWithdrawn)
-	}
 }
 
 // prioritize gives a candidacy the agent's priority, unless it states its own.

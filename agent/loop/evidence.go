@@ -87,10 +87,8 @@ func (p *peers) describeNew(self election.Holder, now election.Instant, c electo
 	return fmt.Sprintf("%s claims term %d in its heartbeats, %s", p.names.Of(a.Leader.Peer), a.Term, until)
 }
 
-// unknown is the status of a peer that gossip does not know.
-const unknown membership.Status = "unknown"
+const unknown membership.Status = "unknown" // of a peer that gossip does not know
 
-// gossiped is how gossip sees a peer, present or departed.
 func (p *peers) gossiped(id election.PeerID) membership.Status {
 	all := slices.Concat(p.view.Members, p.view.Departed)
 	if m, known := each.First(all, func(m membership.Member) bool { return m.Peer == id }); known {

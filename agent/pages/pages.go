@@ -33,8 +33,7 @@ const (
 	mostMade = 8
 )
 
-// Keeper keeps the pages. Its methods are for one goroutine. The zero value keeps no pages, nor does a nil Keeper
-// that is only closed.
+// Keeper keeps the pages. Its methods are for one goroutine. The zero value keeps no pages; nil may be closed.
 type Keeper struct {
 	dir     string
 	boot    election.LineageID

@@ -6,8 +6,7 @@ import (
 	"syscall"
 )
 
-// Use calls f with the descriptor of a connection or a file, which is not closed before f returns. It
-// returns f's error, or why f was not called.
+// Use calls f with the descriptor, which stays open until f returns. The error is f's, or why f was not called.
 func Use(c syscall.Conn, f func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
