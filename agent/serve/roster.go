@@ -98,16 +98,14 @@ func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api
 		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: `name one agent, as {"add":"d"}, {"remove":"d"} or {"replace":"d"}; or {"cancel":true}, or {"restore":true}; "id" goes with "add" and "replace"`}
 	}
 	held, isVoter := p.Status.Roster.Named(name)
-	if request.Add != "" && isVoter {
+	switch {
+	case request.Add != "" && isVoter:
 		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: name + " is a voter already; if it has a new identity, use replace"}
-	}
-	if request.Add != "" && p.Status.Roster != nil && len(p.Status.Roster.Voters) >= election.MaxVoters {
+	case request.Add != "" && p.Status.Roster != nil && len(p.Status.Roster.Voters) >= election.MaxVoters:
 		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: fmt.Sprintf("there are %d voters, which is the limit: remove one first", election.MaxVoters)}
-	}
-	if request.Add == "" {
-		if !isVoter {
-			return c, &api.ErrorDetail{Code: api.CodeNotFound, Message: name + " is not a voter"}
-		}
+	case request.Add == "" && !isVoter:
+		return c, &api.ErrorDetail{Code: api.CodeNotFound, Message: name + " is not a voter"}
+	case request.Add == "":
 		c.Remove = []election.PeerID{held.Peer}
 	}
 	if request.Remove == "" {

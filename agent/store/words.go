@@ -49,12 +49,12 @@ type words struct {
 
 // open reads the log if the state shows that there are words. If the state names no words, a start
 // ignores any log: none of its words has been acknowledged.
-func (w *words) open(files Files, s *election.State) error {
-	*w = words{files: files, peer: s.Peer, words: map[election.Name]election.Word{}}
+func (w *words) open(s *election.State) error {
+	w.peer = s.Peer
 	if !s.KeepsWords {
 		return nil
 	}
-	f, err := files.Open(wordsFile)
+	f, err := w.files.Open(wordsFile)
 	if err != nil {
 		return lostWords(cause(err))
 	}
