@@ -25,7 +25,7 @@ var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "c
 // layers are the packages of the product, the lowest first. Each imports only packages of the
 // layers before its own.
 var layers = [][]string{
-	{"internal/base/each", "internal/base/wrap"},
+	{"internal/base/each", "internal/base/fd", "internal/base/offer", "internal/base/wrap"},
 	{"api", "election", "internal/base/alarm", "internal/base/footprint", "internal/base/logger", "internal/calendar"},
 	{"internal/base/boottime", "internal/base/codec", "internal/base/leasepage", "internal/door", "internal/jobs"},
 	{"bully", "failuredetector", "quorum", "ring", "internal/virtual", "transport/inbox"},

@@ -264,10 +264,10 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 		Core:  core, Network: a.transport, Gossip: a.membership, Writer: a.writer, Past: a.past, Hub: hub, Pages: a.pages,
 		Record: a.record, Words: named(state.Words), NoRecord: a.noRecord, Known: knownVoters(a.past),
 		Actors: actors.New(actors.Config{
-			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
+			Settings:       acting(a.cfg),
 			MaxCandidacies: serve.Bound(actors.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
-			Step: a.cfg.Step(false), StepOfMany: a.cfg.Step(true), NewID: newCampaignID, Authority: a.authority(),
-			Past: actors.Before(a.past, a.cfg.Quorum), Record: a.record.WriteProgram, RecordCompanion: a.record.WriteCompanion, Needs: needs(a.cfg),
+			Step: a.cfg.Step(false), StepOfMany: a.cfg.Step(true), NewID: newCampaignID, Authority: map[bool]string{false: api.AuthorityView}[a.cfg.Quorum],
+			Past: actors.Before(a.past, a.cfg.Quorum), Record: a.record.WriteProgram, RecordCompanion: a.record.WriteCompanion,
 		}),
 		Clock: boottime.Now, Suspended: a.suspends.Seen, Life: a.around.Life, Lease: a.cfg.Lease, Heartbeat: a.cfg.Heartbeat, Voters: a.cfg.Voters, Given: a.cfg.Shared(), Self: holder, Name: a.cfg.Name,
 		Observe: a.metrics.step.observe, Logger: a.logger, Drained: a.store.DrainedSince, Expected: a.cfg.Expected(),
@@ -303,14 +303,6 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 		LogLevel:  a.level.during, Debug: map[string]func() []byte{"log": a.lines.Text, "configuration": a.configuration},
 		Access: a.access, ActUser: actUser, Files: a.files, Hosts: a.cfg.Hosts(), HTTPAPI: a.cfg.HTTPAPI,
 	})
-}
-
-// authority is the basis of a leadership that programs are shown; empty: a lease.
-func (a *agent) authority() string {
-	if a.cfg.Quorum {
-		return ""
-	}
-	return api.AuthorityView
 }
 
 // newRun draws the run ID, which is never 0.

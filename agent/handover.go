@@ -143,12 +143,11 @@ func (c commands) Leave(ctx context.Context) error {
 	c.agent.leaveOnce.Do(func() { close(c.agent.leaving) })
 	select {
 	case <-c.Loop.Released:
-		return nil
 	case <-c.Loop.Done:
-		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return nil
 }
 
 // flushHistory writes the newest changes, but does not wait for a slow disk.

@@ -151,7 +151,7 @@ func (a *agent) apply(now, next settings.Config) (rekeyed bool, err error) {
 		}
 	}
 	a.level.configure(next.LogLevel)
-	return rekeyed, a.loop.Reconfigure(actors.Settings{Priority: next.Priority, Host: next.Candidate, Preempt: next.Preempt, PreemptDelay: next.PreemptDelay, Needs: needs(next)}, next.Expected(), next.Shared())
+	return rekeyed, a.loop.Reconfigure(acting(next), next.Expected(), next.Shared())
 }
 
 // preemption returns the settings preempt and preempt-delay.
@@ -189,6 +189,10 @@ func (a *agent) relisten(from, to string) error {
 		return errors.Join(err, a.listenTCP(from))
 	}
 	return nil
+}
+
+func acting(c settings.Config) actors.Settings {
+	return actors.Settings{Priority: c.Priority, Host: c.Candidate, Preempt: c.Preempt, PreemptDelay: c.PreemptDelay, Needs: needs(c)}
 }
 
 // needs returns what this host needs a companion for: its hooks and its checks.

@@ -27,15 +27,7 @@ func (a *agent) tellStatus(ctx context.Context) {
 		return
 	}
 	defer follower.Close()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case _, open := <-follower.Ready():
-			if !open {
-				return
-			}
-		}
+	for follower.Wait(ctx) {
 		changes, _, _ := follower.Take()
 		if len(changes) == 0 {
 			continue

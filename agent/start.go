@@ -15,14 +15,11 @@ import (
 // resetGenesis drops a pending first roster if --reset-genesis was given. A committed first
 // roster can't be dropped.
 func (a *agent) resetGenesis(s election.State) (election.State, error) {
-	if !a.cfg.ResetGenesis {
+	if !a.cfg.ResetGenesis || s.Roster == nil && s.Pending == nil {
 		return s, nil
 	}
 	if s.Roster != nil {
 		return s, settings.Errorf("reset-genesis", "start without it", "the first roster is committed and can't be dropped")
-	}
-	if s.Pending == nil {
-		return s, nil
 	}
 	s.Pending = nil
 	if err := a.store.Write(election.Persist{State: &s}); err != nil {

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"encoding/binary"
 	"errors"
@@ -114,10 +115,7 @@ func (n *notary) open(node string, meta []byte) (Member, error) {
 		return Member{}, errors.New("its signature does not match its advertisement")
 	}
 	m, err := n.member(a)
-	if err != nil {
-		return Member{}, err
-	}
-	if err := checkMember(m); err != nil {
+	if err = cmp.Or(err, checkMember(m)); err != nil {
 		return Member{}, err
 	}
 	if gossipName(m.Member) != node {

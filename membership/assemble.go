@@ -23,8 +23,7 @@ type assembler struct {
 	self  Member // this agent
 	judge func(Member) error
 	owns  func(Member) bool // reports whether the member owns its name
-	// answers reports whether the node with that gossip name has answered since memberlist listed it as
-	// live. If the function is nil, all nodes count as having answered.
+	// answers reports whether the node of that gossip name has answered since it was listed as live.
 	answers func(node string) bool
 
 	members  map[election.PeerID]Member // of the last view
@@ -46,15 +45,9 @@ type departure struct {
 	at     time.Time
 }
 
-func newAssembler(self Member, judge func(Member) error, owns func(Member) bool) *assembler {
-	if judge == nil {
-		judge = func(Member) error { return nil }
-	}
-	if owns == nil {
-		owns = func(Member) bool { return false }
-	}
+func newAssembler(self Member, judge func(Member) error, owns func(Member) bool, answers func(node string) bool) *assembler {
 	return &assembler{
-		self: self, judge: judge, owns: owns,
+		self: self, judge: judge, owns: owns, answers: answers,
 		members: map[election.PeerID]Member{}, departed: map[election.PeerID]departure{}, gone: map[life]time.Time{},
 	}
 }
@@ -99,9 +92,6 @@ func (a *assembler) assemble(now time.Time, seen []Member) (View, []Refusal) {
 // answered. It need not answer if it owns its name, its process run had not ended, and no other member
 // has its name. Members of the last view stay.
 func (a *assembler) doubt(live []Member) (kept, doubted []Member) {
-	if a.answers == nil {
-		return live, nil
-	}
 	claims := map[string]election.PeerID{}
 	contested := map[string]bool{}
 	for _, m := range live {
@@ -243,7 +233,7 @@ func (a *assembler) depart(now time.Time, members map[election.PeerID]Member, go
 	for _, m := range gone {
 		old, known := a.departed[m.Peer]
 		_, was := a.members[m.Peer]
-		there := a.answers == nil || a.owns(m) || a.answers(gossipName(m.Member))
+		there := a.owns(m) || a.answers(gossipName(m.Member))
 		fresh := was || !known && len(a.departed) < maxDeparted && !names[m.Name] && there
 		if (fresh || known && old.member.JoinedAt < m.JoinedAt) && a.judge(m) == nil {
 			a.departed[m.Peer] = departure{member: m, at: now}

@@ -11,8 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
+
+// Election is the view as the agent's loop gives it to the elector.
+func (v View) Election() election.View {
+	return election.View{Members: each.Of(v.Members, func(m Member) election.Member { return m.Member })}
+}
 
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -172,7 +172,7 @@ func parseSeed(s string, defaultPort uint16) (seed, error) {
 	if addr, err := netip.ParseAddr(bare); err == nil {
 		return seed{host: addr.String(), port: defaultPort}, nil
 	}
-	host, port := s, ""
+	host, port := s, strconv.Itoa(int(defaultPort))
 	if strings.Contains(s, ":") {
 		var err error
 		if host, port, err = net.SplitHostPort(s); err != nil {
@@ -181,9 +181,6 @@ func parseSeed(s string, defaultPort uint16) (seed, error) {
 	}
 	if host == "" || strings.ContainsAny(host, " /[]") {
 		return seed{}, fmt.Errorf("parse join address %q: write HOST or HOST:PORT", s)
-	}
-	if port == "" && host == s {
-		return seed{host: host, port: defaultPort}, nil
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/doyen-election/doyen/internal/base/offer"
 )
 
 // delegate has the functions that memberlist calls back while it holds its own lock. So they never block
@@ -87,14 +89,6 @@ func (d *delegate) open(node string, meta []byte) (Member, error) {
 	return m, err
 }
 
-// offer sends v, unless the channel is full.
-func offer[T any](c chan<- T, v T) {
-	select {
-	case c <- v:
-	default:
-	}
-}
-
 // NotifyAlive keeps two kinds of nodes out of memberlist's list. A node without a valid signature could
 // replace a member's advertisement, or fill the list. A node with other versions would make memberlist
 // refuse whole exchanges.
@@ -107,14 +101,14 @@ func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	}
 	m, err := d.open(n.Name, n.Meta)
 	if err != nil {
-		offer(d.forged, Refusal{Cause: CauseSignature, Name: displayName(n.Name), Addr: nodeAddr(n), Err: err})
+		offer.To(d.forged, Refusal{Cause: CauseSignature, Name: displayName(n.Name), Addr: nodeAddr(n), Err: err})
 		return err
 	}
 	if n.Name != d.self && d.live.Load() >= maxMembers {
 		return errFull
 	}
 	if m.GossipAddr = nodeAddr(n); n.Name != d.self && !d.mayList(n.Name, m) {
-		offer(d.poke, struct{}{})
+		offer.To(d.poke, struct{}{})
 		return errUnproven
 	}
 	return nil
@@ -167,7 +161,7 @@ func (d *delegate) saw(n *memberlist.Node, status Status) {
 	m.GossipAddr, m.Status = nodeAddr(n), status
 	k.Member, k.meta, k.since = m, bytes.Clone(n.Meta), now
 	d.mu.Unlock()
-	offer(d.poke, struct{}{})
+	offer.To(d.poke, struct{}{})
 }
 
 // left records that a node announced that it leaves, before memberlist gets the message: memberlist does
@@ -241,7 +235,7 @@ func (d *delegate) ask(node string, ping func() (time.Duration, error), exchange
 		if err == nil {
 			d.heard(node, rtt)
 		}
-		offer(d.poke, struct{}{})
+		offer.To(d.poke, struct{}{})
 	})
 }
 
@@ -269,7 +263,7 @@ func (d *delegate) reached(addr string) {
 	if there := d.at(addr); len(there) == 1 {
 		there[0].answered = time.Now()
 	}
-	offer(d.poke, struct{}{})
+	offer.To(d.poke, struct{}{})
 }
 
 // alone reports whether no other live node than this one has that address.

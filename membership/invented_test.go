@@ -16,7 +16,7 @@ import (
 func TestAMemberIsShownOnceItHasAnswered(t *testing.T) {
 	b, voter := testConfig(2).Self, testConfig(3).Self
 	answered := map[string]bool{}
-	a := newAssembler(testConfig(1).Self, nil, func(m Member) bool { return m.Peer == voter.Peer })
+	a := testAssembler(func(m Member) bool { return m.Peer == voter.Peer })
 	a.answers = func(node string) bool { return answered[node] }
 	for i, step := range []struct {
 		status            Status

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/doyen-election/doyen/internal/base/offer"
 )
 
 const (
@@ -42,7 +44,7 @@ func (t *logTap) Write(p []byte) (int, error) {
 		// The sender's address is at the line's end, so both ends are kept.
 		line = line[:logLine/2] + " … " + line[len(line)-logLine/2:]
 	}
-	offer(t.lines, line)
+	offer.To(t.lines, line)
 	return len(p), nil
 }
 

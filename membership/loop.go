@@ -44,11 +44,10 @@ func newLoop(m *Membership, seeds []seed, now time.Time) *loop {
 	self := m.self
 	self.GossipAddr = m.wire.advertise
 	l := &loop{
-		m: m, assemble: newAssembler(self, m.cfg.Judge, m.cfg.Rightful), ledger: newLedger(),
+		m: m, assemble: newAssembler(self, m.cfg.Judge, m.cfg.Rightful, m.del.answers), ledger: newLedger(),
 		joiner: newJoiner(m.timing, seeds, now, m.wire.isSelf, m.exchange, &m.running),
 		stale:  true, pollAt: now,
 	}
-	l.assemble.answers = m.del.answers
 	l.acquaint()
 	return l
 }

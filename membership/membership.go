@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/doyen-election/doyen/internal/base/offer"
 	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/hashicorp/memberlist"
 )
@@ -57,6 +58,12 @@ func New(cfg Config) (*Membership, error) {
 	if cfg.tune != nil {
 		cfg.tune(&t)
 	}
+	if cfg.Judge == nil {
+		cfg.Judge = func(Member) error { return nil }
+	}
+	if cfg.Rightful == nil {
+		cfg.Rightful = func(Member) bool { return false }
+	}
 	m := &Membership{
 		cfg: cfg, timing: t, notary: newNotary(cfg.Cluster, cfg.PeerIDOf),
 		views: make(chan View, 1), hints: make(chan Refusal, 64),
@@ -82,9 +89,7 @@ func New(cfg Config) (*Membership, error) {
 func (m *Membership) open() error {
 	m.del = newDelegate(m.notary, gossipName(m.cfg.Self.Member))
 	m.del.forged = m.hints
-	if m.cfg.Rightful != nil {
-		m.del.owns = m.cfg.Rightful
-	}
+	m.del.owns = m.cfg.Rightful
 	g := &guard{label: m.cfg.Cluster, left: m.del.left}
 	var err error
 	if m.keys, err = newKeyring(g, m.cfg.Key, m.cfg.OtherKeys); err != nil {
@@ -204,7 +209,7 @@ func (m *Membership) Update(change func(*Member)) error {
 	}
 	m.self = next
 	m.del.meta.Store(&meta)
-	offer(m.update, struct{}{})
+	offer.To(m.update, struct{}{})
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/offer"
 )
 
 var loopback6 = netip.MustParseAddr("::1")
@@ -110,7 +111,7 @@ type dials struct {
 }
 
 func (d dials) DialTimeout(addr string, limit time.Duration) (net.Conn, error) {
-	offer(d.to, addr)
+	offer.To(d.to, addr)
 	return d.Transport.DialTimeout(addr, limit)
 }
 

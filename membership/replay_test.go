@@ -60,7 +60,7 @@ func TestAnEndedLifeComesBackOnlyIfItAnswers(t *testing.T) {
 	b := testConfig(2).Self
 	b.GossipAddr = b.PeerAddr
 	answered := true
-	a := newAssembler(testConfig(1).Self, nil, nil)
+	a := testAssembler(nobody)
 	a.answers = func(string) bool { return answered }
 	alive, dead := []Member{b}, []Member{b}
 	alive[0].Status, dead[0].Status = Alive, Dead
@@ -138,7 +138,7 @@ func TestOfTwoUnknownWithOneNameTheOneThatAnswersIsBelieved(t *testing.T) {
 		return m
 	}
 	ghost, live := peer(2), peer(3) // the ghost was a voter
-	a := newAssembler(testConfig(1).Self, nil, func(m Member) bool { return m.Peer == ghost.Peer })
+	a := testAssembler(func(m Member) bool { return m.Peer == ghost.Peer })
 	answered := map[string]bool{}
 	a.answers = func(node string) bool { return answered[node] }
 	seen := []Member{ghost, live}
@@ -161,7 +161,7 @@ func TestOfTwoUnknownWithOneNameTheOneThatAnswersIsBelieved(t *testing.T) {
 }
 
 func TestEndedLivesAreBoundedAndForgotten(t *testing.T) {
-	a := newAssembler(testConfig(1).Self, nil, nil)
+	a := testAssembler(nobody)
 	now := time.Unix(1000, 0)
 	m := testConfig(7).Self
 	for i := range 3 * maxGone {

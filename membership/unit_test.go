@@ -156,6 +156,13 @@ func TestSeedsAreParsed(t *testing.T) {
 	}
 }
 
+// testAssembler accepts all members, and all have answered.
+func testAssembler(owns func(Member) bool) *assembler {
+	return newAssembler(testConfig(1).Self, func(Member) error { return nil }, owns, func(string) bool { return true })
+}
+
+func nobody(Member) bool { return false }
+
 func TestSameNodesGiveTheSameViewInAnyOrder(t *testing.T) {
 	var seen []Member
 	for i := range uint64(8) {
@@ -168,7 +175,7 @@ func TestSameNodesGiveTheSameViewInAnyOrder(t *testing.T) {
 	var first View
 	for i := range 20 {
 		rng.Shuffle(len(seen), func(i, j int) { seen[i], seen[j] = seen[j], seen[i] })
-		v, _ := newAssembler(testConfig(1).Self, nil, nil).assemble(time.Unix(1, 0), seen)
+		v, _ := testAssembler(nobody).assemble(time.Unix(1, 0), seen)
 		if i == 0 {
 			first = v
 		}
@@ -182,7 +189,7 @@ func TestSameNodesGiveTheSameViewInAnyOrder(t *testing.T) {
 }
 
 func TestDepartedAreBoundedAndForgotten(t *testing.T) {
-	a := newAssembler(testConfig(1).Self, nil, nil)
+	a := testAssembler(nobody)
 	var seen []Member
 	for i := range 3 * maxDeparted {
 		name := fmt.Sprintf("n%03d", i)
@@ -234,12 +241,12 @@ func TestMemberlistsLinesAreLogged(t *testing.T) {
 func TestTheOwnerOfANameWinsItWhoeverCameFirst(t *testing.T) {
 	owner := Member{Member: election.Member{Peer: "real", Name: "b", JoinedAt: 9}}
 	intruder := Member{Member: election.Member{Peer: "rebuilt", Name: "b", JoinedAt: 1}}
-	a := newAssembler(testConfig(1).Self, nil, func(m Member) bool { return m.Peer == "real" })
+	a := testAssembler(func(m Member) bool { return m.Peer == "real" })
 	kept, refused := a.oneName([]Member{intruder, owner})
 	if len(kept) != 1 || kept[0].Peer != "real" || len(refused) != 1 {
 		t.Fatalf("kept %+v, refused %+v; want the owner alone", kept, refused)
 	}
-	kept, _ = newAssembler(testConfig(1).Self, nil, nil).oneName([]Member{owner, intruder})
+	kept, _ = testAssembler(nobody).oneName([]Member{owner, intruder})
 	if len(kept) != 1 || kept[0].Peer != "rebuilt" {
 		t.Fatalf("kept %+v; of two without a right the senior stays", kept)
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 // Settings are what all agents of a cluster must agree on.
@@ -55,11 +54,6 @@ type View struct {
 	Departed []Member
 	// Refused are the refusals in force, sorted by host, name and cause.
 	Refused []Refusal
-}
-
-// Election returns the view in the form that the elector uses.
-func (v View) Election() election.View {
-	return election.View{Members: each.Of(v.Members, func(m Member) election.Member { return m.Member })}
 }
 
 // Cause is why something was refused: a word that does not change in later versions.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/doyen-election/doyen/internal/base/offer"
 )
 
 var errWireClosed = errors.New("membership is closed")
@@ -71,7 +73,7 @@ func listen(cfg Config, g *guard, t timing, faults chan<- Refusal) (*wire, error
 // suspect reports a sender that can't be understood.
 func (w *wire) suspect(f *fault, at netip.AddrPort) {
 	if r, ok := refusalFor(f, at, w.guard.label); ok {
-		offer(w.faults, r) // if this is lost, the same fault comes again
+		offer.To(w.faults, r) // if this is lost, the same fault comes again
 	}
 }
 

@@ -191,8 +191,7 @@ func (t *Transport) receive(c transport.CapableConn) {
 	}
 }
 
-// report stores why an attempt failed. If the error is a refusal that was not reported yet, report sends
-// Refused. It returns whether the error is a refusal.
+// report sends Refused if the error is a refusal that was not reported yet. It returns whether the error is a refusal.
 func (l *link) report(err error) bool {
 	var refused *refusal
 	var mismatch sec.ErrPeerIDMismatch
@@ -208,12 +207,11 @@ func (l *link) report(err error) bool {
 	case errors.As(err, &mismatch):
 		e.Err = fmt.Errorf("its address belongs to another peer, %s", mismatch.Actual)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.failure = err.Error()
 	if e.Err == nil {
 		return false
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	e.Addr = l.addr
 	if l.told != err.Error() && !l.removed && l.t.box.put(e) {
 		l.told = err.Error()

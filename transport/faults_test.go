@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,11 +73,12 @@ func TestABrokenConnectionIsReplacedWithoutAWord(t *testing.T) {
 	a.grace, b.grace = patienceOfTests, patienceOfTests
 	introduce(t, a, b)
 	for breaker := range 2 {
-		resumed := a.Stats().Resumed + b.Stats().Resumed
-		tr := []*Transport{a, b}[breaker]
-		s := tr.link([]*Transport{b, a}[breaker].self).current()
-		_ = s.wire.conn.Close()
-		eventually(t, "a new connection on both sides", func() bool { return a.Stats().Resumed+b.Stats().Resumed >= resumed+2 })
+		links := []*link{a.link(b.self), b.link(a.self)}
+		before := []*session{links[0].current(), links[1].current()}
+		_ = before[breaker].wire.conn.Close()
+		eventually(t, "a new connection on both sides", func() bool {
+			return !slices.ContainsFunc(links, func(l *link) bool { return l.current() == nil || slices.Contains(before, l.current()) })
+		})
 		exchange(t, a, b) // which fails on any Lost or Connected
 	}
 }

@@ -17,6 +17,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/offer"
 	"github.com/doyen-election/doyen/internal/door"
 )
 
@@ -70,7 +71,7 @@ func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.
 		return false
 	case l.dials:
 		g.t.count.refused[refuseDirection].Add(1)
-		signal(l.woken)
+		offer.To(l.woken, struct{}{})
 		return false
 	}
 	return true

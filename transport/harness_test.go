@@ -157,7 +157,7 @@ func suspect(t testing.TB, tr, of *Transport) {
 	t.Helper()
 	eventually(t, "the end of the connection", func() bool {
 		tr.Suspect(of.self)
-		return !tr.Stats().Links[0].Connected
+		return !tr.Met(of.self)
 	})
 	if l := await[Lost](t, tr); !errors.Is(l.Err, errSuspected) {
 		t.Errorf("lost for %v", l.Err)

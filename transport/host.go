@@ -146,15 +146,12 @@ func (h *host) dial(ctx context.Context, p peer.ID, addr netip.AddrPort) (transp
 
 // PeerIDOf returns the peer ID that the key proves.
 func PeerIDOf(key ed25519.PublicKey) (election.PeerID, error) {
+	var id peer.ID
 	k, err := crypto.UnmarshalEd25519PublicKey(key)
-	if err != nil {
-		return "", fmt.Errorf("derive peer ID: %w", err)
+	if err == nil {
+		id, err = peer.IDFromPublicKey(k)
 	}
-	id, err := peer.IDFromPublicKey(k)
-	if err != nil {
-		return "", fmt.Errorf("derive peer ID: %w", err)
-	}
-	return idOf(id), nil
+	return idOf(id), wrap.Error(err, "derive peer ID")
 }
 
 func idOf(p peer.ID) election.PeerID { return election.PeerID(p.String()) }

@@ -51,7 +51,7 @@ func TestWhoeverKnocksAtThePortDisturbsNobody(t *testing.T) {
 			append(noise[:len(noise):len(noise)], 0xff, 0xff, 1, 2, 3), // and the start of a long one
 		}[i%5])
 		exchange(t, a, b)
-		if n := b.Stats().PendingInbound; n > maxPendingPerIP {
+		if n, _ := b.door.places.Taken(); n > maxPendingPerIP {
 			t.Fatalf("%d connections pending", n)
 		}
 	}
@@ -65,7 +65,10 @@ func TestWhoeverKnocksAtThePortDisturbsNobody(t *testing.T) {
 		_ = c.Close()
 	}
 	exchange(t, a, b)
-	eventually(t, "no pending connection", func() bool { return b.Stats().PendingInbound == 0 })
+	eventually(t, "no pending connection", func() bool {
+		pending, _ := b.door.places.Taken()
+		return pending == 0
+	})
 	eventually(t, "the goroutines' end", func() bool { return runtime.NumGoroutine() <= quiet })
 	closeNow(t, a)
 	closeNow(t, b)

@@ -48,7 +48,6 @@ type link struct {
 	held    election.RunID
 	level   uint64 // the feature level of the held run's agent
 	removed bool
-	failure string // why the last attempt failed
 	told    string // the refusal that was reported last
 
 	// Only the loop uses the fields below.
@@ -130,9 +129,7 @@ func (l *link) end() {
 	l.patience.Stop()
 	l.stop()
 	l.abandon()
-	if s := l.take(); s != nil {
-		s.close(errClosing)
-	}
+	l.take().close(errClosing)
 }
 
 func (l *link) current() *session {
@@ -248,7 +245,7 @@ func (l *link) resumes(o outcome) bool {
 // adopt makes the connection of a successful attempt the session.
 func (l *link) adopt(o outcome) {
 	l.met = true
-	theirs, resumed := o.theirs.hello(), l.resumes(o)
+	theirs := o.theirs.hello()
 	s := newSession(o.wire)
 
 	l.mu.Lock()
@@ -257,22 +254,17 @@ func (l *link) adopt(o outcome) {
 		o.close()
 		return
 	}
-	if !resumed {
+	if !l.resumes(o) {
 		if l.held != 0 {
 			l.t.box.put(Lost{Peer: l.id, Err: errRestarted})
 		}
 		l.t.box.put(Connected{Peer: l.id, Hello: theirs})
 	}
 	old := l.session
-	l.session, l.held, l.level, l.failure, l.told = s, theirs.Run, theirs.Level, "", ""
+	l.session, l.held, l.level, l.told = s, theirs.Run, theirs.Level, ""
 	l.mu.Unlock()
 
-	if resumed {
-		l.t.count.resumed.Add(1)
-	}
-	if old != nil {
-		old.close(errReplaced)
-	}
+	old.close(errReplaced)
 	l.patience.Stop()
 	l.start(s)
 }
@@ -291,9 +283,7 @@ func (l *link) deliver(s *session, m election.Message) {
 	if l.session != s {
 		return
 	}
-	l.t.count.messagesIn.Add(1) // counted before the consumer can take the message
 	if !l.t.box.put(Message{Peer: l.id, Message: m}) {
-		l.t.count.messagesIn.Add(^uint64(0))
 		l.t.count.dropped[dropInboxFull].Add(1)
 	}
 }
@@ -373,8 +363,6 @@ func (l *link) remove() {
 	s := l.session
 	l.session = nil
 	l.mu.Unlock()
-	if s != nil {
-		s.close(errRemoved)
-	}
+	s.close(errRemoved)
 	l.stop()
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/offer"
 	"github.com/doyen-election/doyen/transport/inbox"
 )
 
@@ -85,7 +86,7 @@ func (b *mailbox) put(e Event) bool {
 	case Connected:
 		b.waiting.Note(e.Peer, e)
 	}
-	signal(b.ready)
+	offer.To(b.ready, struct{}{})
 	return true
 }
 
@@ -96,7 +97,7 @@ func (b *mailbox) take() (Event, bool) {
 	defer b.mu.Unlock()
 	item, ok := b.waiting.Take()
 	if b.waiting.Waiting() > 0 {
-		signal(b.ready)
+		offer.To(b.ready, struct{}{})
 	}
 	switch {
 	case !ok:

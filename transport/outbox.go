@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/offer"
 )
 
 const (
@@ -49,7 +50,7 @@ func (o *outbox) put(m election.Message, body []byte) (ok, replaced bool) {
 		o.queue = append(o.queue, body)
 		o.bytes += len(body)
 	}
-	signal(o.ready)
+	offer.To(o.ready, struct{}{})
 	return true, replaced
 }
 
@@ -69,12 +70,4 @@ func (o *outbox) take() (body []byte) {
 		o.bytes -= len(body)
 	}
 	return body
-}
-
-// signal wakes the goroutine that waits on a channel of capacity 1.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -66,7 +66,7 @@ func TestTheNewestHeartbeatIsWrittenBeforeWhatIsQueued(t *testing.T) {
 			t.Errorf("message %d is %+v", i, m)
 		}
 	}
-	if count.dropped[dropOutdated].Load() != 2 || count.messagesOut.Load() != queueLength+1 {
-		t.Errorf("counted %d outdated, %d sent", count.dropped[dropOutdated].Load(), count.messagesOut.Load())
+	if n := count.dropped[dropOutdated].Load(); n != 2 {
+		t.Errorf("counted %d outdated", n)
 	}
 }

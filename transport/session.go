@@ -54,8 +54,11 @@ func (s *session) over() <-chan struct{} {
 	return s.done
 }
 
-// close ends the session. If it is called several times, the first reason counts.
+// close ends the session, if there is one. If it is called several times, the first reason counts.
 func (s *session) close(err error) {
+	if s == nil {
+		return
+	}
 	s.once.Do(func() {
 		s.err = err
 		close(s.gone)
@@ -131,15 +134,12 @@ func (s *session) writeBatch(count *counters) error {
 	if err := s.wire.stream.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	sent := uint64(0)
 	for body := s.out.take(); body != nil; body = s.out.take() {
 		if err := s.wire.write(body); err != nil {
 			return err
 		}
 		count.bytesOut.Add(uint64(frameHeader + len(body)))
-		sent++
 	}
-	count.messagesOut.Add(sent)
 	return s.wire.flush()
 }
 

@@ -1,30 +1,13 @@
 package transport
 
-import (
-	"net/netip"
-	"sync/atomic"
-
-	"github.com/doyen-election/doyen/election"
-)
+import "sync/atomic"
 
 // Stats counts what has happened since the start. The counters only rise.
 type Stats struct {
-	MessagesIn, MessagesOut uint64            // those put into the inbox, and those written to a connection
-	BytesIn, BytesOut       uint64            // of the messages' frames, before encryption
-	Dropped                 map[string]uint64 // messages, by the reason for dropping them
-	Dials, DialsFailed      uint64            // attempts to connect, which include the hellos
-	Resumed                 uint64            // connections replaced before they counted as lost
-	Refusals                map[string]uint64 // connections not accepted, by the reason
-	PendingInbound          int               // connections that have not proven an identity yet
-	Links                   []LinkStats       // sorted by peer ID
-}
-
-// LinkStats is the state of the link to one peer.
-type LinkStats struct {
-	Peer      election.PeerID
-	Addr      netip.AddrPort
-	Connected bool
-	Error     string // why the last attempt at a connection failed; empty once connected
+	BytesIn, BytesOut  uint64            // of the messages' frames, before encryption
+	Dropped            map[string]uint64 // messages, by the reason for dropping them
+	Dials, DialsFailed uint64            // attempts to connect, which include the hellos
+	Refusals           map[string]uint64 // connections not accepted, by the reason
 }
 
 // Why a message is dropped.
@@ -53,21 +36,17 @@ const (
 
 // counters are the running counts from which Stats is made.
 type counters struct {
-	messagesIn, messagesOut atomic.Uint64
-	bytesIn, bytesOut       atomic.Uint64
-	dropped                 [drops]atomic.Uint64
-	dials, dialsFailed      atomic.Uint64
-	resumed                 atomic.Uint64
-	refused                 [refusals]atomic.Uint64
+	bytesIn, bytesOut  atomic.Uint64
+	dropped            [drops]atomic.Uint64
+	dials, dialsFailed atomic.Uint64
+	refused            [refusals]atomic.Uint64
 }
 
 func (c *counters) stats() Stats {
 	dropNames := dropNames()
 	refusalNames := [refusals]string{"pending_limit", "unknown_peer", "wrong_direction", "hello", "by_peer"}
 	s := Stats{
-		MessagesIn: c.messagesIn.Load(), MessagesOut: c.messagesOut.Load(),
-		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(),
-		Dials: c.dials.Load(), DialsFailed: c.dialsFailed.Load(), Resumed: c.resumed.Load(),
+		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(), Dials: c.dials.Load(), DialsFailed: c.dialsFailed.Load(),
 		Dropped: make(map[string]uint64, drops), Refusals: make(map[string]uint64, refusals),
 	}
 	for i := range c.dropped {

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +19,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/codec"
+	"github.com/doyen-election/doyen/internal/base/offer"
 	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/internal/door"
 )
@@ -231,7 +230,7 @@ func (l *link) relocate(p Peer) {
 		return
 	}
 	l.addr = p.Addr
-	signal(l.moved)
+	offer.To(l.moved, struct{}{})
 }
 
 // place is what is known of an address that peers have.
@@ -317,10 +316,7 @@ func (t *Transport) refuse(to election.PeerID, m election.Message, err error) {
 // Unsendable describes the newest message that was not sent because it had a value that a correct agent
 // never sends. It is empty if there was none since the start.
 func (t *Transport) Unsendable() string {
-	if text := t.unsendable.Load(); text != nil {
-		return *text
-	}
-	return ""
+	return *cmp.Or(t.unsendable.Load(), new(string))
 }
 
 // Suspect closes the connection to a peer that has been silent for too long, reports Lost, and dials
@@ -328,23 +324,14 @@ func (t *Transport) Unsendable() string {
 // silence lasts.
 func (t *Transport) Suspect(p election.PeerID) {
 	if l := t.link(p); l != nil {
-		signal(l.suspected)
+		offer.To(l.suspected, struct{}{})
 	}
 }
 
-// Stats returns the counters and the state of every link.
+// Stats returns the counters.
 func (t *Transport) Stats() Stats {
 	s := t.count.stats()
 	s.Dropped[dropNames()[dropOutdated]] += t.box.outdated()
-	s.PendingInbound, _ = t.door.places.Taken()
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for _, l := range t.links {
-		l.mu.Lock()
-		s.Links = append(s.Links, LinkStats{Peer: l.id, Addr: l.addr, Connected: l.session != nil, Error: l.failure})
-		l.mu.Unlock()
-	}
-	slices.SortFunc(s.Links, func(a, b LinkStats) int { return strings.Compare(string(a.Peer), string(b.Peer)) })
 	return s
 }
 

@@ -28,7 +28,7 @@ func TestPeersMeetAndTalkInOrderBothWays(t *testing.T) {
 				t.Fatalf("message %d: got %+v", i, m)
 			}
 		}
-		if s := to.Stats(); s.MessagesIn != queueLength || s.BytesIn == 0 {
+		if s := to.Stats(); s.BytesIn == 0 {
 			t.Errorf("counted %+v", s)
 		}
 	}
@@ -181,7 +181,7 @@ func TestASlowConsumerLosesMessagesButNoState(t *testing.T) {
 		return b.Stats().Dropped["inbox_full"] > 0
 	})
 	closeNow(t, a)
-	eventually(t, "the loss", func() bool { return !b.Stats().Links[0].Connected })
+	eventually(t, "the loss", func() bool { return !b.Met(a.self) })
 	last, got := -1, 0
 	for {
 		e := <-b.Events()

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -28,7 +29,7 @@ func silence(lease time.Duration) time.Duration { return min(max(lease, silenceM
 func tune(c network.ConnMultiaddrs, unacked time.Duration) error {
 	tcp, ok := c.(interface {
 		SetKeepAliveConfig(net.KeepAliveConfig) error
-		rawConn
+		syscall.Conn
 	})
 	if !ok {
 		return nil

@@ -1,26 +1,17 @@
 package transport
 
 import (
-	"cmp"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/internal/base/fd"
 )
 
-type rawConn interface {
-	SyscallConn() (syscall.RawConn, error)
-}
-
 // setUserTimeout sets TCP_USER_TIMEOUT (RFC 5482, tcp(7)).
-func setUserTimeout(c rawConn, d time.Duration) error {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) {
-		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds()))
+func setUserTimeout(c syscall.Conn, limit time.Duration) error {
+	return fd.Use(c, func(d int) error {
+		return unix.SetsockoptInt(d, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(limit.Milliseconds()))
 	})
-	return cmp.Or(err, failed)
 }

@@ -2,9 +2,10 @@
 
 package transport
 
-import "time"
-
-type rawConn interface{}
+import (
+	"syscall"
+	"time"
+)
 
 // setUserTimeout does nothing. Here, the kernel's probes or Suspect end a connection over a cut link.
-func setUserTimeout(rawConn, time.Duration) error { return nil }
+func setUserTimeout(syscall.Conn, time.Duration) error { return nil }

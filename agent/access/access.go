@@ -212,6 +212,9 @@ func Group(key, name string) (uint32, error) {
 	return found[0], nil
 }
 
+// User looks up a user by its name or number.
+func User(name string) (uint32, error) { return number(name, uidOf) }
+
 func uidOf(name string) (string, error) {
 	u, err := user.Lookup(name)
 	return cmp.Or(u, &user.User{}).Uid, err

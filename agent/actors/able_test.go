@@ -73,14 +73,14 @@ func TestAHostWhoseCheckFailsWhenItIsElectedStepsDown(t *testing.T) {
 func TestBeforeItsFirstCheckALaterLifeLeadsOn(t *testing.T) {
 	led := Past{Authority: election.Authority{Election: election.Default, Term: 3, Until: 1000, Priority: 100}}
 	needs := Needs{Checked: []election.Name{election.Default, pay}, Named: []election.Name{election.Default, pay}}
-	r := New(Config{Priority: 100, Host: true, Past: []Past{led}, NewID: func() string { return "k" }, Needs: needs})
+	r := New(Config{Settings: Settings{Priority: 100, Host: true, Needs: needs}, Past: []Past{led}, NewID: func() string { return "k" }})
 	wantInputs(t, r, election.Campaign{Election: election.Default, Priority: 100})
 	stand(t, r)
 	wantInputs(t, r)
 	if r.beside.Unable(pay) != string(ReasonNoCompanion) || !r.beside.Lacks() {
 		t.Error("nobody runs the checks, and the host may be a candidate")
 	}
-	first := New(Config{Priority: 100, Host: true, Needs: Needs{Checked: []election.Name{api.EveryElection}}, NewID: func() string { return "k" }})
+	first := New(Config{Settings: Settings{Priority: 100, Host: true, Needs: Needs{Checked: []election.Name{api.EveryElection}}}, NewID: func() string { return "k" }})
 	wantInputs(t, first)
 	act := accompany(t, first, checks(map[string]api.Check{"*": {}}))
 	wantInputs(t, first)

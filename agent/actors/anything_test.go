@@ -48,7 +48,7 @@ type program struct {
 // live begins a life of the agent.
 func (s *stage) live(past ...Past) {
 	s.lives++
-	s.r = New(Config{Priority: 100, Preempt: true, PreemptDelay: delay, Step: 100, StepOfMany: 300, Past: past,
+	s.r = New(Config{Settings: Settings{Priority: 100, Preempt: true, PreemptDelay: delay}, Step: 100, StepOfMany: 300, Past: past,
 		NewID:  func() string { s.ids++; return fmt.Sprint("k", s.ids) },
 		Record: func(_ election.Name, p record.Program) { s.actor = p }})
 }

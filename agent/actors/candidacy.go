@@ -9,6 +9,7 @@ import (
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/offer"
 )
 
 // maxWaiting bounds the lines that wait until a program reads them.
@@ -96,7 +97,7 @@ func (k *Candidacy) say(e api.CampaignEvent) {
 		most = maxWaitingBeside
 	}
 	k.over = len(k.waiting) >= most
-	k.signal()
+	offer.To(k.ready, struct{}{})
 }
 
 // lastOf returns the index of the election's last waiting line; -1: it has none.
@@ -117,14 +118,7 @@ func (k *Candidacy) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.over = true
-	k.signal()
-}
-
-func (k *Candidacy) signal() {
-	select {
-	case k.ready <- struct{}{}:
-	default:
-	}
+	offer.To(k.ready, struct{}{})
 }
 
 // Ready signals that there are lines to take.

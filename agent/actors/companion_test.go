@@ -191,7 +191,7 @@ func TestACompanionGoesOnWithTheAgentsNextLife(t *testing.T) {
 		"it does not act there now": {record.Program{PID: 78, Started: 8}, nil, 0, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := New(Config{Priority: 100, Past: []Past{pastOf(1000, self)}, NewID: func() string { return "new" }})
+			r := New(Config{Settings: Settings{Priority: 100}, Past: []Past{pastOf(1000, self)}, NewID: func() string { return "new" }})
 			r.Take()
 			reports := acts
 			if name == "it does not act there now" {
@@ -211,7 +211,7 @@ func TestACompanionGoesOnWithTheAgentsNextLife(t *testing.T) {
 
 // A run on record holds the release until its deadline, whatever else has died (A3).
 func TestARecordedCompanionHoldsTheReleaseOfTheNextLife(t *testing.T) {
-	r := New(Config{Priority: 100, Past: []Past{pastOf(1000, record.Program{PID: 77, Started: 8})}, NewID: func() string { return "new" }})
+	r := New(Config{Settings: Settings{Priority: 100}, Past: []Past{pastOf(1000, record.Program{PID: 77, Started: 8})}, NewID: func() string { return "new" }})
 	r.Dead("p") // the program
 	r.Take()
 	withdrawn(r, 4, 1000, election.ReasonResigned)
@@ -226,7 +226,7 @@ func TestARecordedCompanionHoldsTheReleaseOfTheNextLife(t *testing.T) {
 func TestATermIsOnRecordBeforeACompanionIsSentIt(t *testing.T) {
 	var on record.Program
 	var k *Candidacy
-	r := New(Config{Priority: 100, NewID: func() string { return "k" }, RecordCompanion: func(_ election.Name, p record.Program) {
+	r := New(Config{Settings: Settings{Priority: 100}, NewID: func() string { return "k" }, RecordCompanion: func(_ election.Name, p record.Program) {
 		if k != nil && p.Told > on.Told && len(k.waiting) > 0 {
 			t.Errorf("%v was sent before it was on record", k.waiting)
 		}
@@ -298,8 +298,7 @@ func TestACompanionGivesUpTheLeadership(t *testing.T) {
 // Where the configuration names a hook, a host is a candidate only with its companion; one that
 // leads waits a while for it to come back.
 func TestAHostWithoutItsCompanionIsNotACandidate(t *testing.T) {
-	r := New(Config{Priority: 100, NewID: func() func() string { n := 0; return func() string { n++; return fmt.Sprint("k", n) } }(),
-		Needs: Needs{Hooked: func(name election.Name) bool { return name == pay }, Named: []election.Name{pay}}})
+	r := New(Config{Settings: Settings{Priority: 100, Needs: Needs{Hooked: func(name election.Name) bool { return name == pay }, Named: []election.Name{pay}}}, NewID: func() func() string { n := 0; return func() string { n++; return fmt.Sprint("k", n) } }()})
 	stand(t, r)
 	wantInputs(t, r)
 	if !r.beside.Lacks() || r.beside.Unable(pay) != string(ReasonNoCompanion) {

@@ -11,10 +11,17 @@ import (
 
 // Settings are the parts of a Config that may change while a registry is in use.
 type Settings struct {
-	Priority      int
-	Host, Preempt bool
-	PreemptDelay  time.Duration
-	Needs         Needs
+	// Priority is the priority of a candidacy that states none.
+	Priority int
+	// Host makes the host itself a candidate in the default election, where it comes last among equal priorities.
+	Host bool
+	// Preempt makes a better program of this host replace the one that acts, once the better one's
+	// priority has been strictly higher for PreemptDelay.
+	Preempt      bool
+	PreemptDelay time.Duration
+	// Needs lists the elections that need a companion on this host. What an earlier life led continues
+	// without one for a while.
+	Needs Needs
 }
 
 // Configure replaces the settings. A leadership goes on, unless its candidacy now has priority 0, or is
@@ -24,10 +31,14 @@ func (r *Registry) Configure(now election.Instant, s Settings) {
 		r.standHost()
 	}
 	if !s.Host && r.cfg.Host {
-		r.withdrawHost()
+		c := r.race(election.Default)
+		c.candidates = slices.DeleteFunc(c.candidates, func(k *Candidacy) bool { return k.host })
+		if c.acting != nil && c.acting.host && c.why == "" {
+			r.dismiss(c, election.ReasonWithdrawn)
+		}
 	}
 	clear(r.rivals) // the preempt delays start again
-	r.cfg.Priority, r.cfg.Host, r.cfg.Preempt, r.cfg.PreemptDelay, r.cfg.Needs = s.Priority, s.Host, s.Preempt, s.PreemptDelay, s.Needs
+	r.cfg.Settings = s
 	for _, name := range slices.Sorted(maps.Keys(r.races)) {
 		c := r.races[name]
 		for _, k := range c.candidates {
@@ -46,14 +57,6 @@ func (r *Registry) standHost() {
 	c := r.race(election.Default)
 	c.candidates = append(c.candidates, &Candidacy{election: election.Default, priority: r.cfg.Priority, host: true, order: math.MaxUint64})
 	slices.SortStableFunc(c.candidates, better)
-}
-
-func (r *Registry) withdrawHost() {
-	c := r.race(election.Default)
-	c.candidates = slices.DeleteFunc(c.candidates, func(k *Candidacy) bool { return k.host })
-	if c.acting != nil && c.acting.host && c.why == "" {
-		r.dismiss(c, election.ReasonWithdrawn)
-	}
 }
 
 // prioritize gives a candidacy the agent's priority, unless it states its own.

@@ -13,7 +13,7 @@ import (
 func TestACandidacyThatHandsOverIsClaimedByTheNextLife(t *testing.T) {
 	ending := election.Ending{Reason: election.ReasonResigned, StopBy: 1000}
 	past := Past{Authority: election.Authority{Election: election.Default, Highest: 4, Term: 4, Until: 1000, Priority: 100, Ending: ending}}
-	r := New(Config{Host: true, Priority: 100, Past: []Past{past}, Record: func(election.Name, record.Program) {}})
+	r := New(Config{Settings: Settings{Host: true, Priority: 100}, Past: []Past{past}, Record: func(election.Name, record.Program) {}})
 	inputs := r.Take()
 	r.Withdraw(election.Withdrawal{Election: election.Default, Term: 4, StopBy: 1000, Reason: election.ReasonResigned}, nil)
 	inputs = append(inputs, r.Take()...)

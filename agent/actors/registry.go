@@ -39,14 +39,7 @@ const ReasonStopped election.Reason = "the program has stopped"
 
 // Config is a registry's settings.
 type Config struct {
-	// Priority is the priority of a candidacy that states none.
-	Priority int
-	// Host makes the host itself a candidate in the default election, where it comes last among equal priorities.
-	Host bool
-	// Preempt makes a better program of this host replace the one that acts, once the better one's
-	// priority has been strictly higher for PreemptDelay.
-	Preempt      bool
-	PreemptDelay time.Duration
+	Settings
 	// Step is how much longer a lease must become before the program is sent a line. StepOfMany
 	// replaces Step while the host leads more elections than the constant many.
 	Step, StepOfMany time.Duration
@@ -61,9 +54,6 @@ type Config struct {
 	// Past is what an earlier life of this agent left, sorted by election. The registry continues
 	// from there.
 	Past []Past
-	// Needs lists the elections that need a companion on this host. What an earlier life led continues
-	// without one for a while.
-	Needs Needs
 	// Record puts on record which program acts in an election, and RecordCompanion which companion does.
 	// They are called before the process is notified of the term in Told. Nil: nothing is recorded.
 	Record, RecordCompanion func(election.Name, record.Program)
@@ -96,7 +86,6 @@ type Registry struct {
 	byID     map[string]*Candidacy
 	waits    []*wait
 	absent   []*Candidacy // programs that may resume; the next Advance drops those that have resumed or no longer can
-	count    int          // candidacies that have not ended, the host's not included
 	led      int          // races that this host leads
 	order    uint64       // the order of the newest candidacy
 	inputs   []election.Input
@@ -137,7 +126,6 @@ func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
 	if refused := r.crowded(now, q); refused != nil {
 		return nil, refused
 	}
-	c := r.race(q.Election)
 	r.order++
 	k := newCandidacy(r.cfg.NewID(), q, r.order)
 	if k.stated = q.Priority != nil; k.stated {
@@ -145,15 +133,21 @@ func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
 	}
 	r.prioritize(k)
 	r.byID[k.id] = k
-	r.count++
-	r.shares.of[q.UID]++
-	r.Counters.Candidacies.Store(int64(r.count))
-	c.candidates = append(c.candidates, k)
-	slices.SortStableFunc(c.candidates, better)
+	c := r.enlist(k)
 	k.say(api.CampaignEvent{Type: api.CampaignCandidate})
 	r.offerBest(c)
 	r.considerRival(now, c)
 	return k, nil
+}
+
+// enlist counts a candidacy, and adds it to its race.
+func (r *Registry) enlist(k *Candidacy) *race {
+	r.shares.of[k.request.UID]++
+	r.Counters.Candidacies.Add(1)
+	c := r.race(k.election)
+	c.candidates = append(c.candidates, k)
+	slices.SortStableFunc(c.candidates, better)
+	return c
 }
 
 // better sorts the candidacies of one election, the best first.
@@ -188,9 +182,8 @@ func (r *Registry) End(id string) {
 func (r *Registry) remove(k *Candidacy) {
 	k.ended = true
 	k.end()
-	r.count--
 	r.shares.end(k.request.UID)
-	r.Counters.Candidacies.Store(int64(r.count))
+	r.Counters.Candidacies.Add(-1)
 	c := r.race(k.election)
 	c.candidates = slices.DeleteFunc(c.candidates, func(o *Candidacy) bool { return o == k })
 }

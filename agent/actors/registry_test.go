@@ -19,7 +19,7 @@ const (
 
 func newRegistry(host bool) *Registry {
 	n := 0
-	return New(Config{Priority: 100, Host: host, Preempt: true, PreemptDelay: delay, Step: 100, StepOfMany: 300,
+	return New(Config{Settings: Settings{Priority: 100, Host: host, Preempt: true, PreemptDelay: delay}, Step: 100, StepOfMany: 300,
 		NewID: func() string { n++; return fmt.Sprint("k", n) }})
 }
 
@@ -311,7 +311,7 @@ func TestCandidaciesAreListedWithWhatTheyLead(t *testing.T) {
 
 // Without a quorum another program may have been elected, too (G6).
 func TestAProgramIsToldWhatItsLeadershipRestsOn(t *testing.T) {
-	r := New(Config{Priority: 100, NewID: func() string { return "k" }, Authority: api.AuthorityView})
+	r := New(Config{Settings: Settings{Priority: 100}, NewID: func() string { return "k" }, Authority: api.AuthorityView})
 	k := stand(t, r)
 	r.Lead(0, pay, 1, 1000, nil, nil)
 	r.Rise(pay, 2, 2000, nil)

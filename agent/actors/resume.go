@@ -128,12 +128,7 @@ func (r *Registry) Resume(now election.Instant, q Resumption) (*Candidacy, error
 		r.prioritize(k)
 	}
 	k.addSockets(q)
-	r.count++
-	r.shares.of[k.request.UID]++
-	r.Counters.Candidacies.Store(int64(r.count))
-	c := r.race(k.election)
-	c.candidates = append(c.candidates, k)
-	slices.SortStableFunc(c.candidates, better)
+	c := r.enlist(k)
 	switch {
 	case k.wait != nil:
 		r.record(k)

@@ -24,7 +24,7 @@ func next(p record.Program, change ...func(*Past)) (*Registry, *[]record.Program
 		c(&past)
 	}
 	n, recorded := 10, new([]record.Program)
-	return New(Config{Priority: 100, Preempt: true, PreemptDelay: delay, Step: 100, StepOfMany: 300, Past: []Past{past},
+	return New(Config{Settings: Settings{Priority: 100, Preempt: true, PreemptDelay: delay}, Step: 100, StepOfMany: 300, Past: []Past{past},
 		NewID:  func() string { n++; return fmt.Sprint("k", n) },
 		Record: func(_ election.Name, p record.Program) { *recorded = append(*recorded, p) }}), recorded
 }
@@ -84,7 +84,7 @@ func TestAProgramResumesInItsTermAndGoesOn(t *testing.T) {
 // What one life records, the next one goes on with.
 func TestWhatIsRecordedOfAProgram(t *testing.T) {
 	var recorded record.Program
-	r := New(Config{Priority: 100, NewID: func() string { return "k1" }, Record: func(_ election.Name, p record.Program) { recorded = p }})
+	r := New(Config{Settings: Settings{Priority: 100}, NewID: func() string { return "k1" }, Record: func(_ election.Name, p record.Program) { recorded = p }})
 	want := theActor()
 	want.Priority = 50
 	most, identity := 50, theActor()
@@ -275,7 +275,7 @@ func TestTheHostItselfGoesOn(t *testing.T) {
 		"nothing was put on record before":     {},
 		"a program led this one, and is gone ": {Campaign: "k1", Told: 4, Stopped: 4},
 	} {
-		r := New(Config{Priority: 100, Host: true, Past: []Past{{Program: p,
+		r := New(Config{Settings: Settings{Priority: 100, Host: true}, Past: []Past{{Program: p,
 			Authority: election.Authority{Election: election.Default, Highest: 4, Term: 4, Until: 1000, Priority: 100}}}})
 		want := election.Input(election.Campaign{Election: election.Default, Priority: 100})
 		if p.Stopped == 4 {
@@ -293,7 +293,7 @@ func TestTheHostGoesOnWithAnotherPriority(t *testing.T) {
 		150: {election.Campaign{Election: election.Default, Priority: 100}, election.Campaign{Election: election.Default, Priority: 150}},
 		0:   {election.Withdraw{Election: election.Default, Remaining: 0, Stopped: 4}},
 	} {
-		r := New(Config{Priority: priority, Host: true, Past: []Past{{
+		r := New(Config{Settings: Settings{Priority: priority, Host: true}, Past: []Past{{
 			Authority: election.Authority{Election: election.Default, Highest: 4, Term: 4, Until: 1000, Priority: 100}}}})
 		if got := r.Take(); !slices.Equal(got, want) {
 			t.Errorf("priority %d: the elector received %v, want %v", priority, got, want)

@@ -47,8 +47,8 @@ func (r *Registry) crowded(now election.Instant, q Request) *api.ErrorDetail {
 	}
 	c := r.races[q.Election]
 	switch {
-	case r.count >= places:
-		return busy("%d programs on this host are candidates, which is the limit: stop some of them", r.count)
+	case int(r.Counters.Candidacies.Load()) >= places:
+		return busy("%d programs on this host are candidates, which is the limit: stop some of them", r.Counters.Candidacies.Load())
 	case c != nil && len(c.candidates) >= MaxPerElection:
 		return busy("%d programs on this host are candidates in %s, which is the limit: stop some of them", MaxPerElection, q.Election)
 	case q.Own || r.shares.each == 0:

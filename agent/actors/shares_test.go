@@ -53,8 +53,8 @@ func TestOneUserHasAShareOfTheCandidacies(t *testing.T) {
 	for _, k := range own {
 		r.End(k.ID())
 	}
-	if r.count != taken || len(r.shares.of) != 1+taken/64 {
-		t.Errorf("%d candidacies of %d users are counted", r.count, len(r.shares.of))
+	if int(r.Counters.Candidacies.Load()) != taken || len(r.shares.of) != 1+taken/64 {
+		t.Errorf("%d candidacies of %d users are counted", r.Counters.Candidacies.Load(), len(r.shares.of))
 	}
 }
 

@@ -4,7 +4,7 @@ import "sync/atomic"
 
 // Counters may be read by any goroutine.
 type Counters struct {
-	Candidacies      atomic.Int64  // candidacies that have not ended
+	Candidacies      atomic.Int64  // candidacies that have not ended, the host's not included
 	Elected, Revoked atomic.Uint64 // lines sent to programs
 	Failed           atomic.Uint64 // hooks that failed, counted once for each leadership and reason
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/offer"
 	"github.com/doyen-election/doyen/internal/door"
 )
 
@@ -132,10 +133,7 @@ func (l *Log) save(t api.Transition) {
 	if len(l.unsaved) <= MaxKept {
 		l.unsaved = append(l.unsaved, t)
 	}
-	select {
-	case l.file.wake <- struct{}{}:
-	default: // a write is due already, and will include this change
-	}
+	offer.To(l.file.wake, struct{}{}) // if a write is due already, it will include this change
 }
 
 // changes reports whether an entry shows who leads, or that nobody leads.
@@ -149,8 +147,7 @@ func changes(t api.Transition) bool {
 func (l *Log) HeardAgain(election, leader string, term uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	was, ok := l.earlier[election]
-	if !ok || was != (leadership{leader, term}) {
+	if l.earlier[election] != (leadership{leader, term}) {
 		return false
 	}
 	delete(l.vacant, election)

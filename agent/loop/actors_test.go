@@ -18,7 +18,7 @@ func TestTheActorsAreOnRecordBeforeTheProgramIsTold(t *testing.T) {
 		r := newRig(t, nil)
 		var k *actors.Candidacy
 		var told []string
-		registry := actors.New(actors.Config{Priority: 100, NewID: rand.Text, Step: lease / 10, Record: func(_ election.Name, p record.Program) {
+		registry := actors.New(actors.Config{Settings: actors.Settings{Priority: 100}, NewID: rand.Text, Step: lease / 10, Record: func(_ election.Name, p record.Program) {
 			lines, _ := k.Take()
 			told = append(told, strconv.Itoa(len(lines))+" lines before "+strconv.Itoa(int(p.Told)))
 		}})

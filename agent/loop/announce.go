@@ -91,11 +91,11 @@ func (s *shown) update(l *Loop, now election.Instant) {
 	var changed []election.Name
 	for _, followed := range l.Hub.Followed() {
 		name := election.Name(followed)
-		is, _ := contestOf(picture.Status, name)
-		if was, _ := contestOf(s.metas.Status, name); was.Leader == is.Leader && was.Meta != is.Meta {
+		is, _ := serve.ContestOf(picture.Status, name)
+		if was, _ := serve.ContestOf(s.metas.Status, name); was.Leader == is.Leader && was.Meta != is.Meta {
 			l.Hub.Show(picture.Line(api.ChangeMeta, name, now, l.Hub.Index(followed)))
 		}
-		if was, _ := contestOf(s.candidates.Status, name); !slices.Equal(was.Candidates, is.Candidates) {
+		if was, _ := serve.ContestOf(s.candidates.Status, name); !slices.Equal(was.Candidates, is.Candidates) {
 			changed = append(changed, name)
 		}
 	}

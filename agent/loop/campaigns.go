@@ -9,6 +9,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/actors"
 	"github.com/doyen-election/doyen/agent/actors/proof"
+	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
@@ -143,7 +144,7 @@ func (p Programs) Campaigns() []api.Campaign {
 
 // contest returns an election as the newest picture shows it.
 func (l *Loop) contest(name election.Name) (elector.ContestStatus, bool) {
-	return contestOf(l.picture.Load().Status, name)
+	return serve.ContestOf(l.picture.Load().Status, name)
 }
 
 // prolong notifies the programs whose leases were renewed since its last call. An election that has

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,11 +26,9 @@ func (l *Loop) enter(now election.Instant, before *serve.Picture, a election.Ann
 // lastHeard returns when the former leader was last heard, if it fell silent; 0: there was none, or
 // it announced its end itself.
 func lastHeard(before *serve.Picture, a election.Announcement) election.Instant {
-	c, ok := contestOf(before.Status, a.Election)
-	if !ok || c.Leader == (election.Holder{}) || c.Leader == a.Leader {
-		return 0
-	}
-	if a.Event == election.NoLeader && a.Reason != election.ReasonLeaseExpired {
+	announced := a.Event == election.NoLeader && a.Reason != election.ReasonLeaseExpired
+	c, _ := serve.ContestOf(before.Status, a.Election)
+	if announced || c.Leader == (election.Holder{}) || c.Leader == a.Leader {
 		return 0
 	}
 	return c.HeardAt
@@ -41,26 +38,16 @@ func lastHeard(before *serve.Picture, a election.Announcement) election.Instant 
 // present one and the voters.
 func (p *peers) evidence(self election.Holder, now election.Instant, before, after *elector.Status, a election.Announcement) string {
 	var facts []string
-	if c, ok := contestOf(before, a.Election); ok && c.Leader != (election.Holder{}) && c.Leader != a.Leader {
+	if c, ok := serve.ContestOf(before, a.Election); ok && c.Leader != (election.Holder{}) && c.Leader != a.Leader {
 		facts = append(facts, p.describeOld(self, now, c))
 	}
-	if c, ok := contestOf(after, a.Election); ok && a.Event != election.NoLeader {
+	if c, ok := serve.ContestOf(after, a.Election); ok && a.Event != election.NoLeader {
 		facts = append(facts, p.describeNew(self, now, c, a, after.Quorum))
 	}
 	if q := after.Quorum; q.Enabled && a.Event == election.NoLeader {
 		facts = append(facts, fmt.Sprintf("%d of %d voters can be reached, %d needed", q.Reachable, q.Voters, q.Needed))
 	}
 	return strings.Join(facts, "; ")
-}
-
-func contestOf(s *elector.Status, name election.Name) (elector.ContestStatus, bool) {
-	i, ok := slices.BinarySearchFunc(s.Contests, name, func(c *elector.ContestStatus, n election.Name) int {
-		return cmp.Compare(c.Election, n)
-	})
-	if !ok {
-		return elector.ContestStatus{}, false
-	}
-	return *s.Contests[i], true
 }
 
 // describeOld describes the former leader.
@@ -85,7 +72,7 @@ func (p *peers) describeOld(self election.Holder, now election.Instant, c electo
 		}
 	}
 	return fmt.Sprintf("%s led in term %d, last heard %s earlier, %s, %s, gossip: %s",
-		p.nameOf(peer), c.Term, short(now.Sub(c.HeardAt)), left, link, p.gossiped(peer))
+		p.names.Of(peer), c.Term, short(now.Sub(c.HeardAt)), left, link, p.gossiped(peer))
 }
 
 // describeNew describes the present leader.
@@ -97,15 +84,17 @@ func (p *peers) describeNew(self election.Holder, now election.Instant, c electo
 	case a.Leader == self:
 		return fmt.Sprintf("this agent leads in term %d without a quorum", a.Term)
 	}
-	return fmt.Sprintf("%s claims term %d in its heartbeats, %s", p.nameOf(a.Leader.Peer), a.Term, until)
+	return fmt.Sprintf("%s claims term %d in its heartbeats, %s", p.names.Of(a.Leader.Peer), a.Term, until)
 }
+
+const unknown membership.Status = "unknown" // of a peer that gossip does not know
 
 func (p *peers) gossiped(id election.PeerID) membership.Status {
 	all := slices.Concat(p.view.Members, p.view.Departed)
 	if m, known := each.First(all, func(m membership.Member) bool { return m.Peer == id }); known {
 		return m.Status
 	}
-	return "unknown"
+	return unknown
 }
 
 // short formats a duration for people, rounded to the millisecond.

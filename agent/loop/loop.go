@@ -60,7 +60,7 @@ type Config struct {
 	// Actors are the candidates of this host. Only the goroutine of Run uses them.
 	Actors    *actors.Registry
 	Hub       *watch.Hub
-	Pages     *pages.Keeper        // keeps the lease pages; nil: there are none
+	Pages     *pages.Keeper        // keeps the lease pages
 	Record    *record.Record       // nil: no record is kept
 	Words     []election.NamedWord // that this voter had on disk at the start
 	NoRecord  string               // why no record is kept; empty: one is kept
@@ -314,7 +314,7 @@ func (l *Loop) event(e transport.Event) {
 		delete(l.heard, e.Peer)
 		l.lose(e.Peer, l.Clock())
 		l.connect(e.Peer, false)
-		l.Logger.Info("peer lost", "peer", e.Peer, "name", l.nameOf(e.Peer), "err", e.Err)
+		l.Logger.Info("peer lost", "peer", e.Peer, "name", l.names.Of(e.Peer), "err", e.Err)
 		l.step(election.PeerLost{Peer: e.Peer})
 	case transport.Refused:
 		l.warnings.refuse(e)
@@ -338,7 +338,7 @@ func (l *Loop) publish(now election.Instant) {
 	l.Pages.Publish(now, status)
 	picture := &serve.Picture{
 		Status: status, View: l.view, Names: l.names, Connected: l.connected, Expected: l.Expected,
-		Unhealthy: l.Actors.Companions().Unable(election.Default), Jobs: l.jobs.shown,
+		Unhealthy: l.Actors.Companions().Unable(election.Default), Jobs: l.jobs,
 		Warnings: l.warnings.update(now, l.otherWarnings(now, status), l.Writer.problem()),
 	}
 	l.Leaders.show(now, picture)

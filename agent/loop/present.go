@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/each"
@@ -103,7 +104,7 @@ func (p *presence) warnings(now election.Instant) (all []api.Warning) {
 // peers is what the loop knows of other agents, from gossip and from their connections.
 type peers struct {
 	view      *membership.View
-	names     map[election.PeerID]string           // nil: must be made again
+	names     serve.Names                          // nil: must be made again
 	heard     map[election.PeerID]election.Instant // last message of each connected peer
 	lost      map[election.PeerID]election.Instant // when its connection closed, for each peer that has none now
 	connected map[election.PeerID]bool             // replaced, never changed, since pictures share it
@@ -121,19 +122,13 @@ func (p *peers) lose(id election.PeerID, at election.Instant) {
 // viewed handles a new view of the members.
 func (l *Loop) viewed(v membership.View) {
 	l.view, l.names = &v, nil
-	l.Known = slices.DeleteFunc(l.Known, func(r record.Voter) bool { return lists(v, r.Peer) })
+	l.Known = slices.DeleteFunc(l.Known, func(r record.Voter) bool { return l.gossiped(r.Peer) != unknown })
 	l.warnings.viewed(v)
 	l.look()
 	l.step(election.ViewChanged{View: l.presence.view()})
 	if why := sharedIdentity(v); why != "" {
 		l.step(election.Barred{Code: warnIdentity, Detail: why})
 	}
-}
-
-// lists reports whether gossip knows the peer, as present or as departed.
-func lists(v membership.View, p election.PeerID) bool {
-	is := func(m membership.Member) bool { return m.Peer == p }
-	return slices.ContainsFunc(v.Members, is) || slices.ContainsFunc(v.Departed, is)
 }
 
 // review checks, when that is due, the members that gossip calls dead but whose streams work, and
@@ -191,35 +186,23 @@ func (l *Loop) reach() {
 
 // connect records whether a peer is connected. It makes a new map, since pictures share the old one.
 func (p *peers) connect(id election.PeerID, up bool) {
-	next := make(map[election.PeerID]bool, len(p.connected)+1)
-	maps.Copy(next, p.connected)
-	if up {
-		next[id] = true
-	} else {
-		delete(next, id)
+	p.connected = maps.Clone(p.connected)
+	p.connected[id] = true
+	if !up {
+		delete(p.connected, id)
 	}
-	p.connected = next
 }
 
 // namesOf returns the names of all voters and members. A member's name, or the name with which it
 // left, replaces the name in the roster.
-func namesOf(self election.PeerID, name string, v *membership.View, r *election.Roster) map[election.PeerID]string {
-	names := map[election.PeerID]string{}
+func namesOf(self election.PeerID, name string, v *membership.View, r *election.Roster) serve.Names {
+	names := serve.Names{}
 	for _, voter := range r.All() {
 		names[voter.Peer] = voter.Name
 	}
-	for _, members := range [][]membership.Member{v.Departed, v.Members} {
-		for _, m := range members {
-			names[m.Peer] = m.Name
-		}
+	for _, m := range slices.Concat(v.Departed, v.Members) {
+		names[m.Peer] = m.Name
 	}
 	names[self] = name
 	return names
-}
-
-func (p *peers) nameOf(id election.PeerID) string {
-	if name, ok := p.names[id]; ok {
-		return name
-	}
-	return string(id)
 }

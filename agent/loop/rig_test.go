@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/actors"
+	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
@@ -163,11 +164,11 @@ func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 	r.loop = New(Config{
 		Adopt:   func(*election.Roster) {},
 		Drained: func() time.Time { return time.Time{} },
-		Core:    r, Network: r, Gossip: r, Writer: w, Hub: watch.NewHub(1), Lease: lease, Heartbeat: lease / 6,
+		Core:    r, Network: r, Gossip: r, Writer: w, Hub: watch.NewHub(1), Pages: &pages.Keeper{}, Lease: lease, Heartbeat: lease / 6,
 		Clock:     func() election.Instant { return election.Instant(time.Since(born)) },
 		Suspended: func() bool { return r.slept.Load() > 0 && r.slept.Add(-1) >= 0 },
 		Self:      election.Holder{Peer: me, Lineage: 1}, Name: "a", Observe: none, Logger: logger,
-		Actors: actors.New(actors.Config{Priority: 100, NewID: rand.Text, Step: lease / 10}),
+		Actors: actors.New(actors.Config{Settings: actors.Settings{Priority: 100}, NewID: rand.Text, Step: lease / 10}),
 	})
 	return r
 }

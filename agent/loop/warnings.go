@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -259,11 +260,10 @@ func (l *Loop) candidacyWarnings(s *elector.Status) (all []api.Warning) {
 		return all
 	}
 	for _, name := range l.Expected {
-		if c, ok := contestOf(s, name); ok && len(c.Candidates) > 0 {
-			continue
+		if c, _ := serve.ContestOf(s, name); len(c.Candidates) == 0 {
+			all = append(all, api.Warning{Code: warnCandidates, Message: fmt.Sprintf(
+				"nobody is a candidate in %s, which this agent's configuration expects: start an agent or a program that may lead it, or end a drain (`doyen members` shows who is drained)", name)})
 		}
-		all = append(all, api.Warning{Code: warnCandidates, Message: fmt.Sprintf(
-			"nobody is a candidate in %s, which this agent's configuration expects: start an agent or a program that may lead it, or end a drain (`doyen members` shows who is drained)", name)})
 	}
 	return all
 }

@@ -80,10 +80,7 @@ func (w *Writer) bar() *election.Barred {
 
 // problem returns why the last write failed; empty if it succeeded.
 func (w *Writer) problem() string {
-	if text := w.failure.Load(); text != nil {
-		return *text
-	}
-	return ""
+	return *cmp.Or(w.failure.Load(), new(string))
 }
 
 // lateness holds the times that show whether this agent is late. The elector decides what that means.

@@ -23,6 +23,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/internal/base/leasepage"
+	"github.com/doyen-election/doyen/internal/base/offer"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 	mostMade = 8
 )
 
-// Keeper keeps the pages. Its methods are for one goroutine. A nil Keeper keeps no pages.
+// Keeper keeps the pages. Its methods are for one goroutine. The zero value keeps no pages; nil may be closed.
 type Keeper struct {
 	dir     string
 	boot    election.LineageID
@@ -76,9 +77,6 @@ func Open(dir string, boot election.LineageID, led map[election.Name]bool) *Keep
 
 // Problem is why pages are missing; empty: no page is missing.
 func (k *Keeper) Problem() string {
-	if k == nil {
-		return ""
-	}
 	if k.problem != "" {
 		return k.problem
 	}
@@ -91,17 +89,12 @@ func (k *Keeper) Problem() string {
 }
 
 // Ready has an element when Publish should be called again because it has more pages to make.
-func (k *Keeper) Ready() <-chan struct{} {
-	if k == nil {
-		return nil
-	}
-	return k.ready
-}
+func (k *Keeper) Ready() <-chan struct{} { return k.ready }
 
 // Publish writes what the status shows of each election to its page, unless the page shows that
 // already. It makes the pages of new elections, and removes those of elections that are gone.
 func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
-	if k == nil || k.lock == nil {
+	if k.lock == nil {
 		return
 	}
 	if !k.matches(s.Contests) {
@@ -128,10 +121,7 @@ func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
 		e.written = c
 	}
 	if made == mostMade {
-		select {
-		case k.ready <- struct{}{}:
-		default:
-		}
+		offer.To(k.ready, struct{}{})
 	}
 }
 

@@ -224,9 +224,9 @@ func TestWhatIsInTheWayIsSaidAndHarmsNothingElse(t *testing.T) {
 			t.Errorf("%s: problem %q", dir, k.Problem())
 		}
 	}
-	var none *pages.Keeper
+	var none pages.Keeper
 	none.Publish(0, status(1, "payments"))
-	if none.Problem() != "" || none.Ready() != nil || none.Close() != nil {
+	if none.Problem() != "" || none.Ready() != nil || none.Close() != nil || (*pages.Keeper)(nil).Close() != nil {
 		t.Error("no keeper keeps something")
 	}
 }

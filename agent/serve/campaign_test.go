@@ -85,7 +85,7 @@ func (h *hall) with(f func(*actors.Registry)) {
 func hosts(t *testing.T, change ...func(*Server)) *hall {
 	t.Helper()
 	h := &hall{said: make(chan string, 2*actors.MaxCandidacies)}
-	h.registry = actors.New(actors.Config{Priority: 100, NewID: func() string { h.ids++; return fmt.Sprint("k", h.ids) }})
+	h.registry = actors.New(actors.Config{Settings: actors.Settings{Priority: 100}, NewID: func() string { h.ids++; return fmt.Sprint("k", h.ids) }})
 	dir, err := os.MkdirTemp("", "doyen")
 	if err != nil {
 		t.Fatal(err)

@@ -126,15 +126,10 @@ func (s *Server) successor(ctx context.Context, name election.Name, above electi
 		if e := s.seen(name); e.Leader != nil && e.Term > uint64(above) {
 			return e, true
 		}
-		select {
-		case _, open := <-follower.Ready():
-			if !open {
-				return api.Election{}, false
-			}
-			follower.Take() // not needed: the picture shows the change
-		case <-ctx.Done():
+		if !follower.Wait(ctx) {
 			return api.Election{}, false
 		}
+		follower.Take() // not needed: the picture shows the change
 	}
 }
 
@@ -214,13 +209,11 @@ func (s *Server) keepDrain(on bool) error {
 }
 
 // leading returns the elections that this agent leads.
-func (s *Server) leading() (led []*elector.ContestStatus) {
-	for _, c := range s.Picture().Status.Contests {
-		if h, ok := c.LeaderAt(s.Clock()); ok && h == s.Self {
-			led = append(led, c)
-		}
-	}
-	return led
+func (s *Server) leading() []*elector.ContestStatus {
+	return slices.DeleteFunc(slices.Clone(s.Picture().Status.Contests), func(c *elector.ContestStatus) bool {
+		h, ok := c.LeaderAt(s.Clock())
+		return !ok || h != s.Self
+	})
 }
 
 // await waits until everything that was led here has a successor, and reports the first one.

@@ -34,7 +34,7 @@ func (s *Server) entered(t api.Transition, err error) {
 // asker is the process that asks for a change, here or at the agent that forwards the call; nil: not known.
 func (s *Server) asker(r *http.Request) *api.Caller {
 	if f, ok := r.Context().Value(forwardedKey{}).(forwarded); ok {
-		return callerOf(f.caller, s.Picture().name(f.from))
+		return callerOf(f.caller, s.Picture().Names.Of(f.from))
 	}
 	if k := caller(r); k != nil {
 		return &api.Caller{UID: k.UID, User: access.UserName(k.UID), PID: k.PID, Command: processName(k.PID), Host: s.Name}

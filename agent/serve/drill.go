@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -37,10 +38,7 @@ func (s *Server) drills(r *http.Request) (any, error) {
 	if !isForwarded(r) {
 		call := election.Call{Method: http.MethodGet, Path: r.URL.Path, Caller: callerWords(r)}
 		all = append(all, askOthers(r.Context(), s.others, call, func(m membership.Member, its *api.DrillView) api.DrillView {
-			v := api.DrillView{Changes: []api.Transition{}}
-			if its != nil {
-				v = *its
-			}
+			v := *cmp.Or(its, &api.DrillView{Changes: []api.Transition{}})
 			v.Name, v.ID = m.Name, string(m.Peer) // the connection proves which agent it is; its answer could lie
 			return v
 		})...)

@@ -69,10 +69,7 @@ func (s *Server) Forwarded(ctx context.Context, from election.PeerID, c election
 	if err != nil || !plainPath(r.URL.Path) {
 		return election.CallAnswer{Status: http.StatusBadRequest}
 	}
-	out := recorder{header: http.Header{}, status: http.StatusOK}
-	if receive(&out, r) {
-		s.forwarding.ServeHTTP(&out, r)
-	}
+	out := recorded(s.forwarding, r)
 	if out.body.Len() > election.MaxCallBody {
 		return election.CallAnswer{Status: http.StatusServiceUnavailable}
 	}
@@ -101,7 +98,7 @@ func (s *Server) forward(r *http.Request, to election.PeerID, request any) (any,
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	name := s.Picture().name(to)
+	name := s.Picture().Names.Of(to)
 	var outcome api.Outcome
 	err := s.others.pass(ctx, r, to, request, &outcome)
 	switch refused, ok := errors.AsType[*api.ErrorDetail](err); {
@@ -262,14 +259,11 @@ func (o others) reportOthers(ctx context.Context, back bool) []api.AgentReport {
 		path += "?" + dialBack
 	}
 	return askOthers(ctx, o, election.Call{Method: http.MethodGet, Path: path}, func(m membership.Member, its *api.AgentReport) api.AgentReport {
-		report := api.AgentReport{Version: m.Version, Draining: m.Draining, Warnings: []api.Warning{}, Keys: []api.Key{}}
-		if its != nil {
-			report = *its
-			report.Warnings = report.Warnings[:min(len(report.Warnings), maxReported)]
-			for i, w := range report.Warnings {
-				report.Warnings[i].Message = strings.ToValidUTF8(w.Message[:min(len(w.Message), maxMessage)], "")
-				report.Warnings[i].Code = strings.ToValidUTF8(w.Code[:min(len(w.Code), maxCode)], "")
-			}
+		report := *cmp.Or(its, &api.AgentReport{Version: m.Version, Draining: m.Draining, Warnings: []api.Warning{}, Keys: []api.Key{}})
+		report.Warnings = report.Warnings[:min(len(report.Warnings), maxReported)]
+		for i, w := range report.Warnings {
+			report.Warnings[i].Message = strings.ToValidUTF8(w.Message[:min(len(w.Message), maxMessage)], "")
+			report.Warnings[i].Code = strings.ToValidUTF8(w.Code[:min(len(w.Code), maxCode)], "")
 		}
 		report.Name, report.ID = m.Name, string(m.Peer) // the connection proves which agent it is; its answer could lie
 		return report

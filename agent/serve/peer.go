@@ -67,7 +67,7 @@ func (c *Config) fromVoter(r *http.Request) error {
 	from, passed := passedBy(r)
 	if p := c.Picture(); passed && !p.Status.Roster.Has(from) {
 		return refusal(api.CodeForbidden, "changes are accepted only from agents that are voters, and "+
-			p.name(from)+" is not one: run the command on the host of a voter")
+			p.Names.Of(from)+" is not one: run the command on the host of a voter")
 	}
 	return nil
 }

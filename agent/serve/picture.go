@@ -19,7 +19,7 @@ import (
 type Picture struct {
 	Status    *elector.Status
 	View      *membership.View
-	Names     map[election.PeerID]string // the names of members and voters
+	Names     Names // of members and voters
 	Connected map[election.PeerID]bool
 	Warnings  []api.Warning
 	Unhealthy string          // why a check keeps this host from being a candidate in "default"
@@ -27,9 +27,12 @@ type Picture struct {
 	Jobs      []api.Job       // as this voter has them on record, sorted by name
 }
 
-// name returns the name of a peer, or its ID if its name is not known.
-func (p *Picture) name(id election.PeerID) string {
-	if name, ok := p.Names[id]; ok {
+// Names are the names of agents.
+type Names map[election.PeerID]string
+
+// Of returns the name of a peer, or its ID if its name is not known.
+func (n Names) Of(id election.PeerID) string {
+	if name, ok := n[id]; ok {
 		return name
 	}
 	return string(id)
@@ -37,7 +40,7 @@ func (p *Picture) name(id election.PeerID) string {
 
 // Leader describes a peer that leads. Its Meta is empty.
 func (p *Picture) Leader(id election.PeerID) *api.Leader {
-	l := &api.Leader{Name: p.name(id), ID: string(id)}
+	l := &api.Leader{Name: p.Names.Of(id), ID: string(id)}
 	if m, ok := p.member(id); ok {
 		l.Addr = address(m.PeerAddr)
 	}
@@ -64,9 +67,8 @@ func (p *Picture) member(id election.PeerID) (membership.Member, bool) {
 // contest returns the picture's part about one election. The default election, and those that
 // are expected, exist even before their first candidate.
 func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
-	i, ok := slices.BinarySearchFunc(p.Status.Contests, name, byElection)
-	if ok {
-		return *p.Status.Contests[i], true
+	if c, ok := ContestOf(p.Status, name); ok {
+		return c, true
 	}
 	empty := elector.ContestStatus{Election: name, State: elector.Idle}
 	if p.Status.Quorum.Enabled && !p.Status.Quorum.Exists {
@@ -74,6 +76,15 @@ func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
 	}
 	_, expected := slices.BinarySearch(p.Expected, name)
 	return empty, expected || name == election.Default
+}
+
+// ContestOf returns what a status has about one election.
+func ContestOf(s *elector.Status, name election.Name) (elector.ContestStatus, bool) {
+	i, ok := slices.BinarySearchFunc(s.Contests, name, byElection)
+	if !ok {
+		return elector.ContestStatus{}, false
+	}
+	return *s.Contests[i], true
 }
 
 // rank returns the rank of a peer that is a candidate in the election, even of one that can't lead now.
@@ -88,7 +99,7 @@ func (p *Picture) Election(c elector.ContestStatus, now election.Instant, index 
 	e := api.Election{Election: string(c.Election), State: string(c.State), Term: uint64(c.Term), Authority: api.AuthorityView,
 		Candidates: make([]string, len(c.Candidates)), Index: index}
 	for i, id := range c.Candidates {
-		e.Candidates[i] = p.name(id)
+		e.Candidates[i] = p.Names.Of(id)
 	}
 	if p.Status.Quorum.Enabled {
 		e.Authority = api.AuthorityLease

@@ -20,7 +20,7 @@ func reborn(t *testing.T, change func(*record.Program)) *hall {
 	t.Helper()
 	h := hosts(t, func(s *Server) { s.Clock = boottime.Now })
 	var program record.Program
-	settings := actors.Config{Priority: 100, NewID: func() string { h.ids++; return fmt.Sprint("k", h.ids) },
+	settings := actors.Config{Settings: actors.Settings{Priority: 100}, NewID: func() string { h.ids++; return fmt.Sprint("k", h.ids) },
 		Record: func(_ election.Name, p record.Program) { program = p }}
 	h.registry = actors.New(settings)
 	conn, lines, _ := h.stand(t)

@@ -37,12 +37,9 @@ func (p *Picture) voters(now election.Instant) api.Voters {
 	v.Cluster, v.Floor = r.Cluster, uint64(r.Floor)
 	v.Version = api.RosterVersion{Driver: uint64(r.Version.Driver), Counter: r.Version.Counter}
 	describe := func(voters []election.Voter) []api.Voter {
-		out := []api.Voter{}
-		for _, voter := range voters {
-			out = append(out, api.Voter{Name: voter.Name, ID: string(voter.Peer),
-				Connected: voter.Peer == p.Status.Self.Peer || p.Connected[voter.Peer]})
-		}
-		return out
+		return append([]api.Voter{}, each.Of(voters, func(v election.Voter) api.Voter {
+			return api.Voter{Name: v.Name, ID: string(v.Peer), Connected: v.Peer == p.Status.Self.Peer || p.Connected[v.Peer]}
+		})...)
 	}
 	v.Voters, v.Next = describe(r.Voters), describe(r.Next)
 	if c := p.Status.Change; c != nil {
@@ -101,16 +98,14 @@ func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api
 		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: `name one agent, as {"add":"d"}, {"remove":"d"} or {"replace":"d"}; or {"cancel":true}, or {"restore":true}; "id" goes with "add" and "replace"`}
 	}
 	held, isVoter := p.Status.Roster.Named(name)
-	if request.Add != "" && isVoter {
+	switch {
+	case request.Add != "" && isVoter:
 		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: name + " is a voter already; if it has a new identity, use replace"}
-	}
-	if request.Add != "" && p.Status.Roster != nil && len(p.Status.Roster.Voters) >= election.MaxVoters {
+	case request.Add != "" && p.Status.Roster != nil && len(p.Status.Roster.Voters) >= election.MaxVoters:
 		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: fmt.Sprintf("there are %d voters, which is the limit: remove one first", election.MaxVoters)}
-	}
-	if request.Add == "" {
-		if !isVoter {
-			return c, &api.ErrorDetail{Code: api.CodeNotFound, Message: name + " is not a voter"}
-		}
+	case request.Add == "" && !isVoter:
+		return c, &api.ErrorDetail{Code: api.CodeNotFound, Message: name + " is not a voter"}
+	case request.Add == "":
 		c.Remove = []election.PeerID{held.Peer}
 	}
 	if request.Remove == "" {
@@ -158,8 +153,9 @@ func claimed(name, one, other string) *api.ErrorDetail {
 
 // identities are those of agents that are given by name or by ID. Where a voter and another
 // live agent share a name, only an ID makes clear which is meant.
-func (p *Picture) identities(given []string) (all []election.PeerID, bad *api.ErrorDetail) {
+func (p *Picture) identities(given []string) (all []election.PeerID, err error) {
 	for _, name := range given {
+		var bad *api.ErrorDetail
 		id := election.PeerID(name)
 		if _, isID := p.Names[id]; !isID {
 			voter, votes := p.Status.Roster.Named(name)

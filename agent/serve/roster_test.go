@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -89,8 +90,9 @@ func TestANameThatTwoAgentsHaveGivesNoRight(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %q", given, got, bad, want)
 		}
 	}
-	if _, bad := p.identities([]string{"b"}); bad.Code != api.CodeBadRequest {
-		t.Errorf("refused with %+v", bad)
+	_, err := p.identities([]string{"b"})
+	if bad, ok := errors.AsType[*api.ErrorDetail](err); !ok || bad.Code != api.CodeBadRequest {
+		t.Errorf("refused with %+v", err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/membership"
 )
 
@@ -39,8 +40,8 @@ type rotation struct {
 
 // keyStep is the result of a step: at which agents it is done, and at which it failed, with the reason.
 type keyStep struct {
-	done, failed []string // names; the failed ones with the reason
-	ok           []bool   // whether the step is done, for each agent that was asked
+	done, missed []membership.Member
+	failed       []string // the names of those that are missed, with the reason
 }
 
 // rotate carries out a rotation. It goes on even if its caller has gone: half a rotation helps nobody.
@@ -90,16 +91,9 @@ func (n *rotation) prepare() error {
 	found := n.each(members, func(ctx context.Context, m membership.Member) error {
 		return n.others.call(ctx, m.Peer, election.Call{Method: http.MethodGet, Path: "/v1/keys", Caller: n.caller}, nil, &api.Keys{})
 	})
+	n.agents, n.skipped = found.done, memberNames(slices.Concat(found.missed, absent))
 	problems := found.failed
-	for i, m := range members {
-		if found.ok[i] {
-			n.agents = append(n.agents, m)
-		} else {
-			n.skipped = append(n.skipped, m.Name)
-		}
-	}
 	for _, m := range absent {
-		n.skipped = append(n.skipped, m.Name)
 		problems = append(problems, m.Name+" (not connected to gossip)")
 	}
 	if len(problems) > 0 && !n.request.Force {
@@ -119,11 +113,9 @@ func (n *rotation) choose(p *Picture) error {
 			return refusal(api.CodeNotFound, "no agent of the cluster is named "+clip(name)+": nothing was changed")
 		}
 	}
-	also, bad := p.identities(slices.Concat(n.request.With, n.request.Only))
-	if n.also = also; bad != nil {
-		return bad
-	}
-	return nil
+	also, err := p.identities(slices.Concat(n.request.With, n.request.Only))
+	n.also = also
+	return err
 }
 
 // undecided refuses to go on if there are agents that do not vote and that nobody has named:
@@ -200,7 +192,7 @@ func (n *rotation) use() error {
 		return nil
 	}
 	return refusal(api.CodeNotConfirmed, "the rotation stopped half-way: "+names(step.failed)+". The new key "+n.print+
-		" is used by "+cmp.Or(names(step.done), "no agent")+", and accepted by all of them; the old keys are accepted too, so nobody is cut off, and anyone who has an old key can still join. "+
+		" is used by "+cmp.Or(names(memberNames(step.done)), "no agent")+", and accepted by all of them; the old keys are accepted too, so nobody is cut off, and anyone who has an old key can still join. "+
 		"Correct that and run the command again: it goes on with another new key")
 }
 
@@ -242,8 +234,7 @@ func (n *rotation) everywhere(at func(context.Context, membership.Member) error)
 func (n *rotation) check() (newcomers []string) {
 	present, _ := n.members(n.Picture())
 	for _, m := range present {
-		has := func(o membership.Member) bool { return o.Peer == m.Peer }
-		if !slices.ContainsFunc(n.agents, has) && !slices.Contains(n.skipped, m.Name) {
+		if !lists(n.agents, m.Peer) && !slices.Contains(n.skipped, m.Name) {
 			newcomers = append(newcomers, m.Name+" (it joined meanwhile, and lacks the new key)")
 		}
 	}
@@ -255,16 +246,25 @@ func (n *rotation) each(agents []membership.Member, at func(context.Context, mem
 	ctx, cancel := context.WithTimeout(n.ctx, keyTime)
 	defer cancel()
 	problems := together(agents, func(m membership.Member) error { return at(ctx, m) })
-	step := keyStep{ok: make([]bool, len(agents))}
+	var step keyStep
 	for i, m := range agents {
-		if step.ok[i] = problems[i] == nil; step.ok[i] {
-			step.done = append(step.done, m.Name)
+		if problems[i] == nil {
+			step.done = append(step.done, m)
 		} else {
+			step.missed = append(step.missed, m)
 			step.failed = append(step.failed, m.Name+" ("+problems[i].Error()+")")
 		}
 	}
 	n.turn.take(n.Self.Peer, n.Clock()) // extends the turn, for the next step
 	return step
+}
+
+func lists(all []membership.Member, id election.PeerID) bool {
+	return slices.ContainsFunc(all, func(m membership.Member) bool { return m.Peer == id })
+}
+
+func memberNames(all []membership.Member) []string {
+	return each.Of(all, func(m membership.Member) string { return m.Name })
 }
 
 // call asks an agent, which may be this one, for a change of its keys, and returns the keys that it has then.
@@ -283,9 +283,7 @@ func (n *rotation) call(ctx context.Context, m membership.Member, request api.Ke
 // outcome lists the agents that have the key, and those that do not.
 func (n *rotation) outcome() string {
 	has := n.all()
-	without := slices.DeleteFunc(n.Picture().all(), func(m membership.Member) bool {
-		return slices.ContainsFunc(has, func(o membership.Member) bool { return o.Peer == m.Peer })
-	})
+	without := slices.DeleteFunc(n.Picture().all(), func(m membership.Member) bool { return lists(has, m.Peer) })
 	text := identified(has...) + " have the new key"
 	if len(without) > 0 {
 		text += "; " + identified(without...) + " got no key and can't join any more: if one is to come back, copy the key file of an agent that has the key to its host"
@@ -316,8 +314,7 @@ func (p *Picture) all() []membership.Member {
 func (p *Picture) absent() []membership.Member {
 	list := slices.DeleteFunc(p.Departed(), func(m membership.Member) bool { return m.Status != membership.Dead })
 	for _, v := range p.Status.Roster.All() {
-		is := func(m membership.Member) bool { return m.Peer == v.Peer }
-		if !slices.ContainsFunc(p.View.Members, is) && !slices.ContainsFunc(list, is) {
+		if !lists(p.View.Members, v.Peer) && !lists(list, v.Peer) {
 			list = append(list, membership.Member{Member: election.Member{Peer: v.Peer, Name: v.Name}})
 		}
 	}

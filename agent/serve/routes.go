@@ -156,12 +156,7 @@ func (s *Server) pageRoutes() *http.ServeMux {
 // shown gathers what the status page shows, from one picture.
 func (s *Server) shown() page.Facts {
 	p := s.Picture()
-	var missing []string
-	for _, v := range p.Status.Roster.All() {
-		if v.Peer != s.Self.Peer && !p.Connected[v.Peer] {
-			missing = append(missing, v.Name)
-		}
-	}
+	missing := election.Names(p.Status.Roster.All(), func(v election.Voter) bool { return v.Peer != s.Self.Peer && !p.Connected[v.Peer] })
 	slices.Sort(missing)
 	return page.Facts{Agent: s.describe(p), Members: p.Members(), Jobs: p.Jobs, Missing: missing, Now: time.Now(), Past: s.History("", page.Past),
 		Elections: p.Elections(s.Clock(), func(string) uint64 { return 0 }), Others: s.reports.newest(s.ctx, s.others)}

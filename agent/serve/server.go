@@ -141,7 +141,7 @@ func New(c Config) *Server {
 	s.keyChanges = keyChanges{Config: &s.Config, ctx: s.ctx, others: s.others}
 	s.costs = &costs{Config: &s.Config, spent: door.NewPace[uint32](spentEach, spentAtOnce),
 		unread: door.NewPlaces[uint32](unreadTotal, unreadTotal/reserving), open: map[*reading]struct{}{}}
-	s.forwarding = s.forwardRoutes()
+	s.forwarding = bounded(s.forwardRoutes())
 	return s
 }
 

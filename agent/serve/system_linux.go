@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/internal/base/fd"
 )
 
 // otherTime reports whether a process is known to be in another time namespace. Its CLOCK_BOOTTIME
@@ -21,11 +23,10 @@ func otherTime(pid int32) bool {
 
 // unread reports whether the other side has not read yet all that was written to it.
 func unread(conn *net.UnixConn) bool {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return false
-	}
 	waiting := 0
-	failed := raw.Control(func(fd uintptr) { waiting, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
-	return failed == nil && err == nil && waiting > 0
+	err := fd.Use(conn, func(d int) (err error) {
+		waiting, err = unix.IoctlGetInt(d, unix.SIOCOUTQ)
+		return err
+	})
+	return err == nil && waiting > 0
 }

@@ -55,15 +55,7 @@ func (h watching) watch(w http.ResponseWriter, r *http.Request) {
 	if len(news) == 0 || news[0].Type != api.ChangeLagged {
 		news = append([]*watch.Change{h.snapshot(name, api.ChangeSnapshot, index, 0)}, news...)
 	}
-	for sendLines(w, news) == nil {
-		select {
-		case _, open := <-follower.Ready():
-			if !open {
-				return
-			}
-		case <-r.Context().Done():
-			return
-		}
+	for sendLines(w, news) == nil && follower.Wait(r.Context()) {
 		news = h.taken(name, follower)
 	}
 }

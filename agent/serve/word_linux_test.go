@@ -12,7 +12,7 @@ import (
 
 // Another user who has learnt a campaign's ID may not write its word.
 func TestAnotherUserWritesNoWord(t *testing.T) {
-	r := actors.New(actors.Config{Priority: 100, NewID: func() string { return "k1" }})
+	r := actors.New(actors.Config{Settings: actors.Settings{Priority: 100}, NewID: func() string { return "k1" }})
 	a := stand(t, func(c *serve.Config) { c.Campaigns = programs{r: r} })
 	if _, err := r.Stand(0, actors.Request{Election: "payments", UID: 4343}); err != nil {
 		t.Fatal(err)

@@ -330,7 +330,7 @@ func (p programs) Acts(id string, term election.Term, authorized func(uint32) bo
 
 func TestOnlyTheProgramThatLeadsWritesTheWord(t *testing.T) {
 	n := 0
-	r := actors.New(actors.Config{Priority: 100, NewID: func() string { n++; return fmt.Sprint("k", n) }})
+	r := actors.New(actors.Config{Settings: actors.Settings{Priority: 100}, NewID: func() string { n++; return fmt.Sprint("k", n) }})
 	a := stand(t, func(c *serve.Config) { c.Campaigns = programs{r: r} })
 	for range 2 {
 		if _, err := r.Stand(0, actors.Request{Election: "payments", UID: uint32(os.Geteuid())}); err != nil {

@@ -5,9 +5,8 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/user"
-	"strconv"
 
+	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/act/health"
@@ -43,18 +42,8 @@ func (c Config) ActUID() (*uint32, error) {
 	if c.ActUser == "" {
 		return nil, nil
 	}
-	number, err := strconv.ParseUint(c.ActUser, 10, 32)
-	if err != nil {
-		found, err := user.Lookup(c.ActUser)
-		if err != nil {
-			return nil, err
-		}
-		if number, err = strconv.ParseUint(found.Uid, 10, 32); err != nil {
-			return nil, err
-		}
-	}
-	uid := uint32(number)
-	return &uid, nil
+	uid, err := access.User(c.ActUser)
+	return &uid, err
 }
 
 // actsApart reports whether hooks and checks run as another user than this process.

@@ -61,17 +61,17 @@ func (c Config) Await(ctx context.Context, notice func(string)) {
 // missingAddress returns an error about an address that this host may have later; nil: none is missing.
 func (c Config) missingAddress() *Error {
 	resolved, err := c.Resolve()
+	if err == nil {
+		err = checkHere(resolved)
+	}
 	if bad, ok := errors.AsType[*Error](err); ok && errors.Is(bad, errLate) {
 		return bad
 	}
-	if err != nil {
-		return nil
-	}
-	return checkHere(resolved)
+	return nil
 }
 
 // checkHere refuses addresses to listen on that this host does not have.
-func checkHere(c Config) *Error {
+func checkHere(c Config) error {
 	http, _, _ := net.SplitHostPort(c.HTTP)
 	check, _, _ := net.SplitHostPort(c.AgentCheck)
 	for _, at := range []struct{ flag, host string }{{"bind", c.Bind}, {"http", http}, {"agent-check", check}} {

@@ -27,7 +27,7 @@ func (c Config) Mistakes() []error {
 	add := func(err error) {
 		bad, ok := errors.AsType[*Error](err)
 		switch {
-		case err == nil || ok && blamed[bad.Flag]:
+		case err == nil || ok && blamed[bad.Flag], ok && blamed["bind"] && slices.Contains([]string{"advertise", "key-file", "voters"}, bad.Flag):
 			return // the same mistake was found before in another way
 		case ok:
 			blamed[bad.Flag] = true
@@ -38,21 +38,17 @@ func (c Config) Mistakes() []error {
 		add(step(&c))
 	}
 	for _, check := range validating {
-		if bad := check(c); bad != nil && !(blamed["bind"] && slices.Contains([]string{"advertise", "key-file", "voters"}, bad.Flag)) {
-			add(bad)
-		}
+		add(check(c))
 	}
-	for _, check := range []func(Config) *Error{checkHere, checkPrograms, checkWritable, checkSharing} {
-		if bad := check(c); bad != nil {
-			add(bad)
-		}
+	for _, check := range []func(Config) error{checkHere, checkPrograms, checkWritable, checkSharing} {
+		add(check(c))
 	}
 	return all
 }
 
 // checkPrograms refuses commands whose program does not exist. It accepts what only the user of
 // doyen act can see.
-func checkPrograms(c Config) *Error {
+func checkPrograms(c Config) error {
 	for _, h := range c.hookLines() {
 		if err := hook.Missing(h.line); err != nil && !(c.actsApart() && errors.Is(err, fs.ErrPermission)) {
 			return Errorf(h.flag, "correct the command, or install what it runs", "%v", err)
@@ -62,7 +58,7 @@ func checkPrograms(c Config) *Error {
 }
 
 // checkWritable refuses a data directory that this user can't write to, or can't create.
-func checkWritable(c Config) *Error {
+func checkWritable(c Config) error {
 	at := Nearest(c.DataDir, os.Stat)
 	if info, err := os.Stat(at); err == nil && !info.IsDir() {
 		return Errorf("data-dir", "name another directory", "%s is not a directory", at)
@@ -86,10 +82,10 @@ func CheckFile(flag, path string) error {
 
 // checkOwners checks the key file, the data directory and the sockets' directories. In place of one
 // that does not exist yet, it checks the nearest existing directory above it.
-func checkOwners(c Config) *Error {
+func checkOwners(c Config) error {
 	// This comes first, since the chmod in its hint also repairs what the checks below would find.
-	if bad, ok := errors.AsType[*Error](StartError("data-dir", store.CheckMode(c.DataDir))); ok {
-		return bad
+	if err := StartError("data-dir", store.CheckMode(c.DataDir)); err != nil {
+		return err
 	}
 	files := []struct{ flag, path string }{{"key-file", c.KeyFile}, {"data-dir", c.DataDir}}
 	for _, s := range c.Sockets() {
@@ -99,8 +95,8 @@ func checkOwners(c Config) *Error {
 		if f.path == "" {
 			continue
 		}
-		if bad, ok := errors.AsType[*Error](CheckFile(f.flag, Nearest(f.path, os.Lstat))); ok {
-			return bad
+		if err := CheckFile(f.flag, Nearest(f.path, os.Lstat)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -109,7 +109,7 @@ func (s Socket) Sharing() (socket.Sharing, error) {
 
 // checkSockets looks up the groups. It refuses two sockets in the same directory unless both groups
 // can enter that directory.
-func checkSockets(c Config) *Error {
+func checkSockets(c Config) error {
 	if c.ReadSocket == "" && c.ReadSocketGroup != "" {
 		return Errorf("read-socket-group", "give --read-socket a path", "there is no --read-socket")
 	}
@@ -117,8 +117,8 @@ func checkSockets(c Config) *Error {
 	all := c.Sockets()
 	for _, s := range all {
 		to, err := s.Sharing()
-		if bad, ok := errors.AsType[*Error](err); ok {
-			return bad
+		if err != nil {
+			return err
 		}
 		groups = append(groups, to.Group)
 	}
@@ -137,14 +137,14 @@ func checkSockets(c Config) *Error {
 }
 
 // checkSharing refuses groups to which this user can't give the sockets.
-func checkSharing(c Config) *Error {
+func checkSharing(c Config) error {
 	for _, s := range c.Sockets() {
 		to, err := s.Sharing()
 		if err == nil {
 			err = StartError(s.Flag+"-group", to.Possible(s.Path))
 		}
-		if bad, ok := errors.AsType[*Error](err); ok {
-			return bad
+		if err != nil {
+			return err
 		}
 	}
 	return nil

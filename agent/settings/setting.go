@@ -254,7 +254,7 @@ func checkText(k health.Check) string {
 }
 
 // checkChoices refuses a text that is not one of its setting's choices.
-func checkChoices(c Config) *Error {
+func checkChoices(c Config) error {
 	for _, s := range All() {
 		text, ok := s.Field(&c).(*string)
 		if !ok || s.Choices == nil || slices.Contains(s.Choices, *text) {

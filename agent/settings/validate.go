@@ -27,7 +27,7 @@ const (
 	minHeartbeat  = 5 * time.Millisecond
 )
 
-var validating = []func(Config) *Error{
+var validating = []func(Config) error{
 	checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkAlone, checkChoices, checkSockets, checkElection, checkTiming, checkOutputs, checkHooks, checkHealth, checkAccess, checkOwners,
 }
 
@@ -41,10 +41,10 @@ func (c Config) Validate() error { return c.first(validating) }
 // process, whatever ActUser says.
 func (c Config) ValidateActing() error {
 	c.Act = true
-	return c.first([]func(Config) *Error{checkPaths, checkHooks, checkHealth})
+	return c.first([]func(Config) error{checkPaths, checkHooks, checkHealth})
 }
 
-func (c Config) first(checks []func(Config) *Error) error {
+func (c Config) first(checks []func(Config) error) error {
 	for _, check := range checks {
 		if err := check(c); err != nil {
 			return err
@@ -53,17 +53,16 @@ func (c Config) first(checks []func(Config) *Error) error {
 	return nil
 }
 
-func checkNames(c Config) *Error {
-	if !election.ValidName(c.Name) {
-		return Errorf("name", nameRule, "%q is not a valid name", c.Name)
-	}
-	if !election.ValidName(c.Cluster) {
-		return Errorf("cluster", nameRule, "%q is not a valid name", c.Cluster)
+func checkNames(c Config) error {
+	for _, n := range []struct{ flag, name string }{{"name", c.Name}, {"cluster", c.Cluster}} {
+		if !election.ValidName(n.name) {
+			return Errorf(n.flag, nameRule, "%q is not a valid name", n.name)
+		}
 	}
 	return nil
 }
 
-func checkVoters(c Config) *Error {
+func checkVoters(c Config) error {
 	seen := map[string]bool{}
 	for _, v := range c.Voters {
 		switch {
@@ -84,7 +83,7 @@ func checkVoters(c Config) *Error {
 	return nil
 }
 
-func checkPaths(c Config) *Error {
+func checkPaths(c Config) error {
 	if c.DataDir == "" {
 		return Errorf("data-dir", "name a directory", "is empty")
 	}
@@ -111,7 +110,7 @@ func ParseAddr(s string) (netip.Addr, error) {
 	return addr.Unmap(), nil
 }
 
-func checkAddresses(c Config) *Error {
+func checkAddresses(c Config) error {
 	bind, err := ParseAddr(c.Bind)
 	if err != nil || bind.IsMulticast() {
 		return Errorf("bind", "give an address of this host, such as 0.0.0.0, or the name of an interface", "%q is not an IP address to listen on", c.Bind)
@@ -138,7 +137,7 @@ func checkAddresses(c Config) *Error {
 	return nil
 }
 
-func checkJoin(c Config) *Error {
+func checkJoin(c Config) error {
 	if len(c.Join) > maxJoin {
 		return Errorf("join", "a few are enough; gossip finds the others", "%d addresses are given, at most %d are allowed", len(c.Join), maxJoin)
 	}
@@ -178,10 +177,12 @@ func checkHostPort(s string) error {
 	return nil
 }
 
-func checkKey(c Config) *Error {
+func checkKey(c Config) error {
 	if c.KeyFile != "" {
-		_, err := ReadKeys(c.KeyFile)
-		return err
+		if _, bad := ReadKeys(c.KeyFile); bad != nil {
+			return bad
+		}
+		return nil
 	}
 	bind, _ := ParseAddr(c.Bind)
 	if !bind.IsLoopback() {
@@ -193,7 +194,7 @@ func checkKey(c Config) *Error {
 
 // checkAlone refuses an agent that other hosts can reach and that would form a cluster alone
 // without being asked to: if its host has lost its data directory, that would be a second cluster.
-func checkAlone(c Config) *Error {
+func checkAlone(c Config) error {
 	bind, _ := ParseAddr(c.Bind)
 	if c.Quorum && len(c.Voters) == 0 && len(c.Join) == 0 && !bind.IsLoopback() {
 		return Errorf("voters", fmt.Sprintf("--voters %s starts a new cluster of this agent alone, --join HOST joins one", c.Name),
@@ -202,7 +203,7 @@ func checkAlone(c Config) *Error {
 	return nil
 }
 
-func checkElection(c Config) *Error {
+func checkElection(c Config) error {
 	if c.Priority < 0 || c.Priority > MaxPriority {
 		return Errorf("priority", "the highest leads; 0 never leads", "%d is not between 0 and %d", c.Priority, MaxPriority)
 	}
@@ -212,7 +213,7 @@ func checkElection(c Config) *Error {
 	return nil
 }
 
-func checkTiming(c Config) *Error {
+func checkTiming(c Config) error {
 	switch {
 	case c.Lease <= 0:
 		return Errorf("lease", "see --profile for values that fit", "%s is not above 0", c.Lease)
@@ -230,7 +231,7 @@ func checkTiming(c Config) *Error {
 // HTTPHint explains the form of the address in --http.
 const HTTPHint = "write ADDR:PORT, such as 127.0.0.1:7980"
 
-func checkOutputs(c Config) *Error {
+func checkOutputs(c Config) error {
 	for _, l := range []struct{ flag, at, hint string }{{"http", c.HTTP, HTTPHint}, {"agent-check", c.AgentCheck, "write ADDR:PORT, such as 127.0.0.1:7981"}} {
 		if l.at == "" {
 			continue
@@ -255,7 +256,7 @@ func checkOutputs(c Config) *Error {
 }
 
 // checkHooks refuses, for root, commands that root must not run.
-func checkHooks(c Config) *Error {
+func checkHooks(c Config) error {
 	if len(c.Elections) > maxElections {
 		return Errorf("elections", "name only those that differ", "%d elections are given, at most %d are allowed", len(c.Elections), maxElections)
 	}
@@ -283,7 +284,7 @@ func checkHooks(c Config) *Error {
 
 // runnable refuses, for root, a command that another user could change, or for which this can't
 // be checked. The error is about the flag; nil: root may run the command.
-func runnable(flag, command string) *Error {
+func runnable(flag, command string) error {
 	err := hook.CheckAsRoot(command)
 	if err == nil {
 		return nil
@@ -309,7 +310,7 @@ func (c Config) hookLines() []hookLine {
 	return append(all, hookLine{"on-change", c.OnChange}, hookLine{"check", cmp.Or(c.Check, c.HostCheck.Command)})
 }
 
-func checkHealth(c Config) *Error {
+func checkHealth(c Config) error {
 	if c.Check != "" && c.HostCheck.Command != "" {
 		return Errorf("check", "put the command for \"default\" into the file, as `elections: {default: {check: {command: CMD}}}`", "one is given for \"default\", and the file has one for the whole host")
 	}
@@ -337,11 +338,10 @@ func checkHealth(c Config) *Error {
 }
 
 // checkAccess looks up every user and group that is named.
-func checkAccess(c Config) *Error {
+func checkAccess(c Config) error {
 	if len(c.Access.Elections) > maxElections {
 		return Errorf("access.elections", `name only those that differ, and "*" for all others`, "%d elections are given, at most %d are allowed", len(c.Access.Elections), maxElections)
 	}
 	_, err := c.Policy()
-	bad, _ := errors.AsType[*Error](err)
-	return bad
+	return err
 }

@@ -39,25 +39,19 @@ func readKey(dir directory) (ed25519.PrivateKey, error) {
 			Hint:    "if nobody did, run: chmod 600 " + path,
 		}
 	}
-	damaged := &Error{
+	var parsed any
+	if block, _ := pem.Decode(data); block != nil && block.Type == pemType {
+		parsed, _ = x509.ParsePKCS8PrivateKey(block.Bytes) // after an error it is no key
+	}
+	if key, ok := parsed.(ed25519.PrivateKey); ok {
+		return key, nil
+	}
+	return nil, &Error{
 		Path:    path,
 		Problem: "is not an Ed25519 private key in PEM",
 		Hint: "restore it; else move the whole directory away, start with a new identity, " +
 			"and replace this voter by `doyen voters replace`",
 	}
-	block, _ := pem.Decode(data)
-	if block == nil || block.Type != pemType {
-		return nil, damaged
-	}
-	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, damaged
-	}
-	key, ok := parsed.(ed25519.PrivateKey)
-	if !ok {
-		return nil, damaged
-	}
-	return key, nil
 }
 
 func writeKey(dir directory, key ed25519.PrivateKey) error {

@@ -47,7 +47,7 @@ func OpenRecord(files Files) (*Record, election.State, error) {
 	if err == nil {
 		var state election.State
 		if state, err = decodeState(data); err == nil {
-			err = r.words.open(files, &state)
+			err = r.words.open(&state)
 		}
 		if err == nil {
 			r.last = f

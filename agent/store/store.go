@@ -169,11 +169,7 @@ func (s *Store) held() error {
 // Close unlocks the directory. It keeps the lock file: if the file were removed, two agents could
 // each lock a file of that name.
 func (s *Store) Close() error {
-	var err error
-	if s.record != nil {
-		err = s.record.Close()
-	}
-	return wrap.Error(errors.Join(err, s.lock.Close()), "unlock data directory")
+	return wrap.Error(errors.Join(s.record.Close(), s.lock.Close()), "unlock data directory")
 }
 
 // load reads the identity and the state. Each of them may be missing.

@@ -49,15 +49,15 @@ type words struct {
 	words  map[election.Name]election.Word
 }
 
-// open reads the log if the state shows that there are words, and writes it again, as a new file: once a sync has failed, a
-// later one succeeds and may write nothing, so what a former process run appended may not be on disk. If the
-// state names no words, a start ignores any log: none of its words has been acknowledged.
-func (w *words) open(files Files, s *election.State) error {
-	*w = words{files: files, peer: s.Peer, words: map[election.Name]election.Word{}}
+// open reads the log if the state shows that there are words, and writes it again, as a new file: once a
+// sync has failed, a later one succeeds and may write nothing, so what a former process run appended may not
+// be on disk. If the state names no words, a start ignores any log: none of its words has been acknowledged.
+func (w *words) open(s *election.State) error {
+	w.peer = s.Peer
 	if !s.KeepsWords {
 		return nil
 	}
-	f, err := files.Open(wordsFile)
+	f, err := w.files.Open(wordsFile)
 	if err != nil {
 		return lostWords(cause(err))
 	}

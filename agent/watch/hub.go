@@ -12,6 +12,7 @@ package watch
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/internal/base/logger"
+	"github.com/doyen-election/doyen/internal/base/offer"
 )
 
 const (
@@ -146,7 +148,7 @@ func (h *Hub) Follow(election string, after uint64) (*Follower, error) {
 func (h *Hub) replay(f *Follower, after uint64) {
 	after = max(after, h.goesOn)
 	if after > h.index || after < h.forgotten() {
-		f.lag(1)
+		f.lag()
 		return
 	}
 	for _, c := range h.kept {
@@ -160,9 +162,6 @@ func (h *Hub) replay(f *Follower, after uint64) {
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
-		return
-	}
 	h.closed = true
 	for _, followers := range h.followers {
 		for f := range followers {
@@ -186,31 +185,29 @@ type Follower struct {
 // offer gives the follower a change. It is called with the hub locked.
 func (f *Follower) offer(c *Change) {
 	if f.missed > 0 || len(f.waiting) == maxWaiting {
-		f.lag(1)
+		f.lag()
 		return
 	}
 	f.waiting = append(f.waiting, c)
-	f.signal()
+	offer.To(f.ready, struct{}{})
 }
 
-// lag counts n changes as lost, and also those that wait: the follower gets a fresh snapshot,
+// lag counts a change as lost, and also those that wait: the follower gets a fresh snapshot,
 // which replaces all of them.
-func (f *Follower) lag(n uint64) {
-	f.missed += uint64(len(f.waiting)) + n
+func (f *Follower) lag() {
+	f.missed += uint64(len(f.waiting)) + 1
 	f.waiting = nil
-	f.signal()
+	offer.To(f.ready, struct{}{})
 }
 
-func (f *Follower) signal() {
+// Wait returns true once there is something to take, and false if nothing more will come or ctx has ended.
+func (f *Follower) Wait(ctx context.Context) (more bool) {
 	select {
-	case f.ready <- struct{}{}:
-	default:
+	case _, more = <-f.ready:
+	case <-ctx.Done():
 	}
+	return more
 }
-
-// Ready has an element when there is something to take, and is closed when nothing more will
-// come.
-func (f *Follower) Ready() <-chan struct{} { return f.ready }
 
 // Take returns the changes that wait, how many were lost, and the index of the election's newest change. If
 // some were lost, the caller replaces them by a snapshot made after this call, with that index.

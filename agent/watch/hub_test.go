@@ -39,7 +39,9 @@ func TestAFollowerSeesItsOwnElectionInOrder(t *testing.T) {
 	f := follow(t, h, 0)
 	publish(h, "payments", 1)
 	publish(h, "default", 2)
-	<-f.Ready()
+	if !f.Wait(t.Context()) {
+		t.Fatal("nothing to take")
+	}
 	changes, missed, index := f.Take()
 	if got := indexes(changes); len(got) != 2 || got[0] != 103 || got[1] != 104 || missed != 0 || index != 104 {
 		t.Errorf("got %v, %d missed, index %d; want 103 and 104, none missed, 104", got, missed, index)
@@ -113,8 +115,8 @@ func TestFollowersEnd(t *testing.T) {
 	f := follow(t, h, 0)
 	h.Close()
 	h.Close()
-	for range f.Ready() {
-		t.Error("an element after the end")
+	if f.Wait(t.Context()) {
+		t.Error("more after the end")
 	}
 	f.Close()
 	if _, err := h.Follow("default", 0); !errors.Is(err, watch.ErrClosed) {

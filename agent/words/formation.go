@@ -1,6 +1,7 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -13,28 +14,22 @@ import (
 func Forming(p quorum.Problem) string {
 	awaited := strings.Join(p.Agents, ", ")
 	switch p.Why {
-	case quorum.PendingHere:
-		return fmt.Sprintf("a formation, proposed by %s, is pending here; if it can't finish, restart this agent once with --reset-genesis", awaited)
-	case quorum.CommittedElsewhere:
-		return "another formation is committed elsewhere; restart this agent once with --reset-genesis to join it"
-	case quorum.RecordLost:
-		return "a committed roster names this agent, but its own record of it is lost"
 	case quorum.RefusedHere:
 		return fmt.Sprintf("%s proposes the voters %s, but this agent refuses: %s", awaited, p.Voters, objection(p.Refused[0], "here", "this agent"))
 	case quorum.RefusedThere:
 		return strings.Join(each.Of(p.Refused, func(r quorum.Refused) string {
 			return r.Agent + " refuses: " + objection(r, "there", r.Agent)
 		}), "; ")
-	case quorum.AwaitsAgents:
-		return "waits for " + awaited
-	case quorum.AwaitsRoster:
-		return "waits for a member that knows the roster"
-	case quorum.AwaitsCommit:
-		return "waits for " + awaited + " to commit"
-	case quorum.AwaitsProposal:
-		return "waits for the proposal of " + awaited
 	}
-	return ""
+	return map[quorum.Trouble]string{
+		quorum.PendingHere:        "a formation, proposed by " + awaited + ", is pending here; if it can't finish, restart this agent once with --reset-genesis",
+		quorum.CommittedElsewhere: "another formation is committed elsewhere; restart this agent once with --reset-genesis to join it",
+		quorum.RecordLost:         "a committed roster names this agent, but its own record of it is lost",
+		quorum.AwaitsAgents:       "waits for " + awaited,
+		quorum.AwaitsRoster:       "waits for a member that knows the roster",
+		quorum.AwaitsCommit:       "waits for " + awaited + " to commit",
+		quorum.AwaitsProposal:     "waits for the proposal of " + awaited,
+	}[p.Why]
 }
 
 // objection says why an agent refuses a first roster.
@@ -42,21 +37,13 @@ func objection(r quorum.Refused, where, who string) string {
 	pending := func(by string) string {
 		return fmt.Sprintf("another formation, proposed by %s, is pending %s; if that can't finish, restart %s once with --reset-genesis", by, where, who)
 	}
-	switch r.Reason {
-	case election.GenesisInvalid:
-		return "it is invalid"
-	case election.GenesisKnown:
-		return "it is committed " + where + " already"
-	case election.GenesisElsewhere:
-		return "it belongs to another cluster (" + r.Detail + ") already"
-	case election.GenesisOtherVoters:
-		return fmt.Sprintf("it was started with --voters %s; set the same on all", r.Detail)
-	case election.GenesisOtherIdentity:
-		return "it has a different identity from the one named"
-	case election.GenesisPending:
-		return pending(r.Detail)
-	case election.GenesisPendingFormer:
-		return pending(r.Detail + " under another identity")
-	}
-	return fmt.Sprintf("for a reason that this version does not know (%d: %s)", r.Reason, r.Detail)
+	return cmp.Or(map[election.Objection]string{
+		election.GenesisInvalid:       "it is invalid",
+		election.GenesisKnown:         "it is committed " + where + " already",
+		election.GenesisElsewhere:     "it belongs to another cluster (" + r.Detail + ") already",
+		election.GenesisOtherVoters:   "it was started with --voters " + r.Detail + "; set the same on all",
+		election.GenesisOtherIdentity: "it has a different identity from the one named",
+		election.GenesisPending:       pending(r.Detail),
+		election.GenesisPendingFormer: pending(r.Detail + " under another identity"),
+	}[r.Reason], fmt.Sprintf("for a reason that this version does not know (%d: %s)", r.Reason, r.Detail))
 }

@@ -3,6 +3,7 @@ package words
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/doyen-election/doyen/api"
@@ -31,46 +32,32 @@ func Warnings(s *elector.Status, name string, live func(name string) (id, addr s
 // warning puts the warnings of one code into words.
 func warning(s *elector.Status, name string, ws []elector.Warning, live func(string) (id, addr string)) string {
 	w := ws[0]
-	switch w.Code {
-	case "disk_failing":
-		return "the state file can't be written: this agent grants no votes and can't be elected until it can; free space on the disk of its data dir, or repair the disk"
-	case "foreign_cluster":
-		return foreign(name, w)
-	case "formation":
-		return "the first roster is not formed yet, so nobody can vote: " + Forming(w.Forming)
-	case "identity_changed":
-		return changed(ws, live)
-	case "quorum_edge":
-		if s.Quorum.Reachable < s.Quorum.Voters {
-			return "if one more voter is lost, nobody can lead: bring the missing voters back" + bracketed(w.Voters)
-		}
-		return fmt.Sprintf("with %d voters, none may be lost: add another with doyen voters add", s.Quorum.Voters)
-	case "quorum_lost":
-		return "a majority of the voters can't be reached: nobody can lead until more voters are back" + bracketed(w.Voters) +
-			". Start their agents, or repair the network between the hosts"
-	case "roster_doubted":
-		return doubted(s, name, ws)
-	case "running_late":
-		return "this agent runs late: its timer, its loop or a write took more than a quarter of the lease; until it has been on time for a lease it is not a candidate where another agent is one, and a leader that is late again hands over; give its host more processor time or a faster disk, or all agents a longer lease"
-	case "voter_behind":
-		return joined(ws, "; ", func(w elector.Warning) string {
+	edge := "with " + strconv.Itoa(s.Quorum.Voters) + " voters, none may be lost: add another with doyen voters add"
+	if s.Quorum.Reachable < s.Quorum.Voters {
+		edge = "if one more voter is lost, nobody can lead: bring the missing voters back" + bracketed(w.Voters)
+	}
+	return cmp.Or(map[string]string{
+		"disk_failing":     "the state file can't be written: this agent grants no votes and can't be elected until it can; free space on the disk of its data dir, or repair the disk",
+		"foreign_cluster":  foreign(name, w),
+		"formation":        "the first roster is not formed yet, so nobody can vote: " + Forming(w.Forming),
+		"identity_changed": changed(ws, live),
+		"quorum_edge":      edge,
+		"quorum_lost": "a majority of the voters can't be reached: nobody can lead until more voters are back" + bracketed(w.Voters) +
+			". Start their agents, or repair the network between the hosts",
+		"roster_doubted": doubted(s, name, ws),
+		"running_late":   "this agent runs late: its timer, its loop or a write took more than a quarter of the lease; until it has been on time for a lease it is not a candidate where another agent is one, and a leader that is late again hands over; give its host more processor time or a faster disk, or all agents a longer lease",
+		"voter_behind": joined(ws, "; ", func(w elector.Warning) string {
 			return w.Agent + " holds an older list of voters and does not adopt the present one, so its vote does not count; `doyen status` there shows why. " +
 				startAgain(w.Agent) + ", and run on another voter: doyen voters replace " + w.Agent
-		})
-	case "voter_data_dir_older":
-		return "the data directory of " + agents(ws) + " is older than the one used before: promises are lost, so its votes do not count here. " +
-			"Stop that agent and restore its newest data directory; if it no longer exists, move the directory away, start the agent with a new identity, and run on another voter: doyen voters replace NAME"
-	case "voter_disk_failing":
-		return agents(ws) + " can't write promises, so its vote can't be had: free space on the disk of the data dir on that host, or repair the disk"
-	case "voter_term_leap":
-		return agents(ws) + " reported a term far above all that the other voters know, so its acceptance of the change of the voters does not count: its state is damaged, or another program runs in its place; run doyen voters cancel, move that agent's data directory away, start it with --join, and run doyen voters replace NAME on another voter"
-	case "voters_change":
-		return "a change of the voters takes a long time: " + change(s.Change) + changeAdvice(s.Change)
-	case "voters_differ":
-		return fmt.Sprintf("this agent was started with --voters %s, but the voters are %s: the flag only sets the first roster; change the voters with doyen voters add or remove",
-			w.Voters, strings.Join(election.Names(s.Roster.All(), nil), ","))
-	}
-	return barred(w.Barred)
+		}),
+		"voter_data_dir_older": "the data directory of " + agents(ws) + " is older than the one used before: promises are lost, so its votes do not count here. " +
+			"Stop that agent and restore its newest data directory; if it no longer exists, move the directory away, start the agent with a new identity, and run on another voter: doyen voters replace NAME",
+		"voter_disk_failing": agents(ws) + " can't write promises, so its vote can't be had: free space on the disk of the data dir on that host, or repair the disk",
+		"voter_term_leap":    agents(ws) + " reported a term far above all that the other voters know, so its acceptance of the change of the voters does not count: its state is damaged, or another program runs in its place; run doyen voters cancel, move that agent's data directory away, start it with --join, and run doyen voters replace NAME on another voter",
+		"voters_change":      "a change of the voters takes a long time: " + change(s.Change) + changeAdvice(s.Change),
+		"voters_differ": fmt.Sprintf("this agent was started with --voters %s, but the voters are %s: the flag only sets the first roster; change the voters with doyen voters add or remove",
+			w.Voters, strings.Join(election.Names(s.Roster.All(), nil), ",")),
+	}[w.Code], barred(w.Barred))
 }
 
 // Differing reports that settings in an agent's configuration differ from the roster's; empty: none do.
@@ -144,15 +131,11 @@ func doubted(s *elector.Status, name string, ws []elector.Warning) string {
 }
 
 func doubt(d roster.Doubt) string {
-	switch d {
-	case roster.Refused:
-		return "an operator refused it (doyen voters restore)"
-	case roster.FromUnknown:
-		return "none of the voters this agent knows has reported it"
-	case roster.DropsMany:
-		return "it drops several voters at once, and a majority of them still holds the present roster"
-	}
-	return "its driver is not one of the voters this agent knows"
+	return cmp.Or(map[roster.Doubt]string{
+		roster.Refused:     "an operator refused it (doyen voters restore)",
+		roster.FromUnknown: "none of the voters this agent knows has reported it",
+		roster.DropsMany:   "it drops several voters at once, and a majority of them still holds the present roster",
+	}[d], "its driver is not one of the voters this agent knows")
 }
 
 // agents names the agents that warnings are about.

@@ -24,7 +24,7 @@ type process struct {
 
 // setUp makes the registry of an agent's new process. The registry goes on from what is on record.
 func (a *agent) setUp(past *election.Past) {
-	c := actors.Config{Priority: a.priority, Step: a.w.plan.timing.Heartbeat / 2, StepOfMany: a.w.plan.timing.Heartbeat, Needs: a.needs(),
+	c := actors.Config{Settings: actors.Settings{Priority: a.priority, Needs: a.needs()}, Step: a.w.plan.timing.Heartbeat / 2, StepOfMany: a.w.plan.timing.Heartbeat,
 		NewID: func() string { a.w.programs++; return fmt.Sprintf("c%d", a.w.programs) },
 		Record: func(name election.Name, p record.Program) {
 			a.onRecord(name, func(row *record.Actors) { row.Program = p })

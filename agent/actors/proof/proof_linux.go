@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/internal/base/fd"
 )
 
 // Process is the process that made a connection, held by a pidfd. The kernel may give the process's
@@ -31,8 +33,8 @@ func Of(conn *net.UnixConn, accepted int64, sockets ...uint64) (*Process, error)
 		return nil, fmt.Errorf("prove that a process has ended: %w", err)
 	}
 	pidfd := -1
-	err := control(conn, func(fd int) (err error) {
-		pidfd, err = peer(fd, accepted)
+	err := fd.Use(conn, func(d int) (err error) {
+		pidfd, err = peer(d, accepted)
 		return err
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/internal/base/fd"
 )
 
 // tick is the unit of the start times in /proc, in nanoseconds. Linux has fixed this unit for all
@@ -35,8 +36,8 @@ func started(pid int) (uint64, error) {
 // zero where the system does not report these.
 func Identify(conn *net.UnixConn, accepted int64, provable bool) record.Program {
 	var c *unix.Ucred
-	err := control(conn, func(fd int) (err error) {
-		c, err = unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	err := fd.Use(conn, func(d int) (err error) {
+		c, err = unix.GetsockoptUcred(d, unix.SOL_SOCKET, unix.SO_PEERCRED)
 		return err
 	})
 	if err != nil || c.Pid <= 0 {

@@ -1,13 +1,13 @@
 package proof
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"syscall"
 
+	"github.com/doyen-election/doyen/internal/base/fd"
 	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -17,21 +17,10 @@ import (
 // process's own end of a connection, the connection belongs to another network namespace.
 var errUnseen = errors.New("ask sock_diag: there is no such socket in this network namespace")
 
-// control calls f with the descriptor of a connection.
-func control(conn syscall.Conn, f func(fd int) error) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) { failed = f(int(fd)) })
-	return cmp.Or(err, failed)
-}
-
 // ownInode returns the inode of this process's own end of a connection.
 func ownInode(conn syscall.Conn) (uint32, error) {
 	var stat unix.Stat_t
-	if err := control(conn, func(fd int) error { return unix.Fstat(fd, &stat) }); err != nil {
+	if err := fd.Use(conn, func(d int) error { return unix.Fstat(d, &stat) }); err != nil {
 		return 0, fmt.Errorf("find the socket's inode: %w", err)
 	}
 	return uint32(stat.Ino), nil // inodes of sockets have 32 bits

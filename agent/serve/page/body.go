@@ -35,7 +35,8 @@ type column struct {
 // wide marks a cell that a phone has no room for, and number marks such a cell with a number.
 const wide, number raw = ` class="wide"`, ` class="n wide"`
 
-func table(columns []column, rows [][]any) raw {
+// table is a section of the page with the first pageRows of a list. The command lists the others.
+func table[T any](heading, command string, columns []column, list []T, cells func(T) []any) raw {
 	line := func(tag string, cell func(i int) any) (text raw) {
 		for i, c := range columns {
 			text += put("<"+tag+"%s>%s</"+tag+">", c.attributes, cell(i))
@@ -43,10 +44,12 @@ func table(columns []column, rows [][]any) raw {
 		return "<tr>" + text + "</tr>\n"
 	}
 	body := raw("")
-	for _, r := range rows {
+	for _, row := range list[:min(len(list), pageRows)] {
+		r := cells(row)
 		body += line("td", func(i int) any { return r[i] })
 	}
-	return "<div class=\"box\"><table>\n<thead>" + line("th", func(i int) any { return columns[i].label }) + "</thead>\n<tbody>\n" + body + "</tbody></table></div>\n"
+	return put("<h2>%s</h2>\n", heading) + "<div class=\"box\"><table>\n<thead>" + line("th", func(i int) any { return columns[i].label }) + "</thead>\n<tbody>\n" + body +
+		"</tbody></table></div>\n" + more(len(list)-pageRows, command)
 }
 
 func state(class, word string) raw { return put(`<span class="state %s">%s</span>`, class, word) }
@@ -148,23 +151,21 @@ func (f Facts) quorum() raw {
 }
 
 func electionsTable(rows []row) raw {
-	var cells [][]any
-	for _, r := range rows[:min(len(rows), pageRows)] {
+	columns := []column{{label: "Election"}, {label: "Leader"}, {label: "For"}, {"Last hour", wide}, {"Term", number}, {"Lease left", number}, {label: "Here"}, {"Candidates", wide}}
+	return table("Elections", "elections", columns, rows, func(r row) []any {
 		leader, lease := raw(`<span class="bad">nobody</span>`), "–"
 		if r.Leader != nil {
 			leader, lease = put("<b>%s</b>", r.Leader.Name), pageDuration(r.LeaseRemainingMS)
 		}
 		class := cmp.Or(map[string]string{api.StateLeading: "good", api.StateFollowing: "good", api.StateNoQuorum: "bad"}[r.State], "warn")
-		cells = append(cells, []any{r.Election.Election, leader, cmp.Or(r.since, "–"), r.strip(), r.Term, lease,
-			state(class, strings.ReplaceAll(r.State, "_", " ")), strings.Join(r.Candidates, ", ")})
-	}
-	return "<h2>Elections</h2>\n" + table([]column{{label: "Election"}, {label: "Leader"}, {label: "For"}, {"Last hour", wide}, {"Term", number}, {"Lease left", number}, {label: "Here"}, {"Candidates", wide}}, cells) +
-		more(len(rows)-pageRows, "elections")
+		return []any{r.Election.Election, leader, cmp.Or(r.since, "–"), r.strip(), r.Term, lease,
+			state(class, strings.ReplaceAll(r.State, "_", " ")), strings.Join(r.Candidates, ", ")}
+	})
 }
 
 func jobsTable(jobs []api.Job) raw {
-	var cells [][]any
-	for _, j := range jobs[:min(len(jobs), pageRows)] {
+	columns := []column{{label: "Job"}, {"Runs", wide}, {label: "Last end"}, {label: "Next start"}, {"Spec", wide}}
+	return table("Jobs", "jobs", columns, jobs, func(j api.Job) []any {
 		now, last, next := put("–"), put("–"), put("–")
 		if r := j.Running; r != nil {
 			now = put("%s, since %s", r.Occurrence, stamp(r.Since))
@@ -176,16 +177,14 @@ func jobsTable(jobs []api.Job) raw {
 		if j.Next != nil {
 			next = stamp(*j.Next)
 		}
-		cells = append(cells, []any{j.Election, now, last, next, strings.TrimSpace(j.Spec + " " + j.Zone)})
-	}
-	return "<h2>Jobs</h2>\n" + table([]column{{label: "Job"}, {"Runs", wide}, {label: "Last end"}, {label: "Next start"}, {"Spec", wide}}, cells) +
-		more(len(jobs)-pageRows, "jobs")
+		return []any{j.Election, now, last, next, strings.TrimSpace(j.Spec + " " + j.Zone)}
+	})
 }
 
 func membersTable(members []api.Member) raw {
 	yes, link := map[bool]string{true: "yes", false: "no"}, map[bool]raw{true: state("good", "up"), false: state("bad", "none")}
-	var cells [][]any
-	for _, m := range members[:min(len(members), pageRows)] {
+	columns := []column{{label: "Name"}, {label: "Status"}, {label: "Votes"}, {"Priority", number}, {label: "Link"}, {"Address", wide}, {"Version", wide}}
+	return table("Members", "members", columns, members, func(m api.Member) []any {
 		name, priority, status := put("%s", m.Name), "–", m.Status
 		if m.HTTPAddr != "" {
 			name = put(`<a href="http://%s/">%s</a>`, m.HTTPAddr, m.Name)
@@ -197,8 +196,6 @@ func membersTable(members []api.Member) raw {
 			status = "drained"
 		}
 		class := cmp.Or(map[string]string{api.StatusAlive: "good", api.StatusDead: "bad"}[status], "warn")
-		cells = append(cells, []any{name, state(class, status), yes[m.Voter], priority, link[m.Connected], m.PeerAddr, m.Version})
-	}
-	return "<h2>Members</h2>\n" + table([]column{{label: "Name"}, {label: "Status"}, {label: "Votes"}, {"Priority", number}, {label: "Link"}, {"Address", wide}, {"Version", wide}}, cells) +
-		more(len(members)-pageRows, "members")
+		return []any{name, state(class, status), yes[m.Voter], priority, link[m.Connected], m.PeerAddr, m.Version}
+	})
 }

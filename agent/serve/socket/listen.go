@@ -7,7 +7,6 @@
 package socket
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +17,8 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/access"
+	"github.com/doyen-election/doyen/internal/base/fd"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"golang.org/x/sys/unix"
 )
 
@@ -156,14 +157,10 @@ func PeerOf(c net.Conn) (Peer, error) {
 	if !ok {
 		return Peer{}, errors.New("identify the process at the other end: not a Unix socket")
 	}
-	raw, err := unix.SyscallConn()
 	var p Peer
-	var asked error
-	if err == nil {
-		err = raw.Control(func(fd uintptr) { p, asked = credentials(int(fd)) })
-	}
-	if err = cmp.Or(err, asked); err != nil {
-		return Peer{}, fmt.Errorf("identify the process at the other end: %w", err)
-	}
-	return p, nil
+	err := fd.Use(unix, func(d int) (err error) {
+		p, err = credentials(d)
+		return err
+	})
+	return p, wrap.Error(err, "identify the process at the other end")
 }
