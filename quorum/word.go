@@ -35,7 +35,7 @@ func (v *Voter) keep(from election.PeerID, m election.WordWrite) {
 	g, own := v.ledger.State().Grant(m.Election), v.ledger.Word(m.Election)
 	switch {
 	case !v.roster.Has(v.cfg.Self.Peer), v.roster.Version != m.Version, m.Word.Rank.Term <= v.roster.Floor,
-		g.Holder != m.Holder, g.Term != m.Word.Rank.Term, g.Released, own.Newer(m.Word),
+		g.Holder != m.Holder, g.Term != m.Word.Rank.Term, own.Newer(m.Word),
 		v.ledger.Failing() && own.Rank != m.Word.Rank:
 		return
 	}

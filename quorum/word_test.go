@@ -49,6 +49,10 @@ func TestW1AVoterKeepsOnlyTheWordOfTheHolderThatHasItsGrant(t *testing.T) {
 			edit: func(m *election.WordWrite) { m.Version.Counter++ }},
 		{name: "of a released term", holder: holderA, word: wordOf(5, 1, "x"), before: func(d *desk) {
 			d.voter.Release(at(1), "a", election.Release{Election: "e", Term: 5, Holder: holderA})
+		}, kept: true},
+		{name: "of a released term, after another vote", holder: holderA, word: wordOf(5, 1, "x"), before: func(d *desk) {
+			d.voter.Release(at(1), "a", election.Release{Election: "e", Term: 5, Holder: holderA})
+			d.grant(at(1), holderB, 6)
 		}},
 		{name: "older than its own", holder: holderA, word: wordOf(5, 1, "x"), before: func(d *desk) {
 			d.keep(at(1), holderA, wordOf(5, 2, "newer"))
@@ -320,5 +324,22 @@ func TestW7TheNextLifeNumbersItsWritingsAboveThoseOfTheFormer(t *testing.T) {
 	vote(r, "b", election.Word{})
 	if got := r.Outstanding(); !got.Newer(wordOf(7, former.FirstNumber()+1<<39, "")) {
 		t.Errorf("it writes %+v", got)
+	}
+}
+
+// A holder writes that its job has begun, then that it has ended, and releases: `doyen once`.
+func TestW5AWriteThatCameBeforeTheReleaseIsKept(t *testing.T) {
+	d := newDesk(t, state())
+	d.grant(at(0), holderA, 5)
+	keep := func(w election.Word) {
+		d.voter.Keep(at(1), "a", election.WordWrite{Election: "e", Holder: holderA, Version: roster3.Version, Word: w})
+	}
+	keep(wordOf(5, 1, "begun")) // and is being written
+	keep(wordOf(5, 2, "ended"))
+	d.voter.Release(at(2), "a", election.Release{Election: "e", Term: 5, Holder: holderA})
+	d.write(at(3))
+	d.write(at(4))
+	if got := d.disk.Words["e"]; got.Text != "ended" {
+		t.Errorf("the word is %q", got.Text)
 	}
 }
