@@ -45,6 +45,7 @@ type step struct {
 
 // A stranger has three hosts and docs/operations.md, and does what it says, in its order.
 func TestAStrangersPath(t *testing.T) {
+	t.Parallel() // with the nightly job, which waits most of its time
 	s := newSite(t)
 	begun := time.Now()
 	s.follow(t, "operations.md", begun, steps(begun))
