@@ -26,7 +26,7 @@ type State struct {
 	// Forgotten is the highest term of all grants that were dropped to make room for other elections. In an
 	// election without a grant on record, all terms up to Forgotten count as granted.
 	Forgotten Term   `cbor:"7,keyasint,omitempty"`
-	Writes    uint64 `cbor:"8,keyasint,omitempty"` // how often the state was written, including this write
+	Writes    uint64 `cbor:"8,keyasint,omitempty"` // how often the state or words were written, including this write
 	// Former is the roster that this agent had before it adopted one that lacks several of
 	// its voters; nil once this voter has accepted another roster. Refused is the version
 	// from which an operator went back: the agent does not adopt it again.

@@ -151,9 +151,10 @@ type Output struct {
 // Persist is what is to be written to the disk. Writes are numbered from 1, and no two are in
 // progress at the same time.
 type Persist struct {
-	Write uint64
-	Words []NamedWord // those that have changed, sorted by election; to be synced before the state. A zero word is dropped after it
-	State *State      // nil: only words have changed
+	Write  uint64
+	Writes uint64      // how often this agent has written its state or words, including this write
+	Words  []NamedWord // those that have changed, sorted by election; to be synced before the state. A zero word is dropped after it
+	State  *State      // nil: only words have changed
 }
 
 // Withdrawal reports that this agent steps down from a leadership.

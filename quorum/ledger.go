@@ -160,12 +160,12 @@ func (l *Ledger) Next(now election.Instant) *election.Persist {
 	}
 	l.writes++
 	l.writing, l.tried, l.waits = l.generation, now, min(l.waits, now)
-	p := &election.Persist{Write: l.writes}
+	l.state.Writes++
+	p := &election.Persist{Write: l.writes, Writes: l.state.Writes}
 	for _, e := range slices.Sorted(maps.Keys(l.altered)) {
 		p.Words = append(p.Words, election.NamedWord{Election: e, Word: l.words[e]})
 	}
 	if l.stateAt > l.durable || len(p.Words) == 0 {
-		l.state.Writes++
 		state := l.state.Clone()
 		p.State = &state
 	}

@@ -196,8 +196,11 @@ func TestAWordAloneDoesNotWriteTheState(t *testing.T) {
 	if p := write(1); p.State == nil || !p.State.KeepsWords || len(p.Words) != 1 {
 		t.Errorf("the first word: %+v; the state must say from now on that there are words", p)
 	}
+	before := d.ledger.Writes()
 	if p := write(2); p.State != nil || len(p.Words) != 1 || p.Words[0].Word != wordOf(5, 2, "x") {
 		t.Errorf("the second word: %+v; want it alone", p)
+	} else if p.Writes != before+1 || d.ledger.Writes() != p.Writes {
+		t.Errorf("it is write %d of this agent, and %d are reported; want %d", p.Writes, d.ledger.Writes(), before+1)
 	}
 	d.voter.Release(at(2), "a", election.Release{Election: "e", Term: 5, Holder: holderA})
 	d.ledger.Flush()

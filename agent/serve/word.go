@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/doyen-election/doyen/agent/words"
@@ -137,11 +138,20 @@ func (s wordCalls) answerVoter(r *http.Request) (any, error) {
 	return s.ofThisVoter(r.Context(), election.Name(r.PathValue("name")))
 }
 
-// jobs lists the words that are jobs. An agent that does not vote asks one that does.
+// jobsPage is how many jobs fit into an answer to another agent (election.MaxCallBody): a job is a word of
+// 1 KiB at most, and what the answer adds to it. An agent asks for jobPages of them, for 1,023 words.
+const jobsPage, jobPages = 32, 32
+
+// jobs lists the words that are jobs. An agent that does not vote asks one that does, page by page: an
+// answer to an agent has the jobs whose names come after the query.
 func (s wordCalls) jobs(r *http.Request) (any, error) {
 	p := s.Picture()
 	if p.Status.Roster.Has(s.Self.Peer) {
 		all := append([]api.Job{}, p.Jobs...)
+		if isForwarded(r) {
+			all = slices.DeleteFunc(all, func(j api.Job) bool { return j.Election <= r.URL.RawQuery })
+			all = all[:min(len(all), jobsPage)]
+		}
 		for i, j := range all {
 			if c, _ := p.contest(election.Name(j.Election)); j.Running != nil {
 				run := *j.Running
@@ -152,10 +162,28 @@ func (s wordCalls) jobs(r *http.Request) (any, error) {
 		return api.Jobs{Jobs: all}, nil
 	}
 	for _, v := range p.Status.Roster.All() {
-		var answer api.Jobs
-		if s.Other != nil && !isForwarded(r) && p.Connected[v.Peer] && s.others.pass(r.Context(), r, v.Peer, nil, &answer) == nil {
-			return answer, nil
+		if s.Other == nil || isForwarded(r) || !p.Connected[v.Peer] {
+			continue
+		}
+		if all, err := s.jobsOf(r, v.Peer); err == nil {
+			return all, nil
 		}
 	}
 	return nil, words.Refusal(&election.Refusal{Why: election.DeniedNotVoter})
+}
+
+// jobsOf lists the jobs that a voter knows.
+func (s wordCalls) jobsOf(r *http.Request, voter election.PeerID) (api.Jobs, error) {
+	all := api.Jobs{Jobs: []api.Job{}}
+	for after := ""; len(all.Jobs) < jobPages*jobsPage; after = all.Jobs[len(all.Jobs)-1].Election {
+		var page api.Jobs
+		if err := s.others.call(r.Context(), voter, election.Call{Method: http.MethodGet, Path: "/v1/jobs?" + after, Caller: callerWords(r)}, nil, &page); err != nil {
+			return all, err
+		}
+		all.Jobs = append(all.Jobs, page.Jobs...)
+		if len(page.Jobs) < jobsPage {
+			break
+		}
+	}
+	return all, nil
 }

@@ -26,7 +26,8 @@ type words struct {
 	asked   map[election.PeerID]election.Call
 	answers map[election.PeerID]election.CallAnswer // none: it is not connected
 	hangs   election.PeerID
-	ended   error // why the one that hangs was not waited for
+	ended   error                                   // why the one that hangs was not waited for
+	pass    func(election.Call) election.CallAnswer // nil: answers has them
 }
 
 func (w *words) Call(ctx context.Context, to election.PeerID, c election.Call) (election.CallAnswer, error) {
@@ -41,6 +42,9 @@ func (w *words) Call(ctx context.Context, to election.PeerID, c election.Call) (
 		w.asked = map[election.PeerID]election.Call{}
 	}
 	w.asked[to] = c
+	if w.pass != nil {
+		return w.pass(c), nil
+	}
 	answer, ok := w.answers[to]
 	if !ok {
 		return answer, errors.New("not connected")
@@ -293,6 +297,22 @@ func TestTheListOfJobsIsTheVotersOwn(t *testing.T) {
 	o.answers = nil
 	if status, text := a.do(t, http.MethodGet, "/v1/jobs", ""); status == 200 || !strings.Contains(text, "not_voter") {
 		t.Errorf("no voter answers: %d %s", status, text)
+	}
+}
+
+// A cluster may have 1,023 jobs, and an answer to an agent at most 64 KiB.
+func TestAnObserverListsAsManyJobsAsAVoter(t *testing.T) {
+	b, voter := ofVoters(t, &words{}, "peer-a")
+	p, full := b.picture.Load(), strings.Repeat("x", 1000)
+	for i := range 1023 {
+		p.Jobs = append(p.Jobs, api.Job{Election: fmt.Sprintf("job-%04d", i), Spec: full})
+	}
+	o := &words{pass: func(c election.Call) election.CallAnswer { return voter.Forwarded(t.Context(), "peer-a", c) }}
+	a, _ := ofVoters(t, o, "peer-b")
+	a.picture.Load().Connected = map[election.PeerID]bool{"peer-b": true}
+	_, own := b.do(t, http.MethodGet, "/v1/jobs", "")
+	if status, all := a.do(t, http.MethodGet, "/v1/jobs", ""); status != 200 || all != own || strings.Count(all, full) != 1023 {
+		t.Errorf("%d %.200s of %d bytes, %d are listed there", status, all, len(all), len(own))
 	}
 }
 

@@ -36,7 +36,7 @@ func (*TakenError) Error() string {
 // matches fs.ErrNotExist, and the first Write creates it.
 func OpenRecord(files Files) (*Record, election.State, error) {
 	r := &Record{files: files, words: words{files: files, words: map[election.Name]election.Word{}}}
-	if err := syncFound(files, identityFile, wordsFile, stateFile); err != nil {
+	if err := syncFound(files, identityFile, stateFile); err != nil {
 		return r, election.State{}, err
 	}
 	f, err := files.Open(stateFile)
@@ -87,7 +87,7 @@ func (r *Record) Write(p election.Persist) error {
 	}
 	kept := slices.DeleteFunc(slices.Clone(p.Words), func(w election.NamedWord) bool { return w.Word == (election.Word{}) })
 	if len(kept) > 0 {
-		if err := r.words.write(kept); err != nil {
+		if err := r.words.write(p.Writes, kept); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ const (
 //	checksums  8 bytes  CRC-32C of the length, and of the body
 //	body       CBOR     codec.EncodeWords
 //
-// The first write after a start or an error makes a new file, so a record that was cut short is never
+// A start, and the first write after an error, make a new file. So a record that was cut short is never
 // followed by another one.
 //
 // Invariant: file is the one that had the log's name when this agent last read or wrote the log. If whole
@@ -44,11 +44,14 @@ type words struct {
 	whole bool
 	sound bool // size is the true size of the file: no write of this agent to it has failed
 	size  int
-	words map[election.Name]election.Word
+
+	writes uint64 // of the newest record
+	words  map[election.Name]election.Word
 }
 
-// open reads the log if the state shows that there are words. If the state names no words, a start
-// ignores any log: none of its words has been acknowledged.
+// open reads the log if the state shows that there are words, and writes it again, as a new file: once a sync has failed, a
+// later one succeeds and may write nothing, so what a former process run appended may not be on disk. If the
+// state names no words, a start ignores any log: none of its words has been acknowledged.
 func (w *words) open(files Files, s *election.State) error {
 	*w = words{files: files, peer: s.Peer, words: map[election.Name]election.Word{}}
 	if !s.KeepsWords {
@@ -72,7 +75,10 @@ func (w *words) open(files Files, s *election.State) error {
 	case w.size > maxLog:
 		return lostWords(fmt.Sprintf("it has more than %d bytes", maxLog))
 	}
-	s.Words, w.sound = maps.Clone(w.words), true
+	if err := w.rewrite(); err != nil {
+		return unsynced(wordsFile, err)
+	}
+	s.Words, s.Writes = maps.Clone(w.words), max(s.Writes, w.writes)
 	return nil
 }
 
@@ -118,13 +124,14 @@ func (w *words) replay(log []byte) error {
 		if err != nil {
 			return err
 		}
-		w.take(decoded)
+		w.take(decoded.Writes, decoded.Words)
 	}
 	return nil
 }
 
-// take puts the words into memory.
-func (w *words) take(changed []election.NamedWord) {
+// take puts the words of a write into memory.
+func (w *words) take(writes uint64, changed []election.NamedWord) {
+	w.writes = writes
 	for _, c := range changed {
 		w.words[c.Election] = c.Word
 	}
@@ -132,12 +139,12 @@ func (w *words) take(changed []election.NamedWord) {
 
 // write makes the changed words durable. After an error they may or may not be on disk, and the
 // next write makes a new file: a file whose sync has failed is never synced again.
-func (w *words) write(changed []election.NamedWord) error {
-	w.take(changed)
+func (w *words) write(writes uint64, changed []election.NamedWord) error {
+	w.take(writes, changed)
 	if !w.whole || w.size > max(minLog, manyTimes*w.live()) {
 		return w.rewrite()
 	}
-	record, err := recordOf(changed)
+	record, err := w.record(changed)
 	if err != nil {
 		return err
 	}
@@ -157,7 +164,7 @@ func (w *words) rewrite() error {
 	all := each.Of(slices.Sorted(maps.Keys(w.words)), func(e election.Name) election.NamedWord {
 		return election.NamedWord{Election: e, Word: w.words[e]}
 	})
-	record, err := recordOf(all)
+	record, err := w.record(all)
 	if err != nil {
 		return err
 	}
@@ -183,8 +190,9 @@ func (w *words) live() int {
 	return n
 }
 
-func recordOf(changed []election.NamedWord) ([]byte, error) {
-	body, err := codec.EncodeWords(changed)
+// record returns the record of a write of these words.
+func (w *words) record(changed []election.NamedWord) ([]byte, error) {
+	body, err := codec.EncodeWords(codec.WrittenWords{Writes: w.writes, Words: changed})
 	if err != nil {
 		return nil, err
 	}

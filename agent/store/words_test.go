@@ -58,12 +58,59 @@ func TestWordsSurviveARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	third := named("pay", 3, "third")
-	if err := errors.Join(s.Write(election.Persist{Words: []election.NamedWord{third}}), s.Close()); err != nil {
+	if err := errors.Join(s.Write(election.Persist{Writes: 9, Words: []election.NamedWord{third}}), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	want["pay"] = third.Word
 	if got := wordsIn(t, dir); !maps.Equal(got, want) {
 		t.Errorf("after another write: %+v, want %+v", got, want)
+	}
+}
+
+// So an older copy of the words is noticed like one of the state, which a write of words alone leaves
+// as it is.
+func TestWritesOfWordsCount(t *testing.T) {
+	dir, _ := worded(t)
+	for _, n := range []uint64{7, 9} {
+		s, state, err := open(t, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write := election.Persist{Writes: n, Words: []election.NamedWord{named("pay", n, "x")}}
+		if n == 9 {
+			state.Writes = n
+			write = election.Persist{Writes: n, State: &state}
+		}
+		if err := errors.Join(s.Write(write), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		s, state, err = open(t, dir)
+		if err != nil || state.Writes != n {
+			t.Errorf("write %d: the disk has %d, %v", n, state.Writes, err)
+		}
+		_ = s.Close()
+	}
+}
+
+// A sync that failed is not repeated by the kernel: what a former run has appended may be in memory alone.
+func TestAStartWritesTheWordsToANewFile(t *testing.T) {
+	dir, want := worded(t)
+	path := filepath.Join(dir, "words")
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.Open(path) // so that no other file gets its inode number
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	wordsIn(t, dir)
+	if after, err := os.Stat(path); err != nil || os.SameFile(before, after) {
+		t.Errorf("the words are in the same file, %v", err)
+	}
+	if got := wordsIn(t, dir); !maps.Equal(got, want) {
+		t.Errorf("read %+v, want %+v", got, want)
 	}
 }
 

@@ -167,13 +167,12 @@ func noTwoRuns(t *testing.T, child bool, fault func(*testing.T, *mesh, int) int6
 			t.Errorf("it acted for %d ms after its lease", late)
 		}
 	}
-	m.apart(t)
+	m.apart(t, m.deeds(t))
 }
 
 // apart demands that no two runs have acted at once.
-func (m *mesh) apart(t *testing.T) {
+func (m *mesh) apart(t *testing.T, all []deed) {
 	t.Helper()
-	all := m.deeds(t)
 	for i := range all[1:] {
 		if all[i+1].first < all[i].last {
 			t.Errorf("two runs act at once: %+v", all)
@@ -181,9 +180,15 @@ func (m *mesh) apart(t *testing.T) {
 	}
 }
 
-// nextActs waits until another host's run has acted for a while, then ends all, and demands that no two
-// have acted at once.
+// nextActs waits as actsNext does, and demands that no two runs have acted at once.
 func (m *mesh) nextActs(t *testing.T) {
+	t.Helper()
+	m.actsNext(t)
+	m.apart(t, m.deeds(t))
+}
+
+// actsNext waits until another host's run has acted for a while, then ends all.
+func (m *mesh) actsNext(t *testing.T) {
 	t.Helper()
 	m.until(t, "another host's run acts for a while", func(context.Context) bool {
 		all := m.deeds(t)
@@ -191,7 +196,6 @@ func (m *mesh) nextActs(t *testing.T) {
 		return !strings.HasPrefix(end.run, "a") && end.last-end.first > 500
 	})
 	m.close()
-	m.apart(t)
 }
 
 // The keeper lives on, and starts the next life and the next doyen act beside a run that nobody ends any
@@ -224,7 +228,10 @@ func TestTheNextLifeReleasesNothingWhileTheRunOfTheFormerActs(t *testing.T) {
 				if early := due - alarm.Now(); early > 0 && connections() == connected { // nothing gives a receipt
 					t.Errorf("another leads %v before the deadline of the run:\n%s", time.Duration(early), m.read("a.log"))
 				}
-				m.nextActs(t)
+				m.actsNext(t)
+				// Nothing but the next doyen act ends the child. On a very busy machine it comes after the deadline
+				// (docs/guarantees.md names that), and then says nothing of the release.
+				m.apart(t, slices.DeleteFunc(m.deeds(t), func(d deed) bool { return !strings.HasPrefix(d.run, "a") && d.first > due/int64(time.Millisecond) }))
 			}
 		})
 	}

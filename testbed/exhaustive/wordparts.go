@@ -8,6 +8,7 @@ import (
 
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
 )
 
 // Here the parts of a wordWorld are numbered, and react.
@@ -43,14 +44,23 @@ func (w *wordWorld) message(m election.Message) uint16 {
 }
 
 // react lets a voter handle a message, when all its promises have ended.
-func (w *wordWorld) react(voter, message uint16, from election.PeerID) reaction {
+func (w *wordWorld) react(voter, message uint16) reaction {
 	key := [2]uint16{voter, message}
 	if r, known := w.reactions[key]; known {
 		return r
 	}
-	p := w.process(indexOf(w.voters[voter].Peer), w.voters[voter])
-	v, ledger, now := p.voter, p.ledger, epoch.Add(time.Hour)
-	switch m := w.sent[message].(type) {
+	p, now := w.process(indexOf(w.voters[voter].Peer), w.voters[voter]), epoch.Add(time.Hour)
+	w.handle(p.voter, w.sent[message], now)
+	r := reaction{voter: w.settled(p, now)}
+	r.answers = w.given(p.ledger)
+	w.reactions[key] = r
+	return r
+}
+
+// handle passes a message to a voter.
+func (w *wordWorld) handle(v *quorum.Voter, m election.Message, now election.Instant) {
+	from := holderOf(m).Peer
+	switch m := m.(type) {
 	case election.VoteRequest:
 		v.Request(now, from, m)
 	case election.WordWrite:
@@ -60,27 +70,34 @@ func (w *wordWorld) react(voter, message uint16, from election.PeerID) reaction 
 	case election.Report:
 		v.Adopt(now, m.Roster, false)
 	}
-	for v.Settle(now); ; v.Settle(now) {
-		write := ledger.Next(now)
+}
+
+// settled is the voter once all that it has to write is on disk.
+func (w *wordWorld) settled(p *process, now election.Instant) uint16 {
+	for p.voter.Settle(now); ; p.voter.Settle(now) {
+		write := p.ledger.Next(now)
 		if write == nil {
 			break
 		}
-		ledger.Persisted(write.Write)
+		p.ledger.Persisted(write.Write)
 	}
-	after := ledger.State().Clone()
+	after := p.ledger.State().Clone()
 	after.Words = map[election.Name]election.Word{}
-	for _, word := range ledger.Words() {
+	for _, word := range p.ledger.Words() {
 		after.Words[word.Election] = word.Word
 	}
-	r := reaction{voter: w.voter(after)}
-	for _, a := range ledger.Take() {
+	return w.voter(after)
+}
+
+// given are the answers that may leave now.
+func (w *wordWorld) given(l *quorum.Ledger) (answers []uint16) {
+	for _, a := range l.Take() {
 		switch a.Message.(type) {
 		case election.VoteGrant, election.WordAck:
-			r.answers = append(r.answers, w.message(a.Message))
+			answers = append(answers, w.message(a.Message))
 		}
 	}
-	w.reactions[key] = r
-	return r
+	return answers
 }
 
 // affect plays one input of a contest, on a copy. The key distinguishes inputs.

@@ -16,6 +16,7 @@ type WordOptions struct {
 	Holders int      // how many there are; each may ask for each term
 	Loses   bool     // answers of voters may be lost
 	Rosters bool     // agents may learn of a newer roster, with the same voters
+	Slow    bool     // c writes to its disk in steps of their own, and loses what it has not written when it crashes
 	States  int      // how many states to visit at most
 }
 
@@ -39,11 +40,13 @@ type wordWorld struct {
 	sent      []election.Message
 	reactions map[[2]uint16]reaction
 	effects   map[[4]uint16]effect
+	slow      map[slowVoter]reaction
 }
 
 // wordState is a state of the world, comparable. The numbers are indices.
 type wordState struct {
 	voters [size]uint16
+	queue  [2]uint16 // what c has got since it last wrote, in Slow: each a message and 1
 	terms  [4]wordTerm
 	sent   [2]uint64 // messages under way, a bit each
 	newest uint8     // the ID of the newest word that a program has got or written
@@ -67,6 +70,7 @@ type (
 	reaction struct {
 		voter   uint16
 		answers []uint16
+		writes  bool // only a slow voter does
 	}
 	effect struct {
 		contest  uint16
@@ -87,7 +91,7 @@ func long(n uint8) election.WordRank {
 
 func newWordWorld(o WordOptions) (*wordWorld, wordState) {
 	w := &wordWorld{o: o, copier: newCopier(), encoder: &world{}, numbers: map[string]uint16{}, contests: []*contest.Contest{nil},
-		reactions: map[[2]uint16]reaction{}, effects: map[[4]uint16]effect{}}
+		reactions: map[[2]uint16]reaction{}, effects: map[[4]uint16]effect{}, slow: map[slowVoter]reaction{}}
 	var s wordState
 	for r := range w.rosters {
 		w.rosters[r] = &election.Roster{Cluster: "x", Version: election.Version{Counter: uint64(r + 1)}, Voters: votersNamed("abc")}
@@ -154,11 +158,18 @@ func (w *wordWorld) each(s wordState, f func(wordStep)) {
 	for v, voter := range s.voters {
 		for i, bits := range s.sent {
 			for b := range 64 {
-				if bits&(1<<b) != 0 {
-					w.arrives(s, v, voter, uint16(64*i+b), f)
+				switch message := uint16(64*i + b); {
+				case bits&(1<<b) == 0:
+				case w.o.Slow && v == slowAt:
+					w.waits(s, message, f)
+				default:
+					w.arrives(s, v, voter, message, f)
 				}
 			}
 		}
+	}
+	if s.queue[0] != 0 {
+		w.writes(s, f)
 	}
 }
 
@@ -202,17 +213,21 @@ func (w *wordWorld) orders(s wordState, t int, names uint8, f func(wordStep)) {
 // arrives lets a voter handle a message. Its answers reach the holder, or are lost.
 func (w *wordWorld) arrives(s wordState, v int, voter, message uint16, f func(wordStep)) {
 	m := w.sent[message]
-	r := w.react(voter, message, holderOf(m).Peer)
+	r := w.react(voter, message)
 	if m, is := m.(election.WordWrite); is && r.voter != voter && m.Version != w.voters[voter].Roster.Version {
 		f(wordStep{next: s, what: func() string { return messages.Describe(m) }, bad: string(peerOf(v)) + " takes a word at another version"})
 		return
 	}
 	s.voters[v] = r.voter
-	what := func() string { return fmt.Sprintf("%s receives %s", peerOf(v), messages.Describe(m)) }
-	if w.o.Loses && r.voter != voter || len(r.answers) == 0 {
+	w.answers(s, v, r.answers, w.o.Loses && r.voter != voter, func() string { return fmt.Sprintf("%s receives %s", peerOf(v), messages.Describe(m)) }, f)
+}
+
+// answers lets one of a voter's answers reach its holder; none does if there is none, or if it may be lost.
+func (w *wordWorld) answers(s wordState, v int, answers []uint16, lost bool, what func() string, f func(wordStep)) {
+	if lost || len(answers) == 0 {
 		f(wordStep{next: s, what: func() string { return what() + ", and no answer arrives" }})
 	}
-	for _, a := range r.answers {
+	for _, a := range answers {
 		t := int(termOf(w.sent[a])) - 1
 		if s.terms[t].contest == 0 {
 			f(wordStep{next: s, what: what})

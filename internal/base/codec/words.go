@@ -9,22 +9,27 @@ import (
 	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
-// EncodeWords encodes the words of several elections. It refuses all that DecodeWords would refuse.
-func EncodeWords(words []election.NamedWord) ([]byte, error) {
-	if err := namedWords(words); err != nil {
+// WrittenWords are the words of several elections, as one write makes them durable.
+type WrittenWords struct {
+	Writes uint64               `cbor:"1,keyasint"` // as in election.Persist
+	Words  []election.NamedWord `cbor:"2,keyasint"`
+}
+
+// EncodeWords encodes words. It refuses all that DecodeWords would refuse.
+func EncodeWords(w WrittenWords) ([]byte, error) {
+	if err := namedWords(w.Words); err != nil {
 		return nil, fmt.Errorf("encode words: %w", err)
 	}
-	data, err := states.Marshal(words)
+	data, err := states.Marshal(w)
 	return data, wrap.Error(err, "encode words")
 }
 
-// DecodeWords returns the words that were given to EncodeWords.
-func DecodeWords(data []byte) ([]election.NamedWord, error) {
-	var words []election.NamedWord
-	if err := states.Unmarshal(data, &words); err != nil {
-		return nil, err
+// DecodeWords returns what was given to EncodeWords.
+func DecodeWords(data []byte) (w WrittenWords, err error) {
+	if err := states.Unmarshal(data, &w); err != nil {
+		return w, err
 	}
-	return words, namedWords(words)
+	return w, namedWords(w.Words)
 }
 
 func namedWords(words []election.NamedWord) error {

@@ -19,9 +19,9 @@ func sampleWord() election.Word {
 func TestWordsSurviveTheDiskUnchanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := draw{t}
-		var written []election.NamedWord
+		written := WrittenWords{Writes: rapid.Uint64().Draw(t, "writes")}
 		for range rapid.IntRange(1, 3).Draw(t, "words") {
-			written = append(written, election.NamedWord{Election: d.name(), Word: d.word()})
+			written.Words = append(written.Words, election.NamedWord{Election: d.name(), Word: d.word()})
 		}
 		data, err := EncodeWords(written)
 		if err != nil {
@@ -34,7 +34,7 @@ func TestWordsSurviveTheDiskUnchanged(t *testing.T) {
 }
 
 func TestTheFormatOfWordsIsWhatItWas(t *testing.T) {
-	words, err := EncodeWords([]election.NamedWord{{Election: "pay", Word: sampleWord()}})
+	words, err := EncodeWords(WrittenWords{Writes: 5, Words: []election.NamedWord{{Election: "pay", Word: sampleWord()}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestWordsAreBounded(t *testing.T) {
 	} {
 		w := election.NamedWord{Election: "pay", Word: sampleWord()}
 		spoil(&w)
-		if _, err := EncodeWords([]election.NamedWord{w}); err == nil {
+		if _, err := EncodeWords(WrittenWords{Words: []election.NamedWord{w}}); err == nil {
 			t.Errorf("%s: encoded for the disk", name)
 		}
 		m := election.WordWrite{Election: w.Election, Holder: election.Holder{Peer: "p"}, Word: w.Word}
