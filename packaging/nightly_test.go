@@ -91,7 +91,7 @@ func TestTheNightlyJobOfAHostThatIsSwitchedOff(t *testing.T) {
 		t.Fatalf("%s was switched off, and the jobs were started as %v and %v", lost.name, night, paid)
 	}
 	lost.start(t)
-	lost.await(t, "systemctl is-active doyen backup salaries; doyen campaigns", `(?s)^active\nactive\nactive\n.*\nbackup .*\nsalaries `)
+	lost.await(t, "systemctl is-active doyen backup salaries; doyen campaigns | sort", `(?s)^active\nactive\nactive\n.*\nbackup .*\nsalaries `)
 	other, _ := s.leaderOf(t, "backup")
 	if other == lost {
 		t.Fatalf("%s leads again", lost.name)
