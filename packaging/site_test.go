@@ -31,7 +31,7 @@ func debian(t *testing.T) string {
 
 var newDebian = sync.OnceValues(func() (string, error) {
 	root := filepath.Join(filepath.Dir(made.dir), "debian")
-	out, err := exec.Command("timeout", "5m", "mmdebstrap", "--variant=minbase", "--include=systemd-sysv,iproute2,man-db,iputils-arping,polkitd", "bookworm", root).CombinedOutput()
+	out, err := exec.Command("timeout", "5m", "mmdebstrap", "--variant=minbase", "--include=systemd-sysv,iproute2,man-db,iputils-arping,polkitd,sqlite3", "bookworm", root).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, out)
 	}
@@ -46,6 +46,7 @@ type site struct {
 
 type host struct {
 	name, root string
+	shared     string   // a folder that is /srv on all hosts
 	groups     []string // the control groups of its processes
 	boot       *exec.Cmd
 	console    bytes.Buffer
@@ -64,11 +65,13 @@ func newSite(t *testing.T) *site {
 	run(t, "mount", "--make-rprivate", "/")
 	run(t, "mount", "-t", "tmpfs", "-o", "mode=0755", "disks", disks)
 	t.Cleanup(func() { _ = exec.Command("umount", "--recursive", "--lazy", disks).Run() })
+	shared := filepath.Join(disks, "shared")
+	run(t, "mkdir", shared)
 	run(t, "ip", "link", "add", "site", "type", "bridge")
 	run(t, "ip", "link", "set", "site", "up")
 	s := &site{}
 	for i, name := range []string{"a", "b", "c"} {
-		h := &host{name: name, root: filepath.Join(disks, name, "root"), groups: groups(t, name)}
+		h := &host{name: name, root: filepath.Join(disks, name, "root"), shared: shared, groups: groups(t, name)}
 		s.hosts = append(s.hosts, h)
 		on := filepath.Join(disks, name)
 		run(t, "mkdir", "-p", h.root, on+"/written", on+"/work")
@@ -125,7 +128,7 @@ func (h *host) write(t *testing.T, at, content string) {
 func (h *host) start(t *testing.T) {
 	t.Helper()
 	const enter = `for g in $GROUPS_OF_HOST; do echo $$ >$g/cgroup.procs; done; exec systemd-nspawn "$@"`
-	h.boot = exec.Command("sh", "-c", enter, "sh", "--directory="+h.root, "--register=no", "--keep-unit", "--network-bridge=site", "--machine="+h.name, "--boot")
+	h.boot = exec.Command("sh", "-c", enter, "sh", "--directory="+h.root, "--register=no", "--keep-unit", "--network-bridge=site", "--bind="+h.shared+":/srv", "--machine="+h.name, "--boot")
 	h.boot.Env = append(os.Environ(), "GROUPS_OF_HOST="+strings.Join(h.groups, " "))
 	h.boot.Stdout, h.boot.Stderr = &h.console, &h.console
 	h.boot.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
@@ -145,19 +148,23 @@ func (h *host) init() int {
 
 func (h *host) off() bool { return h.boot.ProcessState != nil }
 
-// end pulls the plug.
+// unplug ends the host and all that runs there, at once.
+func (h *host) unplug() {
+	if pid := h.init(); pid > 1 {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	} else {
+		_ = h.boot.Process.Signal(syscall.SIGTERM)
+	}
+	_ = h.boot.Wait()
+}
+
 func (h *host) end(t *testing.T) {
 	if t.Failed() && h.boot != nil && !h.off() {
 		log, _ := h.sh("systemctl status --no-pager --lines=0 doyen; journalctl --no-pager -u doyen | tail -40; doyen status")
 		t.Logf("%s: %s\n%s", h.name, log, h.console.String()[max(0, h.console.Len()-300):])
 	}
 	if h.boot != nil && !h.off() {
-		if pid := h.init(); pid > 1 {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		} else {
-			_ = h.boot.Process.Signal(syscall.SIGTERM)
-		}
-		_ = h.boot.Wait()
+		h.unplug()
 	}
 	for _, g := range h.groups {
 		_ = exec.Command("find", g, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+").Run()
@@ -173,10 +180,10 @@ func (h *host) sh(commands string) (string, error) {
 	return string(out), err
 }
 
-// await repeats commands there until the output fits.
+// await repeats commands there until the output fits, for up to two minutes: a job may be due each minute.
 func (h *host) await(t *testing.T, commands, want string) string {
 	t.Helper()
-	limit := time.After(time.Minute)
+	limit := time.After(2 * time.Minute)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {

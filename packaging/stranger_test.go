@@ -10,24 +10,22 @@ import (
 	"time"
 )
 
-// block is commands of docs/operations.md that name, in a comment, the host to run them on.
+// block is commands of a page that name, in a comment, the host to run them on.
 type block struct {
 	line     int
 	on, text string
 }
 
-func pageOfOperations(t *testing.T) []byte {
+func page(t *testing.T, name string) []byte {
 	t.Helper()
-	page, err := os.ReadFile("../docs/operations.md")
+	text, err := os.ReadFile("../docs/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return page
+	return text
 }
 
-func blocks(t *testing.T) (found []block) {
-	t.Helper()
-	page := pageOfOperations(t)
+func blocks(page []byte) (found []block) {
 	for _, at := range regexp.MustCompile("(?ms)^```sh\n# on ([a-z' ]+).*?\n(.*?)^```$").FindAllSubmatchIndex(page, -1) {
 		found = append(found, block{1 + bytes.Count(page[:at[0]], []byte("\n")), string(page[at[2]:at[3]]), string(page[at[4]:at[5]])})
 	}
@@ -47,10 +45,16 @@ type step struct {
 
 // A stranger has three hosts and docs/operations.md, and does what it says, in its order.
 func TestAStrangersPath(t *testing.T) {
+	t.Parallel() // with the nightly job, which waits most of its time
 	s := newSite(t)
 	begun := time.Now()
-	all := steps(begun)
-	found := blocks(t)
+	s.follow(t, "operations.md", begun, steps(begun))
+}
+
+// follow runs the blocks of a page, in its order.
+func (s *site) follow(t *testing.T, name string, begun time.Time, all []step) {
+	t.Helper()
+	found := blocks(page(t, name))
 	if len(found) != len(all) {
 		t.Errorf("%d blocks, and not %d", len(found), len(all))
 	}
@@ -200,7 +204,7 @@ func copyTheKey(t *testing.T, s *site) {
 
 // configure writes the page's file on all hosts; the interface's name here is host0.
 func configure(t *testing.T, s *site) {
-	found := regexp.MustCompile("(?s)`/etc/doyen/agent.yaml`, .*?```yaml\n(.*?)```").FindSubmatch(pageOfOperations(t))
+	found := regexp.MustCompile("(?s)`/etc/doyen/agent.yaml`, .*?```yaml\n(.*?)```").FindSubmatch(page(t, "operations.md"))
 	if found == nil {
 		t.Fatal("the page has no configuration")
 	}
