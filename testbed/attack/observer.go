@@ -36,19 +36,7 @@ func observer(ctx context.Context, o Order) (string, error) {
 		return "", err
 	}
 	defer l.close()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case v := <-l.gossip.Views():
-			l.viewed(v)
-		case <-l.network.Ready():
-			l.hear()
-		case <-tick.C:
-			l.lie(says, name)
-		}
-	}
+	l.remain(ctx, every, func() { l.lie(says, name) })
 	if l.sent == 0 {
 		return "", errors.New("it was never connected to an agent that reported the voters to it")
 	}
@@ -134,10 +122,30 @@ func (l *liar) close() {
 	_ = l.network.Close(ctx)
 }
 
+// remain takes part as an agent does until ctx ends, and calls lie every now and then.
+func (l *liar) remain(ctx context.Context, every time.Duration, lie func()) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case v := <-l.gossip.Views():
+			l.viewed(v)
+		case <-l.network.Ready():
+			l.hear()
+		case <-tick.C:
+			lie()
+		}
+	}
+}
+
+// viewed connects to all agents, but not to strangers.
 func (l *liar) viewed(v membership.View) {
 	var peers []transport.Peer
 	for _, m := range v.Members {
-		peers = append(peers, transport.Peer{ID: m.Peer, Addr: m.PeerAddr})
+		if !strings.HasPrefix(m.Name, stranger) {
+			peers = append(peers, transport.Peer{ID: m.Peer, Addr: m.PeerAddr})
+		}
 	}
 	l.network.SetPeers(peers)
 }
