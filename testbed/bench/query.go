@@ -77,7 +77,7 @@ func (a *asking) leader() error {
 
 // query measures how soon a follower's agent answers which agent leads.
 func (b *bench) query(ctx context.Context) (err error) {
-	return b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
+	return b.quiet(ctx, b.config(), func(r *rig, leader *hosts.Host) error {
 		follower := r.other(leader)
 		if err := observe.Sleep(ctx, time.Second); err != nil { // the costs of the start have ended by then
 			return err
@@ -233,7 +233,7 @@ func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Du
 // amongElections measures something while programs of every host lead elections, and counts the leads
 // that they lose meanwhile.
 func (b *bench) amongElections(ctx context.Context, config hosts.Config, name string, elections int, d time.Duration, measure func(*rig) error) error {
-	return b.quietOf(ctx, config, func(r *rig, _ *hosts.Host) error {
+	return b.quiet(ctx, config, func(r *rig, _ *hosts.Host) error {
 		c := newCandidates(ctx, r.Cluster.Hosts(), elections)
 		defer c.close()
 		c.everywhere()
