@@ -16,7 +16,15 @@ func (w *world) crash(r *rand.Rand) {
 	if !a.alive {
 		return
 	}
+	w.stopFor(a, loud, false, lasts)
+}
+
+// stopFor kills a process, which may take its record with it, and starts the next one after that time.
+func (w *world) stopFor(a *agent, loud, lost bool, lasts time.Duration) {
 	w.stop(a, loud)
+	if lost {
+		w.loseRecord(a)
+	}
 	w.later(lasts, func() { w.start(a) })
 }
 
@@ -268,15 +276,19 @@ func (w *world) strikeCut(r *rand.Rand) {
 			in[i] = chance(r, 0.5)
 		}
 	}
-	var pairs [][2]*agent
-	for i, a := range w.agents {
-		for j, b := range w.agents {
-			if in[i] && !in[j] {
-				pairs = append(pairs, [2]*agent{a, b})
+	w.cutPairs(r, w.pairs(func(a *agent) bool { return in[a.id] }))
+}
+
+// pairs returns the pairs of an agent of that side and one of the other side.
+func (w *world) pairs(side func(*agent) bool) (all [][2]*agent) {
+	for _, a := range w.agents {
+		for _, b := range w.agents {
+			if side(a) && !side(b) {
+				all = append(all, [2]*agent{a, b})
 			}
 		}
 	}
-	w.cutPairs(r, pairs)
+	return all
 }
 
 func (w *world) cutPairs(r *rand.Rand, pairs [][2]*agent) {

@@ -258,11 +258,7 @@ func (w *world) perish(r *rand.Rand) {
 		a.doom = &d
 		return
 	}
-	w.stop(a, d.loud)
-	if d.lost {
-		w.loseRecord(a)
-	}
-	w.later(lasts, func() { w.start(a) })
+	w.stopFor(a, d.loud, d.lost, lasts)
 }
 
 // upgrade starts all agents again, one after the other, as `doyen restart` does.
@@ -272,8 +268,7 @@ func (w *world) upgrade(r *rand.Rand) {
 		a, down := w.agents[i], around(r, w.plan.timing.Heartbeat/4)
 		w.later(at, func() {
 			if a.alive && a.paused == 0 {
-				w.stop(a, true)
-				w.later(down, func() { w.start(a) })
+				w.stopFor(a, true, false, down)
 			}
 		})
 		at += around(r, w.plan.timing.Lease/2)
@@ -289,8 +284,7 @@ func (w *world) hang(r *rand.Rand) {
 	w.pauseFor(a, "HANGS")
 	w.later(min(3*w.plan.timing.Heartbeat, w.plan.timing.Lease/3), a.inLife(func() {
 		if a.frozen == 0 {
-			w.stop(a, true)
-			w.later(down, func() { w.start(a) })
+			w.stopFor(a, true, false, down)
 			return
 		}
 		w.later(w.plan.timing.Lease, a.inLife(func() { w.stop(a, true); w.start(a) }))
