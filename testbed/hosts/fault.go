@@ -179,14 +179,6 @@ func (c *Cluster) indices(names []string) (all []int, err error) {
 	return all, nil
 }
 
-func (c *Cluster) Link(from, to string) (netns.Link, error) {
-	ends, err := c.indices([]string{from, to})
-	if err != nil {
-		return netns.Link{}, fmt.Errorf("get link: %w", err)
-	}
-	return c.network.Link(ends[0], ends[1]), nil
-}
-
 // change changes the links between each host of a and each of b. If b is empty, it stands for
 // all hosts that are not in a. Like all faults of links, it returns the instant just before the change.
 func (c *Cluster) change(what string, a, b []string, d Direction, change func(*netns.Link)) (election.Instant, error) {
