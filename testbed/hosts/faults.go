@@ -1,17 +1,20 @@
 package hosts
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // ErrUnavailable says that this machine, or this cluster, can't have a fault.
@@ -97,12 +100,11 @@ func (h *Host) Starve(on bool) (election.Instant, error) {
 	defer h.weight.Unlock()
 	at := boottime.Now()
 	switch {
-	case on && h.duty == nil:
-		h.duty = &duty{stop: make(chan struct{}), stopped: make(chan struct{})}
-		go h.duty.run(h.pulse)
-	case !on && h.duty != nil:
-		h.duty.close()
-		h.duty = nil
+	case on && h.feed == nil:
+		h.feed = background(h.ration)
+	case !on && h.feed != nil:
+		h.feed()
+		h.feed = nil
 	}
 	return at, nil
 }
@@ -230,37 +232,23 @@ const (
 	starveShare  = 10 * time.Millisecond
 )
 
-// duty lets processes run for a share of each period and stops them for the rest, by signals. Unlike
-// a control group, this needs no rights.
-type duty struct {
-	stop    chan struct{}
-	stopped chan struct{}
-}
-
-// run stops and continues the processes in turn. The function signal sends a signal to all of them.
-func (d *duty) run(signal func(syscall.Signal)) {
-	defer close(d.stopped)
-	defer signal(syscall.SIGCONT)
-	next := time.NewTimer(starveShare)
-	defer next.Stop()
-	for runs := true; ; runs = !runs {
-		select {
-		case <-d.stop:
-			return
-		case <-next.C:
-		}
-		if runs {
-			signal(syscall.SIGSTOP)
-			next.Reset(starvePeriod - starveShare)
-		} else {
-			signal(syscall.SIGCONT)
-			next.Reset(starveShare)
-		}
+// ration lets the host's processes run for a share of each period and stops them for the rest, by
+// signals. Unlike a control group, this needs no rights. In the end it leaves them running.
+func (h *Host) ration(ctx context.Context) {
+	for observe.Sleep(ctx, starveShare) == nil {
+		h.pulse(syscall.SIGSTOP)
+		_ = observe.Sleep(ctx, starvePeriod-starveShare)
+		h.pulse(syscall.SIGCONT)
 	}
 }
 
-// close ends the duty and leaves the processes running.
-func (d *duty) close() {
-	close(d.stop)
-	<-d.stopped
+// background runs a function until its context ends. The function end ends it, and waits for it.
+func background(run func(context.Context)) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }

@@ -62,9 +62,9 @@ type Host struct {
 	clocks   []clock       // all changed clocks so far, the newest last
 	closed   bool
 
-	weight sync.Mutex // guards busy and duty, and is taken before mu
+	weight sync.Mutex // guards busy and feed, and is taken before mu
 	busy   Busy       // processes that compete with the host's
-	duty   *duty      // nil: the host is not starved
+	feed   func()     // ends the starvation; nil: the host is not starved
 }
 
 type process struct {

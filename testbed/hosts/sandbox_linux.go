@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/testbed/netns"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // sandbox is where a host's processes run: its namespaces, its disk, its clock.
@@ -171,9 +173,8 @@ func (r *sandbox) close() error {
 
 // filler is a file without a name that takes all space that becomes free on a disk.
 type filler struct {
-	file    *os.File
-	stop    chan struct{}
-	stopped chan struct{}
+	file *os.File
+	end  func()
 }
 
 // refillEvery is for how long space that becomes free can stay free.
@@ -187,11 +188,11 @@ func newFiller(path string) (*filler, error) {
 	if err := os.Remove(path); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	f := &filler{file: file, stop: make(chan struct{}), stopped: make(chan struct{})}
+	f := &filler{file: file}
 	if err := f.fill(); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	go f.run()
+	f.end = background(f.refill)
 	return f, nil
 }
 
@@ -208,25 +209,16 @@ func (f *filler) fill() error {
 	return errors.New("there is more space than the disk's size")
 }
 
-// run takes space that becomes free after the first fill, such as the space of a file that has
+// refill takes space that becomes free after the first fill, such as the space of a file that has
 // been replaced.
-func (f *filler) run() {
-	defer close(f.stopped)
-	tick := time.NewTicker(refillEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			_ = f.fill()
-		case <-f.stop:
-			return
-		}
+func (f *filler) refill(ctx context.Context) {
+	for observe.Sleep(ctx, refillEvery) == nil {
+		_ = f.fill()
 	}
 }
 
 func (f *filler) close() error {
-	close(f.stop)
-	<-f.stopped
+	f.end()
 	return f.file.Close()
 }
 
