@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
@@ -88,15 +89,11 @@ func joinAsObserver(name string, all []Target) (*liar, error) {
 	if err != nil {
 		return nil, err
 	}
-	var seeds []string
-	for _, target := range all {
-		seeds = append(seeds, target.Gossip.String())
-	}
 	l.gossip, err = membership.New(membership.Config{Cluster: t.Cluster, Key: key, Signer: signer, Bind: here,
 		Self: membership.Member{Member: election.Member{Peer: id, Lineage: l.self.Lineage, Name: name, JoinedAt: now},
 			Version: version, PeerAddr: l.network.Addr(),
 			Settings: membership.Settings{Algorithm: t.Algorithm, Quorum: true, Heartbeat: t.Heartbeat, Lease: t.Lease}},
-		Join: seeds, PeerIDOf: transport.PeerIDOf})
+		Join: each.Of(all, func(t Target) string { return t.Gossip.String() }), PeerIDOf: transport.PeerIDOf})
 	if err != nil {
 		_ = l.network.Close(context.Background())
 		return nil, err

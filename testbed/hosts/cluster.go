@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/settings"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
@@ -146,12 +147,7 @@ func (c *Cluster) Dir() string { return c.dir.Path }
 func (c *Cluster) Hosts() []*Host { return c.hosts }
 
 func (c *Cluster) Host(name string) (*Host, bool) {
-	for _, h := range c.hosts {
-		if h.Name() == name {
-			return h, true
-		}
-	}
-	return nil, false
+	return each.First(c.hosts, func(h *Host) bool { return h.Name() == name })
 }
 
 // Close asks all agents to end, kills those that still run when ctx ends, and waits for them.
@@ -179,9 +175,7 @@ func (c *Cluster) close(ctx context.Context) error {
 			errs = append(errs, h.end())
 		}
 	}
-	for _, h := range c.hosts {
-		errs = append(errs, h.clear())
-	}
+	errs = append(errs, each.Of(c.hosts, (*Host).clear)...)
 	if c.spawner != nil {
 		c.spawner.close()
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
@@ -224,10 +225,7 @@ func (c *Cluster) Cut(a, b []string, d Direction) (election.Instant, error) {
 // Heal ends every cut to or from the named hosts. Without names it heals the whole network and
 // plugs in every cable. Delays and losses stay.
 func (c *Cluster) Heal(names ...string) (election.Instant, error) {
-	var all []string
-	for _, h := range c.hosts {
-		all = append(all, h.Name())
-	}
+	all := each.Of(c.hosts, (*Host).Name)
 	plug := len(names) == 0
 	if plug {
 		names = all

@@ -18,6 +18,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 type Verdict string
@@ -228,9 +230,7 @@ func findModule(ctx context.Context) (module, error) {
 // changed package need not run.
 func (m module) resolve(ctx context.Context, all []stage) error {
 	args := []string{"list", "-test", "-f", `{{.ImportPath}}{{range .Deps}} {{.}}{{end}}`}
-	for _, s := range all {
-		args = append(args, "./"+s.pkg)
-	}
+	args = append(args, each.Of(all, func(s stage) string { return "./" + s.pkg })...)
 	out, err := output(ctx, m.root, "go", args...)
 	if err != nil {
 		return fmt.Errorf("find what the tests depend on: %w", err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
@@ -219,10 +220,7 @@ func askHost(ctx context.Context, h *hosts.Host, name, value, of string) (found 
 	if err != nil {
 		return err.Error(), false
 	}
-	var codes []string
-	for _, warning := range a.Warnings {
-		codes = append(codes, warning.Code)
-	}
+	codes := each.Of(a.Warnings, func(w api.Warning) string { return w.Code })
 	switch name {
 	case "quorum":
 		return fmt.Sprintf("quorum %s, %d of %d voters reachable", a.Quorum.State, a.Quorum.Reachable, a.Quorum.Voters), a.Quorum.State == value
