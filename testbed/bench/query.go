@@ -14,6 +14,7 @@ import (
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -45,10 +46,7 @@ func (a *asking) get(path string) (*http.Response, error) {
 		return nil, fmt.Errorf("ask the agent: %w", err)
 	}
 	response, err := http.ReadResponse(a.r, nil)
-	if err != nil {
-		return nil, fmt.Errorf("read the agent's answer: %w", err)
-	}
-	return response, nil
+	return response, wrap.Error(err, "read the agent's answer")
 }
 
 // ask sends a GET, reads the answer to its end, and returns its status.
@@ -61,10 +59,8 @@ func (a *asking) ask(path string) (status int, err error) {
 		return 0, err
 	}
 	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return 0, fmt.Errorf("read the agent's answer: %w", err)
-	}
-	return response.StatusCode, nil
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, wrap.Error(err, "read the agent's answer")
 }
 
 func (a *asking) leader() error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/base/each"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
@@ -92,10 +93,8 @@ func writeKey(path string) error {
 	if _, err := rand.Read(key[:]); err != nil {
 		return fmt.Errorf("make a cluster key: %w", err)
 	}
-	if err := os.WriteFile(path, []byte(base64.StdEncoding.EncodeToString(key[:])+"\n"), 0o600); err != nil {
-		return fmt.Errorf("write the cluster key: %w", err)
-	}
-	return nil
+	text := base64.StdEncoding.EncodeToString(key[:]) + "\n"
+	return wrap.Error(os.WriteFile(path, []byte(text), 0o600), "write the cluster key")
 }
 
 // maxSeeds is how many other agents the configuration of an agent names; gossip finds the rest.

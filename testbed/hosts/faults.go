@@ -14,6 +14,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -39,10 +40,7 @@ func (h *Host) inSandbox(what string, do func() error) (election.Instant, error)
 		return 0, fmt.Errorf("%s of %s: %w", what, h.Name(), err)
 	}
 	at := boottime.Now()
-	if err := thread.do(do); err != nil {
-		return 0, fmt.Errorf("%s of %s: %w", what, h.Name(), err)
-	}
-	return at, nil
+	return at, wrap.Error(thread.do(do), "%s of %s", what, h.Name())
 }
 
 // Wipe empties the data directory of a host that is down. Its agent is another peer from the
@@ -87,10 +85,7 @@ func (h *Host) SlowDisk(d time.Duration) (election.Instant, error) {
 		return 0, fmt.Errorf("slow the disk of %s: %s is below 0s", h.Name(), d)
 	}
 	at := boottime.Now()
-	if err := h.sandbox.slow(d); err != nil {
-		return 0, fmt.Errorf("slow the disk of %s: %w", h.Name(), err)
-	}
-	return at, nil
+	return at, wrap.Error(h.sandbox.slow(d), "slow the disk of %s", h.Name())
 }
 
 // Starve leaves the host's processes a tenth of a processor: it stops them for nine tenths of the

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/netns"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -71,10 +72,7 @@ func (r *sandbox) enterMounts() error {
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
 			return fmt.Errorf("enter the disk's namespace: %w", err)
 		}
-		if err := unix.Setns(int(r.mounts.Fd()), unix.CLONE_NEWNS); err != nil {
-			return fmt.Errorf("enter the disk's namespace: %w", err)
-		}
-		return nil
+		return wrap.Error(unix.Setns(int(r.mounts.Fd()), unix.CLONE_NEWNS), "enter the disk's namespace")
 	}
 	if err := os.MkdirAll(r.data, 0o700); err != nil {
 		return fmt.Errorf("make a disk: %w", err)
@@ -122,10 +120,7 @@ func (r *sandbox) otherBoot(file string) error {
 	if err := os.WriteFile(file, []byte(name), 0o600); err != nil {
 		return err
 	}
-	if err := unix.Mount(file, "/proc/sys/kernel/random/boot_id", "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("change the boot: %w", err)
-	}
-	return nil
+	return wrap.Error(unix.Mount(file, "/proc/sys/kernel/random/boot_id", "", unix.MS_BIND, ""), "change the boot")
 }
 
 // fill leaves no room on the disk. The calling thread must be in the sandbox.

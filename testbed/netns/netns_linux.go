@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Network is a switch with hosts. Several goroutines may call its methods at once, except
@@ -96,10 +98,7 @@ func (h *Host) configure(tun netlink.Link) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(netlink.LinkSetUp(lo), netlink.AddrAdd(tun, addr), netlink.LinkSetUp(tun)); err != nil {
-		return fmt.Errorf("configure eth0: %w", err)
-	}
-	return nil
+	return wrap.Error(errors.Join(netlink.LinkSetUp(lo), netlink.AddrAdd(tun, addr), netlink.LinkSetUp(tun)), "configure eth0")
 }
 
 func (n *Network) Host(i int) *Host { return n.hosts[i] }
@@ -149,10 +148,7 @@ func (n *Network) pair(from, to int) error {
 // Enter moves the calling thread into the host's network namespace. The goroutine must stay
 // locked to that thread for ever.
 func (h *Host) Enter() error {
-	if err := netns.Set(h.space); err != nil {
-		return fmt.Errorf("enter %s: %w", h.Addr, err)
-	}
-	return nil
+	return wrap.Error(netns.Set(h.space), "enter %s", h.Addr)
 }
 
 // SetCarrier takes the host's interface down, as network managers do when the cable is out, or
