@@ -127,10 +127,10 @@ func (cluster *Cluster) lay(c Config, key string, called []string, where []place
 		c.Adjust(i, &config)
 	}
 	config, err := config.Resolve()
-	if err != nil {
-		return nil, fmt.Errorf("configure %s: %w", called[i], err)
+	if err == nil {
+		err = config.Validate()
 	}
-	if err := config.Validate(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("configure %s: %w", called[i], err)
 	}
 	r := &sandbox{data: config.DataDir, disk: c.DiskFaults}

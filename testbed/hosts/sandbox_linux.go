@@ -69,31 +69,28 @@ const diskSize = 4 << 20
 func (r *sandbox) enterMounts() error {
 	if r.mounts != nil {
 		// A thread may not enter while it shares its working directory with other threads.
-		if err := unix.Unshare(unix.CLONE_FS); err != nil {
-			return fmt.Errorf("enter the disk's namespace: %w", err)
+		err := unix.Unshare(unix.CLONE_FS)
+		if err == nil {
+			err = unix.Setns(int(r.mounts.Fd()), unix.CLONE_NEWNS)
 		}
-		return wrap.Error(unix.Setns(int(r.mounts.Fd()), unix.CLONE_NEWNS), "enter the disk's namespace")
+		return wrap.Error(err, "enter the disk's namespace")
 	}
 	if err := os.MkdirAll(r.data, 0o700); err != nil {
 		return fmt.Errorf("make a disk: %w", err)
 	}
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("make the disk's namespace: %w", err)
+	err := unix.Unshare(unix.CLONE_NEWNS)
+	if err == nil {
+		err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") // what is mounted here must not appear outside
 	}
-	// What is mounted here must not appear outside.
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+	if err != nil {
 		return fmt.Errorf("make the disk's namespace: %w", err)
 	}
 	options := fmt.Sprintf("size=%d,nr_inodes=1k,mode=0700", diskSize)
 	if err := unix.Mount("doyen-testbed", r.data, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
 		return fmt.Errorf("mount a disk: %w", err)
 	}
-	mounts, err := os.Open("/proc/thread-self/ns/mnt")
-	if err != nil {
-		return fmt.Errorf("keep the disk's namespace: %w", err)
-	}
-	r.mounts = mounts
-	return nil
+	r.mounts, err = os.Open("/proc/thread-self/ns/mnt")
+	return wrap.Error(err, "keep the disk's namespace")
 }
 
 // slow sets how much longer each sync takes.

@@ -121,10 +121,11 @@ func (n *Network) Close() error {
 
 // SetLink sets what happens to packets from one host to another, from now on.
 func (n *Network) SetLink(from, to int, l Link) error {
-	if err := n.pair(from, to); err != nil {
-		return fmt.Errorf("set link: %w", err)
+	err := n.pair(from, to)
+	if err == nil {
+		err = l.Validate()
 	}
-	if err := l.Validate(); err != nil {
+	if err != nil {
 		return fmt.Errorf("set link: %w", err)
 	}
 	n.fabric.lanes[from][to].set(l, now())

@@ -193,11 +193,11 @@ func memoryQuantity(w *world, _ string, words []string) (float64, string, []stri
 	if err != nil {
 		return 0, "", nil, err
 	}
+	var status procfs.ProcStatus
 	p, err := procfs.NewProc(h.PID())
-	if err != nil {
-		return 0, "", nil, fmt.Errorf("read the memory of %s: %w", h.Name(), err)
+	if err == nil {
+		status, err = p.NewStatus()
 	}
-	status, err := p.NewStatus()
 	if err != nil {
 		return 0, "", nil, fmt.Errorf("read the memory of %s: %w", h.Name(), err)
 	}
