@@ -160,14 +160,14 @@ func (w *world) hurryChange(r *rand.Rand) {
 		return
 	}
 	w.note(lead, "is CUT OFF")
-	pairs := w.pairs(func(a *agent) bool { return a == lead })
+	pairs := crossing(w.agents, func(a *agent) bool { return a == lead })
 	for _, p := range pairs {
-		w.setCut(p[0], p[1], true, true, w.cut)
+		setCut(p[0], p[1], true, true, w.cut)
 		w.hangUp(p[0], p[1], true)
 	}
 	w.later(back, func() {
 		for _, p := range pairs {
-			w.setCut(p[0], p[1], true, true, w.mend)
+			setCut(p[0], p[1], true, true, w.mend)
 		}
 	})
 	w.later(at, func() {

@@ -276,13 +276,13 @@ func (w *world) strikeCut(r *rand.Rand) {
 			in[i] = chance(r, 0.5)
 		}
 	}
-	w.cutPairs(r, w.pairs(func(a *agent) bool { return in[a.id] }))
+	w.cutPairs(r, crossing(w.agents, func(a *agent) bool { return in[a.id] }))
 }
 
-// pairs returns the pairs of an agent of that side and one of the other side.
-func (w *world) pairs(side func(*agent) bool) (all [][2]*agent) {
-	for _, a := range w.agents {
-		for _, b := range w.agents {
+// crossing returns the pairs of an agent of that side and one of the other side.
+func crossing(agents []*agent, side func(*agent) bool) (all [][2]*agent) {
+	for _, a := range agents {
+		for _, b := range agents {
 			if side(a) && !side(b) {
 				all = append(all, [2]*agent{a, b})
 			}
@@ -304,7 +304,7 @@ func (w *world) cutPairs(r *rand.Rand, pairs [][2]*agent) {
 	}
 	for _, p := range pairs {
 		a, b := p[0], p[1]
-		w.setCut(a, b, there, back, w.cut)
+		setCut(a, b, there, back, w.cut)
 		if loud {
 			w.hangUp(a, b, true)
 		} else {
@@ -322,7 +322,7 @@ func (w *world) cutPairs(r *rand.Rand, pairs [][2]*agent) {
 			w.note(nil, "MEND %s", direction(pairs, there, back))
 		}
 		for _, p := range pairs {
-			w.setCut(p[0], p[1], there, back, w.mend)
+			setCut(p[0], p[1], there, back, w.mend)
 			w.sight(p[0], p[1], w.rumourTime())
 			w.sight(p[1], p[0], w.rumourTime())
 		}
@@ -347,7 +347,7 @@ func direction(pairs [][2]*agent, there, back bool) string {
 	return right + " -> " + left
 }
 
-func (w *world) setCut(a, b *agent, there, back bool, set func(a, b *agent)) {
+func setCut(a, b *agent, there, back bool, set func(a, b *agent)) {
 	if there {
 		set(a, b)
 	}
