@@ -1,7 +1,7 @@
 // Package exhaustive explores a small world breadth first: three voters, two candidates, one
 // election. Within stated bounds, it plays everything that can happen in every possible order.
 // Each agent is the product's own contest, selection and voter, so there is no second model of
-// the rules that could differ. process_test.go does what package elector does for one election under
+// the rules that could differ. process.go does what package elector does for one election under
 // one roster.
 //
 // Some things happen without a cause, in any order: a message arrives, a write ends, an agent
@@ -33,7 +33,7 @@
 // nothing that is within the bounds.
 //
 // It shows nothing beyond the bounds, and nothing about liveness. A state is known by a 64-bit
-// hash of all that can matter to its future; key_test.go lists the exceptions. Among ten million
+// hash of all that can matter to its future; key.go lists the exceptions. Among ten million
 // states, two have the same hash with a probability of about three in a million. The random
 // simulation covers package elector.
 //
@@ -42,7 +42,7 @@
 // and each agent has one retry delay. The random simulation covers other rates and delays,
 // failing writes, and more agents.
 //
-// A change of the voters is explored separately, as ballots alone (roster_test.go): the product's
+// A change of the voters is explored separately, as ballots alone (roster.go): the product's
 // own quorum.Driver with voters as plain values, without time, leases or terms. It shows that
 // the former and the new voters never both decide. From one voter to two, and from two to
 // three, it is complete with two drivers. From three to another three it reaches 7 steps in a
@@ -50,10 +50,10 @@
 // takes over when one new voter has learnt of the outcome. The simulation covers leases during a
 // change.
 //
-// A change of the lease is explored separately too, and not completely (leases_test.go): the first few
+// A change of the lease is explored separately too, and not completely (leases.go): the first few
 // steps in every order, then many more at random.
 //
-// So is the word of an election (words_test.go), to the end of small worlds: the product's own contests and voters,
+// So is the word of an election (words.go), to the end of small worlds: the product's own contests and voters,
 // without time, deaths, slow disks and changes of the voters. No word that a program has written or got
 // is lost, writes form a chain, and no voter takes a word at another roster version.
 package exhaustive

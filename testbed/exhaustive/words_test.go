@@ -1,360 +1,49 @@
 package exhaustive
 
 import (
-	"cmp"
+	"flag"
 	"fmt"
-	"slices"
-
-	"github.com/doyen-election/doyen/contest"
-	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/testbed/messages"
+	"testing"
 )
 
-// WordOptions choose which writes of a word to explore.
-type WordOptions struct {
-	Terms   []string // what the program of each term does: "writes", "deletes" or "reads"
-	Holders int      // how many there are; each may ask for each term
-	Loses   bool     // answers of voters may be lost
-	Rosters bool     // agents may learn of a newer roster, with the same voters
-	States  int      // how many states to visit at most
-}
+var wordStates = flag.Int("wordstates", 0, "how many states each exploration of a word visits, in larger worlds; 0: small worlds, whole")
 
-// A wordWorld has three voters and the holders of a few terms in one election. The voters are the
-// product's own quorum.Voter and quorum.Ledger, the holders its contest.Contest. Each message that was sent
-// may arrive at each voter at any time, in any order, repeatedly, or never; an answer arrives at once or is lost.
-// The model has no clock: a voter may grant any higher term, and when a holder is elected, all lower terms
-// have ended (G1).
-//
-// Both parts are plain values that react in the same way each time. So each reaction is played once
-// and remembered, and a state is only the numbers of its parts.
-type wordWorld struct {
-	o         WordOptions
-	rosters   [2]*election.Roster
-	facts     [2][size]*process // of the holders, by roster: all voters can be reached, and time does not pass
-	copier    *copier
-	encoder   *world
-	numbers   map[string]uint16
-	voters    []election.State
-	contests  []*contest.Contest
-	sent      []election.Message
-	reactions map[[2]uint16]reaction
-	effects   map[[4]uint16]effect
-}
-
-// wordState is a state of the world, comparable. The numbers are indices.
-type wordState struct {
-	voters [size]uint16
-	terms  [4]wordTerm
-	sent   [2]uint64 // messages under way, a bit each
-	newest uint8     // the ID of the newest word that a program has got or written
-	empty  bool      // that word is empty
-}
-
-type wordTerm struct {
-	contest  uint16 // 0: nobody has asked for the term, or it has ended
-	asked    bool
-	holder   uint8
-	roster   uint8
-	leads    bool
-	ordered  bool  // the program has asked for its write
-	id, last uint8 // of the word that the program has written, and of the one it named
-	names    uint8 // the ID that the write under way names
-	told     uint8 // the ID of the word that the program got
-}
-
-// reaction is what a voter does with a message, and effect what a contest does with an input.
-type (
-	reaction struct {
-		voter   uint16
-		answers []uint16
+// TestEveryOrderOfWrites shows that no order of messages within the bounds loses a word that a program
+// has written or got, or lets two writes replace the same word (W1, W3 to W6, W11).
+func TestEveryOrderOfWrites(t *testing.T) {
+	worlds := []WordOptions{
+		{Terms: []string{"writes", "writes", "reads"}, Holders: 2, Loses: true},
+		{Terms: []string{"writes", "deletes", "reads"}, Holders: 2},
+		{Terms: []string{"writes", "reads"}, Holders: 2, Rosters: true},
 	}
-	effect struct {
-		contest  uint16
-		sent     []uint16
-		elected  bool
-		word     election.Word
-		replies  []election.Reply
-		released bool
+	limit := 2_000_000
+	if testing.Short() || raceDetector {
+		limit = 20_000
 	}
-)
-
-// short is a rank as one byte: terms and numbers are small here.
-func short(r election.WordRank) uint8 { return uint8(r.Term)<<4 | uint8(r.Seq) }
-
-func long(n uint8) election.WordRank {
-	return election.WordRank{Term: election.Term(n >> 4), Seq: uint64(n & 15)}
-}
-
-func newWordWorld(o WordOptions) (*wordWorld, wordState) {
-	w := &wordWorld{o: o, copier: newCopier(), encoder: &world{}, numbers: map[string]uint16{}, contests: []*contest.Contest{nil},
-		reactions: map[[2]uint16]reaction{}, effects: map[[4]uint16]effect{}}
-	var s wordState
-	for r := range w.rosters {
-		w.rosters[r] = &election.Roster{Cluster: "x", Version: election.Version{Counter: uint64(r + 1)}, Voters: votersNamed("abc")}
-		for i := range size {
-			p := w.process(i, election.State{Roster: w.rosters[r]})
-			for j := range size {
-				p.peers[j].boot = bootOf(j, 0)
+	if *wordStates > 0 {
+		limit = *wordStates
+		worlds = []WordOptions{
+			{Terms: []string{"writes", "writes", "reads"}, Holders: 3, Loses: true},
+			{Terms: []string{"writes", "writes", "writes"}, Holders: 2, Loses: true},
+			{Terms: []string{"writes", "deletes", "reads"}, Holders: 2, Loses: true},
+			{Terms: []string{"writes", "writes", "deletes", "reads"}, Holders: 2},
+			{Terms: []string{"writes", "writes"}, Holders: 2, Loses: true, Rosters: true},
+			{Terms: []string{"writes", "deletes", "reads"}, Holders: 2, Rosters: true},        // not whole with 5,000,000 states
+			{Terms: []string{"writes", "writes", "writes", "reads"}, Holders: 2, Loses: true}, // nor this one
+		}
+	}
+	for _, o := range worlds {
+		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
+			t.Parallel()
+			o.States = limit
+			r := ExploreWords(o)
+			t.Log(r)
+			if r.Violation != nil {
+				t.Fail()
 			}
-			w.facts[r][i] = p
-		}
-	}
-	for i := range size {
-		s.voters[i] = w.voter(election.State{Peer: peerOf(i), Roster: w.rosters[0]})
-	}
-	if o.Rosters {
-		s.sent[0] = 1 << w.message(election.Report{Roster: w.rosters[1]})
-	}
-	return w, s
-}
-
-func (w *wordWorld) process(i int, s election.State) *process {
-	s.Peer = peerOf(i)
-	return newProcess(i, election.Holder{Peer: s.Peer, Lineage: bootOf(i, 0)}, 1, s, epoch, false)
-}
-
-// wordStep is a state that follows, and how. what is only called for a path.
-type wordStep struct {
-	next wordState
-	what func() string
-	bad  string
-}
-
-// each calls f with each state that may follow.
-func (w *wordWorld) each(s wordState, f func(wordStep)) {
-	for t := range w.o.Terms {
-		x := s.terms[t]
-		if !x.asked {
-			w.asks(s, t, f)
-			continue
-		}
-		if at := w.rosterOf(s, x.holder); x.contest != 0 && at != x.roster {
-			next := s
-			next.terms[t].roster = at
-			w.apply(next, t, [3]uint16{5}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
-				return []contest.Verdict{c.Reroster(f)}
-			}, func() string { return fmt.Sprintf("the holder of term %d learns of the newer roster", t+1) }, f)
-		}
-		if !x.leads || x.contest == 0 {
-			continue
-		}
-		if !x.ordered && w.o.Terms[t] != "reads" {
-			for _, names := range slices.Compact([]uint8{x.told, 0}) {
-				w.orders(s, t, names, f)
-			}
-		}
-		if w.o.Terms[t] == "deletes" && x.id != 0 {
-			w.apply(s, t, [3]uint16{3}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
-				v := c.StepDown(f, election.ReasonResigned, "")
-				c.Stopped(election.Term(t + 1))
-				return []contest.Verdict{v}
-			}, func() string { return fmt.Sprintf("term %d is released", t+1) }, f)
-		}
-	}
-	for v, voter := range s.voters {
-		for i, bits := range s.sent {
-			for b := range 64 {
-				if bits&(1<<b) != 0 {
-					w.arrives(s, v, voter, uint16(64*i+b), f)
-				}
-			}
-		}
-	}
-}
-
-// rosterOf is the roster that a holder's agent has on disk.
-func (w *wordWorld) rosterOf(s wordState, holder uint8) uint8 {
-	return uint8(w.voters[s.voters[holder]].Roster.Version.Counter - 1)
-}
-
-// asks lets each holder ask for a term, if it has asked for no higher one. Holders are alike: the first to ask is a.
-func (w *wordWorld) asks(s wordState, t int, f func(wordStep)) {
-	used := 0
-	for _, x := range s.terms {
-		if x.asked {
-			used = max(used, int(x.holder)+1)
-		}
-	}
-	for h := range min(w.o.Holders, used+1) {
-		if slices.ContainsFunc(s.terms[t+1:], func(x wordTerm) bool { return x.asked && int(x.holder) == h }) {
-			continue
-		}
-		next := s
-		next.terms[t] = wordTerm{asked: true, holder: uint8(h), roster: w.rosterOf(s, uint8(h))}
-		w.apply(next, t, [3]uint16{1, uint16(h), uint16(t + 1)}, func(*contest.Contest, contest.Facts) []contest.Verdict { return nil },
-			func() string { return fmt.Sprintf("%s asks for term %d", peerOf(h), t+1) }, f)
-	}
-}
-
-// orders lets the program of a term replace the word, if it is the named one.
-func (w *wordWorld) orders(s wordState, t int, names uint8, f func(wordStep)) {
-	text := ""
-	if w.o.Terms[t] == "writes" {
-		text = fmt.Sprintf("of term %d", t+1)
-	}
-	s.terms[t].ordered, s.terms[t].names = true, names
-	w.apply(s, t, [3]uint16{2, uint16(names)}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
-		v, _ := c.WriteWord(f, election.WriteWord{Election: election.Default, Term: election.Term(t + 1), If: long(names), Text: text}, nil)
-		return []contest.Verdict{v}
-	}, func() string { return fmt.Sprintf("the program of term %d replaces %v by %q", t+1, long(names), text) }, f)
-}
-
-// arrives lets a voter handle a message. Its answers reach the holder, or are lost.
-func (w *wordWorld) arrives(s wordState, v int, voter, message uint16, f func(wordStep)) {
-	m := w.sent[message]
-	r := w.react(voter, message, holderOf(m).Peer)
-	if m, is := m.(election.WordWrite); is && r.voter != voter && m.Version != w.voters[voter].Roster.Version {
-		f(wordStep{next: s, what: func() string { return messages.Describe(m) }, bad: string(peerOf(v)) + " takes a word at another version"})
-		return
-	}
-	s.voters[v] = r.voter
-	what := func() string { return fmt.Sprintf("%s receives %s", peerOf(v), messages.Describe(m)) }
-	if w.o.Loses && r.voter != voter || len(r.answers) == 0 {
-		f(wordStep{next: s, what: func() string { return what() + ", and no answer arrives" }})
-	}
-	for _, a := range r.answers {
-		t := int(termOf(w.sent[a])) - 1
-		if s.terms[t].contest == 0 {
-			f(wordStep{next: s, what: what})
-			continue
-		}
-		w.apply(s, t, [3]uint16{4, a, uint16(v)}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
-			switch m := w.sent[a].(type) {
-			case election.VoteGrant:
-				return []contest.Verdict{c.VoteGranted(f, peerOf(v), m, epoch, true)}
-			case election.WordAck:
-				return []contest.Verdict{c.WordKept(f, peerOf(v), m)}
-			}
-			return nil
-		}, func() string { return what() + "; " + messages.Describe(w.sent[a]) }, f)
-	}
-}
-
-func holderOf(m election.Message) election.Holder {
-	switch m := m.(type) {
-	case election.VoteRequest:
-		return m.Holder
-	case election.WordWrite:
-		return m.Holder
-	case election.Release:
-		return m.Holder
-	}
-	return election.Holder{}
-}
-
-func termOf(m election.Message) election.Term {
-	if g, is := m.(election.VoteGrant); is {
-		return g.Term
-	}
-	return m.(election.WordAck).Rank.Term
-}
-
-// apply plays an input of a term's contest, and judges what follows.
-func (w *wordWorld) apply(s wordState, t int, key [3]uint16, input wordInput, what func() string, f func(wordStep)) {
-	x, bad := &s.terms[t], ""
-	e := w.affect(w.facts[x.roster][x.holder], x.contest, key, input)
-	x.contest = e.contest
-	for _, m := range e.sent {
-		s.sent[m/64] |= 1 << (m % 64)
-	}
-	if e.released {
-		x.contest, x.leads = 0, false
-	}
-	if e.elected {
-		bad = w.elected(&s, t, e.word)
-	}
-	for _, r := range e.replies {
-		if r.Refusal == nil {
-			bad = cmp.Or(bad, w.written(&s, t, r.Word))
-		}
-	}
-	f(wordStep{next: s, what: what, bad: bad})
-}
-
-// elected judges the word that a program gets. All lower terms have ended.
-func (w *wordWorld) elected(s *wordState, t int, word election.Word) (bad string) {
-	for i := range t {
-		s.terms[i].contest, s.terms[i].leads, s.terms[i].asked = 0, false, true
-	}
-	s.terms[t].leads, s.terms[t].told = true, short(word.ID)
-	return s.seen(word)
-}
-
-// seen judges a word that a program has got or written: no newer one was got or written before.
-func (s *wordState) seen(word election.Word) (bad string) {
-	id := short(word.ID)
-	if id < s.newest && !(word == election.Word{} && s.empty) {
-		return fmt.Sprintf("a program has %s, though one had %v before", messages.Word(word), long(s.newest))
-	}
-	if id > s.newest {
-		s.newest, s.empty = id, word.Text == ""
-	}
-	return ""
-}
-
-// written judges a write that a program knows to be done: the words form a chain (W6).
-func (w *wordWorld) written(s *wordState, t int, word election.Word) string {
-	x := &s.terms[t]
-	x.id, x.last = short(word.ID), x.names
-	if s.empty && x.last == 0 { // it replaces the deleted word
-		x.last = s.newest
-	}
-	for i, o := range s.terms {
-		if i != t && o.id != 0 && (o.id < x.id && o.id > x.last || o.id > x.id && o.last < x.id) {
-			return fmt.Sprintf("the writes of terms %d and %d replace the same word", t+1, i+1)
-		}
-	}
-	return s.seen(word)
-}
-
-// ExploreWords visits the states breadth first.
-func ExploreWords(o WordOptions) Found {
-	type node struct {
-		state  wordState
-		parent int
-	}
-	w, first := newWordWorld(o)
-	nodes, seen := []node{{first, -1}}, map[wordState]struct{}{first: {}}
-	r := Found{States: 1}
-	path := func(i int, last string) []string {
-		lines := []string{last}
-		for ; nodes[i].parent >= 0; i = nodes[i].parent {
-			line := ""
-			w.each(nodes[nodes[i].parent].state, func(n wordStep) {
-				if line == "" && n.next == nodes[i].state {
-					line = n.what()
-				}
-			})
-			lines = append(lines, line)
-		}
-		slices.Reverse(lines)
-		return lines
-	}
-	for end, i := 1, 0; i < len(nodes); i++ {
-		if i == end {
-			end = len(nodes)
-			r.Depth++
-		}
-		full := false
-		w.each(nodes[i].state, func(n wordStep) {
-			if r.Violation != nil || full {
-				return
-			}
-			if n.bad != "" {
-				r.Violation, r.Path = fmt.Errorf("%s", n.bad), path(i, n.what())
-				return
-			}
-			if _, known := seen[n.next]; !known {
-				seen[n.next] = struct{}{}
-				nodes = append(nodes, node{n.next, i})
-				r.States++
-				full = r.States >= o.States
+			if !r.Complete && limit == 2_000_000 {
+				t.Error("states were left when the search ended")
 			}
 		})
-		if r.Violation != nil || full {
-			return r
-		}
 	}
-	r.Complete = true
-	return r
 }
