@@ -122,8 +122,9 @@ func TestWhereAllRunLateSomebodyLeads(t *testing.T) {
 	}
 }
 
-// One that is on time may be unable for another reason, which nobody else knows of.
-func TestAnAgentThatRunsLateDoesNotWaitForEver(t *testing.T) {
+// ledByA is a cluster of four in which a leads. Of the others b can lead, c can't, and d only observes.
+func ledByA(t *testing.T) *cluster {
+	t.Helper()
 	c := newCluster(t, election.Bully, "a", "b", "c", "d")
 	c.nodes["c"].prio, c.nodes["d"].observe = 0, true
 	for _, n := range c.names {
@@ -131,6 +132,12 @@ func TestAnAgentThatRunsLateDoesNotWaitForEver(t *testing.T) {
 	}
 	c.run(2 * testTiming.Lease)
 	c.wantLeader("a", "at the start")
+	return c
+}
+
+// One that is on time may be unable for another reason, which nobody else knows of.
+func TestAnAgentThatRunsLateDoesNotWaitForEver(t *testing.T) {
+	c := ledByA(t)
 	late := func(leases int) {
 		for range 4 * leases {
 			c.input("b", election.Late{By: tooLate})
@@ -176,13 +183,7 @@ func TestALeaderWhoseWriteIsSlowLeadsOn(t *testing.T) {
 // d is on time and hears all, but wins no vote: b hands over to it once, and asks for votes
 // itself, though the voters report d's bids again and again.
 func TestALeaderThatRunsLateHandsOverInVainOnce(t *testing.T) {
-	c := newCluster(t, election.Bully, "a", "b", "c", "d")
-	c.nodes["c"].prio, c.nodes["d"].observe = 0, true
-	for _, n := range c.names {
-		c.start(n)
-	}
-	c.run(2 * testTiming.Lease)
-	c.wantLeader("a", "at the start")
+	c := ledByA(t)
 	for _, link := range []string{"d>a", "d>c", "c>d"} {
 		c.cut[link] = true
 	}

@@ -62,13 +62,7 @@ func TestTheLastResortGivesWayWithoutPreemption(t *testing.T) {
 
 // d hears all, but wins no vote: the last resort hands over to it in vain ever more seldom.
 func TestTheLastResortHandsOverInVainSeldom(t *testing.T) {
-	c := newCluster(t, election.Bully, "a", "b", "c", "d")
-	c.nodes["c"].prio, c.nodes["d"].observe = 0, true
-	for _, n := range c.names {
-		c.start(n)
-	}
-	c.run(2 * testTiming.Lease)
-	c.wantLeader("a", "at the start")
+	c := ledByA(t)
 	for _, link := range []string{"d>a", "d>c", "c>d"} {
 		c.cut[link] = true
 	}

@@ -67,12 +67,7 @@ func TestV3AWaitingRequestIsJudgedAgainUnderANewerRoster(t *testing.T) {
 func TestV4AnOvertakingTermWithAShorterLeaseShortensNothing(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
-	d.voter.Request(at(10), "a", election.VoteRequest{Election: "e", Term: 2, Holder: holderA, Lease: time.Millisecond,
-		Send: 2, Roster: *roster3})
-	onlyGrant(t, d.write(at(10)))
-	if end := d.voter.PromiseEnd("e"); end < at(1000) {
-		t.Fatalf("the promise ends at %d, want 1 s or later", end)
-	}
+	d.staysPromised(t, 2)
 }
 
 func TestV5ARenewalDoesNotShortenTheHoldAfterARestart(t *testing.T) {

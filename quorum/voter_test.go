@@ -167,7 +167,14 @@ func TestV3AHolderOvertakesItself(t *testing.T) {
 func TestV4AShorterLeaseNeverShortensAPromise(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
-	d.voter.Request(at(10), "a", election.VoteRequest{Election: "e", Term: 1, Holder: holderA, Lease: time.Millisecond,
+	d.staysPromised(t, 1)
+}
+
+// staysPromised lets holder A be granted a term with a lease of a millisecond, and demands that its promise of a
+// second stays.
+func (d *desk) staysPromised(t *testing.T, term election.Term) {
+	t.Helper()
+	d.voter.Request(at(10), "a", election.VoteRequest{Election: "e", Term: term, Holder: holderA, Lease: time.Millisecond,
 		Send: 2, Roster: *roster3})
 	onlyGrant(t, d.write(at(10)))
 	if end := d.voter.PromiseEnd("e"); end < at(1000) {

@@ -4,52 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/smalldisk"
 )
 
-const inSmallMemory = "RECORD_TEST_SMALL_MEMORY"
-
-// TestMain lets this binary be a process with a small tmpfs of its own.
-func TestMain(m *testing.M) {
-	dir := os.Getenv(inSmallMemory)
-	if dir == "" {
-		os.Exit(m.Run())
-	}
-	if err := inFullTmpfs(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func TestMain(m *testing.M) { smalldisk.Main(m, "2m", inFullTmpfs) }
 
 // A tmpfs without room: no record, a line that says so, and no signal.
-func TestAFullTmpfsIsAProblemAndNothingWorse(t *testing.T) {
-	self := exec.CommandContext(t.Context(), "/proc/self/exe")
-	self.Env = append(os.Environ(), inSmallMemory+"="+t.TempDir())
-	self.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
-	}
-	said, err := self.CombinedOutput()
-	if _, ran := err.(*exec.ExitError); err != nil && !ran {
-		t.Skipf("no namespaces to mount a small tmpfs in: %v", err)
-	}
-	if err != nil {
-		t.Errorf("%v: %s", err, said)
-	}
-}
+func TestAFullTmpfsIsAProblemAndNothingWorse(t *testing.T) { smalldisk.Run(t) }
 
 func inFullTmpfs(dir string) error {
-	if err := unix.Mount("none", dir, "tmpfs", 0, "size=2m"); err != nil {
-		return fmt.Errorf("mount: %w", err)
-	}
 	filler := dir + "/filler"
 	fill := func(leave int) error { return os.WriteFile(filler, make([]byte, 2<<20-leave), 0o600) }
 	for leave := compactAt; leave > compactAt-8*4096; leave -= 4096 { // every size that leaves too little, after one that fits

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/jobsim"
 	"github.com/doyen-election/doyen/testbed/simulation"
 )
@@ -74,10 +75,7 @@ func simulate(c *cli.Context) error {
 	if run.Seeds == 0 && run.For == 0 {
 		run.For = time.Minute
 	}
-	if err := run.Run(c.Context); err != nil {
-		return fmt.Errorf("simulate: %w", err)
-	}
-	return nil
+	return wrap.Error(run.Run(c.Context), "simulate")
 }
 
 // simulateJobs plays worlds from a seed on, or shows the story of one.

@@ -23,6 +23,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/attack"
 )
@@ -56,10 +57,7 @@ func Count(socket, election, register, host string) []string {
 
 func Attack(o attack.Order) ([]string, error) {
 	order, err := json.Marshal(o)
-	if err != nil {
-		return nil, fmt.Errorf("encode an order: %w", err)
-	}
-	return []string{word, "attack", string(order)}, nil
+	return []string{word, "attack", string(order)}, wrap.Error(err, "encode an order")
 }
 
 // Serve runs an attack or a program of the testbed, if the args name one. It returns the exit

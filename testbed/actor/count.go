@@ -10,6 +10,7 @@ import (
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -89,10 +90,7 @@ func Dial(path string, who Who) (*Line, error) {
 }
 
 func (l *Line) call(what string, in any, out *Answer) error {
-	if err := l.Call("Desk."+what, in, out); err != nil {
-		return fmt.Errorf("ask the register: %w", err)
-	}
-	return nil
+	return wrap.Error(l.Call("Desk."+what, in, out), "ask the register")
 }
 
 // Ask does an operation, and reports to the register when the answer came.

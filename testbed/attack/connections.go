@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -85,10 +86,7 @@ func become(uid int, targets []Target) error {
 	if err := errors.Join(os.Chdir(dir), os.Chmod(".", 0o755), os.Chmod(name, 0o666)); err != nil {
 		return err
 	}
-	if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(uid), syscall.Setuid(uid)); err != nil {
-		return fmt.Errorf("user=%d: %w", uid, err)
-	}
-	return nil
+	return wrap.Error(errors.Join(syscall.Setgroups(nil), syscall.Setgid(uid), syscall.Setuid(uid)), "user=%d", uid)
 }
 
 func (t Target) port(name string) (network, address string, err error) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
@@ -36,19 +37,7 @@ func observer(ctx context.Context, o Order) (string, error) {
 		return "", err
 	}
 	defer l.close()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case v := <-l.gossip.Views():
-			l.viewed(v)
-		case <-l.network.Ready():
-			l.hear()
-		case <-tick.C:
-			l.lie(says, name)
-		}
-	}
+	l.remain(ctx, every, func() { l.lie(says, name) })
 	if l.sent == 0 {
 		return "", errors.New("it was never connected to an agent that reported the voters to it")
 	}
@@ -100,15 +89,11 @@ func joinAsObserver(name string, all []Target) (*liar, error) {
 	if err != nil {
 		return nil, err
 	}
-	var seeds []string
-	for _, target := range all {
-		seeds = append(seeds, target.Gossip.String())
-	}
 	l.gossip, err = membership.New(membership.Config{Cluster: t.Cluster, Key: key, Signer: signer, Bind: here,
 		Self: membership.Member{Member: election.Member{Peer: id, Lineage: l.self.Lineage, Name: name, JoinedAt: now},
 			Version: version, PeerAddr: l.network.Addr(),
 			Settings: membership.Settings{Algorithm: t.Algorithm, Quorum: true, Heartbeat: t.Heartbeat, Lease: t.Lease}},
-		Join: seeds, PeerIDOf: transport.PeerIDOf})
+		Join: each.Of(all, func(t Target) string { return t.Gossip.String() }), PeerIDOf: transport.PeerIDOf})
 	if err != nil {
 		_ = l.network.Close(context.Background())
 		return nil, err
@@ -134,10 +119,30 @@ func (l *liar) close() {
 	_ = l.network.Close(ctx)
 }
 
+// remain takes part as an agent does until ctx ends, and calls lie every now and then.
+func (l *liar) remain(ctx context.Context, every time.Duration, lie func()) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case v := <-l.gossip.Views():
+			l.viewed(v)
+		case <-l.network.Ready():
+			l.hear()
+		case <-tick.C:
+			lie()
+		}
+	}
+}
+
+// viewed connects to all agents, but not to strangers.
 func (l *liar) viewed(v membership.View) {
 	var peers []transport.Peer
 	for _, m := range v.Members {
-		peers = append(peers, transport.Peer{ID: m.Peer, Addr: m.PeerAddr})
+		if !strings.HasPrefix(m.Name, stranger) {
+			peers = append(peers, transport.Peer{ID: m.Peer, Addr: m.PeerAddr})
+		}
 	}
 	l.network.SetPeers(peers)
 }

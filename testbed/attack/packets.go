@@ -95,10 +95,7 @@ func noise(ctx context.Context, o Order) (string, error) {
 		from = append(from, c)
 	}
 	sent, err := o.sendGossip(ctx, rate, func(t Target) ([]byte, error) { return t.noise(o.Options["kind"]) }, from...)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("sent %d datagrams from %d addresses", sent, len(from)), nil
+	return fmt.Sprintf("sent %d datagrams from %d addresses", sent, len(from)), err
 }
 
 func (t Target) noise(kind string) ([]byte, error) {
@@ -135,10 +132,7 @@ func version0(ctx context.Context, o Order) (string, error) {
 		plain := append([]byte{0, 0x82, 0xaa}, "SourceNode\xa0\xa5SeqNo"...) // a ping
 		return t.seal(key, 0, append(plain, 0xcc, byte(padding)))
 	}, c)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("sent %d packets", sent), nil
+	return fmt.Sprintf("sent %d packets", sent), err
 }
 
 // seal encrypts a packet for the cluster and lays it out as memberlist does: label, version,

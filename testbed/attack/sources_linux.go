@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // listenAs makes a socket that sends from an address, even if that is not an address of the host.
@@ -22,10 +24,7 @@ func listenAs(ctx context.Context, source netip.Addr) (net.PacketConn, error) {
 		}), err)
 	}}
 	c, err := l.ListenPacket(ctx, "udp4", netip.AddrPortFrom(source, 0).String())
-	if err != nil {
-		return nil, fmt.Errorf("send as %s: %w", source, err)
-	}
-	return c, nil
+	return c, wrap.Error(err, "send as %s", source)
 }
 
 // captureGossip returns what UDP carries to or from that port on this host, the newest last.

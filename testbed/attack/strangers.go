@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/doyen-election/doyen/membership"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
+
+// stranger is how the name of a stranger begins.
+const stranger = "stranger-"
 
 // strangers makes one agent after another join with the key that is in use then. Each stays for a
 // while and answers what it is asked. The attack fails if any of them is sent a key.
@@ -22,25 +23,22 @@ func strangers(ctx context.Context, o Order) (string, error) {
 	}
 	var joined, met, keys atomic.Int64
 	var here sync.WaitGroup
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	for ctx.Err() == nil {
 		here.Go(func() {
-			l, err := joinAsObserver(fmt.Sprintf("stranger-%d", joined.Add(1)), o.Targets)
+			l, err := joinAsObserver(fmt.Sprintf("%s%d", stranger, joined.Add(1)), o.Targets)
 			if err != nil {
 				return
 			}
 			defer l.close()
-			l.remain(ctx, stay)
+			staying, cancel := context.WithTimeout(ctx, stay)
+			defer cancel()
+			l.remain(staying, every, func() {}) // it sends nothing of its own
 			keys.Add(int64(l.keys))
 			if len(l.stamps) > 0 {
 				met.Add(1)
 			}
 		})
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
+		_ = observe.Sleep(ctx, every)
 	}
 	here.Wait()
 	switch {
@@ -50,20 +48,4 @@ func strangers(ctx context.Context, o Order) (string, error) {
 		return "", errors.New("none was connected to an agent")
 	}
 	return fmt.Sprintf("%d strangers came, %d were connected, none was sent a key", joined.Load(), met.Load()), nil
-}
-
-// remain takes part as an agent does, and sends nothing of its own.
-func (l *liar) remain(ctx context.Context, stay time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, stay)
-	defer cancel()
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case v := <-l.gossip.Views():
-			v.Members = slices.DeleteFunc(v.Members, func(m membership.Member) bool { return strings.HasPrefix(m.Name, "stranger-") })
-			l.viewed(v)
-		case <-l.network.Ready():
-			l.hear()
-		}
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
@@ -319,13 +320,7 @@ func parts() []part {
 	}
 }
 
-func Parts() []string {
-	var names []string
-	for _, p := range parts() {
-		names = append(names, p.name)
-	}
-	return names
-}
+func Parts() []string { return each.Of(parts(), func(p part) string { return p.name }) }
 
 func (p part) wanted(o Options) bool {
 	switch {

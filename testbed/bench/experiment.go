@@ -54,7 +54,7 @@ func (b *bench) experiment(ctx context.Context, e experiment, name string) (err 
 	if !ok {
 		return fmt.Errorf("find the fault %s: there is none", name)
 	}
-	r, err := b.newRig(ctx, b.pollEvery())
+	r, err := b.newRig(ctx, b.config(), b.pollEvery())
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (r *rig) round(ctx context.Context, e experiment, f fault) (found, error) {
 // cold measures how soon agents that are started one after another agree.
 func (b *bench) cold(ctx context.Context) error {
 	return b.repeat("ColdStart", b.rounds(2), func() (err error) {
-		r, err := b.newRig(ctx, 0)
+		r, err := b.newRig(ctx, b.config(), 0)
 		if err != nil {
 			return err
 		}

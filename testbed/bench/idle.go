@@ -36,7 +36,7 @@ func (b *bench) idle(ctx context.Context) (err error) {
 	if b.idled {
 		return nil
 	}
-	return b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
+	return b.quiet(ctx, b.config(), func(r *rig, leader *hosts.Host) error {
 		all := r.Cluster.Hosts()
 		each, err := b.costsOf(ctx, all, "idle", idleSettle, b.window())
 		if err != nil {

@@ -40,7 +40,11 @@ func lives(what string, on Point, tenths int, end ending) func(*bench, context.C
 		defer func(was Point) { b.on = was }(b.on)
 		b.on.Agents, b.on.Profile = cmp.Or(on.Agents, b.on.Agents), cmp.Or(on.Profile, b.on.Profile)
 		return b.running(ctx, nil, func(run command) error {
-			return b.rivals(ctx, b.keeping(), run, func(t *contenders) error {
+			return b.quiet(ctx, b.keeping(), func(r *rig, _ *hosts.Host) error {
+				t, err := r.contend(run)
+				if err != nil {
+					return err
+				}
 				return b.repeat(what, b.rounds(tenths), func() error {
 					leader, was, err := t.settled(ctx, longLife-t.lease) // cost has waited for a lease
 					if err != nil {
@@ -74,7 +78,7 @@ func (b *bench) keeping() hosts.Config {
 
 // keepers measures what keepers cost while nothing happens.
 func (b *bench) keepers(ctx context.Context) error {
-	return b.quietOf(ctx, b.keeping(), func(r *rig, _ *hosts.Host) error {
+	return b.quiet(ctx, b.keeping(), func(r *rig, _ *hosts.Host) error {
 		each, err := b.costsOf(ctx, r.Cluster.Hosts(), "keepers", idleSettle, 3*b.window())
 		for _, c := range each {
 			b.add("Keeper", value{Value: c.pssMiB, Unit: pss}, value{Value: c.sleeps, Unit: "checks/min"})

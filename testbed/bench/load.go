@@ -41,7 +41,7 @@ func (b *bench) manyElections(ctx context.Context) error {
 }
 
 func (b *bench) many(ctx context.Context, n int) (err error) {
-	return b.quiet(ctx, func(r *rig, _ *hosts.Host) error {
+	return b.quiet(ctx, b.config(), func(r *rig, _ *hosts.Host) error {
 		all := r.Cluster.Hosts()
 		c := newCandidates(ctx, all, n)
 		defer c.close()
@@ -105,7 +105,7 @@ func (b *bench) load(ctx context.Context) error {
 // underLoad starts agents, busy loops, and on each host programs that want to lead n elections.
 // When all are led, it watches them for a while.
 func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration) (err error) {
-	return b.quiet(ctx, func(r *rig, _ *hosts.Host) error {
+	return b.quiet(ctx, b.config(), func(r *rig, _ *hosts.Host) error {
 		loops, err := hosts.StartBusy(busy, (*exec.Cmd).Start)
 		defer loops.End()
 		if err != nil {
@@ -152,7 +152,6 @@ type candidates struct {
 	stop    context.CancelFunc
 	clients []*client.Client // one for each host
 	running sync.WaitGroup
-	moved   chan struct{}
 	work    func(*client.Leadership) // what a program does while it leads; nil: nothing
 
 	mu      sync.Mutex
@@ -170,7 +169,7 @@ type victory struct {
 
 // newCandidates prepares for n elections. No program is a candidate yet.
 func newCandidates(ctx context.Context, all []*hosts.Host, n int) *candidates {
-	c := &candidates{moved: make(chan struct{}, 1), won: make([]victory, n), holders: make([]int, n)}
+	c := &candidates{won: make([]victory, n), holders: make([]int, n)}
 	c.ctx, c.stop = context.WithCancel(ctx)
 	for _, h := range all {
 		c.clients = append(c.clients, client.New(h.Config().Socket))
@@ -219,6 +218,7 @@ func (c *candidates) works(i, host int) {
 func (c *candidates) leads(i, host, more int) {
 	at := boottime.Now()
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	before := c.holders[i]
 	c.holders[i] += more
 	switch {
@@ -231,11 +231,6 @@ func (c *candidates) leads(i, host, more int) {
 		c.won[i] = victory{host, at}
 	} else {
 		c.lost++
-	}
-	c.mu.Unlock()
-	select {
-	case c.moved <- struct{}{}:
-	default:
 	}
 }
 
@@ -272,21 +267,18 @@ func (c *candidates) close() {
 // await waits until done reports true, and returns how long that took.
 func (b *bench) await(ctx context.Context, what string, c *candidates, within time.Duration, done func() bool) (time.Duration, error) {
 	began := time.Now()
-	limit, tell := time.NewTimer(within), time.NewTicker(tellEvery)
-	defer limit.Stop()
-	defer tell.Stop()
-	for !done() {
-		select {
-		case <-c.moved:
-		case <-tell.C:
+	shown := began
+	err := until(ctx, what, within, lookEvery, func(context.Context) (bool, error) {
+		if time.Since(shown) >= tellEvery {
+			shown = time.Now()
 			b.progress(c.describe(what), 0, 0)
-		case <-limit.C:
-			return time.Since(began), fmt.Errorf("wait for %s: %s after %s", what, c.describe(""), within)
-		case <-ctx.Done():
-			return time.Since(began), context.Cause(ctx)
 		}
+		return done(), nil
+	})
+	if err != nil {
+		err = fmt.Errorf("%w: %s after %s", err, c.describe(""), within)
 	}
-	return time.Since(began), nil
+	return time.Since(began), err
 }
 
 // watchLeads waits for the given time, and returns how many leads were lost in it.
@@ -320,7 +312,7 @@ func (b *bench) atOnce(ctx context.Context) error {
 		c := b.config()
 		voters := c.Names()[:min(atOnceVoters, c.Agents)]
 		c.Adjust = func(_ int, a *settings.Config) { a.Voters = voters }
-		r, err := newRig(ctx, c, 0, b.rng)
+		r, err := b.newRig(ctx, c, 0)
 		if err != nil {
 			return err
 		}

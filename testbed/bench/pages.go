@@ -92,7 +92,7 @@ func (b *bench) leaveUnread(ctx context.Context, answers int, d time.Duration) e
 		_ = os.MkdirAll(a.DataDir, 0o700)
 		_ = os.WriteFile(filepath.Join(a.DataDir, "history"), []byte(strings.Repeat(change, unreadChanges)), 0o600)
 	}
-	return b.quietOf(ctx, config, func(_ *rig, leader *hosts.Host) error {
+	return b.quiet(ctx, config, func(_ *rig, leader *hosts.Host) error {
 		if err := observe.Sleep(ctx, d/2); err != nil { // the memory of the start is given back by then
 			return err
 		}

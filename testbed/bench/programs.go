@@ -112,10 +112,14 @@ func (b *bench) programs(ctx context.Context) error {
 }
 
 func (b *bench) replacements(ctx context.Context, name string, rounds int, command command, hit strike) error {
-	return b.rivals(ctx, b.config(), command, func(t *contenders) error { return b.replace(ctx, name, rounds, t, hit) })
+	return b.quiet(ctx, b.config(), func(r *rig, _ *hosts.Host) error { return b.replace(ctx, name, rounds, r, command, hit) })
 }
 
-func (b *bench) replace(ctx context.Context, name string, rounds int, t *contenders, hit strike) error {
+func (b *bench) replace(ctx context.Context, name string, rounds int, r *rig, command command, hit strike) error {
+	t, err := r.contend(command)
+	if err != nil {
+		return err
+	}
 	return b.repeat(name, rounds, func() error {
 		after, together, err := t.round(ctx, hit)
 		if err == nil {
@@ -125,20 +129,15 @@ func (b *bench) replace(ctx context.Context, name string, rounds int, t *contend
 	})
 }
 
-// rivals starts agents with a candidate on each host.
-func (b *bench) rivals(ctx context.Context, c hosts.Config, command command, measure func(*contenders) error) error {
-	return b.quietOf(ctx, c, func(r *rig, _ *hosts.Host) error { return r.contend(command, measure) })
-}
-
 // contend starts a candidate on each host.
-func (r *rig) contend(command command, measure func(*contenders) error) error {
+func (r *rig) contend(command command) (*contenders, error) {
 	t := &contenders{rig: r, command: command, programs: map[*hosts.Host]*lab.Program{}}
 	for _, h := range r.Cluster.Hosts() {
 		if err := t.start(h); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return measure(t)
+	return t, nil
 }
 
 func (t *contenders) start(h *hosts.Host) (err error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -45,10 +46,7 @@ func (a *asking) get(path string) (*http.Response, error) {
 		return nil, fmt.Errorf("ask the agent: %w", err)
 	}
 	response, err := http.ReadResponse(a.r, nil)
-	if err != nil {
-		return nil, fmt.Errorf("read the agent's answer: %w", err)
-	}
-	return response, nil
+	return response, wrap.Error(err, "read the agent's answer")
 }
 
 // ask sends a GET, reads the answer to its end, and returns its status.
@@ -61,10 +59,8 @@ func (a *asking) ask(path string) (status int, err error) {
 		return 0, err
 	}
 	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return 0, fmt.Errorf("read the agent's answer: %w", err)
-	}
-	return response.StatusCode, nil
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, wrap.Error(err, "read the agent's answer")
 }
 
 func (a *asking) leader() error {
@@ -77,7 +73,7 @@ func (a *asking) leader() error {
 
 // query measures how soon a follower's agent answers which agent leads.
 func (b *bench) query(ctx context.Context) (err error) {
-	return b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
+	return b.quiet(ctx, b.config(), func(r *rig, leader *hosts.Host) error {
 		follower := r.other(leader)
 		if err := observe.Sleep(ctx, time.Second); err != nil { // the costs of the start have ended by then
 			return err
@@ -233,7 +229,7 @@ func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Du
 // amongElections measures something while programs of every host lead elections, and counts the leads
 // that they lose meanwhile.
 func (b *bench) amongElections(ctx context.Context, config hosts.Config, name string, elections int, d time.Duration, measure func(*rig) error) error {
-	return b.quietOf(ctx, config, func(r *rig, _ *hosts.Host) error {
+	return b.quiet(ctx, config, func(r *rig, _ *hosts.Host) error {
 		c := newCandidates(ctx, r.Cluster.Hosts(), elections)
 		defer c.close()
 		c.everywhere()

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/perf/benchfmt"
 	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Report has the results of a run: one line per round, as Go's benchmarks write it.
@@ -185,8 +187,6 @@ func (r Report) Write(w io.Writer) error {
 			return fmt.Errorf("write the report: %w", err)
 		}
 	}
-	if _, err := w.Write(text.Bytes()); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
+	_, err := w.Write(text.Bytes())
+	return wrap.Error(err, "write the report")
 }

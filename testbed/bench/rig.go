@@ -30,22 +30,13 @@ const (
 	pollFew   = 8
 )
 
-func (b *bench) newRig(ctx context.Context, poll time.Duration) (*rig, error) {
-	return newRig(ctx, b.config(), poll, b.rng)
-}
-
 func (b *bench) pollEvery() time.Duration {
 	return pollEvery * time.Duration(max(1, b.on.Agents/pollFew))
 }
 
 // quiet starts agents, and measures while nothing watches them.
-func (b *bench) quiet(ctx context.Context, measure func(r *rig, leader *hosts.Host) error) error {
-	return b.quietOf(ctx, b.config(), measure)
-}
-
-// quietOf is quiet for agents of that configuration.
-func (b *bench) quietOf(ctx context.Context, c hosts.Config, measure func(r *rig, leader *hosts.Host) error) (err error) {
-	r, err := newRig(ctx, c, 0, b.rng)
+func (b *bench) quiet(ctx context.Context, c hosts.Config, measure func(r *rig, leader *hosts.Host) error) (err error) {
+	r, err := b.newRig(ctx, c, 0)
 	if err != nil {
 		return err
 	}
@@ -60,12 +51,12 @@ func (b *bench) quietOf(ctx context.Context, c hosts.Config, measure func(r *rig
 }
 
 // newRig starts agents, and watches them. With a poll of 0 they are not polled.
-func newRig(ctx context.Context, c hosts.Config, poll time.Duration, rng *rand.Rand) (*rig, error) {
+func (b *bench) newRig(ctx context.Context, c hosts.Config, poll time.Duration) (*rig, error) {
 	l, err := lab.New(ctx, c, lab.Options{Poll: poll})
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{Lab: l, rng: rng, lease: c.Lease()}
+	r := &rig{Lab: l, rng: b.rng, lease: c.Lease()}
 	if r.first, r.started, err = l.StartAll(); err != nil {
 		return nil, errors.Join(err, l.Kill())
 	}

@@ -8,16 +8,13 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/quorum"
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
 func (f Figure) Target() string {
-	var all []string
-	for _, t := range f.Targets {
-		all = append(all, Digits(t.AtMost)+" "+t.Of)
-	}
-	return strings.Join(all, ", ")
+	return strings.Join(each.Of(f.Targets, func(t Target) string { return Digits(t.AtMost) + " " + t.Of }), ", ")
 }
 
 // Mark says whether the targets are met; "" if there are none.
@@ -42,11 +39,8 @@ func (r Report) Table() string {
 	line := func(cells ...string) { fmt.Fprintln(w, strings.Join(cells, "\t")+"\t") }
 	line("WHAT", "ON", "UNIT", "N", "MEDIAN", "P99", "MIN", "MAX", "AT MOST", "")
 	for _, f := range r.Figures() {
-		cells := []string{f.What, f.On.String(), f.Unit, strconv.Itoa(len(f.Samples))}
-		for _, of := range []string{ofMedian, ofP99, ofMin, ofMax} {
-			cells = append(cells, Digits(f.Value(of)))
-		}
-		line(append(cells, f.Target(), f.Mark())...)
+		line(f.What, f.On.String(), f.Unit, strconv.Itoa(len(f.Samples)), Digits(f.Value(ofMedian)), Digits(f.Value(ofP99)),
+			Digits(f.Value(ofMin)), Digits(f.Value(ofMax)), f.Target(), f.Mark())
 	}
 	w.Flush()
 	return text.String()

@@ -28,7 +28,7 @@ func (b *bench) watchers(ctx context.Context) error {
 
 // watched hands leadership over again and again, while many watchers watch one agent.
 func (b *bench) watched(ctx context.Context, watchers, rounds int) (err error) {
-	return b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
+	return b.quiet(ctx, b.config(), func(r *rig, leader *hosts.Host) error {
 		watched := r.Cluster.Hosts()[0]
 		_, before, unknown := readMemory(watched.PID())
 		c := &crowd{size: watchers, lines: map[string]*reach{}}

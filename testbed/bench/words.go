@@ -35,7 +35,7 @@ func wordOf(n int) string { return fmt.Sprintf("%0*d", wordSize, n) }
 
 // words measures writes, takeovers with and without a word, and what a thousand words cost.
 func (b *bench) words(ctx context.Context) error {
-	err := b.quiet(ctx, func(_ *rig, leader *hosts.Host) error {
+	err := b.quiet(ctx, b.config(), func(_ *rig, leader *hosts.Host) error {
 		return leading(ctx, leader, contested, func(l *client.Leadership) error {
 			for n := range b.rounds(200) {
 				began := boottime.Now()
@@ -56,13 +56,13 @@ func (b *bench) words(ctx context.Context) error {
 	}
 	for _, kept := range []string{"without", "with"} {
 		name := "Words/takeover=" + kept
-		err := b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
+		err := b.quiet(ctx, b.config(), func(r *rig, leader *hosts.Host) error {
 			if kept == "with" {
 				if err := leading(ctx, leader, contested, writeWord(ctx)); err != nil {
 					return err
 				}
 			}
-			return r.contend(campaign, func(t *contenders) error { return b.replace(ctx, name, b.rounds(40), t, strikes()["kill"]) })
+			return b.replace(ctx, name, b.rounds(40), r, campaign, strikes()["kill"])
 		})
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func (b *bench) thousandWords(ctx context.Context) error {
 	c.Agents = max(c.Agents, wordVoters+1)
 	voters := c.Names()[:wordVoters]
 	c.Adjust = func(_ int, a *settings.Config) { a.Voters = voters }
-	return b.quietOf(ctx, c, func(r *rig, _ *hosts.Host) error {
+	return b.quiet(ctx, c, func(r *rig, _ *hosts.Host) error {
 		// Both times a thousand elections were led, so the history is as long without words.
 		if err := leadMany(ctx, r, func(*client.Leadership) error { return nil }); err != nil {
 			return err
@@ -207,7 +207,7 @@ func (r *rig) renewed(ctx context.Context, h *hosts.Host) (after time.Duration, 
 
 // jobs lets the leaders of many elections claim and end occurrences, as fast as a thousand jobs would.
 func (b *bench) jobs(ctx context.Context) error {
-	return b.quiet(ctx, func(r *rig, _ *hosts.Host) error {
+	return b.quiet(ctx, b.config(), func(r *rig, _ *hosts.Host) error {
 		c := newCandidates(ctx, r.Cluster.Hosts(), jobElections)
 		defer c.close()
 		var done atomic.Int64

@@ -2,6 +2,7 @@ package hiccup
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 const (
@@ -32,7 +34,8 @@ type Hiccup struct {
 
 // Meter notes hiccups until it is stopped. A nil Meter has seen none.
 type Meter struct {
-	stop    chan struct{}
+	ctx     context.Context
+	stop    func()
 	running sync.WaitGroup
 
 	mu     sync.Mutex
@@ -51,7 +54,8 @@ type probe struct {
 // choose among them, and the disk of the directory, unless that is "". If no file can be
 // written there, err says why, and the Meter works without the disk.
 func Start(dir string) (m *Meter, err error) {
-	m = &Meter{stop: make(chan struct{})}
+	m = &Meter{}
+	m.ctx, m.stop = context.WithCancel(context.Background())
 	m.watchProcessors()
 	if dir == "" {
 		return m, nil
@@ -63,17 +67,8 @@ func (m *Meter) Stop() {
 	if m == nil {
 		return
 	}
-	close(m.stop)
+	m.stop()
 	m.running.Wait()
-}
-
-func (m *Meter) stopped() bool {
-	select {
-	case <-m.stop:
-		return true
-	default:
-		return false
-	}
 }
 
 func (m *Meter) probe(what string, nap time.Duration) *probe {
@@ -172,18 +167,10 @@ func (m *Meter) watchDisk(dir string) error {
 	p := m.probe("disk", napDisk)
 	m.running.Go(func() {
 		defer f.Close()
-		nap := time.NewTimer(napDisk)
-		defer nap.Stop()
-		for {
-			select {
-			case <-nap.C:
-			case <-m.stop:
-				return
-			}
+		for observe.Sleep(m.ctx, napDisk) == nil {
 			if _, err := f.WriteAt([]byte{0}, 0); err == nil {
 				_ = f.Sync()
 			}
-			nap.Reset(napDisk)
 			m.tried(p)
 		}
 	})

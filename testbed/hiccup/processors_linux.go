@@ -36,7 +36,7 @@ func (m *Meter) watchProcessor(cpu int, p *probe) {
 	}
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // of this thread; only root may
 	nap := unix.NsecToTimespec(int64(napCPU))
-	for !m.stopped() {
+	for m.ctx.Err() == nil {
 		_ = unix.Nanosleep(&nap, nil)
 		m.tried(p)
 	}

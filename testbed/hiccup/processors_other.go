@@ -2,7 +2,7 @@
 
 package hiccup
 
-import "time"
+import "github.com/doyen-election/doyen/testbed/observe"
 
 const maxProcessors = 1
 
@@ -10,10 +10,7 @@ const maxProcessors = 1
 func (m *Meter) watchProcessors() {
 	p := m.probe("processor", napCPU)
 	m.running.Go(func() {
-		nap := time.NewTicker(napCPU)
-		defer nap.Stop()
-		for !m.stopped() {
-			<-nap.C
+		for observe.Sleep(m.ctx, napCPU) == nil {
 			m.tried(p)
 		}
 	})

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/settings"
+	"github.com/doyen-election/doyen/internal/base/each"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
@@ -91,10 +93,8 @@ func writeKey(path string) error {
 	if _, err := rand.Read(key[:]); err != nil {
 		return fmt.Errorf("make a cluster key: %w", err)
 	}
-	if err := os.WriteFile(path, []byte(base64.StdEncoding.EncodeToString(key[:])+"\n"), 0o600); err != nil {
-		return fmt.Errorf("write the cluster key: %w", err)
-	}
-	return nil
+	text := base64.StdEncoding.EncodeToString(key[:]) + "\n"
+	return wrap.Error(os.WriteFile(path, []byte(text), 0o600), "write the cluster key")
 }
 
 // maxSeeds is how many other agents the configuration of an agent names; gossip finds the rest.
@@ -127,10 +127,10 @@ func (cluster *Cluster) lay(c Config, key string, called []string, where []place
 		c.Adjust(i, &config)
 	}
 	config, err := config.Resolve()
-	if err != nil {
-		return nil, fmt.Errorf("configure %s: %w", called[i], err)
+	if err == nil {
+		err = config.Validate()
 	}
-	if err := config.Validate(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("configure %s: %w", called[i], err)
 	}
 	r := &sandbox{data: config.DataDir, disk: c.DiskFaults}
@@ -146,12 +146,7 @@ func (c *Cluster) Dir() string { return c.dir.Path }
 func (c *Cluster) Hosts() []*Host { return c.hosts }
 
 func (c *Cluster) Host(name string) (*Host, bool) {
-	for _, h := range c.hosts {
-		if h.Name() == name {
-			return h, true
-		}
-	}
-	return nil, false
+	return each.First(c.hosts, func(h *Host) bool { return h.Name() == name })
 }
 
 // Close asks all agents to end, kills those that still run when ctx ends, and waits for them.
@@ -179,9 +174,7 @@ func (c *Cluster) close(ctx context.Context) error {
 			errs = append(errs, h.end())
 		}
 	}
-	for _, h := range c.hosts {
-		errs = append(errs, h.clear())
-	}
+	errs = append(errs, each.Of(c.hosts, (*Host).clear)...)
 	if c.spawner != nil {
 		c.spawner.close()
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 const (
@@ -73,10 +75,7 @@ func (d *Dir) hold() error {
 func (d *Dir) Close() error {
 	err := os.RemoveAll(d.Path)
 	d.lock.Close()
-	if err != nil {
-		return fmt.Errorf("remove the agents' files: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "remove the agents' files")
 }
 
 // sweep removes, as far as it can, the directories of this user that no testbed holds.

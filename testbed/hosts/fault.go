@@ -9,6 +9,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
@@ -179,14 +180,6 @@ func (c *Cluster) indices(names []string) (all []int, err error) {
 	return all, nil
 }
 
-func (c *Cluster) Link(from, to string) (netns.Link, error) {
-	ends, err := c.indices([]string{from, to})
-	if err != nil {
-		return netns.Link{}, fmt.Errorf("get link: %w", err)
-	}
-	return c.network.Link(ends[0], ends[1]), nil
-}
-
 // change changes the links between each host of a and each of b. If b is empty, it stands for
 // all hosts that are not in a. Like all faults of links, it returns the instant just before the change.
 func (c *Cluster) change(what string, a, b []string, d Direction, change func(*netns.Link)) (election.Instant, error) {
@@ -232,10 +225,7 @@ func (c *Cluster) Cut(a, b []string, d Direction) (election.Instant, error) {
 // Heal ends every cut to or from the named hosts. Without names it heals the whole network and
 // plugs in every cable. Delays and losses stay.
 func (c *Cluster) Heal(names ...string) (election.Instant, error) {
-	var all []string
-	for _, h := range c.hosts {
-		all = append(all, h.Name())
-	}
+	all := each.Of(c.hosts, (*Host).Name)
 	plug := len(names) == 0
 	if plug {
 		names = all

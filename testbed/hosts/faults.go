@@ -1,17 +1,21 @@
 package hosts
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/wrap"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // ErrUnavailable says that this machine, or this cluster, can't have a fault.
@@ -36,10 +40,7 @@ func (h *Host) inSandbox(what string, do func() error) (election.Instant, error)
 		return 0, fmt.Errorf("%s of %s: %w", what, h.Name(), err)
 	}
 	at := boottime.Now()
-	if err := thread.do(do); err != nil {
-		return 0, fmt.Errorf("%s of %s: %w", what, h.Name(), err)
-	}
-	return at, nil
+	return at, wrap.Error(thread.do(do), "%s of %s", what, h.Name())
 }
 
 // Wipe empties the data directory of a host that is down. Its agent is another peer from the
@@ -84,10 +85,7 @@ func (h *Host) SlowDisk(d time.Duration) (election.Instant, error) {
 		return 0, fmt.Errorf("slow the disk of %s: %s is below 0s", h.Name(), d)
 	}
 	at := boottime.Now()
-	if err := h.sandbox.slow(d); err != nil {
-		return 0, fmt.Errorf("slow the disk of %s: %w", h.Name(), err)
-	}
-	return at, nil
+	return at, wrap.Error(h.sandbox.slow(d), "slow the disk of %s", h.Name())
 }
 
 // Starve leaves the host's processes a tenth of a processor: it stops them for nine tenths of the
@@ -97,12 +95,11 @@ func (h *Host) Starve(on bool) (election.Instant, error) {
 	defer h.weight.Unlock()
 	at := boottime.Now()
 	switch {
-	case on && h.duty == nil:
-		h.duty = &duty{stop: make(chan struct{}), stopped: make(chan struct{})}
-		go h.duty.run(h.pulse)
-	case !on && h.duty != nil:
-		h.duty.close()
-		h.duty = nil
+	case on && h.feed == nil:
+		h.feed = background(h.ration)
+	case !on && h.feed != nil:
+		h.feed()
+		h.feed = nil
 	}
 	return at, nil
 }
@@ -230,37 +227,23 @@ const (
 	starveShare  = 10 * time.Millisecond
 )
 
-// duty lets processes run for a share of each period and stops them for the rest, by signals. Unlike
-// a control group, this needs no rights.
-type duty struct {
-	stop    chan struct{}
-	stopped chan struct{}
-}
-
-// run stops and continues the processes in turn. The function signal sends a signal to all of them.
-func (d *duty) run(signal func(syscall.Signal)) {
-	defer close(d.stopped)
-	defer signal(syscall.SIGCONT)
-	next := time.NewTimer(starveShare)
-	defer next.Stop()
-	for runs := true; ; runs = !runs {
-		select {
-		case <-d.stop:
-			return
-		case <-next.C:
-		}
-		if runs {
-			signal(syscall.SIGSTOP)
-			next.Reset(starvePeriod - starveShare)
-		} else {
-			signal(syscall.SIGCONT)
-			next.Reset(starveShare)
-		}
+// ration lets the host's processes run for a share of each period and stops them for the rest, by
+// signals. Unlike a control group, this needs no rights. In the end it leaves them running.
+func (h *Host) ration(ctx context.Context) {
+	for observe.Sleep(ctx, starveShare) == nil {
+		h.pulse(syscall.SIGSTOP)
+		_ = observe.Sleep(ctx, starvePeriod-starveShare)
+		h.pulse(syscall.SIGCONT)
 	}
 }
 
-// close ends the duty and leaves the processes running.
-func (d *duty) close() {
-	close(d.stop)
-	<-d.stopped
+// background runs a function until its context ends. The function end ends it, and waits for it.
+func background(run func(context.Context)) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }

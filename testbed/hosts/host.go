@@ -15,6 +15,7 @@ import (
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 type Status string
@@ -62,9 +63,9 @@ type Host struct {
 	clocks   []clock       // all changed clocks so far, the newest last
 	closed   bool
 
-	weight sync.Mutex // guards busy and duty, and is taken before mu
+	weight sync.Mutex // guards busy and feed, and is taken before mu
 	busy   Busy       // processes that compete with the host's
-	duty   *duty      // nil: the host is not starved
+	feed   func()     // ends the starvation; nil: the host is not starved
 }
 
 type process struct {
@@ -128,10 +129,7 @@ func (h *Host) Done() <-chan struct{} {
 // just before the new process was made, or ErrUp if a process runs already.
 func (h *Host) Start() (election.Instant, error) {
 	at, err := h.start()
-	if err != nil {
-		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
-	}
-	return at, nil
+	return at, wrap.Error(err, "start %s", h.Name())
 }
 
 func (h *Host) start() (election.Instant, error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Former is the version of the newest release. This version must work together with it.
@@ -31,10 +32,8 @@ func FindFormer(ctx context.Context) (root string, err error) {
 		return "", fmt.Errorf("find the source of %s: this is not a git repository: %w", Former, err)
 	}
 	root = strings.TrimSpace(string(out))
-	if err := exec.CommandContext(ctx, "git", "-C", root, "cat-file", "-e", formerCommit+"^{commit}").Run(); err != nil {
-		return "", fmt.Errorf("find the source of %s: the history here has no commit %.12s: %w", Former, formerCommit, err)
-	}
-	return root, nil
+	err = exec.CommandContext(ctx, "git", "-C", root, "cat-file", "-e", formerCommit+"^{commit}").Run()
+	return root, wrap.Error(err, "find the source of %s: the history here has no commit %.12s", Former, formerCommit)
 }
 
 // BuildFormer builds the product of that release, from its commit, into dir.

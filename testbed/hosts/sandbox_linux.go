@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/netns"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // sandbox is where a host's processes run: its namespaces, its disk, its clock.
@@ -66,34 +69,28 @@ const diskSize = 4 << 20
 func (r *sandbox) enterMounts() error {
 	if r.mounts != nil {
 		// A thread may not enter while it shares its working directory with other threads.
-		if err := unix.Unshare(unix.CLONE_FS); err != nil {
-			return fmt.Errorf("enter the disk's namespace: %w", err)
+		err := unix.Unshare(unix.CLONE_FS)
+		if err == nil {
+			err = unix.Setns(int(r.mounts.Fd()), unix.CLONE_NEWNS)
 		}
-		if err := unix.Setns(int(r.mounts.Fd()), unix.CLONE_NEWNS); err != nil {
-			return fmt.Errorf("enter the disk's namespace: %w", err)
-		}
-		return nil
+		return wrap.Error(err, "enter the disk's namespace")
 	}
 	if err := os.MkdirAll(r.data, 0o700); err != nil {
 		return fmt.Errorf("make a disk: %w", err)
 	}
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("make the disk's namespace: %w", err)
+	err := unix.Unshare(unix.CLONE_NEWNS)
+	if err == nil {
+		err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") // what is mounted here must not appear outside
 	}
-	// What is mounted here must not appear outside.
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+	if err != nil {
 		return fmt.Errorf("make the disk's namespace: %w", err)
 	}
 	options := fmt.Sprintf("size=%d,nr_inodes=1k,mode=0700", diskSize)
 	if err := unix.Mount("doyen-testbed", r.data, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
 		return fmt.Errorf("mount a disk: %w", err)
 	}
-	mounts, err := os.Open("/proc/thread-self/ns/mnt")
-	if err != nil {
-		return fmt.Errorf("keep the disk's namespace: %w", err)
-	}
-	r.mounts = mounts
-	return nil
+	r.mounts, err = os.Open("/proc/thread-self/ns/mnt")
+	return wrap.Error(err, "keep the disk's namespace")
 }
 
 // slow sets how much longer each sync takes.
@@ -120,10 +117,7 @@ func (r *sandbox) otherBoot(file string) error {
 	if err := os.WriteFile(file, []byte(name), 0o600); err != nil {
 		return err
 	}
-	if err := unix.Mount(file, "/proc/sys/kernel/random/boot_id", "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("change the boot: %w", err)
-	}
-	return nil
+	return wrap.Error(unix.Mount(file, "/proc/sys/kernel/random/boot_id", "", unix.MS_BIND, ""), "change the boot")
 }
 
 // fill leaves no room on the disk. The calling thread must be in the sandbox.
@@ -171,9 +165,8 @@ func (r *sandbox) close() error {
 
 // filler is a file without a name that takes all space that becomes free on a disk.
 type filler struct {
-	file    *os.File
-	stop    chan struct{}
-	stopped chan struct{}
+	file *os.File
+	end  func()
 }
 
 // refillEvery is for how long space that becomes free can stay free.
@@ -187,11 +180,11 @@ func newFiller(path string) (*filler, error) {
 	if err := os.Remove(path); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	f := &filler{file: file, stop: make(chan struct{}), stopped: make(chan struct{})}
+	f := &filler{file: file}
 	if err := f.fill(); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	go f.run()
+	f.end = background(f.refill)
 	return f, nil
 }
 
@@ -208,25 +201,16 @@ func (f *filler) fill() error {
 	return errors.New("there is more space than the disk's size")
 }
 
-// run takes space that becomes free after the first fill, such as the space of a file that has
+// refill takes space that becomes free after the first fill, such as the space of a file that has
 // been replaced.
-func (f *filler) run() {
-	defer close(f.stopped)
-	tick := time.NewTicker(refillEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			_ = f.fill()
-		case <-f.stop:
-			return
-		}
+func (f *filler) refill(ctx context.Context) {
+	for observe.Sleep(ctx, refillEvery) == nil {
+		_ = f.fill()
 	}
 }
 
 func (f *filler) close() error {
-	close(f.stop)
-	<-f.stopped
+	f.end()
 	return f.file.Close()
 }
 

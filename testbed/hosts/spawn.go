@@ -2,12 +2,13 @@ package hosts
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
 	"slices"
 	"syscall"
+
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // spawner starts processes from one thread, which lives as long as the spawner. The kernel can
@@ -67,10 +68,7 @@ func ended(cmd *exec.Cmd) bool {
 // Exec starts a program on the host: in its namespaces, with its clock and disk, and in a process group of its own. The program does not outlive the testbed; what it starts may.
 // Unless Exec fails, the caller must Wait for the program.
 func (h *Host) Exec(cmd *exec.Cmd) error {
-	if err := h.exec(cmd); err != nil {
-		return fmt.Errorf("start %s on %s: %w", cmd.Path, h.Name(), err)
-	}
-	return nil
+	return wrap.Error(h.exec(cmd), "start %s on %s", cmd.Path, h.Name())
 }
 
 func (h *Host) exec(cmd *exec.Cmd) error {

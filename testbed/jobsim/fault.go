@@ -15,7 +15,7 @@ func (w *world) fault() {
 // strike is one fault of the leader.
 func (w *world) strike() {
 	i := w.leader
-	if i < 0 || w.cut || w.now > w.calm {
+	if i < 0 || w.cut || w.Now > w.calm {
 		return
 	}
 	w.judge.counts.Faults++
@@ -115,5 +115,5 @@ func (w *world) jump(i int) {
 		}
 	}
 	set(by)
-	w.after(min(w.lasts(20*time.Minute), max(w.calm-w.now, 0)), func() { set(-by) })
+	w.after(min(w.lasts(20*time.Minute), max(w.calm-w.Now, 0)), func() { set(-by) })
 }

@@ -3,12 +3,12 @@ package jobsim
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/internal/calendar"
 	"github.com/doyen-election/doyen/internal/jobs"
+	"github.com/doyen-election/doyen/internal/virtual"
 )
 
 const (
@@ -29,13 +29,12 @@ type host struct {
 
 // world is played in virtual time, by events in its order.
 type world struct {
+	virtual.Timeline[time.Duration, func()]
+
 	r       *rand.Rand
 	config  jobs.Config
 	period  time.Duration
 	jumps   bool
-	now     time.Duration
-	queue   []event
-	events  int // so many so far
 	hosts   [hosts]host
 	calm    time.Duration // when faults end
 	leader  int           // -1: none
@@ -87,7 +86,7 @@ func (w *world) lasts(below time.Duration) time.Duration {
 
 func (w *world) note(format string, args ...any) {
 	if w.trace != nil {
-		fmt.Fprintf(w.trace, "%12.3fs  %s\n", w.now.Seconds(), fmt.Sprintf(format, args...))
+		fmt.Fprintf(w.trace, "%12.3fs  %s\n", w.Now.Seconds(), fmt.Sprintf(format, args...))
 	}
 }
 
@@ -102,7 +101,7 @@ func (w *world) boot(i int) error {
 	return nil
 }
 
-func (w *world) clock(i int) time.Time { return epoch.Add(w.now + w.hosts[i].skew) }
+func (w *world) clock(i int) time.Time { return epoch.Add(w.Now + w.hosts[i].skew) }
 
 // step gives an event to the job of a host that leads, and does what it says.
 func (w *world) step(i int, e jobs.Event) {
@@ -221,17 +220,7 @@ func (w *world) release(next time.Duration, why string) {
 	w.after(next, w.elect)
 }
 
-// event is something that happens at a time. Events of one time are in the order of their numbers.
-type event struct {
-	at     time.Duration
-	number int
-	do     func()
-}
-
-func (w *world) after(d time.Duration, do func()) {
-	w.events++
-	w.queue = append(w.queue, event{w.now + d, w.events, do})
-}
+func (w *world) after(d time.Duration, do func()) { w.Push(w.Now+d, do) }
 
 // inTerm is after, unless the leadership ends or is cut off before.
 func (w *world) inTerm(d time.Duration, do func()) {
@@ -252,17 +241,9 @@ func (w *world) play() {
 	if w.jumps {
 		end += 2 * time.Hour // what is done may be ahead
 	}
-	for w.now <= end && w.judge.broken == "" {
-		next := 0 // the queue is short
-		for i, e := range w.queue {
-			if f := w.queue[next]; e.at < f.at || e.at == f.at && e.number < f.number {
-				next = i
-			}
-		}
-		e := w.queue[next]
-		w.queue = slices.Delete(w.queue, next, next+1)
-		w.now = e.at
-		e.do()
+	for w.Now <= end && w.judge.broken == "" {
+		do, _, _ := w.Next(virtual.Never - 1) // there is always a next fault
+		do()
 	}
 	w.judge.ends(w.settled, epoch.Add(w.calm))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -156,10 +157,7 @@ func HandOver(ctx context.Context, from *hosts.Host, name, to string) (at electi
 		if err == nil && !outcome.Done {
 			err = errors.New(outcome.Message)
 		}
-		if err != nil {
-			return fmt.Errorf("%s does not hand over: %w", from.Name(), err)
-		}
-		return nil
+		return wrap.Error(err, "%s does not hand over", from.Name())
 	})
 	return at, err
 }

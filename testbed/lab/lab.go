@@ -12,6 +12,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -128,11 +129,10 @@ func (l *Lab) Follow(name string) {
 	if known {
 		return
 	}
-	o := observe.Options{Election: name, Poll: l.o.Poll, Retry: l.o.Retry}
-	for _, h := range l.Cluster.Hosts() {
-		o.Sources = append(o.Sources, observe.Source{Agent: h.Name(), Socket: h.Config().Socket})
-	}
-	events := observe.Follow(l.ctx, o)
+	sources := each.Of(l.Cluster.Hosts(), func(h *hosts.Host) observe.Source {
+		return observe.Source{Agent: h.Name(), Socket: h.Config().Socket}
+	})
+	events := observe.Follow(l.ctx, observe.Options{Sources: sources, Election: name, Poll: l.o.Poll, Retry: l.o.Retry})
 	l.running.Go(func() {
 		for e := range events {
 			l.Apply(e)

@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -77,10 +77,7 @@ type Metrics map[string]*dto.MetricFamily
 // ReadMetrics reads the metrics of an agent from its socket.
 func ReadMetrics(ctx context.Context, h *hosts.Host) (Metrics, error) {
 	families, err := readMetrics(ctx, h.Config().Socket)
-	if err != nil {
-		return nil, fmt.Errorf("read the metrics of %s: %w", h.Name(), err)
-	}
-	return families, nil
+	return families, wrap.Error(err, "read the metrics of %s", h.Name())
 }
 
 func readMetrics(ctx context.Context, socket string) (Metrics, error) {

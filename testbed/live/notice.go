@@ -13,6 +13,7 @@ import (
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -173,9 +174,7 @@ func (s *session) verdict() error {
 	if s.driving {
 		errs = append(errs, errors.New("not all that was to happen to the agents has happened"))
 	}
-	for _, f := range s.failed {
-		errs = append(errs, fmt.Errorf("it went wrong: %s", f))
-	}
+	errs = append(errs, each.Of(s.failed, func(f string) error { return fmt.Errorf("it went wrong: %s", f) })...)
 	if t := s.lab.Together(); t > 0 && s.o.Hosts.Quorum {
 		errs = append(errs, fmt.Errorf("two agents led at once, for %s", ms(t)))
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 // Brief names a message as the literature does. It adds the election, unless that is the
@@ -218,9 +219,5 @@ func Roster(r *election.Roster) string {
 func version(v election.Version) string { return fmt.Sprintf("v%d.%d", v.Driver, v.Counter) }
 
 func voters(all []election.Voter) string {
-	var peers []string
-	for _, v := range all {
-		peers = append(peers, string(v.Peer))
-	}
-	return strings.Join(peers, ",")
+	return strings.Join(each.Of(all, func(v election.Voter) string { return string(v.Peer) }), ",")
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 type Mutant struct {
@@ -175,10 +177,7 @@ func (m Mutant) Apply(tree fs.FS) (map[string][]byte, error) {
 
 func sources(tree fs.FS, pkg string) ([]string, error) {
 	names, err := fs.Glob(tree, pkg+"/*.go")
-	if err != nil {
-		return nil, fmt.Errorf("list the files of %s: %w", pkg, err)
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "_test.go") }), nil
+	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "_test.go") }), wrap.Error(err, "list the files of %s", pkg)
 }
 
 // span is a part of a file, in bytes.

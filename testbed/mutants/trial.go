@@ -18,6 +18,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/doyen-election/doyen/internal/base/each"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 type Verdict string
@@ -106,10 +109,7 @@ func (t trial) overlay(files map[string][]byte) (string, error) {
 		return "", fmt.Errorf("encode overlay: %w", err)
 	}
 	file := filepath.Join(t.scratch, "overlay.json")
-	if err := os.WriteFile(file, data, 0o644); err != nil {
-		return "", fmt.Errorf("write overlay: %w", err)
-	}
-	return file, nil
+	return file, wrap.Error(os.WriteFile(file, data, 0o644), "write overlay")
 }
 
 // test runs one package's tests on the changed code, up to the first failure.
@@ -228,9 +228,7 @@ func findModule(ctx context.Context) (module, error) {
 // changed package need not run.
 func (m module) resolve(ctx context.Context, all []stage) error {
 	args := []string{"list", "-test", "-f", `{{.ImportPath}}{{range .Deps}} {{.}}{{end}}`}
-	for _, s := range all {
-		args = append(args, "./"+s.pkg)
-	}
+	args = append(args, each.Of(all, func(s stage) string { return "./" + s.pkg })...)
 	out, err := output(ctx, m.root, "go", args...)
 	if err != nil {
 		return fmt.Errorf("find what the tests depend on: %w", err)
@@ -274,10 +272,8 @@ func (m module) baseline(ctx context.Context, all []stage) error {
 	if len(plain) == 1 {
 		return nil
 	}
-	if _, err := output(ctx, m.root, "go", plain...); err != nil {
-		return fmt.Errorf("run the suite without any change: %w", err)
-	}
-	return nil
+	_, err := output(ctx, m.root, "go", plain...)
+	return wrap.Error(err, "run the suite without any change")
 }
 
 // order puts mutants first whose packages have changed since a commit. The order within both

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Network is a switch with hosts. Several goroutines may call its methods at once, except
@@ -96,10 +98,7 @@ func (h *Host) configure(tun netlink.Link) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(netlink.LinkSetUp(lo), netlink.AddrAdd(tun, addr), netlink.LinkSetUp(tun)); err != nil {
-		return fmt.Errorf("configure eth0: %w", err)
-	}
-	return nil
+	return wrap.Error(errors.Join(netlink.LinkSetUp(lo), netlink.AddrAdd(tun, addr), netlink.LinkSetUp(tun)), "configure eth0")
 }
 
 func (n *Network) Host(i int) *Host { return n.hosts[i] }
@@ -122,10 +121,11 @@ func (n *Network) Close() error {
 
 // SetLink sets what happens to packets from one host to another, from now on.
 func (n *Network) SetLink(from, to int, l Link) error {
-	if err := n.pair(from, to); err != nil {
-		return fmt.Errorf("set link: %w", err)
+	err := n.pair(from, to)
+	if err == nil {
+		err = l.Validate()
 	}
-	if err := l.Validate(); err != nil {
+	if err != nil {
 		return fmt.Errorf("set link: %w", err)
 	}
 	n.fabric.lanes[from][to].set(l, now())
@@ -149,10 +149,7 @@ func (n *Network) pair(from, to int) error {
 // Enter moves the calling thread into the host's network namespace. The goroutine must stay
 // locked to that thread for ever.
 func (h *Host) Enter() error {
-	if err := netns.Set(h.space); err != nil {
-		return fmt.Errorf("enter %s: %w", h.Addr, err)
-	}
-	return nil
+	return wrap.Error(netns.Set(h.space), "enter %s", h.Addr)
 }
 
 // SetCarrier takes the host's interface down, as network managers do when the cable is out, or

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/internal/base/alarm"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 const (
@@ -73,10 +74,7 @@ func (f *fabric) run() {
 // close ends the switch. Packets that wait are lost.
 func (f *fabric) close() error {
 	close(f.closed)
-	var errs []error
-	for _, p := range f.ports {
-		errs = append(errs, p.Close())
-	}
+	errs := each.Of(f.ports, io.ReadWriteCloser.Close)
 	f.readers.Wait()
 	f.alarm.Close()
 	return errors.Join(errs...)

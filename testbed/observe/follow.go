@@ -140,10 +140,7 @@ func Ask(ctx context.Context, c *client.Client, agent, election string) (Polled,
 	defer cancel()
 	sent := boottime.Now()
 	answer, err := c.Election(ctx, election, client.ElectionOptions{})
-	if err != nil {
-		return Polled{}, err
-	}
-	return Polled{Agent: agent, Sent: sent, Received: boottime.Now(), Election: answer}, nil
+	return Polled{Agent: agent, Sent: sent, Received: boottime.Now(), Election: answer}, err
 }
 
 func (f *follower) send(ctx context.Context, e Event) {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/observe"
 	"github.com/doyen-election/doyen/testbed/spacetime"
 )
@@ -51,10 +52,7 @@ func Write(w io.Writer, p Page) error {
 	if err != nil {
 		return fmt.Errorf("read the report's template: %w", err)
 	}
-	if err := t.Execute(w, v); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
+	return wrap.Error(t.Execute(w, v), "write the report")
 }
 
 func WriteFile(path string, p Page) error {

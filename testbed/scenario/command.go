@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -35,15 +36,32 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"fill-disk": begin(hosts.FullDisk), "free-disk": end(hosts.FullDisk), "slow-disk": measured("a time such as 500ms, stuck or off", slowDisk),
 		"starve": begin(hosts.Starve), "feed": end(hosts.Starve), "crowd": measured("a number of busy processes, 0 for none", crowd), "clock": measured("a rate such as 1.009", setClock), "wall-clock": measured("a time such as 60s", setWallClock),
 		"leader": started(leaderCommand), "follower": started(followerCommand), "doyen": doyenCommand,
-		"expect": started(expectCommand), "hold": started(holdCommand), "elapse": elapseCommand, "mark": started(markCommand), "show": started(showCommand),
-		"install": installCommand, "lose-program": begin(hosts.LoseProgram),
+		"expect": started(takes(1, many, "what? The conditions are in docs/testbed.md", expectCommand)),
+		"hold":   started(takes(2, many, "want a time and a condition, as in: hold 2s agree", holdCommand)),
+		"elapse": takes(1, 1, "want a time", elapseCommand), "mark": started(takes(0, 0, "it takes no words", markCommand)), "show": started(showCommand),
+		"install": takes(2, many, "want hosts and then former or present", installCommand), "lose-program": begin(hosts.LoseProgram),
 		"kill-life": lifeCommand("kill-life", syscall.SIGKILL), "hang-life": lifeCommand("hang-life", syscall.SIGSTOP),
 		"lose-record": forHosts(loseRecords), "swap-records": forHosts(swapRecords), "other-boot": begin(hosts.OtherBoot),
-		"program": programCommand, "run": runCommand, "once": jobCommand("once", 1), "cron": jobCommand("cron", 2), "tear-words": tearWords, "hook": hookCommand, "attack": attackCommand,
+		"program": takes(3, many, "want a name, a host and an election", programCommand),
+		"run":     takes(3, many, "want a name, a host, an election, and flags of doyen run if you like", runCommand),
+		"hook":    takes(3, 3, "want a name, a host and an election", hookCommand),
+		"once":    jobCommand("once", 1), "cron": jobCommand("cron", 2), "tear-words": tearWords, "attack": attackCommand,
 	} {
 		wrapped[name] = wrap(name, c)
 	}
 	return wrapped
+}
+
+const many = math.MaxInt
+
+// takes makes a command fail if it gets fewer or more words.
+func takes(least, most int, want string, c command) command {
+	return func(w *world, ts *testscript.TestScript, args []string) (string, error) {
+		if len(args) < least || len(args) > most {
+			return "", errors.New(want)
+		}
+		return c(w, ts, args)
+	}
 }
 
 // started makes a command fail if no host was started.

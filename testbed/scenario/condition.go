@@ -14,7 +14,9 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -118,15 +120,23 @@ func agreement(t *observe.Tracker, among []string, leader string) verdict {
 }
 
 func inState(t *observe.Tracker, among []string, state string) verdict {
-	v := verdict{holds: true}
-	var all []string
-	for _, h := range among {
+	return ofEach(among, ", ", func(h string) verdict {
 		s := t.View(h)
-		v.holds = v.holds && s.State == state
-		all = append(all, h+" is "+cmp.Or(s.State, "silent"))
+		return verdict{holds: s.State == state, saw: h + " is " + cmp.Or(s.State, "silent")}
+	})
+}
+
+// ofEach joins the verdicts on all hosts: it holds if all do, since the newest of them began to.
+func ofEach[H any](all []H, separator string, judge func(H) verdict) verdict {
+	joined := verdict{holds: true}
+	var saw []string
+	for _, h := range all {
+		v := judge(h)
+		joined.holds, joined.since = joined.holds && v.holds, max(joined.since, v.since)
+		saw = append(saw, v.saw)
 	}
-	v.saw = strings.Join(all, ", ")
-	return v
+	joined.saw = strings.Join(saw, separator)
+	return joined
 }
 
 // named describes which leader each host names.
@@ -175,15 +185,10 @@ func (w *world) asked(name string, words []string, of string) (condition, error)
 		return condition{}, fmt.Errorf("%s: got %q before on", name, value)
 	}
 	return condition{asks: true, judge: func() verdict {
-		v := verdict{holds: true}
-		var all []string
-		for _, h := range targets {
+		return ofEach(targets, "; ", func(h *hosts.Host) verdict {
 			found, holds := askHost(w.ctx, h, name, value, of)
-			v.holds = v.holds && holds
-			all = append(all, h.Name()+": "+found)
-		}
-		v.saw = strings.Join(all, "; ")
-		return v
+			return verdict{holds: holds, saw: h.Name() + ": " + found}
+		})
 	}}, nil
 }
 
@@ -205,7 +210,7 @@ func askHost(ctx context.Context, h *hosts.Host, name, value, of string) (found 
 			return err.Error(), false
 		}
 		if name == "connected" {
-			n := len(slices.DeleteFunc(members, func(m api.Member) bool { return !m.Connected }))
+			n := connected(members)
 			return fmt.Sprintf("%d connected", n), strconv.Itoa(n) == value
 		}
 		alive := len(slices.DeleteFunc(members, func(m api.Member) bool { return m.Status != api.StatusAlive }))
@@ -215,10 +220,7 @@ func askHost(ctx context.Context, h *hosts.Host, name, value, of string) (found 
 	if err != nil {
 		return err.Error(), false
 	}
-	var codes []string
-	for _, warning := range a.Warnings {
-		codes = append(codes, warning.Code)
-	}
+	codes := each.Of(a.Warnings, func(w api.Warning) string { return w.Code })
 	switch name {
 	case "quorum":
 		return fmt.Sprintf("quorum %s, %d of %d voters reachable", a.Quorum.State, a.Quorum.Reachable, a.Quorum.Voters), a.Quorum.State == value
@@ -226,6 +228,10 @@ func askHost(ctx context.Context, h *hosts.Host, name, value, of string) (found 
 		return fmt.Sprintf("draining %t", a.Draining), a.Draining
 	}
 	return "warnings: " + strings.Join(codes, " "), slices.Contains(codes, value) == (name == "warning")
+}
+
+func connected(members []api.Member) int {
+	return len(slices.DeleteFunc(members, func(m api.Member) bool { return !m.Connected }))
 }
 
 // processes reads the conditions on an agent's process: exit [STATUS] on HOST…, log REGEXP on
@@ -257,22 +263,16 @@ func (w *world) processes(name string, words []string) (condition, error) {
 }
 
 func (w *world) exited(targets []*hosts.Host, status string) verdict {
-	v := verdict{holds: true}
-	var all []string
-	for _, h := range targets {
-		word := "runs"
+	return ofEach(targets, "; ", func(h *hosts.Host) verdict {
+		last := lab.Exit{Exit: hosts.Exit{How: "runs"}}
 		for _, e := range w.lab.Exits() {
-			if e.Host != h.Name() {
-				continue
+			if e.Host == h.Name() {
+				last = e
 			}
-			word = e.How
-			v.since = max(v.since, e.At)
 		}
-		v.holds = v.holds && word != "runs" && h.Status() == hosts.Down && (status == "" || word == status)
-		all = append(all, h.Name()+": "+word)
-	}
-	v.saw = strings.Join(all, "; ")
-	return v
+		ended := last.At != 0 && h.Status() == hosts.Down
+		return verdict{ended && (status == "" || last.How == status), last.At, h.Name() + ": " + last.How}
+	})
 }
 
 const maxLog = 8 << 20

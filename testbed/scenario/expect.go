@@ -23,9 +23,6 @@ const (
 // expectCommand: expect QUANTITY [of ELECTION] LIMIT, or expect CONDITION [of ELECTION] [within
 // TIME]. The time counts from the last thing that was done to the hosts.
 func expectCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) == 0 {
-		return "", errors.New("what? The conditions are in docs/testbed.md")
-	}
 	if q, ok := quantities()[args[0]]; ok {
 		return w.measure(q, args)
 	}
@@ -52,9 +49,6 @@ func expectCommand(w *world, _ *testscript.TestScript, args []string) (string, e
 
 // holdCommand: hold TIME CONDITION [of ELECTION].
 func holdCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) < 2 {
-		return "", errors.New("want a time and a condition, as in: hold 2s agree")
-	}
 	long, err := timeOf(args[0])
 	if err != nil {
 		return "", err
@@ -128,10 +122,7 @@ func electionName(of string) string {
 }
 
 // markCommand restarts the counting of takeovers, gaps, counters and memory.
-func markCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) != 0 {
-		return "", errors.New("it takes no words")
-	}
+func markCommand(w *world, _ *testscript.TestScript, _ []string) (string, error) {
 	w.marked = boottime.Now()
 	counters, err := w.sample()
 	if err != nil {
@@ -149,17 +140,25 @@ func showCommand(w *world, ts *testscript.TestScript, _ []string) (string, error
 
 // limit is the limit of a quantity, such as: 0, = 3, <= 150ms, >= 1.
 type limit struct {
-	operator string
-	number   float64
-	text     string
+	compare func(x, limit float64) bool
+	number  float64
+	text    string
+}
+
+var comparisons = map[string]func(x, limit float64) bool{
+	"=":  func(x, limit float64) bool { return x == limit },
+	"<=": func(x, limit float64) bool { return x <= limit },
+	">=": func(x, limit float64) bool { return x >= limit },
+	"<":  func(x, limit float64) bool { return x < limit },
+	">":  func(x, limit float64) bool { return x > limit },
 }
 
 func limitOf(words []string) (limit, error) {
-	l := limit{operator: "=", text: strings.Join(words, " ")}
+	l := limit{compare: comparisons["="], text: strings.Join(words, " ")}
 	if len(words) == 2 {
-		l.operator, words = words[0], words[1:]
+		l.compare, words = comparisons[words[0]], words[1:]
 	}
-	if len(words) != 1 || !slices.Contains([]string{"=", "<=", ">=", "<", ">"}, l.operator) {
+	if len(words) != 1 || l.compare == nil {
 		return l, fmt.Errorf("%q: want a limit such as 0, <= 150ms or >= 2", l.text)
 	}
 	if d, err := time.ParseDuration(words[0]); err == nil {
@@ -174,19 +173,7 @@ func limitOf(words []string) (limit, error) {
 	return l, nil
 }
 
-func (l limit) holds(x float64) bool {
-	switch l.operator {
-	case "<=":
-		return x <= l.number
-	case ">=":
-		return x >= l.number
-	case "<":
-		return x < l.number
-	case ">":
-		return x > l.number
-	}
-	return x == l.number
-}
+func (l limit) holds(x float64) bool { return l.compare(x, l.number) }
 
 // verdict is the result of a condition: whether it holds, since when by the agents' own stamps
 // (0: unknown), and what was seen.

@@ -112,23 +112,12 @@ func (w *world) settled(h *hosts.Host, before int) {
 	defer cancel()
 	c := client.New(h.Config().Socket)
 	defer c.Close()
-	tick := time.NewTicker(settleEvery)
-	defer tick.Stop()
 	for ctx.Err() == nil && h.Status() == hosts.Running {
 		members, err := c.Members(ctx)
-		connected := 0
-		for _, m := range members {
-			if m.Connected {
-				connected++
-			}
-		}
-		if err == nil && connected >= before {
+		if err == nil && connected(members) >= before {
 			return
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
+		_ = observe.Sleep(ctx, settleEvery)
 	}
 }
 
@@ -249,9 +238,6 @@ func setWallClock(word string) (hosts.Fault, bool, error) {
 
 // elapseCommand lets time pass during a fault in which no agent can report anything.
 func elapseCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) != 1 {
-		return "", errors.New("want a time")
-	}
 	long, err := timeOf(args[0])
 	if err != nil {
 		return "", err

@@ -25,12 +25,10 @@ import (
 // jobCommand: once NAME HOST KEY [for=TIME] [FLAG…], or cron NAME HOST ELECTION SPEC [for=TIME] [FLAG…]. It starts
 // `doyen once` or `doyen cron` with a command that acts for that time.
 func jobCommand(verb string, words int) command {
-	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
-		if len(args) < 2+words {
-			return "", errors.New("want a name, a host, a key (of cron an election and a spec), and flags if you like")
-		}
+	const want = "want a name, a host, a key (of cron an election and a spec), and flags if you like"
+	return takes(2+words, many, want, func(w *world, _ *testscript.TestScript, args []string) (string, error) {
 		return "", w.launchJob(args[0], args[1], verb, args[2:2+words], args[2+words:])
-	}
+	})
 }
 
 func (w *world) launchJob(name, host, verb string, what, flags []string) error {

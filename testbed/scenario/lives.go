@@ -19,9 +19,6 @@ import (
 
 // installCommand: install HOST… former|present. It sets the binary for the next start.
 func installCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) < 2 {
-		return "", errors.New("want hosts and then former or present")
-	}
 	if err := w.ready(); err != nil {
 		return "", err
 	}

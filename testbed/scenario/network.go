@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/netns"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // sides are the two ends of links, and a direction between them.
@@ -158,24 +161,18 @@ func flapCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	if err != nil {
 		return "", err
 	}
-	tick, end := time.NewTicker(every), time.NewTimer(long)
-	defer tick.Stop()
-	defer end.Stop()
-	for cut := true; ; cut = !cut {
+	ctx, cancel := context.WithTimeout(w.ctx, long)
+	defer cancel()
+	for cut := true; ctx.Err() == nil && err == nil; cut = !cut {
 		if cut {
 			err = w.begin(hosts.Cut(s.b, s.direction), where...)
 		} else {
 			err = healLinks(w, where)
 		}
-		if err != nil {
-			return "", err
-		}
-		select {
-		case <-tick.C:
-		case <-end.C:
-			return "", healLinks(w, where)
-		case <-w.ctx.Done():
-			return "", w.ctx.Err()
-		}
+		_ = observe.Sleep(ctx, every)
 	}
+	if err == nil && w.ctx.Err() == nil {
+		err = healLinks(w, where)
+	}
+	return "", cmp.Or(err, w.ctx.Err())
 }

@@ -27,9 +27,6 @@ import (
 
 // programCommand: program NAME HOST ELECTION [priority=N].
 func programCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) < 3 {
-		return "", errors.New("want a name, a host and an election")
-	}
 	priority := "-"
 	for _, word := range args[3:] {
 		key, value, err := pair(word)
@@ -46,9 +43,6 @@ func programCommand(w *world, _ *testscript.TestScript, args []string) (string, 
 // runCommand: run NAME HOST ELECTION [by-a-child] [FLAG…]. It starts `doyen run` with a command
 // that acts as long as it runs or, by-a-child, starts a child that does.
 func runCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) < 3 {
-		return "", errors.New("want a name, a host, an election, and flags of doyen run if you like")
-	}
 	role, flags := actor.Command, args[3:]
 	if len(flags) > 0 && flags[0] == "by-a-child" {
 		role, flags = actor.Parent, flags[1:]
@@ -206,9 +200,6 @@ type hooked struct{ name, host, election string }
 // hookCommand: hook NAME HOST ELECTION. The host's hook acts from the moment at which its host
 // leads. `doyen act`, which the agent's keeper starts, ends the hook.
 func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) != 3 {
-		return "", errors.New("want a name, a host and an election")
-	}
 	if w.lab != nil {
 		return "", errLaidOut
 	}

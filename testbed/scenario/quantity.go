@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
@@ -85,11 +86,9 @@ func describeOverlaps(all []observe.OverlapSpan) string {
 	if len(all) == 0 {
 		return "never two at once"
 	}
-	var described []string
-	for _, o := range all[:min(len(all), 5)] {
-		described = append(described, fmt.Sprintf("%s and %s both led %s for %s, reported by %s", o.First, o.Second, o.Election, o.To.Sub(o.From), o.By))
-	}
-	return strings.Join(described, "; ")
+	return strings.Join(each.Of(all[:min(len(all), 5)], func(o observe.OverlapSpan) string {
+		return fmt.Sprintf("%s and %s both led %s for %s, reported by %s", o.First, o.Second, o.Election, o.To.Sub(o.From), o.By)
+	}), "; ")
 }
 
 // changes returns the takeovers since the mark and, separately, the leaders that went on in a
@@ -128,10 +127,7 @@ func gapQuantity(w *world, of string, words []string) (float64, string, []string
 
 func takeoversQuantity(w *world, of string, words []string) (float64, string, []string, error) {
 	all, wentOn := w.changes(of)
-	var described []string
-	for _, t := range all {
-		described = append(described, fmt.Sprintf("%s, term %d", t.After, t.Term))
-	}
+	described := each.Of(all, func(t observe.Takeover) string { return fmt.Sprintf("%s, term %d", t.After, t.Term) })
 	if len(described) == 0 {
 		described = []string{"none"}
 	}
@@ -197,11 +193,11 @@ func memoryQuantity(w *world, _ string, words []string) (float64, string, []stri
 	if err != nil {
 		return 0, "", nil, err
 	}
+	var status procfs.ProcStatus
 	p, err := procfs.NewProc(h.PID())
-	if err != nil {
-		return 0, "", nil, fmt.Errorf("read the memory of %s: %w", h.Name(), err)
+	if err == nil {
+		status, err = p.NewStatus()
 	}
-	status, err := p.NewStatus()
 	if err != nil {
 		return 0, "", nil, fmt.Errorf("read the memory of %s: %w", h.Name(), err)
 	}
@@ -246,10 +242,7 @@ func (w *world) sample() (map[string]float64, error) {
 
 // written returns a metric as scripts and /metrics write it: NAME{LABEL="VALUE",…}.
 func written(name string, m *dto.Metric) string {
-	var labels []string
-	for _, l := range m.GetLabel() {
-		labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
-	}
+	labels := each.Of(m.GetLabel(), func(l *dto.LabelPair) string { return fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()) })
 	if len(labels) == 0 {
 		return name
 	}

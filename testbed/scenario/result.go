@@ -213,12 +213,7 @@ func (w *world) agents() settings.Config { return w.lab.Cluster.Hosts()[0].Confi
 // brokenSoon waits so long that a leader that leads for too long would overlap its successor.
 // Then it reports whether a rule is broken.
 func (w *world) brokenSoon() bool {
-	late := time.NewTimer(w.agents().Lease + deliverySlack)
-	defer late.Stop()
-	select {
-	case <-late.C:
-	case <-w.ctx.Done():
-	}
+	_ = observe.Sleep(w.ctx, w.agents().Lease+deliverySlack)
 	w.settle()
 	return w.broken()
 }

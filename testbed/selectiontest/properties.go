@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 // maxAgents keeps drawn networks small enough to be searched and read.
@@ -34,12 +35,8 @@ func (n *Network) drawAgent(t *rapid.T, label string) *Agent {
 
 // BestAble returns the best agent that could lead, nil if none can.
 func (n *Network) BestAble() *Agent {
-	for _, a := range n.agents {
-		if !a.Dead && a.Unable == "" {
-			return a
-		}
-	}
-	return nil
+	a, _ := each.First(n.agents, func(a *Agent) bool { return !a.Dead && a.Unable == "" })
+	return a
 }
 
 func (n *Network) total() int {

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 // stormLimit is more messages than any script should cause.
@@ -60,10 +61,7 @@ func (n *Network) addAll(t *testing.T, d *datadriven.TestData) string {
 		n.Add(election.PeerID(name), priority)
 	}
 	n.NoVoters = d.HasArg("no-voters")
-	var best []string
-	for _, a := range n.agents {
-		best = append(best, string(a.Rank.Peer))
-	}
+	best := each.Of(n.agents, func(a *Agent) string { return string(a.Rank.Peer) })
 	return "best first: " + strings.Join(best, " ") + "\n"
 }
 

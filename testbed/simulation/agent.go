@@ -11,6 +11,7 @@ import (
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
@@ -155,9 +156,7 @@ func (w *world) config(a *agent) election.Config {
 	case len(w.firstVoters()) == 1:
 		c.Alone = a.wiped == 0 || !w.formed
 	default:
-		for _, v := range w.firstVoters() {
-			c.Voters = append(c.Voters, v.Name)
-		}
+		c.Voters = each.Of(w.firstVoters(), func(v election.Voter) string { return v.Name })
 	}
 	return c
 }

@@ -70,8 +70,7 @@ func (w *world) changeLease(r *rand.Rand) {
 		reached, when, down := !chance(r, unreachable), around(r, w.plan.timing.Lease), around(r, w.plan.timing.Lease/2)
 		w.later(when, func() {
 			if reached && a.alive && a.paused == 0 {
-				w.stop(a, true)
-				w.later(down, func() { w.start(a) })
+				w.stopFor(a, true, false, down)
 			}
 		})
 	}
@@ -161,19 +160,14 @@ func (w *world) hurryChange(r *rand.Rand) {
 		return
 	}
 	w.note(lead, "is CUT OFF")
-	var pairs [][2]*agent
-	for _, b := range w.agents {
-		if b != lead {
-			pairs = append(pairs, [2]*agent{lead, b})
-		}
-	}
+	pairs := crossing(w.agents, func(a *agent) bool { return a == lead })
 	for _, p := range pairs {
-		w.setCut(p[0], p[1], true, true, w.cut)
+		setCut(p[0], p[1], true, true, w.cut)
 		w.hangUp(p[0], p[1], true)
 	}
 	w.later(back, func() {
 		for _, p := range pairs {
-			w.setCut(p[0], p[1], true, true, w.mend)
+			setCut(p[0], p[1], true, true, w.mend)
 		}
 	})
 	w.later(at, func() {

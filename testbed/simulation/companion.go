@@ -119,7 +119,7 @@ func (a *agent) readBeside(line api.CampaignEvent) {
 		until: election.Instant(line.ValidUntilBoottimeNS), number: a.companion.number}
 	switch line.Type {
 	case api.CampaignElected:
-		a.w.tell(l, l.toldBeside, &now)
+		a.w.tell(l, &now)
 		r.turn++
 		r.log, r.actor, r.leads = l, now, true
 		takes := around(a.rng, a.w.plan.timing.Heartbeat/20)
@@ -129,7 +129,7 @@ func (a *agent) readBeside(line api.CampaignEvent) {
 		r.busy = a.w.Now + int64(takes)
 		a.inRun(e, r.turn, takes, (*run).sets)
 	case api.CampaignRenewed:
-		a.w.tell(l, l.toldBeside, &now)
+		a.w.tell(l, &now)
 		now.until = max(now.until, r.until)
 		r.log, r.actor = l, now
 		if x := l.find(beside, now.holder); x != nil && x.acting(a.w.Now) {
@@ -191,11 +191,7 @@ func (w *world) killCompanion(r *rand.Rand) {
 	down := pick(r, 0, around(r, w.plan.timing.Heartbeat/4), lasts)
 	a.endCompanion()
 	if together && a.alive {
-		w.stop(a, true)
-		if lost {
-			w.loseRecord(a)
-		}
-		w.later(lasts, func() { w.start(a) })
+		w.stopFor(a, true, lost, lasts)
 	}
 	w.later(down, a.accompany)
 }

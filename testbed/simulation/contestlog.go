@@ -8,17 +8,16 @@ import (
 
 // contestLog is what the checkers know of one election: everything, in true time.
 type contestLog struct {
-	index      int
-	name       election.Name
-	last       election.Term // of the newest leadership
-	highest    election.Term // the highest in which any agent led
-	holder     election.Holder
-	owners     map[election.Term]election.Holder
-	ends       map[leased]leaseEnd
-	grants     map[vote]election.Holder
-	told       map[election.Term]int // by term: the number of the program that was notified that it leads
-	toldBeside map[election.Term]int // the same for companions
-	actors     []actor
+	index   int
+	name    election.Name
+	last    election.Term // of the newest leadership
+	highest election.Term // the highest in which any agent led
+	holder  election.Holder
+	owners  map[election.Term]election.Holder
+	ends    map[leased]leaseEnd
+	grants  map[vote]election.Holder
+	told    [claimer]map[election.Term]int // by kind and term: the number of the program or companion that was notified that it leads
+	actors  []actor
 }
 
 // leased names a lease. A term can have two holders if an older copy of a disk was restored.
@@ -66,7 +65,7 @@ type actor struct {
 
 func newContestLog(index int, name election.Name) *contestLog {
 	return &contestLog{index: index, name: name, owners: map[election.Term]election.Holder{}, ends: map[leased]leaseEnd{},
-		grants: map[vote]election.Holder{}, told: map[election.Term]int{}, toldBeside: map[election.Term]int{}}
+		grants: map[vote]election.Holder{}, told: [claimer]map[election.Term]int{{}, {}}}
 }
 
 // acting reports whether the actor leads at the true time t.

@@ -25,8 +25,7 @@ func (w *world) rollBack(r *rand.Rand) {
 	if len(a.disk.past) == 0 || a.frozen > 0 || a.disk.damaged != nil {
 		return
 	}
-	w.stop(a, true)
-	w.later(lasts, func() { w.start(a) })
+	w.stopFor(a, true, false, lasts)
 	older := a.disk.past[which%len(a.disk.past)]
 	if !a.disk.files.settled() || bytes.Equal(older, a.disk.sure) {
 		return

@@ -16,7 +16,15 @@ func (w *world) crash(r *rand.Rand) {
 	if !a.alive {
 		return
 	}
+	w.stopFor(a, loud, false, lasts)
+}
+
+// stopFor kills a process, which may take its record with it, and starts the next one after that time.
+func (w *world) stopFor(a *agent, loud, lost bool, lasts time.Duration) {
 	w.stop(a, loud)
+	if lost {
+		w.loseRecord(a)
+	}
 	w.later(lasts, func() { w.start(a) })
 }
 
@@ -268,15 +276,19 @@ func (w *world) strikeCut(r *rand.Rand) {
 			in[i] = chance(r, 0.5)
 		}
 	}
-	var pairs [][2]*agent
-	for i, a := range w.agents {
-		for j, b := range w.agents {
-			if in[i] && !in[j] {
-				pairs = append(pairs, [2]*agent{a, b})
+	w.cutPairs(r, crossing(w.agents, func(a *agent) bool { return in[a.id] }))
+}
+
+// crossing returns the pairs of an agent of that side and one of the other side.
+func crossing(agents []*agent, side func(*agent) bool) (all [][2]*agent) {
+	for _, a := range agents {
+		for _, b := range agents {
+			if side(a) && !side(b) {
+				all = append(all, [2]*agent{a, b})
 			}
 		}
 	}
-	w.cutPairs(r, pairs)
+	return all
 }
 
 func (w *world) cutPairs(r *rand.Rand, pairs [][2]*agent) {
@@ -292,7 +304,7 @@ func (w *world) cutPairs(r *rand.Rand, pairs [][2]*agent) {
 	}
 	for _, p := range pairs {
 		a, b := p[0], p[1]
-		w.setCut(a, b, there, back, w.cut)
+		setCut(a, b, there, back, w.cut)
 		if loud {
 			w.hangUp(a, b, true)
 		} else {
@@ -310,7 +322,7 @@ func (w *world) cutPairs(r *rand.Rand, pairs [][2]*agent) {
 			w.note(nil, "MEND %s", direction(pairs, there, back))
 		}
 		for _, p := range pairs {
-			w.setCut(p[0], p[1], there, back, w.mend)
+			setCut(p[0], p[1], there, back, w.mend)
 			w.sight(p[0], p[1], w.rumourTime())
 			w.sight(p[1], p[0], w.rumourTime())
 		}
@@ -335,7 +347,7 @@ func direction(pairs [][2]*agent, there, back bool) string {
 	return right + " -> " + left
 }
 
-func (w *world) setCut(a, b *agent, there, back bool, set func(a, b *agent)) {
+func setCut(a, b *agent, there, back bool, set func(a, b *agent)) {
 	if there {
 		set(a, b)
 	}

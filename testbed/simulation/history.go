@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/messages"
 	"github.com/doyen-election/doyen/testbed/spacetime"
 )
@@ -24,9 +25,7 @@ type History struct {
 func newHistory(w *world) *History {
 	h := &History{plan: w.plan}
 	h.Title, h.Slow, h.Arrows = fmt.Sprintf("Seed %d", w.options.Seed), w.plan.timing.Heartbeat, make([]spacetime.Arrow, 1)
-	for _, a := range w.agents {
-		h.Lanes = append(h.Lanes, string(a.peer))
-	}
+	h.Lanes = each.Of(w.agents, func(a *agent) string { return string(a.peer) })
 	return h
 }
 

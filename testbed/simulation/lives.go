@@ -9,6 +9,7 @@ import (
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/internal/virtual"
 )
 
@@ -117,12 +118,8 @@ func beforeAll(action any) bool {
 
 // recorded is the row of the election in the agent's record.
 func (a *agent) recorded(name election.Name) election.Authority {
-	for _, row := range a.past.Rows {
-		if row.Election == name {
-			return row
-		}
-	}
-	return election.Authority{}
+	row, _ := each.First(a.past.Rows, func(row election.Authority) bool { return row.Election == name })
+	return row
 }
 
 // checkRecorded checks that readers see no leadership that is not on record (K1).
@@ -211,12 +208,8 @@ func (a *agent) leads(name election.Name) *elector.ContestStatus {
 
 // status returns the status of the election that was polled last; nil: the agent shows none.
 func (a *agent) status(name election.Name) *elector.ContestStatus {
-	for _, c := range a.contests {
-		if c.Election == name {
-			return c
-		}
-	}
-	return nil
+	c, _ := each.First(a.contests, func(c *elector.ContestStatus) bool { return c.Election == name })
+	return c
 }
 
 // checkGoesOn checks that, from its first instant on, the next life leads what is on record (K4a,
@@ -258,11 +251,7 @@ func (w *world) perish(r *rand.Rand) {
 		a.doom = &d
 		return
 	}
-	w.stop(a, d.loud)
-	if d.lost {
-		w.loseRecord(a)
-	}
-	w.later(lasts, func() { w.start(a) })
+	w.stopFor(a, d.loud, d.lost, lasts)
 }
 
 // upgrade starts all agents again, one after the other, as `doyen restart` does.
@@ -272,8 +261,7 @@ func (w *world) upgrade(r *rand.Rand) {
 		a, down := w.agents[i], around(r, w.plan.timing.Heartbeat/4)
 		w.later(at, func() {
 			if a.alive && a.paused == 0 {
-				w.stop(a, true)
-				w.later(down, func() { w.start(a) })
+				w.stopFor(a, true, false, down)
 			}
 		})
 		at += around(r, w.plan.timing.Lease/2)
@@ -289,8 +277,7 @@ func (w *world) hang(r *rand.Rand) {
 	w.pauseFor(a, "HANGS")
 	w.later(min(3*w.plan.timing.Heartbeat, w.plan.timing.Lease/3), a.inLife(func() {
 		if a.frozen == 0 {
-			w.stop(a, true)
-			w.later(down, func() { w.start(a) })
+			w.stopFor(a, true, false, down)
 			return
 		}
 		w.later(w.plan.timing.Lease, a.inLife(func() { w.stop(a, true); w.start(a) }))

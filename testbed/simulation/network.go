@@ -8,6 +8,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/codec"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
@@ -145,12 +146,8 @@ func (w *world) joined(a, b *agent) bool {
 }
 
 func (w *world) find(p election.PeerID) *agent {
-	for _, a := range w.agents {
-		if a.peer == p {
-			return a
-		}
-	}
-	return nil
+	a, _ := each.First(w.agents, func(a *agent) bool { return a.peer == p })
+	return a
 }
 
 // checkWire checks that peers would accept the message: the codec encodes and decodes it.

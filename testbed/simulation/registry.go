@@ -198,14 +198,14 @@ func (a *agent) read(e int, line api.CampaignEvent) {
 			a.w.fail("K4d", "%s lets a program act in term %d of %s while the one of term %d acts on", a.peer, now.term, l.name, x.term)
 		}
 		a.w.acts(l, now)
-		a.w.tell(l, l.told, &now)
+		a.w.tell(l, &now)
 		a.w.startAdding(a, l, now.holder)
 	case api.CampaignRenewed:
 		if acts && x.number == p.number {
 			now.until = max(now.until, x.until)
 		}
 		a.w.acts(l, now)
-		a.w.tell(l, l.told, &now)
+		a.w.tell(l, &now)
 	case api.CampaignRevoked:
 		if chance(a.rng, a.w.plan.heeds) {
 			a.stopSoon(l, p, func() { _ = a.registry.Receipt(p.k.ID(), p.k.Election(), now.term, "", anybody) })
@@ -215,11 +215,12 @@ func (a *agent) read(e int, line api.CampaignEvent) {
 
 func anybody(uint32) bool { return true }
 
-// tell records that a program was notified of a term, and checks that no other program was (K4d).
-func (w *world) tell(l *contestLog, told map[election.Term]int, x *actor) {
+// tell records that a program or companion was notified of a term, and checks that no other one was (K4d).
+func (w *world) tell(l *contestLog, x *actor) {
 	if !w.plan.lives || !w.plan.quorum {
 		return
 	}
+	told := l.told[x.kind]
 	if other, known := told[x.term]; known && other != x.number {
 		w.fail("K4d", "two of %s were notified of term %d of %s", x.host.peer, x.term, l.name)
 	}

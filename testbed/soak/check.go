@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -167,10 +168,7 @@ func (r Result) Facts() []string { return strings.Split(strings.TrimSpace(r.Summ
 func (r Result) Summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "soaked for %s, seed %d: %d rounds, %d faults, %d takeovers\n", r.Lasted.Round(time.Second), r.Seed, r.Rounds, r.injected(), r.Takeovers)
-	var kinds []string
-	for _, k := range slices.Sorted(maps.Keys(r.Faults)) {
-		kinds = append(kinds, fmt.Sprintf("%s %d", k, r.Faults[k]))
-	}
+	kinds := each.Of(slices.Sorted(maps.Keys(r.Faults)), func(k string) string { return fmt.Sprintf("%s %d", k, r.Faults[k]) })
 	fmt.Fprintf(&b, "faults: %s\n", strings.Join(kinds, ", "))
 	for _, k := range r.Skipped {
 		fmt.Fprintf(&b, "skipped: %s\n", k)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/actor"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
@@ -151,7 +152,7 @@ func (s *soak) rounds(ctx context.Context) error {
 			err = s.heal(ctx)
 		}
 		if s.check(); s.result.Violation != nil {
-			s.result.Violation.Round, s.result.Violation.Faults = s.result.Rounds, words(round)
+			s.result.Violation.Round, s.result.Violation.Faults = s.result.Rounds, each.Of(round, strike.String)
 			return nil
 		}
 		if err != nil {
@@ -160,15 +161,6 @@ func (s *soak) rounds(ctx context.Context) error {
 		s.progress()
 	}
 	return nil
-}
-
-// words describes the faults of a round.
-func words(round []strike) []string {
-	var all []string
-	for _, f := range round {
-		all = append(all, f.String())
-	}
-	return all
 }
 
 // play lets the faults of a round begin and end.

@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"io"
 	"strings"
+
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 //go:embed page.html fragment.html style.css
@@ -31,20 +33,14 @@ func execute(w io.Writer, name string, d Diagram) error {
 	if err != nil {
 		return err
 	}
-	if err := t.ExecuteTemplate(w, name, view); err != nil {
-		return fmt.Errorf("write the diagram: %w", err)
-	}
-	return nil
+	return wrap.Error(t.ExecuteTemplate(w, name, view), "write the diagram")
 }
 
 // Style is the CSS that a page with diagrams needs. All of it is nested below the class
 // spacetime.
 func Style() (template.CSS, error) {
 	text, err := files.ReadFile("style.css")
-	if err != nil {
-		return "", fmt.Errorf("read the diagram's style: %w", err)
-	}
-	return template.CSS(text), nil
+	return template.CSS(text), wrap.Error(err, "read the diagram's style")
 }
 
 // view is what the templates show.

@@ -11,6 +11,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 // Never is the end of what has not ended.
@@ -79,26 +81,14 @@ type Mark struct {
 
 // clip removes what happened before From or after To.
 func (d Diagram) clip() Diagram {
-	in := func(t time.Duration) bool { return t >= d.From && t <= d.To }
-	touches := func(s Span) bool { return s.From <= d.To && (s.To == Never || s.To >= d.From) }
-	d.Lives = keep(d.Lives, touches)
-	d.Pauses = keep(d.Pauses, touches)
-	d.Bars = keep(d.Bars, func(b Bar) bool {
-		return b.From <= d.To && max(b.To, b.Lease) >= d.From
-	})
-	d.Arrows = keep(d.Arrows, func(a Arrow) bool { return in(a.Sent) || a.Came != Never && in(a.Came) })
-	d.Marks = keep(d.Marks, func(m Mark) bool { return in(m.At) })
+	out := func(t time.Duration) bool { return t < d.From || t > d.To }
+	misses := func(s Span) bool { return s.From > d.To || s.To != Never && s.To < d.From }
+	d.Lives = slices.DeleteFunc(slices.Clone(d.Lives), misses)
+	d.Pauses = slices.DeleteFunc(slices.Clone(d.Pauses), misses)
+	d.Bars = slices.DeleteFunc(slices.Clone(d.Bars), func(b Bar) bool { return b.From > d.To || max(b.To, b.Lease) < d.From })
+	d.Arrows = slices.DeleteFunc(slices.Clone(d.Arrows), func(a Arrow) bool { return out(a.Sent) && (a.Came == Never || out(a.Came)) })
+	d.Marks = slices.DeleteFunc(slices.Clone(d.Marks), func(m Mark) bool { return out(m.At) })
 	return d
-}
-
-func keep[T any](list []T, fits func(T) bool) []T {
-	var kept []T
-	for _, x := range list {
-		if fits(x) {
-			kept = append(kept, x)
-		}
-	}
-	return kept
 }
 
 // Line is a line of the text beside the diagram.
@@ -110,10 +100,7 @@ type Line struct {
 // Lines tells in words what is drawn: each mark, and each message that is not quiet. Equal
 // messages that one agent sends at once share a line.
 func (d Diagram) Lines() []Line {
-	var all []Line
-	for _, m := range d.Marks {
-		all = append(all, Line{Mark: m})
-	}
+	all := each.Of(d.Marks, func(m Mark) Line { return Line{Mark: m} })
 	for i := 0; i < len(d.Arrows); i++ {
 		a := d.Arrows[i]
 		if a.Quiet || a.Sent < d.From {

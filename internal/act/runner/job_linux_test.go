@@ -78,6 +78,15 @@ func (r *rig) end(result jobs.Result, code int) jobs.Word {
 	return w
 }
 
+// over waits for the same, and then demands that status and the receipt.
+func (r *rig) over(stood *clienttest.Campaign, result jobs.Result, code int) jobs.Word {
+	r.t.Helper()
+	w := r.end(result, code)
+	r.status(code)
+	wait(r.t, "receipt", stood.Receipts())
+	return w
+}
+
 // word is the word that the agent has.
 func (r *rig) kept() jobs.Word {
 	r.t.Helper()
@@ -120,11 +129,9 @@ func TestJ2TheCommandStartsOnceItsClaimIsAcknowledged(t *testing.T) {
 	release()
 	r.line("starting sh for payments")
 	r.word("3 payments payments 1")
-	if w := r.end(jobs.Finished, 0); w.Done != pay || w.Run != nil {
+	if w := r.over(stood, jobs.Finished, 0); w.Done != pay || w.Run != nil {
 		t.Errorf("its end is %s", w.Text())
 	}
-	r.status(0)
-	wait(t, "receipt", stood.Receipts())
 }
 
 // The claim is not acknowledged when the leadership ends: it is taken back before the receipt, or
@@ -315,9 +322,7 @@ func TestACommandRunsOnAndIsMarkedThoughItsAgentDied(t *testing.T) {
 	again.Renew(3, long)
 	r.line("still leading payments, term 3")
 	r.signal(r.cmd.Process.Pid, syscall.SIGUSR1)
-	r.end(jobs.Finished, 0)
-	r.status(0)
-	wait(t, "receipt", again.Receipts())
+	r.over(again, jobs.Finished, 0)
 }
 
 // Its end comes while the agent is away.
@@ -335,11 +340,9 @@ func TestTheEndIsWrittenToTheAgentsNextLife(t *testing.T) {
 	again := r.agent.Resumed()
 	r.agent.RefuseWrites(0, "", "")
 	again.Renew(3, long)
-	if w := r.end(jobs.Failed, 3); w.Run != nil || w.Done != "" {
+	if w := r.over(again, jobs.Failed, 3); w.Run != nil || w.Done != "" {
 		t.Errorf("written %s", w.Text())
 	}
-	r.status(3)
-	wait(t, "receipt", again.Receipts())
 }
 
 // `doyen jobs NAME --reset-done` writes in the place of the program.

@@ -3,9 +3,7 @@ package leasepage_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -13,45 +11,16 @@ import (
 
 	"github.com/doyen-election/doyen/internal/base/alarm"
 	"github.com/doyen-election/doyen/internal/base/leasepage"
+	"github.com/doyen-election/doyen/testbed/smalldisk"
 )
 
-const inFullDisk = "LEASEPAGE_TEST_FULL_DISK"
-
-// TestMain lets this binary be a process with a small disk of its own.
-func TestMain(m *testing.M) {
-	dir := os.Getenv(inFullDisk)
-	if dir == "" {
-		os.Exit(m.Run())
-	}
-	if err := onFullDisk(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func TestMain(m *testing.M) { smalldisk.Main(m, "16k", onFullDisk) }
 
 // A disk without room: no page, an error that says so, and what was made before
 // goes on.
-func TestAFullDiskGivesAnErrorAndNothingWorse(t *testing.T) {
-	self := exec.CommandContext(t.Context(), "/proc/self/exe")
-	self.Env = append(os.Environ(), inFullDisk+"="+t.TempDir())
-	self.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
-	}
-	said, err := self.CombinedOutput()
-	if _, ran := err.(*exec.ExitError); err != nil && !ran {
-		t.Skipf("no namespaces to mount a small disk in: %v", err)
-	}
-	if err != nil {
-		t.Errorf("%v: %s", err, said)
-	}
-}
+func TestAFullDiskGivesAnErrorAndNothingWorse(t *testing.T) { smalldisk.Run(t) }
 
 func onFullDisk(dir string) error {
-	if err := unix.Mount("none", dir, "tmpfs", 0, "size=16k"); err != nil {
-		return fmt.Errorf("mount: %w", err)
-	}
 	var made []*leasepage.Writer
 	for i := range 10 {
 		w, err := leasepage.Create(dir, fmt.Sprintf("e%d", i), 1)

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 // Note says that the command of a job has started or ended.
@@ -30,10 +32,8 @@ func (n Note) Write(dir string) error {
 		return fmt.Errorf("note: %w", err)
 	}
 	defer file.Close()
-	if _, err := fmt.Fprintf(file, noteForm, n.Key, n.Term, n.PID, n.First, n.Last, n.Try, n.Ended); err != nil {
-		return fmt.Errorf("note: %w", err)
-	}
-	return nil
+	_, err = fmt.Fprintf(file, noteForm, n.Key, n.Term, n.PID, n.First, n.Last, n.Try, n.Ended)
+	return wrap.Error(err, "note")
 }
 
 // Notes reads the notes of a folder: one for each process. Last of one that has not ended is its newest stamp.

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 const (
@@ -67,10 +68,8 @@ func (b *Book) Stamp(at int64) error {
 	var s [size]byte
 	binary.LittleEndian.PutUint64(s[:], uint64(b.first))
 	binary.LittleEndian.PutUint64(s[8:], uint64(at))
-	if _, err := b.file.WriteAt(s[:], 0); err != nil {
-		return fmt.Errorf("stamp: %w", err)
-	}
-	return nil
+	_, err := b.file.WriteAt(s[:], 0)
+	return wrap.Error(err, "stamp")
 }
 
 func (b *Book) Close() error { return b.file.Close() }
