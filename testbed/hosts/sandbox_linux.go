@@ -61,8 +61,8 @@ func (r *sandbox) enter(c clock) error {
 	return nil
 }
 
-// diskSize is the size of a small disk, in bytes. An agent needs some tens of thousands.
-const diskSize = 4 << 20
+// diskSize is the size of a small disk, in bytes. An agent needs a few hundred thousand, and up to 12 MiB for its history.
+const diskSize = 32 << 20
 
 // enterMounts moves the thread into the host's mount namespace, where the data directory is a
 // disk of its own. The first call makes the namespace.
