@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
@@ -45,11 +46,11 @@ func runAll(m *testing.M) (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	doyen = program{path: filepath.Join(dir, "doyen"), dir: dir}
-	build := exec.Command("go", "build", "-o", doyen.path, "../cmd/doyen")
-	if out, err := build.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("build doyen: %w\n%s", err, out)
+	path, err := hosts.Build(context.Background(), dir, hosts.Product)
+	if err != nil {
+		return 0, err
 	}
+	doyen = program{path: path, dir: dir}
 	return m.Run(), nil
 }
 
