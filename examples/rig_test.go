@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -41,6 +42,9 @@ func TestMain(m *testing.M) {
 }
 
 func runAll(m *testing.M) (int, error) {
+	if err := flag.Set("test.parallel", "4"); err != nil { // they wait for leases more than for processors
+		return 0, err
+	}
 	dir, err := os.MkdirTemp("", "doyen-examples")
 	if err != nil {
 		return 0, err
