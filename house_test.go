@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -100,8 +101,20 @@ type source struct {
 }
 
 func sources(t *testing.T) []source {
-	var found []source
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	t.Helper()
+	found, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 50 {
+		t.Fatalf("found %d Go files: the walk is broken", len(found))
+	}
+	return found
+}
+
+// parsed parses all files once for all tests: no test changes them.
+var parsed = sync.OnceValues(func() (found []source, err error) {
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || d.Name() == "testdata" || d.Name() == "tools") {
 			if d != nil && d.IsDir() && err == nil {
 				return fs.SkipDir
@@ -120,14 +133,8 @@ func sources(t *testing.T) []source {
 			test: strings.HasSuffix(path, "_test.go"), file: file, fset: fset})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(found) < 50 {
-		t.Fatalf("found %d Go files: the walk is broken", len(found))
-	}
-	return found
-}
+	return found, err
+})
 
 func imports(s source) []string {
 	var paths []string

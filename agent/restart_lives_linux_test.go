@@ -21,6 +21,7 @@ import (
 
 // A restart ends no leadership: no program may hear that it does, for its next life leads on.
 func TestARestartTellsNoProgramThatItIsOver(t *testing.T) {
+	t.Parallel()
 	c := lone(t)
 	c.RecordDir, c.Candidate = inMemory(t), false
 	next := c

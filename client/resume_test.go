@@ -37,6 +37,7 @@ func TestALeadershipGoesOnWithItsAgentsNextLife(t *testing.T) {
 
 // The agent does not come back.
 func TestALeadershipWithoutItsAgentEndsByItsOwnClock(t *testing.T) {
+	t.Parallel()
 	a, stood, l := campaign(t, lease)
 	until := stood.Renew(7, 2*time.Second)       // its agent is gone before
 	for time.Until(l.Deadline()) > time.Minute { // until it has read that

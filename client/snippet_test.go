@@ -17,6 +17,7 @@ import (
 
 // The program of docs/api.md is compiled and run as it is written there.
 func TestTheProgramOfTheDocumentationRuns(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../docs/api.md")
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +69,7 @@ func TestTheProgramOfTheDocumentationRuns(t *testing.T) {
 
 // The fragment of the README is what a program can hold as it stands there.
 func TestTheFragmentOfTheReadmeCompiles(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -228,7 +228,7 @@ func (c *cluster) leaders() string {
 		if !n.Up {
 			continue
 		}
-		for _, s := range n.elector.Status(c.Now).Contests {
+		for _, s := range n.elector.Contests() {
 			if _, ok := s.LeaderAt(c.Now); ok && s.State == Leading {
 				ls = append(ls, fmt.Sprintf("%s@%d", name, s.Term))
 			}
@@ -239,7 +239,7 @@ func (c *cluster) leaders() string {
 
 // known returns whom an agent names, "" if nobody.
 func (c *cluster) known(name string) string {
-	for _, s := range c.nodes[name].elector.Status(c.Now).Contests {
+	for _, s := range c.nodes[name].elector.Contests() {
 		if h, ok := s.LeaderAt(c.Now); ok {
 			return fmt.Sprintf("%s@%d", h.Peer, s.Term)
 		}

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
@@ -40,16 +42,19 @@ func TestMain(m *testing.M) {
 }
 
 func runAll(m *testing.M) (int, error) {
+	if err := flag.Set("test.parallel", "4"); err != nil { // they wait for leases more than for processors
+		return 0, err
+	}
 	dir, err := os.MkdirTemp("", "doyen-examples")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	doyen = program{path: filepath.Join(dir, "doyen"), dir: dir}
-	build := exec.Command("go", "build", "-o", doyen.path, "../cmd/doyen")
-	if out, err := build.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("build doyen: %w\n%s", err, out)
+	path, err := hosts.Build(context.Background(), dir, hosts.Product)
+	if err != nil {
+		return 0, err
 	}
+	doyen = program{path: path, dir: dir}
 	return m.Run(), nil
 }
 

@@ -164,7 +164,7 @@ func TestEndedLivesAreBoundedAndForgotten(t *testing.T) {
 	a := testAssembler(nobody)
 	now := time.Unix(1000, 0)
 	m := testConfig(7).Self
-	for i := range 3 * maxGone {
+	for i := range maxGone + 100 {
 		m.Lineage++
 		a.bury(now.Add(time.Duration(i)), nil, []Member{m})
 	}

@@ -43,6 +43,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 }
 
 func TestGarbageOnThePortHarmsNothing(t *testing.T) {
+	t.Parallel()
 	cfg := testConfig(1)
 	cfg.Key = nil // so that more than decryption is reached
 	a := start(t, cfg)

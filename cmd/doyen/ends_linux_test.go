@@ -111,6 +111,7 @@ func TestALineageThatEndsLeavesNothing(t *testing.T) {
 // ends, is not taken for the new keeper's own, and acts again. Not in parallel: the keeper is to be
 // stopped while it waits, so that what is started by hand comes first.
 func TestAKeeperThatGivesUpLeavesAnAgentAloneThatWasStartedByHand(t *testing.T) {
+	t.Parallel()
 	m := kept(t, "a")
 	if err := os.RemoveAll(filepath.Dir(m.record)); err != nil { // no record is kept from now on
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 // The command's own stamps say that it never stopped, nor was started again.
 func TestACommandRunsOnWhenItsAgentIsKilledAndStartedAgain(t *testing.T) {
+	t.Parallel()
 	var fs unix.Statfs_t
 	if err := unix.Statfs("/dev/shm", &fs); testing.Short() || err != nil || fs.Type != unix.TMPFS_MAGIC {
 		t.Skip("it runs real agents for some seconds, with a tmpfs at /dev/shm: not with -short, nor without one; CI runs it")

@@ -14,7 +14,7 @@ import (
 // TestMain lets more tests run at once than there are processors, unless -parallel says otherwise:
 // most of the time they wait for leases and for processes.
 func TestMain(m *testing.M) {
-	if err := testflag.Set("test.parallel", "6"); err != nil {
+	if err := testflag.Set("test.parallel", "10"); err != nil {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"doyen": main})

@@ -17,11 +17,11 @@ var fixed = map[reflect.Type]bool{
 // copier copies values with all that they refer to, private fields included.
 type copier struct {
 	copies map[unsafe.Pointer]reflect.Value // by the pointer to the original
-	refers map[reflect.Type]bool            // whether values of a type refer to anything that can change
+	fields map[reflect.Type][]int           // of each struct, the fields that refer to anything that can change
 }
 
 func newCopier() *copier {
-	return &copier{copies: map[unsafe.Pointer]reflect.Value{}, refers: map[reflect.Type]bool{}}
+	return &copier{copies: map[unsafe.Pointer]reflect.Value{}, fields: map[reflect.Type][]int{}}
 }
 
 // copied returns a copy that shares nothing that can change.
@@ -37,10 +37,9 @@ func copied[T any](c *copier, original *T) *T {
 func (c *copier) unshare(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Field(i); c.mayChange(f.Type()) {
-				c.unshare(reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem()) // so that a private field can be set
-			}
+		for _, i := range c.changing(v.Type()) {
+			f := v.Field(i)
+			c.unshare(reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem()) // so that a private field can be set
 		}
 	case reflect.Array:
 		for i := range v.Len() {
@@ -90,24 +89,28 @@ func (c *copier) pointer(p reflect.Value) reflect.Value {
 }
 
 func (c *copier) mayChange(t reflect.Type) bool {
-	may, known := c.refers[t]
-	if known {
-		return may
-	}
-	c.refers[t] = true // for a type that refers to itself
 	switch t.Kind() {
 	case reflect.Struct:
-		for i := range t.NumField() {
-			may = may || c.mayChange(t.Field(i).Type)
-		}
-		may = may && !fixed[t]
+		return !fixed[t] && len(c.changing(t)) > 0
 	case reflect.Pointer:
-		may = !fixed[t.Elem()]
+		return !fixed[t.Elem()]
 	case reflect.Array:
-		may = c.mayChange(t.Elem())
+		return c.mayChange(t.Elem())
 	case reflect.Slice, reflect.Map, reflect.Interface:
-		may = true
+		return true
 	}
-	c.refers[t] = may
-	return may
+	return false
+}
+
+func (c *copier) changing(t reflect.Type) []int {
+	all, known := c.fields[t]
+	if !known {
+		for i := range t.NumField() {
+			if c.mayChange(t.Field(i).Type) {
+				all = append(all, i)
+			}
+		}
+		c.fields[t] = all
+	}
+	return all
 }

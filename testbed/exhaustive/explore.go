@@ -57,14 +57,16 @@ func (r Result) String() string {
 		float64(r.States)/r.Took.Seconds(), r.Bounds)
 }
 
-// pending is a state to expand. Only its parent is kept: to make the state again costs one
-// step, and to keep the state would cost the memory of a world.
+// pending is a state to expand. Beyond the first keptWorlds of a level only its parent is kept:
+// to make the state again costs one step, and to keep the state would cost the memory of a world.
 type pending struct {
+	world  *world // nil: made from the parent by the action
 	parent *world
 	action action
-	root   bool // parent is the state itself, not its parent
 	node   int32
 }
+
+const keptWorlds = 2048
 
 // node says how a state was first reached.
 type node struct {
@@ -75,10 +77,9 @@ type node struct {
 // found is a successor of a pending state.
 type found struct {
 	action action
+	world  *world
 	hash   uint64
-	beyond bool
 	later  bool
-	fault  *Violation
 }
 
 type explorer struct {
@@ -124,7 +125,7 @@ func (x *explorer) run() {
 	for i, r := range x.roots {
 		x.visited[r.world.hash(x.options.Bounds)] = struct{}{}
 		x.nodes = append(x.nodes, node{parent: -1})
-		level = append(level, pending{parent: r.world, root: true, node: int32(i)})
+		level = append(level, pending{world: r.world, node: int32(i)})
 	}
 	x.result.Roots, x.result.States = len(x.roots), len(x.roots)
 	for ; len(level) > 0; x.result.Depth++ {
@@ -148,7 +149,7 @@ func (x *explorer) expandLevel(level []pending) ([]pending, bool) {
 		for i, e := range expanded {
 			x.result.Transitions += len(e.next)
 			for _, f := range e.next {
-				if f.fault != nil {
+				if f.world.fault != nil {
 					x.result.Violation = x.explain(part[i].node, f)
 					return nil, false
 				}
@@ -159,9 +160,14 @@ func (x *explorer) expandLevel(level []pending) ([]pending, bool) {
 					return nil, false
 				}
 				x.add(f, part[i].node)
-				if !f.beyond {
-					next = append(next, pending{parent: e.world, action: f.action, node: int32(len(x.nodes) - 1)})
+				if f.world.beyond {
+					continue
 				}
+				p := pending{parent: e.world, action: f.action, node: int32(len(x.nodes) - 1)}
+				if len(next) < keptWorlds {
+					p.world = f.world
+				}
+				next = append(next, p)
 			}
 		}
 		clear(part) // the states of this part are expanded
@@ -176,7 +182,7 @@ func (x *explorer) add(f found, parent int32) {
 	if f.later {
 		x.result.Leaders++
 	}
-	if f.beyond {
+	if f.world.beyond {
 		x.result.Beyond++
 	}
 }
@@ -198,16 +204,15 @@ func (x *explorer) expand(part []pending) []expansion {
 }
 
 func (k *worker) expand(p pending, bounds Bounds) expansion {
-	w := p.parent
-	if !p.root {
+	w := p.world
+	if w == nil {
 		w = k.mover.apply(p.parent, p.action)
 	}
 	e := expansion{world: w}
 	k.actions = w.actions(bounds, k.actions[:0])
 	for _, a := range k.actions {
 		s := k.mover.apply(w, a)
-		e.next = append(e.next, found{action: a, hash: s.hash(bounds), beyond: s.beyond, fault: s.fault,
-			later: s.last > w.last && s.last > 1})
+		e.next = append(e.next, found{action: a, world: s, hash: s.hash(bounds), later: s.last > w.last && s.last > 1})
 	}
 	return e
 }
@@ -227,7 +232,7 @@ func (x *explorer) explain(from int32, f found) *Violation {
 	for i := len(path) - 1; i >= 0; i-- {
 		at = x.workers[0].mover.apply(at, path[i])
 	}
-	v := *f.fault
+	v := *f.world.fault
 	v.Path = lines
 	return &v
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -118,18 +119,20 @@ func (w *world) append(b []byte, i int, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.Bool:
 		return append(b, flagOf(v.Bool()))
-	case reflect.Int64:
+	case reflect.Int, reflect.Int64:
 		n := v.Int()
 		if v.Type() == reflect.TypeFor[election.Instant]() {
 			n = int64(w.ago(i, election.Instant(n)))
 		}
 		return binary.AppendVarint(b, n)
-	case reflect.Uint64:
+	case reflect.Uint8, reflect.Uint64:
 		n := v.Uint()
 		if v.Type() == reflect.TypeFor[election.SendID]() {
 			n = min(n, 1) // appendWorth writes what matters of it
 		}
 		return binary.AppendUvarint(b, n)
+	case reflect.Float64:
+		return binary.AppendUvarint(b, math.Float64bits(v.Float()))
 	case reflect.String:
 		return append(binary.AppendUvarint(b, uint64(v.Len())), v.String()...)
 	case reflect.Pointer, reflect.Interface:
@@ -147,6 +150,9 @@ func (w *world) append(b []byte, i int, v reflect.Value) []byte {
 		}
 		return b
 	case reflect.Map: // the keys are names or peers
+		if v.Len() == 0 {
+			return append(b, 0)
+		}
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(x, y reflect.Value) int { return cmp.Compare(x.String(), y.String()) })
 		b = binary.AppendUvarint(b, uint64(v.Len()))
@@ -155,11 +161,12 @@ func (w *world) append(b []byte, i int, v reflect.Value) []byte {
 		}
 		return b
 	case reflect.Struct:
-		if slices.Contains(same, v.Type()) {
+		t := v.Type()
+		if slices.Contains(same, t) {
 			return b
 		}
 		for j := range v.NumField() {
-			if f := v.Field(j); f.Type() == number && numbersRounds(v.Type()) {
+			if f := v.Field(j); f.Kind() == reflect.Uint64 && f.Type() == number && numbersRounds(t) {
 				b = binary.AppendVarint(b, w.roundsAgo(starter(i, v), f.Uint()))
 			} else {
 				b = w.append(b, i, f)

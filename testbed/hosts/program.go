@@ -55,8 +55,11 @@ const Product = "github.com/doyen-election/doyen/cmd/doyen"
 // links each time. Build needs the go command and a working directory inside the source tree.
 func Build(ctx context.Context, dir, command string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(command))
-	return path, goCommand(ctx, os.Environ(), "run", "-exec", `sh -c 'cp "$0" "`+path+`"'`, command)
+	return path, goCommand(ctx, os.Environ(), "run", "-exec", copyTo(path), command)
 }
+
+// copyTo is what `go run` runs instead of the program.
+func copyTo(path string) string { return `sh -c 'cp "$0" "` + path + `"'` }
 
 // BuildShipped builds the command as docs/operations.md says for an installation: stripped,
 // static, without unused code. It shares no compiled package with Build.

@@ -59,7 +59,7 @@ func BuildFormer(ctx context.Context, dir string) (Binary, error) {
 	}
 	path := filepath.Join(dir, "doyen-"+Former)
 	// With trimmed paths, a build in another directory can use the same build cache.
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "./cmd/doyen")
+	build := exec.CommandContext(ctx, "go", "run", "-trimpath", "-exec", copyTo(path), "./cmd/doyen")
 	build.Dir, build.Env = source, append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		return Binary{}, fmt.Errorf("build %s: %w\n%s", Former, err, bytes.TrimSpace(out))

@@ -7,6 +7,7 @@ import (
 )
 
 func TestTheFormerReleaseIsBuilt(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it builds the product of the release before: not with -short; CI runs it")
 	}

@@ -235,6 +235,7 @@ func leaderOf(changes []seen) (leader int, term uint64, ok bool) {
 }
 
 func TestALeaderCutOffSilentlyStopsBeforeAnotherStarts(t *testing.T) {
+	t.Parallel()
 	needNetworks(t)
 	s := newScene(t)
 	meter, err := hiccup.Start(t.TempDir())

@@ -17,6 +17,7 @@ import (
 // Agents refuse to start as a root to whom the system's directories do not belong. Such a root was
 // every user in the namespace that Rerun makes.
 func TestAUserWithoutRightsCutsOffALeader(t *testing.T) {
+	t.Parallel()
 	if testing.Short() || os.Geteuid() != 0 {
 		t.Skip("needs root, which CI is, to become another user, and some seconds for real agents")
 	}

@@ -88,15 +88,18 @@ func TestAFailureSaysWhatWasSeenAndWhereTheLogsAre(t *testing.T) {
 		"! doyen $l1 leader":                    {"it ended with exit 0"},
 		"crash $f1\nthaw $f1":                   {"it is down"},
 	} {
-		r := playText(t, t.Context(), binary, up+line+"\n")
-		for _, w := range want {
-			if r.Passed || !strings.Contains(r.Log, w) {
-				t.Errorf("%q: want %q in\n%s", line, w, r.Log)
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			r := playText(t, t.Context(), binary, up+line+"\n")
+			for _, w := range want {
+				if r.Passed || !strings.Contains(r.Log, w) {
+					t.Errorf("want %q in\n%s", w, r.Log)
+				}
 			}
-		}
-		if r.Recording == nil || r.Recording.Failed == "" || len(r.Recording.Hosts) != 2 {
-			t.Errorf("%q: the recording does not tell of the failure", line)
-		}
+			if r.Recording == nil || r.Recording.Failed == "" || len(r.Recording.Hosts) != 2 {
+				t.Error("the recording does not tell of the failure")
+			}
+		})
 	}
 }
 

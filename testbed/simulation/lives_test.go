@@ -11,7 +11,7 @@ import (
 // break a rule of lives or of companions.
 func TestCarelessHostsAreFoundOut(t *testing.T) {
 	t.Parallel()
-	if testing.Short() || defaultSeeds < 450 {
+	if testing.Short() || defaultSeeds < 300 {
 		t.Skip("it plays some thousand worlds: not with -short; CI runs it")
 	}
 	tests := map[string]struct {

@@ -2,5 +2,5 @@
 
 package simulation
 
-// defaultSeeds fit into some six seconds on two processors.
-const defaultSeeds = 450
+// defaultSeeds fit into some four seconds on two processors.
+const defaultSeeds = 300

@@ -10,13 +10,14 @@ import (
 )
 
 // straying returns the first seed from which clocks 30 % off make two leaders
-// after many faults.
+// after many faults. Its world is small, because shrinking plays it dozens of times.
 func straying(t *testing.T, faults int) (Options, Result) {
 	t.Helper()
 	for s := uint64(1); s <= 300; s++ {
 		o := Options{Seed: s, Drift: 300_000, Rule: "G1"}
-		if newWorld(o).changes(rosters | identities | copies) {
-			continue // what they leave behind makes shrinking slow
+		w := newWorld(o)
+		if w.changes(rosters|identities|copies) || len(w.agents) > 6 || len(w.plan.elections) > 2 {
+			continue
 		}
 		if r := Run(o); r.Violation != nil && r.Stats.Injected() >= faults {
 			return o, r
@@ -167,22 +168,5 @@ func TestNobodyLeftToVoteIsSaid(t *testing.T) {
 	r := Run(Options{Seed: 1, Record: true, Shrunk: Shrunk{Absent: everybody}})
 	if r.Violation == nil || r.Violation.Rule != "options" {
 		t.Errorf("got %v", r.Violation)
-	}
-}
-
-// TestEachKindOfFaultStrikes shows that the seeds meet what faultKinds has.
-func TestEachKindOfFaultStrikes(t *testing.T) {
-	t.Parallel()
-	var total Stats
-	for s := uint64(1); s <= 40; s++ {
-		total.Add(Run(Options{Seed: s}).Stats)
-	}
-	for _, f := range faultKinds() {
-		if total.Faults[f.name] == 0 {
-			t.Errorf("no %s in 40 seeds", f.name)
-		}
-	}
-	if total.Torn == 0 || total.Rosters == 0 || total.Cut == 0 || total.Footprint == 0 || total.Barred == 0 || total.Former == 0 || total.Taken == 0 {
-		t.Errorf("too little happens: %+v", total)
 	}
 }
