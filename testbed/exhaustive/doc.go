@@ -54,6 +54,7 @@
 // steps in every order, then many more at random.
 //
 // So is the word of an election (words.go), to the end of small worlds: the product's own contests and voters,
-// without time, deaths, slow disks and changes of the voters. No word that a program has written or got
-// is lost, writes form a chain, and no voter takes a word at another roster version.
+// without time and changes of the voters. In one world a voter's writes take time, in another a leader has a
+// second life. No word that a program has written or got is lost, writes form a chain, and no voter takes a
+// word at another roster version.
 package exhaustive
