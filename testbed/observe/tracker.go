@@ -131,12 +131,15 @@ func stateOf(c api.Change, state string) string {
 	return state
 }
 
-// disclaim ends those claims of the agent that the change contradicts.
+// disclaim ends those claims of the agent that the change contradicts. If it comes from the agent's next life,
+// that life may have stepped down before anybody watched it, a quarter of a heartbeat before its deadline.
 func (t *Tracker) disclaim(name string, at election.Instant, c api.Change) {
 	for _, claim := range t.claims {
-		over := claim.Ended == election.Never && at <= claim.gone
-		if over && claim.Agent == name && (!c.IsLeader || claim.Term != c.Term) {
+		switch over := claim.Ended == election.Never && claim.Agent == name && (!c.IsLeader || claim.Term != c.Term); {
+		case over && at <= claim.gone:
 			claim.Ended, claim.expired = max(at, claim.Start), c.Reason == string(election.ReasonLeaseExpired)
+		case over && at < claim.Until:
+			claim.Ended = max(claim.Start, claim.gone, claim.Until.Add(-t.lease/24))
 		}
 	}
 }

@@ -98,6 +98,19 @@ func TestAKilledLeaderCountsToItsLastDeadline(t *testing.T) {
 	}
 }
 
+func TestANextLifeMayStepDownShortlyBeforeTheDeadlineUnseen(t *testing.T) {
+	for began, want := range map[int64]time.Duration{107: 0, 103: 3} {
+		tr := tracked(leads("a", 1, 10), told("a", 1, 20, 110))
+		tr.Exited("a", 30)
+		tr.Apply(observe.Lost{Agent: "a"})
+		tr.Apply(leads("b", 2, began))
+		tr.Apply(follows("a", "b", 2, 108))
+		if got := together(tr); got != want {
+			t.Errorf("b leads at %d: two led at once for %d, want %d", began, got, want)
+		}
+	}
+}
+
 func TestANextLifeThatLeadsOnGoesByItsOwnWord(t *testing.T) {
 	tr := tracked(leads("a", 1, 10), told("a", 1, 20, 110))
 	tr.Exited("a", 30)
