@@ -129,8 +129,8 @@ type agent struct {
 	server     *serve.Server
 }
 
-// start starts the parts. It starts those first that may fail without an effect on other
-// agents: nothing is sent before the ports are bound.
+// start starts the parts. Gossip starts only once the sockets and the ports for peers and gossip are
+// bound. The ports of the read-only listener and the agent-check are bound later.
 func (a *agent) start() error {
 	a.runID = newRun()
 	s, state, err := store.Open(store.Config{Dir: a.cfg.DataDir, Name: a.cfg.Name, PeerID: transport.PeerIDOf})

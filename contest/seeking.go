@@ -103,8 +103,8 @@ func (c *Contest) vacant(s *step) bool {
 	return true
 }
 
-// Receive handles a message of Bully or Ring if this agent leads, can't lead and must report that, or knows
-// of no live leader. Otherwise it drops the message: the sender will get the leader's heartbeats.
+// Receive handles a message of Bully or Ring. A follower that could lead drops it while it knows or awaits a
+// live leader: the sender will get that leader's heartbeats.
 func (c *Contest) Receive(f Facts, from election.PeerID, m election.Message) Verdict {
 	s := new(step).begin(c, f)
 	if c.Role() != Follower || c.vacant(s) || !c.candidate || c.unable(s) != 0 {

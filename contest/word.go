@@ -158,7 +158,6 @@ func (c *Contest) advanceWord(s *step) {
 	w.send(s, c)
 }
 
-// reply ends the program's request.
 func (c *Contest) reply(s *step, refusal *election.Refusal) {
 	s.out.Replies = append(s.out.Replies, election.Reply{Request: c.order.Request, Refusal: refusal, Word: c.Word()})
 	c.order = nil

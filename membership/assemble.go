@@ -29,7 +29,7 @@ type assembler struct {
 	members  map[election.PeerID]Member // of the last view
 	departed map[election.PeerID]departure
 	gone     map[life]time.Time // the lives that this agent has seen end, and when
-	doubted  []Member           // set aside by the last assembly, see doubt
+	doubted  []Member           // those that doubt set aside when the last view was made
 }
 
 // life is one lineage of one agent: later lives of a lineage look the same in gossip.

@@ -22,8 +22,8 @@ type loop struct {
 	readAt   time.Time               // until then, a change causes no reading
 	pollAt   time.Time               // when the list is read even without a change
 	searchAt time.Time               // when the joiner has to check again
-	aloof    map[netip.AddrPort]bool // members without a direct connection when that was last checked
-	checkAt  time.Time               // when it is checked again
+	aloof    map[netip.AddrPort]bool // members that had no direct connection at the last check
+	checkAt  time.Time               // when the next check for aloof is due
 }
 
 const (
@@ -144,8 +144,8 @@ func (l *loop) read(now time.Time) {
 }
 
 // unmet returns the address of a member that had no direct connection at this check and at the one
-// before. It may have missed the gossip about this agent: then it refuses its connections, or does not
-// dial, until an exchange of lists. In large clusters gossip alone has one only every minute.
+// before. That member may have missed the gossip about this agent. Then it refuses this agent's connections,
+// or does not dial, until the two exchange lists. In large clusters, gossip alone does so only every minute.
 func (l *loop) unmet(members []Member, now time.Time) (addr netip.AddrPort, found bool) {
 	if l.m.cfg.Met == nil || now.Before(l.checkAt) {
 		return addr, false

@@ -163,7 +163,7 @@ func (l *ledger) note(now time.Time, r Refusal, wanted bool) {
 		if len(l.hints) >= maxHints && (!wanted || !l.yield()) {
 			return // the hint comes again later, when there may be room
 		}
-		h = &hint{Refusal: r} // the first text stays, although the same cause has several symptoms
+		h = &hint{Refusal: r} // its text stays: another symptom of the same cause only keeps the hint
 		l.hints[k] = h
 	}
 	h.until, h.wanted = now.Add(hintFor), h.wanted || wanted

@@ -65,7 +65,7 @@ func (l *Lease) Count(voter election.PeerID, sent election.Instant, v election.V
 	}
 	l.sends[voter] = sent
 	if sent <= l.heard && sent.Add(HolderLease(l.length, l.drift)) <= l.earned {
-		return // a majority has already acknowledged sends that left no earlier
+		return // this can't extend the lease: a majority has acknowledged sends that left then or later
 	}
 	if since, ok := supportedSince(l.roster, l.sends); ok {
 		l.earned = max(l.earned, since.Add(HolderLease(l.length, l.drift)))

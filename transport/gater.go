@@ -31,7 +31,7 @@ const (
 	// strangerGrace is how long an unknown peer may connect before it is reported. While a cluster forms,
 	// one of two peers learns of the other first, and much earlier if many agents share a busy machine.
 	strangerGrace = 30 * time.Second
-	// strangerLong: a peer that was unknown for longer now dials only rarely, and has to be woken.
+	// strangerLong: a peer that tried in vain for longer dials only rarely, so this agent has to wake it.
 	strangerLong = 2 * time.Second
 	// strangerForget is how long an unknown peer must be silent before it is reported again.
 	strangerForget = time.Minute

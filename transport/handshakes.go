@@ -85,7 +85,7 @@ type urgency int32
 
 const (
 	later  urgency = iota - 1 // after all others, with a rest after each
-	inTurn                    // between the two, in the order that the method next describes
+	inTurn                    // before later, after first
 	first                     // before all others
 )
 

@@ -59,7 +59,7 @@ type leadership struct {
 	term   uint64
 }
 
-// vacancy is since when nobody leads, and when a leader was last heard, in CLOCK_BOOTTIME nanoseconds.
+// vacancy is a time without a leader, in CLOCK_BOOTTIME nanoseconds. A leader was last heard at heard.
 type vacancy struct{ since, heard int64 }
 
 // New returns an empty log. It counts the named elections as led by nobody since the instant
@@ -192,8 +192,8 @@ func (l *Log) vacate(name string, now vacancy) {
 }
 
 // List returns the newest changes, at most limit, the newest last: those of the election, or
-// of all elections if the name is empty. When the agent started or was paused is listed for each
-// election. The result is never nil.
+// of all elections if the name is empty. The agent's starts and pauses are listed for each election.
+// The result is never nil.
 func (l *Log) List(election string, limit int) []api.Transition {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -67,7 +67,7 @@ type warnings struct {
 	refused map[election.PeerID]api.Warning
 
 	current []api.Warning         // sorted by urgency and code; replaced by a new slice, never changed
-	begun   map[api.Warning]begun // the key is a warning in force, without Since
+	begun   map[api.Warning]begun // by warning in force; in the key, Since is not set
 	dueAt   election.Instant      // when update must compute the warnings again; Never: not needed
 }
 

@@ -204,8 +204,8 @@ func (k *kept) newest() *recorder {
 	if k.made != nil && now < k.until {
 		return k.made
 	}
-	before := k.Picture()                                                                                    // the answer may name leaders of this picture
-	k.made = recorded(k.next, &http.Request{Method: http.MethodGet, URL: &url.URL{}, Header: http.Header{}}) // empty: the answer is for all callers
+	before := k.Picture()                                                                                    // the answer shows this picture, or a newer one
+	k.made = recorded(k.next, &http.Request{Method: http.MethodGet, URL: &url.URL{}, Header: http.Header{}}) // a request of no caller: all callers get this answer
 	k.until = now.Add(keptFor)
 	for _, c := range before.Status.Contests {
 		if _, led := c.LeaderAt(now); led {

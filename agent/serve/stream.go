@@ -191,8 +191,8 @@ func (t *stream) timed(l api.CampaignEvent) api.CampaignEvent {
 	return l
 }
 
-// sayLate sends a last line to a program that did not read, in case it reads later: its
-// candidacy has ended. Only here the buffer is enlarged, so that it has room for that line.
+// sayLate sends a last line, that the candidacy has ended, to a program that did not read. The
+// program may read it later. Only here the buffer is enlarged, so that it has room for that line.
 func (t *stream) sayLate(until election.Instant) {
 	t.of.Logger.Warn("a program does not read its campaign: the campaign ends", "campaign", t.k.ID(), "election", t.k.Election())
 	line, err := json.Marshal(t.timed(api.CampaignEvent{Type: api.CampaignRevoked, Campaign: t.k.ID(), Election: string(t.k.Election()),

@@ -190,7 +190,6 @@ func (w *words) live() int {
 	return n
 }
 
-// record returns the record of a write of these words.
 func (w *words) record(changed []election.NamedWord) ([]byte, error) {
 	body, err := codec.EncodeWords(codec.WrittenWords{Writes: w.writes, Words: changed})
 	if err != nil {

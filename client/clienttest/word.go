@@ -15,7 +15,7 @@ type words struct {
 	mu      sync.Mutex
 	seq     uint64
 	of      map[string]*api.Word
-	leaders map[string]string // name of an agent, or of "here" for another program of this host
+	leaders map[string]string // by election: the name of an agent, or Here for another program of this host
 	written chan api.WordRequest
 	held    chan struct{} // until it is closed, writes are not answered; nil: they are answered at once
 	lost    int           // how many of the next writes count, and get no answer
@@ -144,8 +144,8 @@ func (a *Agent) write(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(api.Error{Err: refusal})
 }
 
-// Leads makes an agent with that name lead the election as far as this agent knows; Here: another program of
-// this host; empty: nobody but a program that Elect elected.
+// Leads makes this agent report that the named agent leads the election. Here names another program of this
+// host. With an empty name, only a program that Elect elected leads.
 func (a *Agent) Leads(election, name string) {
 	a.words.mu.Lock()
 	defer a.words.mu.Unlock()
@@ -168,8 +168,8 @@ func (a *Agent) election(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(e)
 }
 
-// campaigns are the programs of this host that are candidates, and those that Leads has lead here, which
-// belong to another user.
+// campaigns are the campaigns of this host. An election that Leads gave to Here has one without an ID, of
+// another user's program.
 func (a *Agent) campaigns() (all []api.Campaign) {
 	a.mu.Lock()
 	for _, c := range a.all {

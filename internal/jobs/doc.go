@@ -8,8 +8,8 @@
 //	due → claimed → finished, failed, timed out, stopped
 //	 └→ missed       └→ unknown → skipped, or claimed again
 //
-// It guarantees, if the caller does as Output says, only a leader's program writes the word, each
-// write replaces the one that it names, and a command is dead before its leadership can have ended:
+// The caller must do as Output says. Only a leader's program may write the word, each write must replace the
+// one that it names, and a command must be dead before its leadership can have ended. Then a Job guarantees:
 //
 //   - An occurrence starts once. Only with Config.Rerun it starts again, after the term in which it
 //     was started has ended without a mark of its end, and then under a higher term (J2, J4).

@@ -9,13 +9,13 @@ import (
 type Event any
 
 type (
-	// Leads: this host leads in a term, and the election's word is settled as Text. It comes when a
-	// leadership begins, when its term rises, and when a write was answered with another word.
+	// Leads: this host leads in a term in which the election's word is Text. It comes when a leadership
+	// begins, when its term rises, and when a write was answered with another word.
 	Leads struct {
 		Term uint64
 		Text string
 	}
-	// Follows: another host leads, and Text is the word as it could be read.
+	// Follows: another host leads, and Text is the word as this host has read it.
 	Follows struct{ Text string }
 	// Written: a Write is acknowledged. A write that is not confirmed is repeated by the caller, with
 	// the same ID of the word that it replaces.
@@ -23,17 +23,17 @@ type (
 	// Ended: the command is dead, with all that it started.
 	Ended struct {
 		Result Result
-		Code   int // exit code; of TimedOut what once shall exit with
+		Code   int // the exit code; for TimedOut, the code with which once has to exit
 	}
 	// NotStarted: the command of the last Start was not started, and will not be.
 	NotStarted struct{}
-	// Stopping: the leadership ends in order. The caller waits until Idle before it gives the receipt.
+	// Stopping: the leadership is about to end. The caller waits until Idle before it gives the receipt.
 	Stopping struct{}
 	// Lost: the leadership has ended, and the command is dead.
 	Lost struct{}
 	// Jumped: the wall clock jumped by a minute or more against CLOCK_BOOTTIME.
 	Jumped struct{}
-	// Tick: it is Output.Wake, or any other time.
+	// Tick: the time Output.Wake has come. A Tick at any other time is harmless.
 	Tick struct{}
 )
 
@@ -64,7 +64,7 @@ func (j *Job) start(r Run) *Start {
 	}}
 }
 
-// What is what a report is about.
+// What is what a report is about. The comments name the fields of Report that it fills in.
 type What string
 
 const (
@@ -72,11 +72,11 @@ const (
 	UnknownEnd  What = "unknown"      // From, Try: nobody marked how it ended
 	Skipped     What = "skipped"      // From, Try: it is not started again
 	NotRun      What = "missed"       // N occurrences, From the first To the last
-	Differs     What = "differs"      // Detail: this host's spec or zone
-	Changed     What = "changed"      // Detail: from when on a new spec counts
-	Ahead       What = "ahead"        // From: what is done is an hour ahead of the clock
-	ClockJumped What = "clock jumped" // and this host hands over
-	Refused     What = "refused"      // Detail: the word is not this job's
+	Differs     What = "differs"      // Detail: the word's spec and zone, and this host's
+	Changed     What = "changed"      // Detail: since when occurrences by the new spec count
+	Ahead       What = "ahead"        // From: the word's newest occurrence, more than an hour ahead of the clock
+	ClockJumped What = "clock jumped" // none: the wall clock jumped, so this host hands over
+	Refused     What = "refused"      // Detail: why the word is not this job's
 )
 
 // Report is a line for people, and for metrics. It follows the write that makes it durable.

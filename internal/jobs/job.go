@@ -30,15 +30,15 @@ const (
 	// mostPassed is how many occurrences one write passes over at most: those of years take several writes.
 	mostPassed = 10000
 
-	ahead = time.Hour // J7: how far what is done may be ahead of the clock
+	ahead = time.Hour // J7: how far the word's newest occurrence may be ahead of the clock
 )
 
 // The exit codes of a job, beside its command's.
 const (
-	ExitUsage   = 64 // the word is not this job's
+	ExitUsage   = 64 // the word is not this job's, or elections have no words
 	ExitRunning = 75 // another host runs it
-	ExitUnknown = 76 // the host that started it died
-	ExitSkipped = 77 // a key below the highest one that has been settled
+	ExitUnknown = 76 // nobody knows how far it got: its starter died, or it was stopped
+	ExitSkipped = 77 // a higher key has ended or was passed over
 )
 
 // Config is what a host wants of a job. The leader's counts.
@@ -68,14 +68,14 @@ type Job struct {
 	running  *Run   // the command may run here. Invariant (J2): its claim has been acknowledged
 	undone   bool   // what was claimed last was not started
 	kept     *kept
-	ended    *End      // it has ended here, which is not acknowledged
-	ready    time.Time // None: what was due before it does not run
+	ended    *End      // how it ended here; the write of that is not acknowledged yet
+	ready    time.Time // with Missed None, what was due before this time does not run
 	stopping bool      // claims nothing until the leadership ends
 	handOver string
 	warned   bool
 }
 
-// kept is an end that could not be written before the leadership was lost. If this host leads next, it is known.
+// kept is an end that could not be written before the leadership was lost. If this host leads next, it writes the end then.
 type kept struct {
 	run Run
 	end End
@@ -137,7 +137,7 @@ func (j *Job) Step(now time.Time, e Event) Output {
 	switch e := e.(type) {
 	case Lost:
 		k := j.kept
-		if j.running != nil && j.ended != nil && j.ended.Result != Stopped { // how far it got is not known
+		if j.running != nil && j.ended != nil && j.ended.Result != Stopped { // how far a stopped one got is not known
 			k = &kept{*j.running, *j.ended}
 		}
 		*j = Job{config: j.config, schedule: j.schedule, offset: j.offset, kept: k}
@@ -168,7 +168,7 @@ func (j *Job) Step(now time.Time, e Event) Output {
 	return out
 }
 
-// follows reads the word as another host's leadership has it.
+// follows reads the word while another host leads.
 func (j *Job) follows(text string, out *Output) {
 	w, refused := j.read(text, out)
 	switch {
@@ -184,8 +184,8 @@ func (j *Job) follows(text string, out *Output) {
 	}
 }
 
-// leads takes the word as it is settled in a term. If it is the one that was being written, that
-// write has been acknowledged.
+// leads takes the word of a term that this host leads. If it is the draft's text, the draft's write has
+// been acknowledged.
 func (j *Job) leads(now time.Time, e Leads, out *Output) {
 	w, refused := j.read(e.Text, out)
 	if refused {
@@ -233,7 +233,7 @@ func (j *Job) compare(w Word, out *Output) {
 	}
 }
 
-// acknowledge takes the draft if it is what is written now, and reports whether it is.
+// acknowledge takes over the draft if text is the draft's, and reports whether it is.
 func (j *Job) acknowledge(text string, out *Output) bool {
 	d := j.pending
 	if d == nil || d.text != text {
@@ -284,8 +284,8 @@ func (j *Job) plan(now time.Time, out *Output) {
 	out.HandOver, j.handOver = j.handOver, ""
 }
 
-// end marks the end of what ran here. What was stopped stays claimed if it is to be run again, and for
-// once, where the next call decides.
+// end marks the end of what ran here. The claim of a stopped occurrence stays if it is to be run again. It
+// also stays for once: the next call decides.
 func (j *Job) end(d *draft) {
 	e, w := *j.ended, &d.word
 	w.Last = &e

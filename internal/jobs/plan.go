@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/internal/calendar"
 )
 
-// cron settles what a former leader left, passes over what is missed, and claims what is due.
+// cron handles the claim that a former leader left, passes over what is missed, and claims what is due.
 func (j *Job) cron(now time.Time, d *draft) {
 	w, clock := &d.word, now.Add(-j.offset)
 	if w.Version == 0 { // J5
@@ -19,7 +19,7 @@ func (j *Job) cron(now time.Time, d *draft) {
 	done := moment(w.Done)
 	if w.Spec != j.config.Spec || w.Zone != j.config.Zone {
 		w.Spec, w.Zone = j.config.Spec, j.config.Zone
-		// By the new spec nothing was due before.
+		// The new spec did not apply earlier, so its occurrences count only from Late ago on.
 		if from := clock.Add(-j.config.Late); from.After(done) {
 			j.passOver(d, done, from)
 			done, w.Done = from, stamp(from)
@@ -49,7 +49,7 @@ func (j *Job) cron(now time.Time, d *draft) {
 	j.due(now, done, d)
 }
 
-// passOver counts and reports what the former spec had due after done and up to a time (J3).
+// passOver counts and reports what was due by the former spec after done and no later than until (J3).
 func (j *Job) passOver(d *draft, done, until time.Time) {
 	former, err := calendar.Parse(j.word.Spec, j.word.Zone)
 	if err != nil {
@@ -89,7 +89,7 @@ func (j *Job) due(now, done time.Time, d *draft) {
 			claim = ""
 		}
 	}
-	if missed.N >= mostPassed && claim != "" { // those after it come with the next write
+	if missed.N >= mostPassed && claim != "" { // the next write has those after this one
 		missed.add(claim)
 		claim = ""
 	}
@@ -128,7 +128,7 @@ func (s *Span) add(at string) {
 	s.N, s.To = s.N+1, at
 }
 
-// claim writes that an occurrence may start. It stays apart from what is done (J3).
+// claim writes that an occurrence may start. It does not change Done (J3).
 func (j *Job) claim(now time.Time, d *draft, at string) {
 	w, try := &d.word, 1
 	switch {
@@ -171,23 +171,23 @@ func (w *Word) Runs() *Run {
 	return w.Run
 }
 
-// settle is J3: what is done only rises. Times are in the order of Compare too.
+// settle raises Done to this occurrence, and never lowers it (J3). Compare also puts times in order.
 func (w *Word) settle(at string) {
 	if Compare(at, w.Done) > 0 {
 		w.Done = at
 	}
 }
 
-// once exits if the key is settled, and claims it otherwise.
+// once claims the key, or exits if the key is not to be run.
 func (j *Job) once(now time.Time, d *draft) {
 	w, key := &d.word, j.config.Key
 	if w.Version == 0 {
 		w.Version, w.Kind = version, j.config.Kind
 	}
-	mine, later := false, false // whose claim is there: that of this key, or of a later one
+	mine, later := false, false // the word has a claim of this key, or of a later one
 	if r := w.Run; r != nil {
 		mine, later = Compare(r.At, key) == 0, Compare(r.At, key) > 0
-		if !mine && !later { // this key passes over an earlier one, and is reported
+		if !mine && !later { // the claim of an earlier key is reported and passed over
 			j.unknown(now, d)
 		}
 	}

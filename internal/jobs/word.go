@@ -38,9 +38,9 @@ const (
 	Finished Result = "finished"  // the command exited with 0
 	Failed   Result = "failed"    // it exited with another code
 	TimedOut Result = "timed out" // it was stopped because it took too long
-	Stopped  Result = "stopped"   // it was stopped because the leadership ended in order
+	Stopped  Result = "stopped"   // it was stopped because the leadership was about to end
 	Passed   Result = "missed"    // it never ran; only in Word.Total
-	Unknown  Result = "unknown"   // the host that started it did not mark an end
+	Unknown  Result = "unknown"   // the host that started it did not mark its end
 )
 
 // Word is the durable state of a job.
@@ -49,12 +49,12 @@ type Word struct {
 	Kind    Kind   `json:"kind"`
 	Spec    string `json:"spec,omitempty"` // Cron: of the last leader
 	Zone    string `json:"tz,omitempty"`   // Cron: "" is UTC
-	// Done is the highest occurrence up to which all are settled. Invariant (J3): it only rises.
+	// Done: up to this one, all occurrences have ended or were passed over. Invariant (J3): it only rises.
 	Done    string `json:"done,omitempty"`
 	Run     *Run   `json:"run,omitempty"`     // claimed: it may have started
 	Last    *End   `json:"last,omitempty"`    // the last end
 	Unknown string `json:"unknown,omitempty"` // the last occurrence that was passed over with an unknown end
-	Missed  *Span  `json:"missed,omitempty"`  // Cron: what the last writing passed over
+	Missed  *Span  `json:"missed,omitempty"`  // Cron: what the last write passed over
 	// Total counts how occurrences ended, and those that were missed. Cron only.
 	Total map[Result]int `json:"total,omitempty"`
 	// Ends are the finished keys below Done, the last ones that fit. Series only.

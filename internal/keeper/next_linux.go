@@ -132,7 +132,7 @@ func (k *keeper) bury() {
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // the thread then ends with this goroutine
-		giveUp()               // the agent owns the directories, and may have put links into them
+		giveUp()               // the agent owns the directories, and could have put links there to what it may not delete
 		if err := bury(of, peer); err != nil {
 			k.logger.Warn("not all that this agent has set up was ended", "err", err)
 		}

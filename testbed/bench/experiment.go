@@ -163,7 +163,7 @@ type fault struct {
 	deal   func(*rig, context.Context, *hosts.Host) (election.Instant, error)
 	undo   func(*rig, context.Context, *hosts.Host) error // nil: nothing to undo
 	ends   bool                                           // it ends the leader's process
-	unsure bool                                           // another leader may or may not follow
+	unsure bool                                           // the former leader may go on leading, so no other one is awaited
 }
 
 func faults() map[string]fault {

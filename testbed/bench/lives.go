@@ -32,7 +32,7 @@ const (
 // next life answered, or 0 if the ending itself adds results about lives to the report.
 type ending func(ctx context.Context, b *bench, t *contenders, leader *hosts.Host) (time.Duration, error)
 
-// lives turns an ending into a part of the bench: how long until the next process answers and has
+// lives returns the part of the bench that measures an ending: how long until the next process answers and has
 // renewed the lease, how long there is no leader, and for how long no program acts. Fields of on
 // that are set replace those of the cluster. Each host has a candidate, run by `doyen run`.
 func lives(what string, on Point, tenths int, end ending) func(*bench, context.Context) error {

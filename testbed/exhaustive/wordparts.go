@@ -11,9 +11,9 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Here the parts of a wordWorld are numbered, and react.
+// This file numbers the parts of a wordWorld, and plays their reactions.
 
-// number returns the index of a value, by all that it holds.
+// number returns the index of a value: next if it is new. Equal values have one index.
 func (w *wordWorld) number(kind string, value any, next int) (n uint16, isNew bool) {
 	key := kind + string(w.encoder.append(nil, 0, reflect.ValueOf(value)))
 	if n, known := w.numbers[key]; known {
@@ -72,7 +72,7 @@ func (w *wordWorld) handle(v *quorum.Voter, m election.Message, now election.Ins
 	}
 }
 
-// settled is the voter once all that it has to write is on disk.
+// settled returns the index of the voter as it is once all that it has to write is on disk.
 func (w *wordWorld) settled(p *process, now election.Instant) uint16 {
 	for p.voter.Settle(now); ; p.voter.Settle(now) {
 		write := p.ledger.Next(now)
@@ -89,7 +89,7 @@ func (w *wordWorld) settled(p *process, now election.Instant) uint16 {
 	return w.voter(after)
 }
 
-// given are the answers that may leave now.
+// given returns the indices of the answers that the voter may send now.
 func (w *wordWorld) given(l *quorum.Ledger) (answers []uint16) {
 	for _, a := range l.Take() {
 		switch a.Message.(type) {

@@ -229,8 +229,8 @@ func (w *world) actions(bounds Bounds, to []action) []action {
 	return to
 }
 
-// inTurn removes actions that would happen before their turn, unless swaps are left. Late
-// messages, misfortunes and what ends them have no turn.
+// inTurn marks the actions that would happen before their turn, and removes them once the path has used
+// all its swaps. Late messages, misfortunes and what ends them have no turn.
 func (w *world) inTurn(bounds Bounds, all []action) []action {
 	taken, kept := false, all[:0]
 	for _, x := range all {

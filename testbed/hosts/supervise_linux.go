@@ -42,7 +42,7 @@ func newSupervisor(calls *os.File, c clock, delay time.Duration) *supervisor {
 	return s
 }
 
-// run answers until the file is closed or no process can call any more.
+// run answers the system calls of the host's processes, until the file is closed or all of them have ended.
 func (s *supervisor) run() {
 	defer close(s.done)
 	// Not in newSupervisor: on its thread, a clock reading may have to wait for this loop.

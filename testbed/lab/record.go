@@ -120,7 +120,7 @@ func (m Metrics) By(name, label string, with ...string) map[string]float64 {
 	return sum
 }
 
-// Sum sums a metric over all samples that have all the labels in with.
+// Sum returns the sum of a metric over the samples that By would count.
 func (m Metrics) Sum(name string, with ...string) float64 { return m.By(name, "", with...)[""] }
 
 // Value returns what a counter or a gauge shows.

@@ -85,7 +85,7 @@ type session struct {
 	lab     *lab.Lab
 	front   front
 	reports chan report
-	working sync.WaitGroup // goroutines that a key or the demonstration needs
+	working sync.WaitGroup // the goroutines of do, and of the demonstration
 
 	began     time.Time
 	started   election.Instant // when the last agent was started; 0 once the cold start was shown

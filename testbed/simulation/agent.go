@@ -88,7 +88,7 @@ type standing struct {
 	stands    bool // it is a candidate now
 	priority  int  // the priority that it advertises now
 	usual     int  // its priority without faults, above 0
-	stated    bool // the candidacy states its priority; if not, it has its agent's
+	stated    bool // the candidacy has its own priority, not its agent's
 }
 
 func (w *world) newAgent(id, number int) *agent {

@@ -210,7 +210,7 @@ func (w *world) endOwnClusters() {
 	if len(w.clusters) == 0 && !slices.ContainsFunc(w.agents, func(a *agent) bool { return a.own != nil }) {
 		return
 	}
-	w.until(w.Now + 2*int64(w.slowest())) // an agent may still be writing that it joined one of them
+	w.until(w.Now + 2*int64(w.slowest())) // an agent may still be writing to its disk that it joined such a cluster
 	for _, a := range w.agents {
 		if a.own == nil || w.violation != nil {
 			continue

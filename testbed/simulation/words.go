@@ -23,10 +23,10 @@ type scribe struct {
 	interval time.Duration
 	asked    map[election.RequestID]*writing
 	texts    map[string]*writing
-	settled  map[*contestLog][]*writing // words that a leader has read, or whose writer had an answer; by ID
+	settled  map[*contestLog][]*writing // words that a leader has read, or whose writer had an answer; sorted by ID
 	known    map[*agent]map[election.Name]election.WordRank
 	deleted  map[*contestLog]map[election.WordRank]bool // IDs of words that programs have asked to delete
-	gone     map[*contestLog]election.WordRank          // the newest word when voters were found to have forgotten it
+	gone     map[*contestLog]election.WordRank          // the newest word that voters are known to have forgotten
 	history  wordHistory
 }
 
@@ -38,7 +38,7 @@ type writing struct {
 	log    *contestLog
 	called int64
 	id     election.WordRank // zero until it is known that the word was written
-	until  int64             // when that was first known
+	until  int64             // when the ID was first known
 }
 
 func newScribe(w *world) *scribe {
@@ -147,7 +147,7 @@ func (s *scribe) settle(l *contestLog, word election.Word) {
 	}
 	w := s.w
 	q := s.texts[word.Text]
-	if word.Text == "" { // no text shows which program deleted the word, so nothing is judged of its request
+	if word.Text == "" { // a deletion has no text that identifies its request, so that request is not checked
 		if slices.ContainsFunc(s.settled[l], func(x *writing) bool { return x.id == word.ID }) || word.ID.Compare(s.gone[l]) <= 0 {
 			return
 		}

@@ -82,7 +82,7 @@ func (r *Register) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// desk answers one program.
+// desk has the methods that one program calls over its connection.
 type desk struct {
 	register *Register
 	client   int // -1 before it has entered

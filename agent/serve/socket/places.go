@@ -176,7 +176,7 @@ type Conn struct {
 	// Guarded by Places.
 	origin Origin // empty: the connection counts for nobody
 	busy   bool
-	turned int // the turn at which busy was last set, as Places counts turns
+	turned int // Places.turns when the connection came or busy was last set
 }
 
 // Turn records whether a request is being answered.

@@ -61,8 +61,8 @@ const Host election.Name = ""
 // verdict is the result of the outcomes of a check so far.
 type verdict struct {
 	healthy bool
-	known   bool // an outcome has counted, or the caller assumes that the host is healthy
-	row     int  // outcomes in a row that contradict the verdict
+	known   bool // there is a verdict: from outcomes, or because the caller assumes that the host is healthy
+	row     int  // outcomes in a row that contradict the verdict; without one, failures
 }
 
 // add adds an outcome, and reports whether the verdict has changed or is the first one. While the

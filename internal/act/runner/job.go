@@ -36,7 +36,7 @@ type task struct {
 	apart    int64       // wall clock minus CLOCK_BOOTTIME at the last look, in nanoseconds
 	lookAt   int64
 	stopping bool   // the job was informed that the leadership ends
-	settleBy int64  // the receipt waits no longer than that for the job's end to be written; renewals don't move it
+	settleBy int64  // until then at most, the receipt waits for the job's end to be written; renewals don't move this
 	refused  string // the last reported reason why a write is repeated
 }
 
@@ -74,7 +74,7 @@ func (r *runner) advise(e jobs.Event) {
 	}
 }
 
-// begin informs the job that this host leads. A term that has risen waits until the write under way has its
+// begin informs the job that this host leads. It reports a higher term only when the write under way has its
 // answer: that write may have counted.
 func (r *runner) begin(word *api.Word, began bool) {
 	t := r.task
@@ -92,13 +92,11 @@ func (r *runner) begin(word *api.Word, began bool) {
 	r.advise(jobs.Leads{Term: r.term, Text: t.word.Text})
 }
 
-// apart is the wall clock minus CLOCK_BOOTTIME.
 func apart() int64 { return time.Now().UnixNano() - alarm.Now() }
 
-// jumped reports whether the wall clock jumped between two looks; apart is as of task.
+// jumped compares two results of apart, and reports whether the wall clock jumped between them.
 func jumped(was, apart int64) bool { return time.Duration(apart-was).Abs() >= jump }
 
-// write replaces the word.
 func (r *runner) write(q api.WordRequest) {
 	t := r.task
 	t.writes++
@@ -116,7 +114,6 @@ func (r *runner) write(q api.WordRequest) {
 	}()
 }
 
-// wrote handles the answer to a write.
 func (r *runner) wrote(q api.WordRequest, id api.WordID, err error) {
 	t := r.task
 	t.asked = false
@@ -147,7 +144,6 @@ func (r *runner) wrote(q api.WordRequest, id api.WordID, err error) {
 	}
 }
 
-// tick does what is due for the job.
 func (r *runner) tick(now int64) {
 	t := r.task
 	if t == nil || !r.owed || now >= r.until {
@@ -187,7 +183,7 @@ func (r *runner) readAgain(of *client.Candidacy, writes uint64) {
 	})
 }
 
-// jobAt is when tick has something to do; the wall clock may jump meanwhile, so it is not long until then.
+// jobAt is when to call tick. While this host leads, that is within lookEvery: the wall clock may jump.
 func (r *runner) jobAt(now int64) int64 {
 	t, wake := r.task, never
 	if t == nil || !r.owed {
@@ -222,8 +218,8 @@ func (r *runner) settling(now int64) bool {
 	return !r.task.Idle() && r.candidacy != nil && now < min(r.until, r.task.settleBy)
 }
 
-// unstarted informs the job that what it claimed last was not started. If this host can't lead any more, nothing
-// of it is left for the next leader to wonder about.
+// unstarted informs the job that what it claimed last was not started. The job then removes the claim, so that
+// the next leader knows that it did not run.
 func (r *runner) unstarted() {
 	if r.task != nil && r.task.due != nil {
 		r.task.due = nil

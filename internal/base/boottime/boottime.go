@@ -14,5 +14,4 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// Now returns the clock's reading.
 func Now() election.Instant { return election.Instant(alarm.Now()) }

@@ -30,7 +30,6 @@ func NewFormat(maxArray, maxMap int) Format {
 	return Format{enc, dec, wrap.Error(cmp.Or(encErr, decErr), "set up cbor")}
 }
 
-// Marshal encodes a value.
 func (f Format) Marshal(v any) ([]byte, error) {
 	if f.err != nil {
 		return nil, f.err
