@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
 // The command's own stamps say that it never stopped, nor was started again.
@@ -63,6 +65,11 @@ func TestACommandRunsOnWhenItsAgentIsKilledAndStartedAgain(t *testing.T) {
 		m.until(t, "the command has resumed", func(context.Context) bool {
 			text, _ := os.ReadFile(said.Name())
 			return strings.Count(string(text), "still leading pay") > round
+		})
+		resumed := alarm.Now()
+		m.until(t, "the lease is renewed, so that the next round has all of it", func(ctx context.Context) bool {
+			e, err := m.client("a").Election(ctx, "pay", client.ElectionOptions{})
+			return err == nil && e.ValidUntilBoottimeNS > resumed+int64(5*time.Second)
 		})
 	}
 	all := lines()
