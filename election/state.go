@@ -35,6 +35,7 @@ type State struct {
 	// KeepsWords reports whether any word is on disk: if so, a missing log of words means lost promises.
 	KeepsWords bool          `cbor:"12,keyasint,omitempty"`
 	Words      map[Name]Word `cbor:"-"` // kept in a separate log; set here only at a start
+	Unsynced   bool          `cbor:"-"` // only at a start: a power cut may take words, until they have been written again
 }
 
 // Grant returns the grant on record in an election. If there is none, every term up to Forgotten
@@ -67,7 +68,7 @@ func (s State) After(p *Persist) State {
 			delete(words, w.Election)
 		}
 	}
-	s.Words = words
+	s.Words, s.Unsynced, s.Writes = words, false, max(s.Writes, p.Writes)
 	return s
 }
 

@@ -119,7 +119,7 @@ func (v *Voter) takeOver() {
 	if b.writing != 0 || !v.idle() || v.roster.Version != b.version || !Accepted(v.roster, func(id election.PeerID) bool { return b.whole[id] }) {
 		return
 	}
-	b.writing = v.ledger.durable
+	b.writing = max(v.ledger.durable, v.ledger.urgent) // words may be unsynced since the start
 	for _, w := range sortedWords(b.newest) {
 		if w.Word.Newer(v.ledger.Word(w.Election)) {
 			b.writing = v.ledger.KeepWord(w.Election, w.Word)

@@ -85,6 +85,26 @@ func TestW9AVoterCatchesUpWithMajoritiesOfBothHalves(t *testing.T) {
 	}
 }
 
+// Of words that a start found unsynced, none counts for the change before it has been written.
+func TestW9AVoterCatchesUpOnlyWithWordsOnItsDisk(t *testing.T) {
+	s := state()
+	s.Roster, s.KeepsWords, s.Unsynced = replacing(), true, true
+	s.Words = map[election.Name]election.Word{"e": wordOf(3, 1, "own")}
+	d := newDesk(t, s)
+	d.voter.CatchUp()
+	for _, from := range []election.PeerID{"a", "b", "c", "d"} {
+		d.read(from)
+	}
+	if got := d.voter.wordsAt(replacing().Version); got != election.HasWords {
+		t.Errorf("it reports %d before the write", got)
+	}
+	d.write(at(1))
+	d.voter.Wants(at(2))
+	if got := d.voter.wordsAt(replacing().Version); got != election.CaughtUp {
+		t.Errorf("it reports %d after the write", got)
+	}
+}
+
 func TestW9WordsOfAnotherRosterDoNotCount(t *testing.T) {
 	d, p := behind(t)
 	for _, from := range []election.PeerID{"a", "b", "c", "d"} {

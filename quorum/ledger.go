@@ -37,14 +37,21 @@ type unsent struct {
 	election.Envelope
 }
 
-// NewLedger returns a ledger of a state that is on disk. retry is the delay before a failed
+// NewLedger returns a ledger of a state that is on disk, but for words that are unsynced. retry is the delay before a failed
 // write is repeated.
 func NewLedger(s election.State, retry time.Duration) *Ledger {
 	s.Grants = maps.Collect(maps.All(s.Grants)) // copies, and never nil
 	s.Seen = maps.Collect(maps.All(s.Seen))
 	words := maps.Collect(maps.All(s.Words))
-	s.Words = nil
-	return &Ledger{state: s, words: words, altered: map[election.Name]uint64{}, retry: retry, waits: election.Never, written: s.Writes}
+	l := &Ledger{state: s, words: words, altered: map[election.Name]uint64{}, retry: retry, waits: election.Never, written: s.Writes}
+	l.state.Words, l.state.Unsynced = nil, false
+	if s.Unsynced {
+		l.generation, l.urgent = 1, 1
+		for e := range words {
+			l.altered[e] = 1
+		}
+	}
+	return l
 }
 
 // Bar ends all writing until the next start. Unsent messages never leave.

@@ -36,7 +36,8 @@ func (v *Voter) keep(from election.PeerID, m election.WordWrite) {
 	switch {
 	case !v.roster.Has(v.cfg.Self.Peer), v.roster.Version != m.Version, m.Word.Rank.Term <= v.roster.Floor,
 		g.Holder != m.Holder, g.Term != m.Word.Rank.Term, own.Newer(m.Word),
-		v.ledger.Failing() && own.Rank != m.Word.Rank:
+		v.ledger.Failing() && own.Rank != m.Word.Rank,
+		own.Rank == m.Word.Rank && v.ledger.altered[m.Election] != 0: // a start found it unsynced, and it is not written yet
 		return
 	}
 	ack := election.Envelope{To: from, Message: election.WordAck{Election: m.Election, Rank: m.Word.Rank, Version: m.Version}}

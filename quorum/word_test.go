@@ -343,3 +343,31 @@ func TestW5AWriteThatCameBeforeTheReleaseIsKept(t *testing.T) {
 		t.Errorf("the word is %q", got.Text)
 	}
 }
+
+// A start that had no room to write the words again: a power cut may take them until they are written.
+func TestW2AWordThatAStartFoundUnsyncedIsWrittenBeforeItIsAcknowledged(t *testing.T) {
+	s, kept := state(), wordOf(5, 1, "kept")
+	s.Grants = map[election.Name]election.Grant{"e": {Term: 5, Holder: holderA, Lease: testLease}}
+	s.Words, s.KeepsWords, s.Unsynced = map[election.Name]election.Word{"e": kept}, true, true
+	d := newDesk(t, s)
+	ask := election.WordWrite{Election: "e", Holder: holderA, Version: roster3.Version, Word: kept}
+	d.voter.Keep(at(1), "a", ask)
+	w := d.ledger.Next(at(1))
+	if w == nil || len(w.Words) != 1 || w.Words[0].Word != kept || w.Words[0].Election != "e" {
+		t.Fatalf("it writes %+v, want the word", w)
+	}
+	d.ledger.Failed(w.Write, at(1))
+	d.voter.Keep(at(2), "a", ask)
+	if out := d.ledger.Take(); len(out) != 0 {
+		t.Errorf("it sends %+v before the word is on disk", out)
+	}
+	later := at(2).Add(2 * testLease)
+	d.write(later)
+	d.voter.Keep(later, "a", ask)
+	if out := d.ledger.Take(); !acked(out, kept.Rank) {
+		t.Errorf("after the write it sends %+v", out)
+	}
+	if d.disk.Unsynced {
+		t.Error("the words on disk are called unsynced")
+	}
+}

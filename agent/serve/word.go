@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"sync"
@@ -138,9 +139,9 @@ func (s wordCalls) answerVoter(r *http.Request) (any, error) {
 	return s.ofThisVoter(r.Context(), election.Name(r.PathValue("name")))
 }
 
-// jobsPage is how many jobs fit into an answer to another agent (election.MaxCallBody): a job is a word of
-// 1 KiB at most, and what the answer adds to it. An agent asks for jobPages of them, for 1,023 words.
-const jobsPage, jobPages = 32, 32
+// jobsPage is how many bytes of jobs an answer to another agent has. With one more job, of 1 KiB in which each
+// byte may be escaped as six, it is within election.MaxCallBody. maxJobs bounds the list.
+const jobsPage, maxJobs = election.MaxCallBody - 16<<10, 1024
 
 // jobs lists the words that are jobs. An agent that does not vote asks one that does, page by page: an
 // answer to an agent has the jobs whose names come after the query.
@@ -150,7 +151,15 @@ func (s wordCalls) jobs(r *http.Request) (any, error) {
 		all := append([]api.Job{}, p.Jobs...)
 		if isForwarded(r) {
 			all = slices.DeleteFunc(all, func(j api.Job) bool { return j.Election <= r.URL.RawQuery })
-			all = all[:min(len(all), jobsPage)]
+			size := 0
+			for i, j := range all {
+				if size > jobsPage {
+					all = all[:i]
+					break
+				}
+				text, _ := json.Marshal(j) // the answer fails with the same error
+				size += len(text) + len(",")
+			}
 		}
 		for i, j := range all {
 			if c, _ := p.contest(election.Name(j.Election)); j.Running != nil {
@@ -175,15 +184,15 @@ func (s wordCalls) jobs(r *http.Request) (any, error) {
 // jobsOf lists the jobs that a voter knows.
 func (s wordCalls) jobsOf(r *http.Request, voter election.PeerID) (api.Jobs, error) {
 	all := api.Jobs{Jobs: []api.Job{}}
-	for after := ""; len(all.Jobs) < jobPages*jobsPage; after = all.Jobs[len(all.Jobs)-1].Election {
+	for after := ""; len(all.Jobs) < maxJobs; after = all.Jobs[len(all.Jobs)-1].Election {
 		var page api.Jobs
 		if err := s.others.call(r.Context(), voter, election.Call{Method: http.MethodGet, Path: "/v1/jobs?" + after, Caller: callerWords(r)}, nil, &page); err != nil {
 			return all, err
 		}
-		all.Jobs = append(all.Jobs, page.Jobs...)
-		if len(page.Jobs) < jobsPage {
-			break
+		if len(page.Jobs) == 0 || page.Jobs[0].Election <= after {
+			break // the end, or a voter that repeats itself
 		}
+		all.Jobs = append(all.Jobs, page.Jobs...)
 	}
 	return all, nil
 }

@@ -305,7 +305,7 @@ func TestAnObserverListsAsManyJobsAsAVoter(t *testing.T) {
 	b, voter := ofVoters(t, &words{}, "peer-a")
 	p, full := b.picture.Load(), strings.Repeat("x", 1000)
 	for i := range 1023 {
-		p.Jobs = append(p.Jobs, api.Job{Election: fmt.Sprintf("job-%04d", i), Spec: full})
+		p.Jobs = append(p.Jobs, api.Job{Election: fmt.Sprintf("job-%04d", i), Spec: full, Done: strings.Repeat("<", i%3*500)})
 	}
 	o := &words{pass: func(c election.Call) election.CallAnswer { return voter.Forwarded(t.Context(), "peer-a", c) }}
 	a, _ := ofVoters(t, o, "peer-b")

@@ -10,6 +10,8 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/codec"
 	"github.com/doyen-election/doyen/internal/base/each"
@@ -51,7 +53,8 @@ type words struct {
 
 // open reads the log if the state shows that there are words, and writes it again, as a new file: once a
 // sync has failed, a later one succeeds and may write nothing, so what a former process run appended may not
-// be on disk. If the state names no words, a start ignores any log: none of its words has been acknowledged.
+// be on disk. Without room for that the agent starts, and writes them before anything rests on them. If the
+// state names no words, a start ignores any log: none of its words has been acknowledged.
 func (w *words) open(s *election.State) error {
 	w.peer = s.Peer
 	if !s.KeepsWords {
@@ -75,7 +78,9 @@ func (w *words) open(s *election.State) error {
 	case w.size > maxLog:
 		return lostWords(fmt.Sprintf("it has more than %d bytes", maxLog))
 	}
-	if err := w.rewrite(); err != nil {
+	w.sound = true
+	err = w.rewrite()
+	if s.Unsynced = errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT); err != nil && !s.Unsynced {
 		return unsynced(wordsFile, err)
 	}
 	s.Words, s.Writes = maps.Clone(w.words), max(s.Writes, w.writes)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 
 	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/election"
@@ -258,9 +259,9 @@ func (f *file) Write(b []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if fails { // the disk is full
+	if fails {
 		b = b[:f.calls.rng.IntN(len(b))]
-		err = errFails
+		err = syscall.ENOSPC
 	}
 	f.inode.data, f.inode.clean = append(slices.Clip(f.inode.data), b...), false
 	return len(b), err
