@@ -37,8 +37,8 @@ type unsent struct {
 	election.Envelope
 }
 
-// NewLedger returns a ledger of a state that is on disk, but for words that are unsynced. retry is the delay before a failed
-// write is repeated.
+// NewLedger returns a ledger of a state that is on disk, but for words that are unsynced. retry is the
+// delay before a failed write is repeated.
 func NewLedger(s election.State, retry time.Duration) *Ledger {
 	s.Grants = maps.Collect(maps.All(s.Grants)) // copies, and never nil
 	s.Seen = maps.Collect(maps.All(s.Seen))

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"sync"
@@ -74,7 +73,8 @@ func (s wordCalls) read(r *http.Request) (any, error) {
 // ofVoters asks the voters for the word, and returns the newest of a majority with this agent's roster.
 func (s wordCalls) ofVoters(ctx context.Context, r *http.Request, name election.Name) (any, error) {
 	var mu sync.Mutex
-	var newest api.VoterWord
+	var newest *api.Word
+	var written api.WordID
 	roster, answered := s.Picture().Status.Roster, map[election.PeerID]bool{}
 	confirmed := func() bool { return quorum.Confirmed(roster, func(id election.PeerID) bool { return answered[id] }) }
 	ctx, cancel := context.WithCancel(ctx)
@@ -92,8 +92,8 @@ func (s wordCalls) ofVoters(ctx context.Context, r *http.Request, name election.
 				defer cancel() // a voter that hangs need not be waited for
 			}
 			for _, w := range answer.Words {
-				if w.Election == string(name) && w.Written.Compare(newest.Written) > 0 {
-					newest = w
+				if w.Election == string(name) && w.Written.Compare(written) > 0 {
+					newest, written = &w.Word, w.Written
 				}
 			}
 		})
@@ -102,11 +102,7 @@ func (s wordCalls) ofVoters(ctx context.Context, r *http.Request, name election.
 	if !confirmed() {
 		return nil, words.Refusal(&election.Refusal{Why: election.DeniedNoAnswer})
 	}
-	answer := api.ElectionWord{Election: string(name), Authority: api.AuthorityQuorum}
-	if newest.Written != (api.WordID{}) {
-		answer.Word = &newest.Word
-	}
-	return answer, nil
+	return api.ElectionWord{Election: string(name), Authority: api.AuthorityQuorum, Word: newest}, nil
 }
 
 // wordsPath is where voters answer with the words that they have.
@@ -139,9 +135,9 @@ func (s wordCalls) answerVoter(r *http.Request) (any, error) {
 	return s.ofThisVoter(r.Context(), election.Name(r.PathValue("name")))
 }
 
-// jobsPage is how many bytes of jobs an answer to another agent has. With one more job, of 1 KiB in which each
-// byte may be escaped as six, it is within election.MaxCallBody. maxJobs bounds the list.
-const jobsPage, maxJobs = election.MaxCallBody - 16<<10, 1024
+// jobsPage is how many jobs an answer to another agent has, so that it is within election.MaxCallBody: each byte of
+// their 1 KiB may be escaped as six. maxJobs bounds the list.
+const jobsPage, maxJobs = 8, 1024
 
 // jobs lists the words that are jobs. An agent that does not vote asks one that does, page by page: an
 // answer to an agent has the jobs whose names come after the query.
@@ -151,15 +147,7 @@ func (s wordCalls) jobs(r *http.Request) (any, error) {
 		all := append([]api.Job{}, p.Jobs...)
 		if isForwarded(r) {
 			all = slices.DeleteFunc(all, func(j api.Job) bool { return j.Election <= r.URL.RawQuery })
-			size := 0
-			for i, j := range all {
-				if size > jobsPage {
-					all = all[:i]
-					break
-				}
-				text, _ := json.Marshal(j) // the answer fails with the same error
-				size += len(text) + len(",")
-			}
+			all = all[:min(len(all), jobsPage)]
 		}
 		for i, j := range all {
 			if c, _ := p.contest(election.Name(j.Election)); j.Running != nil {
@@ -171,11 +159,10 @@ func (s wordCalls) jobs(r *http.Request) (any, error) {
 		return api.Jobs{Jobs: all}, nil
 	}
 	for _, v := range p.Status.Roster.All() {
-		if s.Other == nil || isForwarded(r) || !p.Connected[v.Peer] {
-			continue
-		}
-		if all, err := s.jobsOf(r, v.Peer); err == nil {
-			return all, nil
+		if s.Other != nil && !isForwarded(r) && p.Connected[v.Peer] {
+			if all, err := s.jobsOf(r, v.Peer); err == nil {
+				return all, nil
+			}
 		}
 	}
 	return nil, words.Refusal(&election.Refusal{Why: election.DeniedNotVoter})
