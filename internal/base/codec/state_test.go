@@ -73,7 +73,7 @@ func TestTheStateFormatIsWhatItWas(t *testing.T) {
 	golden.Check(t, "state.golden", string(sampleState(t)))
 	s := fullState()
 	for v, i := reflect.ValueOf(s), 0; i < v.NumField(); i++ {
-		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "KeepsWords" && name != "Words" {
+		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "KeepsWords" && v.Type().Field(i).Tag.Get("cbor") != "-" {
 			t.Errorf("the sample has no %s", v.Type().Field(i).Name)
 		}
 	}
