@@ -30,7 +30,7 @@ type Order struct {
 	Grace       time.Duration `json:"grace,omitempty"`        // how long descendants may outlive the command
 	Campaign    string        `json:"campaign,omitempty"`     // the campaign for which the guard gives the receipt; empty: it gives none
 
-	Term     uint64   `json:"term,omitempty"` // of start and lease; so is Schedule
+	Term     uint64   `json:"term,omitempty"` // of start and lease, as is Schedule
 	Schedule Schedule `json:"schedule"`
 	Signal   int      `json:"signal,omitempty"`  // of stop and signal; 0: none
 	TermAt   int64    `json:"term_at,omitempty"` // of stop: when to send SIGTERM as well; 0: never

@@ -25,8 +25,8 @@ func Hurry() (nice int) {
 // mostUrgent is the lowest nice value, which is the highest priority.
 const mostUrgent = -20
 
-// calm sets the nice value of a process that has just started, and of its separate group, if it
-// has one, since it may have started other processes already.
+// calm sets the nice value of a process that has just started. If the process has a separate group, calm sets
+// it for the group too: the process may already have started others.
 func calm(pid, group, nice int) {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, pid, nice)
 	if group > 0 {

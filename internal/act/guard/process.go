@@ -99,8 +99,8 @@ func newProcess() (*process, error) {
 func (g *process) loop() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
-	// A signal that ends or stops the parent must not end its guard. They are caught instead of
-	// ignored, because the command would inherit that they are ignored.
+	// A signal that ends or stops the parent must not end its guard. The guard catches such signals and does
+	// not ignore them, because the command would inherit that they are ignored.
 	deaf := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGPIPE} {
 		if !signal.Ignored(s) {
@@ -155,7 +155,7 @@ func (g *process) catchUp() {
 	}
 }
 
-// obey obeys an order. The caller closes the order's descriptors that obey leaves in it.
+// obey obeys an order. The caller closes the descriptors that obey leaves in the order.
 func (g *process) obey(o *Order) {
 	c := g.command
 	switch {

@@ -21,7 +21,7 @@ func pause(n int) time.Duration {
 	return min(soonest<<min(n-1, 10), latest)
 }
 
-// timeoutAt is when a command that began then has run for too long.
+// timeoutAt is when a command that was started at began has run for too long.
 func (c Config) timeoutAt(began int64) int64 {
 	if c.Timeout <= 0 || began > never-int64(c.Timeout) {
 		return never
