@@ -204,8 +204,8 @@ func (r *runner) jobAt(now int64) int64 {
 	return min(wake, max(now, t.lookAt))
 }
 
-// settling informs the job that the leadership ends. It reports whether the receipt has to wait until the job's
-// end is written, which it does until the lease ends.
+// settling informs the job that the leadership ends. It reports whether the receipt has to wait, because the
+// job's end is not written yet and the lease has not ended.
 func (r *runner) settling(now int64) bool {
 	if r.task == nil {
 		return false

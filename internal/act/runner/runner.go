@@ -102,9 +102,9 @@ type runner struct {
 }
 
 // Run campaigns in the election and runs the command while this host leads. Run ends when a signal asks for that,
-// when the command ends and Restart does not start it again, when Try or Job ends it, or when the agent refuses it
-// at the start. It returns the command's exit status, or 128 plus the signal that killed the command. If a signal
-// ended Run, it does so only with Status, and else returns 0. Try and Job may set a status of their own.
+// when the command ends and Restart does not start it again, when Try or Job ends Run, or when the agent refuses
+// the candidacy at the start. Run returns the command's exit status, or 128 plus the number of the signal that
+// killed the command. If a signal ended Run and Status is not set, Run returns 0. Try and Job have own statuses.
 //
 // All Signals are passed on to the command. SIGINT, SIGTERM and SIGQUIT, and at a terminal SIGHUP,
 // also end Run once the command has ended. The second such signal kills the command at once.
