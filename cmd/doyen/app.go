@@ -164,8 +164,8 @@ func indented(lines []string) string {
 	return text.String()
 }
 
-// client returns a client of the agent's socket: that of --socket, else of DOYEN_SOCKET, else where an
-// agent of this user listens by default. The client stores the last answer's body for --output json.
+// client returns a client of the agent's socket. --socket names the socket, else DOYEN_SOCKET, else it is the
+// default socket of this user. The client stores the last answer's body for --output json.
 func (i *invocation) client() *client.Client {
 	c := client.New(cmp.Or(i.String("socket"), i.getenv("DOYEN_SOCKET"), client.DefaultSocket()))
 	c.Raw = func(body []byte) { i.body = bytes.Clone(body) }
@@ -241,7 +241,7 @@ func until(ctx context.Context, every time.Duration, known func() bool) {
 // question is the context of calls that only read.
 func (i *invocation) question() context.Context { return i.upTo(readTimeout) }
 
-// upTo is the context of what the command does for up to that time.
+// upTo returns a context that ends when the limit has passed, or with the command.
 func (i *invocation) upTo(limit time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(i.Context.Context, limit)
 	context.AfterFunc(ctx, cancel) // frees the timer as soon as ctx ends, also if the command ends first

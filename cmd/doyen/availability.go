@@ -24,7 +24,7 @@ type availability struct {
 	Changes      map[string]int `json:"changes"` // how often the leader changed in the month, by the reason why the former leadership ended
 }
 
-// share divides a window of time. LedPercent is of the time that was seen; null: nothing was.
+// share divides a window of time. LedPercent counts only the time that the agent saw; null: it saw nothing.
 type share struct {
 	LedPercent *float64 `json:"led_percent"`
 	LedMS      int64    `json:"led_ms"`

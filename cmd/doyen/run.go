@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	longestGrace = 1000 * time.Hour // a longer time would make no difference: every lease ends earlier
+	longestGrace = 1000 * time.Hour // the longest --grace, --timeout, --late and --jobs, far longer than any lease
 	// maxMeta bounds a program's description of itself, in bytes.
 	maxMeta  = 256
 	runUsage = "write: doyen run ELECTION -- CMD ARG…"
@@ -59,7 +59,7 @@ func runRun(i *invocation) error {
 	return i.carryOut(config)
 }
 
-// carryOut runs the command, and exits with the status that follows.
+// carryOut runs the command, and returns the exit status as a silentExit.
 func (i *invocation) carryOut(config runner.Config) error {
 	if i.Context.Context.Err() != nil {
 		if config.Job != nil && config.Status {
@@ -84,8 +84,8 @@ func (i *invocation) carryOut(config runner.Config) error {
 	return silentExit{status}
 }
 
-// passed are the signals that are passed on to CMD. A signal that this process ignores, as SIGHUP under
-// nohup, is omitted: CMD ignores it too.
+// passed returns the signals that are passed on to CMD. A signal that this process ignores, such as SIGHUP
+// under nohup, is omitted, since CMD ignores it too.
 func passed() []os.Signal {
 	all := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}
 	return slices.DeleteFunc(all, signal.Ignored)

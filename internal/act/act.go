@@ -73,7 +73,7 @@ const (
 	callTimeout = 5 * time.Second
 )
 
-// actor is one call of Run. Its loop alone uses the fields that need no lock.
+// actor is one call of Run. Only its loop uses the fields from candidacy to reporting.
 type actor struct {
 	Config
 	ctx    context.Context // the context of everything but the loop

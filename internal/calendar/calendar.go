@@ -31,7 +31,7 @@ const searchYears = 40
 // star marks a day field that begins with *, as the parser does.
 const star = 1 << 63
 
-// Schedule is a parsed spec. Only Parse makes one that is ever due.
+// Schedule is a parsed spec. The zero Schedule is never due.
 type Schedule struct {
 	fields   *cron.SpecSchedule
 	zone     *time.Location
@@ -128,7 +128,7 @@ func (s Schedule) first(local time.Time) time.Time {
 		start, end, last := stretch(from)
 		due := local.Add(-offset(from))
 		if last || due.Before(end) {
-			if due.Before(start) { // skipped
+			if due.Before(start) { // the clocks skip this local time
 				due = start.UTC()
 			}
 			return due

@@ -148,7 +148,7 @@ func CheckConfig(all []Mistake) []Finding {
 	return found
 }
 
-// result returns Warning for a mistake that may not be one for the agent's user.
+// result returns Warning if the setting may be right for the agent's user (Owner), else Error.
 func (m Mistake) result() string {
 	if m.Owner != 0 {
 		return Warning

@@ -33,7 +33,7 @@ const (
 	ahead = time.Hour // J7: how far the word's newest occurrence may be ahead of the clock
 )
 
-// The exit codes of a job, beside its command's.
+// The exit codes of a job, besides those of its command.
 const (
 	ExitUsage   = 64 // the word is not this job's, or elections have no words
 	ExitRunning = 75 // another host runs it
@@ -284,8 +284,8 @@ func (j *Job) plan(now time.Time, out *Output) {
 	out.HandOver, j.handOver = j.handOver, ""
 }
 
-// end marks the end of what ran here. The claim of a stopped occurrence stays if it is to be run again. It
-// also stays for once: the next call decides.
+// end marks the end of what ran here. With Rerun the claim of a stopped occurrence stays, so that it runs again.
+// For once it always stays: the next call decides whether the occurrence runs again.
 func (j *Job) end(d *draft) {
 	e, w := *j.ended, &d.word
 	w.Last = &e

@@ -49,10 +49,10 @@ type Word struct {
 	Kind    Kind   `json:"kind"`
 	Spec    string `json:"spec,omitempty"` // Cron: the spec of the last leader
 	Zone    string `json:"tz,omitempty"`   // Cron: "" is UTC
-	// Done: up to this one, all occurrences have ended or were passed over. Invariant (J3): it only rises.
+	// Done: all occurrences up to this one have ended or were passed over. Invariant (J3): only ResetDone lowers it.
 	Done    string `json:"done,omitempty"`
-	Run     *Run   `json:"run,omitempty"`     // claimed: it may have started
-	Last    *End   `json:"last,omitempty"`    // the last end
+	Run     *Run   `json:"run,omitempty"`     // the claimed occurrence, which may have started
+	Last    *End   `json:"last,omitempty"`    // the occurrence that ended last
 	Unknown string `json:"unknown,omitempty"` // the last occurrence that was passed over with an unknown end
 	Missed  *Span  `json:"missed,omitempty"`  // Cron: what the last write passed over
 	// Total counts how occurrences ended, and those that were missed. Cron only.

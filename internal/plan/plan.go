@@ -49,7 +49,7 @@ type Forecast struct {
 	Leaderless []string `json:"leaderless"`
 }
 
-// Reign is the leadership of one side.
+// Reign is the leadership of an election on one side.
 type Reign struct {
 	Side    int      `json:"side"`    // an index of Report.Sides
 	Leaders []string `json:"leaders"` // more than one if it depends on delays; the most likely first

@@ -25,7 +25,7 @@ const (
 	markVariable = "DOYEN_RUN"
 	// outputGrace is how long the output may stay open when the command has ended but has left something running.
 	outputGrace = time.Second
-	// shortestStep is the shortest time between two deadlines that a guard is sent.
+	// shortestStep is the shortest time between two deadlines that are sent to a guard.
 	shortestStep = 10 * time.Millisecond
 	// lateAfter is how late a guard's kill may be.
 	lateAfter = 40 * time.Millisecond

@@ -8,9 +8,8 @@ import (
 )
 
 // Hurry gives this process a higher priority than others, if it may: a process that has to kill by
-// a deadline must get to run on a busy machine. It returns the priority that this process had
-// before, which the command's processes get. Each thread has a separate priority, and new threads
-// inherit it.
+// a deadline must get to run on a busy machine. It returns the former nice value of this process,
+// which the command's processes get. Each thread has a separate priority, and new threads inherit it.
 func Hurry() (nice int) {
 	nice = Nice()
 	threads, _ := filepath.Glob("/proc/self/task/*") // the pattern is valid

@@ -86,7 +86,7 @@ func (v *verdict) add(c Check, ok, leads bool) bool {
 	return true
 }
 
-// Checks are the running checks. Any goroutine may call its methods.
+// Checks are the running checks. Any goroutine may call the methods.
 type Checks struct {
 	pool    *guard.Pool
 	allowed func(command string) error

@@ -228,7 +228,7 @@ func checkOwner(path string, info fs.FileInfo, uid int) error {
 	mode := info.Mode()
 	switch {
 	case mode&fs.ModeSymlink != 0, mode&fs.ModeCharDevice != 0, mode.IsDir() && mode&fs.ModeSticky != 0:
-		return nil // everybody may write to /dev/null
+		return nil // a link has no mode, all may write to /dev/null, and the sticky bit protects the files
 	case mode.Perm()&0o022 == 0o022:
 		return fmt.Errorf("%s can be written by anybody (mode %04o): chmod go-w %s", path, mode.Perm(), path)
 	case mode.Perm()&0o002 != 0:

@@ -144,7 +144,7 @@ type task struct {
 	again  bool             // the run has to be repeated
 }
 
-// New returns a runner of `sh -c COMMAND`, whose runs are in the pool.
+// New returns a runner that runs the commands in the pool, each by `sh -c COMMAND`.
 func New(commands Commands, pool *guard.Pool, logger *slog.Logger) *Runner {
 	r := &Runner{pool: pool, logger: logger, ended: make(chan struct{}), running: map[election.Name]*task{}}
 	r.commands.Store(&commands)
@@ -164,7 +164,7 @@ func (r *Runner) Configure(c Commands) {
 	r.commands.Store(&c)
 }
 
-// Enqueue adds an event if its election has a command. It never blocks.
+// Enqueue adds an event. It never blocks. If the event's election has no command, the run does nothing.
 func (r *Runner) Enqueue(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/doyen-election/doyen/internal/jobs"
 )
 
-// When to start the command again if it has ended by itself while this host leads.
+// The values of Config.Restart: when to start the command again if it ended by itself while this host leads.
 const (
 	RestartAlways    = "always"
 	RestartOnFailure = "on-failure" // when its status is not 0

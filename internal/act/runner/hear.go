@@ -40,7 +40,7 @@ func (r *runner) hear(e api.CampaignEvent, err error) {
 	}
 }
 
-// broken reports whether the connection broke, as when the agent dies. It is false if the agent ended it.
+// broken reports whether the connection broke, as when the agent dies, and was not ended by the agent.
 func broken(err error) bool {
 	_, unreachable := errors.AsType[*client.UnreachableError](err)
 	return unreachable
@@ -225,7 +225,7 @@ func (r *runner) relax(status int) {
 	r.say("%s ended with status %d: starting it again in %v", r.name(), status, wait)
 }
 
-// replaceGuard kills all processes that are left of the command, and starts another guard.
+// replaceGuard kills all that is left of the command, and starts another guard. If it can't, it ends Run.
 func (r *runner) replaceGuard() {
 	r.purge()
 	ran := r.state != idle

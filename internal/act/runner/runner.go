@@ -68,7 +68,7 @@ type runner struct {
 	back      bool // the candidacy was resumed, and no line was read since
 	met       bool // this host has been a candidate before
 	retry     time.Duration
-	complaint string // the last problem that was reported since this host was a candidate
+	complaint string // the last reported problem; reset when this host is a candidate
 	explained string // the last reported reason why this host is not elected; reset when it is elected
 
 	leading bool
