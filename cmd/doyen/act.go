@@ -15,7 +15,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
-// actFlags are the flags of the `doyen act` process that acts beside this agent.
+// actFlags returns the flags with which the keeper starts `doyen act` beside this agent.
 func (i *invocation) actFlags() (args []string) {
 	act, _ := named("act")
 	for _, f := range act.allFlags() {

@@ -74,7 +74,7 @@ func runAgent(i *invocation) error {
 			return err
 		}
 		if config.Keeper && i.life == nil {
-			signal.Ignore(syscall.SIGHUP) // the keeper ignores it too, until it can pass it on
+			signal.Ignore(syscall.SIGHUP) // the keeper ignores SIGHUP too, until it can pass that on to the agent
 			err = keeper.Become(keeper.Given{
 				LogFormat: config.LogFormat, LogLevel: config.LogLevel, Program: around.Program, Args: os.Args, Act: i.actFlags(),
 				Record: record.Path(config.RecordDir, config.Socket, config.Name), Lock: store.LockOf(config.DataDir), Pages: leasepage.Dir(config.Socket),
@@ -123,7 +123,7 @@ func checkConfig(i *invocation) error {
 	if !found.unread {
 		wrong = append(wrong, found.config.Mistakes()...)
 	}
-	code := exitOK // that of the first mistake
+	code := exitOK // the code of the first mistake
 	for _, err := range wrong {
 		code = cmp.Or(code, report(i.stderr, checkedAsRoot(found.blame(err))))
 	}

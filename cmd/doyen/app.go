@@ -126,17 +126,17 @@ func overview() string {
 		"\nGLOBAL OPTIONS:\n" + options(slices.Insert(flags, len(flags)-1, versionFlag()))
 }
 
-// texts has, by command, a line about what it does, and after an empty line its description, if there is one.
+// texts has one file for each command: a line about what the command does, and perhaps a description below.
 //
 //go:embed help
 var texts embed.FS
 
 func (c command) text() string {
-	text, _ := texts.ReadFile("help/" + c.name + ".txt") // a test reads each
+	text, _ := texts.ReadFile("help/" + c.name + ".txt") // no error: a test reads the file of each command
 	return string(text)
 }
 
-// usage says in one line what the command does.
+// usage returns one line about what the command does.
 func (c command) usage() string { return strings.SplitN(c.text(), "\n", 2)[0] }
 
 func (c command) help() string {
@@ -164,8 +164,8 @@ func indented(lines []string) string {
 	return text.String()
 }
 
-// client returns a client of the agent's socket: that of --socket, else of DOYEN_SOCKET, else where an
-// agent of this user listens by default. The client stores the last answer's body for --output json.
+// client returns a client of the agent's socket. --socket names the socket, else DOYEN_SOCKET, else it is the
+// default socket of this user. The client stores the last answer's body for --output json.
 func (i *invocation) client() *client.Client {
 	c := client.New(cmp.Or(i.String("socket"), i.getenv("DOYEN_SOCKET"), client.DefaultSocket()))
 	c.Raw = func(body []byte) { i.body = bytes.Clone(body) }
@@ -180,7 +180,7 @@ func (i *invocation) answer(text string) error {
 	return i.write(append(logger.Showable(bytes.TrimRight(i.body, "\n")), '\n'))
 }
 
-// show writes what this command has found itself, without an answer of the agent.
+// show writes what is not one unchanged answer of the agent: as JSON found, else the text for people.
 func (i *invocation) show(found any, text string) error {
 	if !i.json {
 		return i.write([]byte(text))
@@ -241,9 +241,9 @@ func until(ctx context.Context, every time.Duration, known func() bool) {
 // question is the context of calls that only read.
 func (i *invocation) question() context.Context { return i.upTo(readTimeout) }
 
-// upTo is the context of what the command does for up to that time.
+// upTo returns a context that ends when the limit has passed, or with the command.
 func (i *invocation) upTo(limit time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(i.Context.Context, limit)
-	context.AfterFunc(ctx, cancel) // frees it once the time has passed, or with the command
+	context.AfterFunc(ctx, cancel) // frees the timer as soon as ctx ends, also if the command ends first
 	return ctx
 }

@@ -91,7 +91,7 @@ func named(name string) (command, error) {
 
 // take removes the known flags from the arguments, and returns the rest. Before the command is known, it
 // stops at the first argument that is not a flag. After "--" no more flags follow. For a command that starts
-// another one, the "--" stays in the result: it separates the two.
+// another program, "--" stays in the result: it precedes that program's name.
 func (l *line) take(known []cli.Flag, args []string) (others []string, err error) {
 	for len(args) > 0 {
 		switch first := args[0]; {
@@ -206,7 +206,7 @@ func (c command) checkArgs(args []string) error {
 	return nil
 }
 
-// names splits texts at their commas into names or IDs of agents. IDs are recognized by their capitals.
+// names splits texts at their commas into names or IDs of agents. Only IDs have capitals.
 func (i *invocation) names(texts []string, hint string) (all []string, err error) {
 	for _, text := range texts {
 		for name := range strings.SplitSeq(text, ",") {

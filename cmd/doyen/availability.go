@@ -21,10 +21,10 @@ type availability struct {
 	// The longest time of the month for which no leader was known, and its begin; 0 and null: there was none.
 	LongestGapMS int64          `json:"longest_gap_ms"`
 	LongestGapAt *time.Time     `json:"longest_gap_at"`
-	Changes      map[string]int `json:"changes"` // of the leader in the month, by the reason why the leadership before ended
+	Changes      map[string]int `json:"changes"` // how often the leader changed in the month, by the reason why the former leadership ended
 }
 
-// share divides a window of time. LedPercent is of the time that was seen; null: nothing was.
+// share divides a window of time. LedPercent counts only the time that the agent saw; null: it saw nothing.
 type share struct {
 	LedPercent *float64 `json:"led_percent"`
 	LedMS      int64    `json:"led_ms"`
@@ -44,7 +44,7 @@ const (
 	month = 30 * day
 )
 
-// availabilityOf computes how an election was led, from the changes of it that one agent saw, the oldest first.
+// availabilityOf computes how an election was led. list has the changes that one agent saw, the oldest first.
 func availabilityOf(name string, list []api.Transition, now time.Time) availability {
 	a := availability{Election: name, Changes: map[string]int{}}
 	at, state, leader := now.Add(-month), unseen, ""
@@ -61,7 +61,7 @@ func availabilityOf(name string, list []api.Transition, now time.Time) availabil
 			a.Since = &end
 		}
 	}
-	ends := func(t api.Transition) { // who led leads no more
+	ends := func(t api.Transition) { // counts the end of a leadership, if one was seen
 		if state == led && t.Time.After(now.Add(-month)) {
 			a.Changes[t.Reason]++
 		}

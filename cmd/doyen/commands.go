@@ -11,7 +11,7 @@ import (
 	"github.com/doyen-election/doyen/internal/jobs"
 )
 
-// command describes one subcommand. What it is for is in help/NAME.txt.
+// command describes one subcommand. The file help/NAME.txt has its help text.
 type command struct {
 	name     string
 	args     string // as the help shows the arguments

@@ -47,8 +47,8 @@ func gatherFile(i *invocation, path string) (gathered, []error) {
 const packaged = "/etc/doyen/agent.yaml"
 
 // gatherHere is gatherAll for commands that examine the agent of this host. If nothing on the command
-// line describes an agent, they examine the agent that runs here, or if none runs, the one of the
-// packages.
+// line or in the environment describes an agent, they examine the agent that answers here. If none answers,
+// they examine the agent that the packages configure.
 func gatherHere(i *invocation) (gathered, []error) {
 	given := i.IsSet("config") || i.getenv("DOYEN_CONFIG") != "" || slices.ContainsFunc(settings.All(), func(s settings.Setting) bool {
 		return s.Name != "socket" && (i.IsSet(s.Name) || i.getenv(s.Env()) != "")

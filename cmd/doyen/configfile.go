@@ -39,7 +39,7 @@ type reader struct {
 	wrong []error
 }
 
-// valueReader reads the value of a key. The key is its full path, such as access.admin.users.
+// valueReader reads the value at a key. The key is a full path, such as access.admin.users.
 type valueReader func(key string, value *yaml.Node)
 
 // readText reads the settings of a YAML text, and returns all mistakes in it. An unknown key, a repeated

@@ -10,7 +10,7 @@ import (
 )
 
 // electionsKey is the key of a configuration file for the settings of single elections, and of all others
-// ("*"). There is no flag and no variable for it:
+// ("*"). No flag and no variable can set it:
 //
 //	elections:
 //	  payments:
@@ -63,7 +63,7 @@ func (r *reader) check(to *health.Check) valueReader {
 }
 
 // accessKey is the key of a configuration file for the rules about who may do what over the socket.
-// There is no flag and no variable for it:
+// No flag and no variable can set it:
 //
 //	access:
 //	  admin: {groups: [doyen-admin]}

@@ -45,7 +45,7 @@ type drillRun struct {
 	before []api.DrillView
 	leader api.DrillView // the agent that leads before the drill
 	report drillReport
-	back   bool // that agent runs again, or never stopped
+	back   bool // the agent that led runs again, or never stopped
 }
 
 func drill(i *invocation) error {

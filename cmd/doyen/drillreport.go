@@ -54,7 +54,7 @@ type drilledElection struct {
 type drillWas struct {
 	Leader string `json:"leader"`
 	Term   uint64 `json:"term"`
-	// TookMS is the time from when the former leader was last heard until the new one led.
+	// TookMS is the time from the former leader's last heartbeat until the new leader led.
 	TookMS int64 `json:"took_ms"`
 	// WithoutMS is how long no leader was known. If it is above 0, From and Until are that time.
 	WithoutMS int64      `json:"without_leader_ms"`

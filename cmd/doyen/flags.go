@@ -29,7 +29,7 @@ func integerFlag(name, usage string, standard, least, most int) cli.Flag {
 	return &cli.GenericFlag{Name: name, Usage: usage, Value: &bounded[int]{standard, least, most, "an integer", "write it in digits", strconv.Atoi}}
 }
 
-// Set sets the default if the text is empty, such as that of an empty variable.
+// Set keeps the default if the text is empty, such as that of an empty variable.
 func (b *bounded[T]) Set(text string) error {
 	if text == "" {
 		return nil

@@ -15,7 +15,7 @@ import (
 // times are of today. The year is only in the JSON.
 const timeOfDay = "15:04:05.000"
 
-const mostChanges = 1024 // that one answer of an agent lists
+const mostChanges = 1024 // the most changes that one answer of an agent lists
 
 func history(i *invocation) error {
 	name := i.Args().First()

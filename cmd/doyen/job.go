@@ -43,7 +43,7 @@ func cron(i *invocation) error {
 	return i.work(c, j)
 }
 
-// work runs a job's command whenever the job says so.
+// work runs a job's command whenever the job starts an occurrence.
 func (i *invocation) work(c runner.Config, j jobs.Config) error {
 	verb := i.Command.Name
 	switch {
@@ -52,7 +52,7 @@ func (i *invocation) work(c runner.Config, j jobs.Config) error {
 	case j.Name == string(election.Default):
 		return usage("use another name", "%s: in %q the hosts themselves are candidates, and only programs write a word", verb, j.Name)
 	}
-	c.Election = j.Name // of a series, without the key
+	c.Election = j.Name // for a series, the name without the key
 	job, err := jobs.New(j)
 	if err != nil {
 		return usage("see docs/jobs.md", "%s: %v", verb, err)

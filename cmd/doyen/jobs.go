@@ -114,7 +114,7 @@ func (i *invocation) awaitJobs(atMost time.Duration) (err error) {
 		}
 		return err != nil || len(here) == 0
 	})
-	if ctx.Err() != nil { // a call that was under way when the time had passed has failed for no other reason
+	if ctx.Err() != nil { // then err shows only that the last call was cut short by the end of ctx
 		return i.Context.Context.Err()
 	}
 	return err

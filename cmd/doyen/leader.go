@@ -61,7 +61,7 @@ func isLeader(i *invocation) error {
 		return &failure{code: exitUnreachable, what: "ask who leads " + name, err: err, hint: hint}
 	case leads:
 		return nil
-	case e.IsLeader || e.Leader == nil || e.State == api.StateNoQuorum: // IsLeader, but not leads: the answer took longer than the rest of the lease
+	case e.IsLeader || e.Leader == nil || e.State == api.StateNoQuorum: // IsLeader is true and leads is false if the answer took longer than the rest of the lease
 		return silentExit{exitNone}
 	}
 	return silentExit{exitFailed}

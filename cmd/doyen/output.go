@@ -3,8 +3,8 @@ package main
 // The rules of the output.
 //
 //   - stdout holds the answer and nothing else; stderr holds errors, and for
-//     `doyen agent` its log. A command that fails writes nothing to stdout, except
-//     what `watch` has written before.
+//     `doyen agent` its log. A command that fails with an error message writes nothing to
+//     stdout, except what `watch` and `drill` have written before.
 //   - --output json writes the body of the agent's answer, in which only escapes may differ, and a
 //     newline. `watch` writes one line for each change. `status` and `keys list` make two calls and
 //     write the fields of both answers as one object. The commands that ask no agent write one object.
@@ -72,7 +72,7 @@ func table(rows [][]string) string {
 	return painted(rows, func(_, _ int, cell string) string { return cell })
 }
 
-// listed is a table of a list, with a row of each.
+// listed returns a table with a header and one row for each element of a list.
 func listed[T any](header []string, list []T, row func(T) []string) string {
 	return table(append([][]string{header}, each.Of(list, row)...))
 }

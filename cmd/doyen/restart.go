@@ -30,8 +30,8 @@ func restartAgent(i *invocation) error {
 	began := time.Now()
 	outcome, err := c.Restart(ctx)
 	if _, ended := errors.AsType[*client.UnreachableError](err); ended && ctx.Err() == nil {
-		// It answered just now, so it is already restarting, for another caller. Its next process starts
-		// after this command did, so this command's request is fulfilled too.
+		// The agent answered just before, so it is already restarting, for another caller. Its next process
+		// starts after this command did, so that restart fulfils this command's request too.
 		outcome, err = api.Outcome{Done: true}, nil
 	}
 	if err != nil {

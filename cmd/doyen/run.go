@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	longestGrace = 1000 * time.Hour // a longer time would make no difference: every lease ends earlier
+	longestGrace = 1000 * time.Hour // the longest --grace, --timeout, --late and --jobs, far longer than any lease
 	// maxMeta bounds a program's description of itself, in bytes.
 	maxMeta  = 256
 	runUsage = "write: doyen run ELECTION -- CMD ARG…"
@@ -59,11 +59,11 @@ func runRun(i *invocation) error {
 	return i.carryOut(config)
 }
 
-// carryOut runs the command, and exits with the status that follows.
+// carryOut runs the command, and returns the exit status as a silentExit.
 func (i *invocation) carryOut(config runner.Config) error {
 	if i.Context.Context.Err() != nil {
 		if config.Job != nil && config.Status {
-			return silentExit{128 + int(syscall.SIGTERM)} // once: 0 would say that it is finished
+			return silentExit{128 + int(syscall.SIGTERM)} // for once, 0 would mean that the job is finished
 		}
 		return silentExit{exitOK} // a signal came before the command was started
 	}
@@ -84,15 +84,15 @@ func (i *invocation) carryOut(config runner.Config) error {
 	return silentExit{status}
 }
 
-// passed are the signals that are passed on to CMD. A signal that this process ignores, as SIGHUP under
-// nohup, is omitted: CMD ignores it too.
+// passed returns the signals that are passed on to CMD. A signal that this process ignores, such as SIGHUP
+// under nohup, is omitted, since CMD ignores it too.
 func passed() []os.Signal {
 	all := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}
 	return slices.DeleteFunc(all, signal.Ignored)
 }
 
-// commandConfig is what run, once and cron have in common: the election, the first of n arguments, and the
-// command after --.
+// commandConfig reads what run, once and cron have in common: the flags, the first of the n arguments before --,
+// which is the election, and the command after --.
 func commandConfig(i *invocation, write string, n int) (runner.Config, error) {
 	verb, args := i.Command.Name, i.Args().Slice()
 	c := runner.Config{Restart: runner.RestartAlways, Shell: i.Bool("shell"), Wait: i.Bool("wait"), Grace: i.duration("grace"), Timeout: i.duration("timeout")}
@@ -135,7 +135,7 @@ func about(i *invocation, c runner.Config) string {
 	return strings.ToValidUTF8(name[:min(len(name), maxMeta)], "?")
 }
 
-// restart combines --once and --restart, which are two flags for one setting.
+// restart combines --once, --try and --restart, which all set when the command is started again.
 func restart(i *invocation, c *runner.Config) error {
 	once := i.Bool("once") || i.Bool("try")
 	c.Restart = i.String("restart")
@@ -153,7 +153,7 @@ func restart(i *invocation, c *runner.Config) error {
 	return nil
 }
 
-// runHealthFlags are the flags by which `doyen run` learns whether CMD should lead here.
+// runHealthFlags are the flags about when `doyen run` stops to be a candidate because of this host's health.
 func runHealthFlags() []cli.Flag {
 	duration := func(name, usage string, standard time.Duration) cli.Flag {
 		return durationFlag(name, usage, standard, health.Shortest, health.Longest)

@@ -91,7 +91,7 @@ func changeText(c api.Change) string {
 	return text
 }
 
-// unknownBefore reports whether the changes since the reader's last line are unknown, most likely because
-// the agent was restarted, and nothing was lost. Then Missed is at most 1. A reader that was too slow
-// would have missed many.
+// unknownBefore reports whether it is not known what changed since the reader's last line. Most likely the agent
+// was restarted, and no change was lost: then Missed is at most 1. A reader that is too slow misses many
+// changes.
 func unknownBefore(c api.Change) bool { return c.Type == api.ChangeLagged && c.Missed <= 1 }

@@ -1,20 +1,20 @@
-// Package act runs what acts beside the leader on its host: hooks, at each change of leader, and
-// health checks, which decide whether the host may lead. `doyen act` is this package.
+// Package act runs an operator's commands beside the agent of a host: hooks, at each change of leader,
+// and health checks, which decide whether the host may lead. `doyen act` runs this package.
 //
 // It is the agent's companion, a client of the agent's socket. The agent sends it who leads, and until
 // when. The companion gives its receipt once everything that it has run for a leadership has ended and
 // the hook has run with `none`. So the process that elects never runs an operator's command.
 //
-// It guarantees that a run for a leadership is killed before the lease can expire, by this process
-// or by its guard, even if one of them, the agent or its keeper is frozen or dead. It guarantees
-// that the hook runs with `none` once the deadline has passed and nobody has prolonged it, and it
-// keeps the order of the runs of package hook. A process that starts while its host leads runs the
+// It guarantees that a run for a leadership is killed before the lease can expire: by this process or
+// its guard, even if the other one, the agent or the keeper is frozen or dead. It guarantees that the
+// hook runs with `none` once the deadline has passed and nobody has prolonged it. The runs keep the
+// order that package hook guarantees. A process that starts while its host leads runs the
 // hook with `leading`, even though it did not see the change. While the agent is away, runs
 // continue under the deadlines that they have, and the agent's next life prolongs these.
 //
 // It does not guarantee that what a hook has set up is undone when this process is killed or
-// frozen: the next such process undoes it, and until then the agent keeps the term until the lease
-// ends. Nor does it guarantee that a hook succeeds: the agent warns of a failure.
+// frozen. The next such process undoes it. Before that, the agent does not release the term, so the
+// lease has to end. Nor is it guaranteed that a hook succeeds: the agent warns of a failure.
 package act
 
 import (
@@ -73,10 +73,10 @@ const (
 	callTimeout = 5 * time.Second
 )
 
-// actor is one call of Run. Its loop alone uses the fields that need no lock.
+// actor is one call of Run. Only its loop uses the fields from candidacy to reporting.
 type actor struct {
 	Config
-	ctx    context.Context // of everything but the loop
+	ctx    context.Context // the context of everything but the loop
 	hooks  *hook.Runner
 	checks *health.Checks
 
@@ -120,7 +120,7 @@ type announced struct {
 
 // Run acts until ctx ends. It then runs the hook with `none` in each election that its host leads,
 // and gives the receipts. It returns an error if another companion acts for this host, or if the
-// agent refuses this user.
+// agent refuses this process for another reason.
 func Run(ctx context.Context, c Config) error {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -189,7 +189,7 @@ func (a *actor) stop(ended chan<- struct{}) {
 		limit, done := context.WithTimeout(context.Background(), hook.Limit)
 		defer done()
 		a.hooks.Close(limit)
-		a.receipts.Wait() // each has its limit
+		a.receipts.Wait() // callTimeout bounds each receipt
 		close(ended)
 	}()
 }

@@ -104,7 +104,7 @@ func (a *actor) result(name election.Name, term election.Term, err error) {
 	}
 }
 
-// revoked handles the agent's line that a leadership has ended.
+// revoked handles the agent's line that this host has to stop acting under a leadership.
 func (a *actor) revoked(name election.Name, e api.CampaignEvent) {
 	l := a.led[name]
 	l.term = max(l.term, election.Term(e.Term))
@@ -115,9 +115,9 @@ func (a *actor) revoked(name election.Name, e api.CampaignEvent) {
 	a.end(name, l, change, "", election.Instant(e.StopByBoottimeNS).Sub(boottime.Now()))
 }
 
-// end runs the hook with `none`, and then gives the receipt: nothing that this process does as the
-// leader goes on, and what it had set up is undone. why is the reason if the agent did not ask for
-// the end, else empty. stopIn is the time after which another agent may lead; 0: not known.
+// end runs the hook with `none`, which undoes what a run with `leading` has set up, and then gives the
+// receipt. why is the reason if the agent did not ask for the end, else empty. stopIn is the time after
+// which another agent may lead; 0: not known.
 func (a *actor) end(name election.Name, l lead, change api.Change, why string, stopIn time.Duration) {
 	a.mu.Lock()
 	delete(a.led, name)

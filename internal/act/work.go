@@ -14,8 +14,8 @@ import (
 	"github.com/doyen-election/doyen/internal/base/each"
 )
 
-// reload reads the work again. If the work no longer has a hook of an election that this host
-// leads, that hook still runs once, at the end of the leadership, to undo what it has set up.
+// reload reads the work again. If it removes the hook of an election that this host leads, the removed
+// hook still runs once, at the end of the leadership, to undo what it has set up.
 func (a *actor) reload() {
 	next, err := a.Reread()
 	if err != nil {
@@ -72,8 +72,8 @@ func (a *actor) setChecks() {
 	a.dirty = true
 }
 
-// mayLead reports whether this host leads an election for which a check counts, as far as the agent has reported
-// it.
+// mayLead reports whether this host leads an election for which a check counts. It also returns true until the
+// agent has had firstLines to report which elections this host leads.
 func (a *actor) mayLead(name election.Name) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,17 +1,17 @@
-// Package calendar says at which instants a cron job is due: a spec of five fields as in crontab(5),
-// or a name such as @daily, in a time zone.
+// Package calendar computes the instants at which a cron job is due. A job has a time zone and a spec: five
+// fields as in crontab(5), or a name such as @daily.
 //
 // Fixed hours and minutes are local times. An hour that the clocks show twice counts the first time,
 // and what is due in an hour that they skip is due when that hour ends. If the field of the hours or
 // of the minutes has *, ? or a step, the spec means instants: it is due in every real hour whose local
-// time matches, in both hours that show the same time, and not in a skipped one.
+// time matches. If the clocks show an hour twice, it is due in both; in a skipped hour it is not due.
 //
 // It guarantees that Next rises strictly and that equal specs, zones and time zone data give equal
 // instants on every host. It does not know the current time, and does not promise that two hosts have
 // equal time zone data: a host's own data is used, and data built into the program where it has none.
 //
-// The parser is github.com/netresearch/go-cron, of which nothing else is used: its evaluation runs in
-// UTC alone, where no hour is missing or repeated. See docs/dependencies.md.
+// github.com/netresearch/go-cron parses the spec and finds the next time that matches. It searches in UTC
+// alone, where no hour is missing or repeated. See docs/dependencies.md.
 package calendar
 
 import (
@@ -31,7 +31,7 @@ const searchYears = 40
 // star marks a day field that begins with *, as the parser does.
 const star = 1 << 63
 
-// Schedule is a parsed spec. Only Parse makes one that is ever due.
+// Schedule is a parsed spec. The zero Schedule is never due.
 type Schedule struct {
 	fields   *cron.SpecSchedule
 	zone     *time.Location
@@ -90,8 +90,8 @@ func (s Schedule) Next(after time.Time) (time.Time, bool) {
 	if s.instants {
 		return s.nextInstant(after)
 	}
-	// Local times are searched as if they were UTC. In an hour that is shown again all of them have
-	// been due already.
+	// Local times are searched as if they were UTC. In an hour that the clocks show again, every local time
+	// has been due already.
 	for local := shown(after.In(s.zone)); ; {
 		local = s.fields.Next(local)
 		if local.IsZero() {
@@ -103,7 +103,7 @@ func (s Schedule) Next(after time.Time) (time.Time, bool) {
 	}
 }
 
-// nextInstant searches each stretch between two changes of the zone with the offset that it has.
+// nextInstant searches each stretch between two changes of the zone with the zone's offset in that stretch.
 func (s Schedule) nextInstant(after time.Time) (time.Time, bool) {
 	limit := after.AddDate(searchYears, 0, 0)
 	from := after.In(s.zone)
@@ -128,7 +128,7 @@ func (s Schedule) first(local time.Time) time.Time {
 		start, end, last := stretch(from)
 		due := local.Add(-offset(from))
 		if last || due.Before(end) {
-			if due.Before(start) { // skipped
+			if due.Before(start) { // the clocks skip this local time
 				due = start.UTC()
 			}
 			return due
@@ -138,7 +138,7 @@ func (s Schedule) first(local time.Time) time.Time {
 }
 
 // stretch returns the bounds of a time around an instant in which the zone does not change, and
-// whether it has no end. In the far future Go gives the last day of a leap year an end that has passed.
+// whether it has no end. For the last day of a leap year in the far future, Go returns an end before t.
 func stretch(t time.Time) (start, end time.Time, last bool) {
 	start, end = t.ZoneBounds()
 	if last = end.IsZero(); !last && !end.After(t) {
@@ -147,7 +147,7 @@ func stretch(t time.Time) (start, end time.Time, last bool) {
 	return start, end, last
 }
 
-// shown is what clocks show at an instant of a zone, as if it were UTC.
+// shown returns the local time that clocks show at an instant, as if that local time were UTC.
 func shown(t time.Time) time.Time { return t.UTC().Add(offset(t)) }
 
 func offset(t time.Time) time.Duration {

@@ -108,7 +108,7 @@ func (b *Bundle) Write(ctx context.Context, d *Doctor, to io.Writer) error {
 	return errors.Join(b.archive.Close(), squeezed.Close())
 }
 
-// ask adds the agent's answer to a call, unless an earlier call got no answer.
+// ask adds the agent's answer to a call, unless the first call has shown that the agent does not answer.
 func (b *Bundle) ask(ctx context.Context, c *client.Client, file, path string, longer time.Duration) {
 	if b.Away != "" {
 		b.add(file, nil, errors.New(b.Away))
@@ -188,7 +188,7 @@ func (b *Bundle) add(name string, text []byte, missing error) {
 	}
 }
 
-// offer is add for a part that not every host has.
+// offer does what add does, for a part that not every host has.
 func (b *Bundle) offer(name string, text []byte, missing error) {
 	if b.add(name, text, missing); missing != nil {
 		b.Missing[len(b.Missing)-1].Needed = false

@@ -1,5 +1,5 @@
-// Package doctor examines the agent of this host: whether it can start here and whether what it depends
-// on works (doctor), and what a bug report needs (bundle.go).
+// Package doctor examines the agent of this host. A Doctor checks whether the agent can start here, and
+// whether what the agent depends on works. A Bundle collects what a bug report needs.
 //
 // Examine guarantees that it leaves nothing changed: it listens on ports for a moment, connects to ports
 // of other agents, and writes and removes one file in the data directory. No single check takes longer
@@ -48,8 +48,8 @@ type Finding struct {
 	Do     string `json:"do"`
 }
 
-// Mistake is something wrong with the configuration. If root asks, and the mistake is a file that only
-// the agent of its owner may use, Owner is that owner. Else it is 0.
+// Mistake is something wrong with the configuration. If root runs the doctor and a file belongs to another
+// user, Owner is that user: if the agent runs as Owner, the file is right. Else Owner is 0.
 type Mistake struct {
 	Flag, Problem, Hint string
 	Owner               uint32
@@ -58,9 +58,9 @@ type Mistake struct {
 // Doctor examines one agent.
 type Doctor struct {
 	config   settings.Config
-	resolved bool // if false, a mistake in the configuration keeps it from being complete
+	resolved bool // if false, config is incomplete because of a mistake
 	mistakes []Mistake
-	from     string // for example "as the running agent has it"; empty: from flags
+	from     string // the source of config, for example "as the running agent has it"; empty: flags
 	client   *client.Client
 
 	// What the running agent answers; zero: no agent runs.
@@ -76,8 +76,8 @@ type Doctor struct {
 	tick    func() time.Duration // returns the time since the doctor was made
 }
 
-// New returns a doctor of the agent that runs, or will run, with the configuration. The caller already
-// knows its mistakes and where it is from.
+// New returns a doctor of the agent that runs, or will run, with the configuration. mistakes are those in
+// the configuration, and from is its source.
 func New(c settings.Config, mistakes []Mistake, from string) *Doctor {
 	began := time.Now()
 	d := &Doctor{mistakes: mistakes, from: from, root: "/", show: systemctl, journal: journal, tick: func() time.Duration { return time.Since(began) },
@@ -97,7 +97,7 @@ func systemctl(ctx context.Context, unit string) (string, error) {
 	return string(out), err
 }
 
-// journal returns the newest log lines of a unit whose agent can't send them itself.
+// journal returns the newest log lines of a unit from systemd's journal.
 func journal(ctx context.Context, unit string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -148,7 +148,7 @@ func CheckConfig(all []Mistake) []Finding {
 	return found
 }
 
-// result returns Warning for a mistake that may not be one for the agent's user.
+// result returns Warning if the setting may be right for the agent's user (Owner), else Error.
 func (m Mistake) result() string {
 	if m.Owner != 0 {
 		return Warning

@@ -279,7 +279,7 @@ func (d *Doctor) unit() string {
 	return ownUnit
 }
 
-// checkKey checks that only the agent's user can read the cluster key.
+// checkKey checks that the cluster key is safe from other users, and that the running agent uses it.
 func (d *Doctor) checkKey(context.Context) []Finding {
 	if bad, wrong := d.mistake("key-file"); wrong {
 		return []Finding{{"key", bad.result(), "the cluster key can't be used", bad.Problem, bad.Hint}}

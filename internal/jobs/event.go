@@ -17,8 +17,8 @@ type (
 	}
 	// Follows: another host leads, and Text is the word as this host has read it.
 	Follows struct{ Text string }
-	// Written: a Write is acknowledged. A write that is not confirmed is repeated by the caller, with
-	// the same ID of the word that it replaces.
+	// Written: a write is acknowledged. The caller repeats a write that is not acknowledged, and names the
+	// same ID of the replaced word each time.
 	Written struct{ Text string }
 	// Ended: the command is dead, with all that it started.
 	Ended struct {
@@ -40,11 +40,11 @@ type (
 // Output is what to do, in this order.
 type Output struct {
 	Reports  []Report
-	Write    string    // not empty: replace the word with this text, then Written
-	Start    *Start    // start the command, under an unexpired deadline, then Ended
+	Write    string    // not empty: replace the word with this text, and send Written once that is acknowledged
+	Start    *Start    // not nil: start the command before the deadline, and send Ended once it is dead
 	Exit     *int      // end the campaign and exit
 	HandOver string    // not empty: resign, for this reason
-	Wake     time.Time // not zero: Tick no later than when the wall clock shows this
+	Wake     time.Time // not zero: send Tick no later than when the wall clock shows this time
 }
 
 // Start is a command to start.
@@ -64,22 +64,22 @@ func (j *Job) start(r Run) *Start {
 	}}
 }
 
-// What is what a report is about. The comments name the fields of Report that it fills in.
+// What is the kind of a report. The comments name the fields of Report that a report of the kind has.
 type What string
 
 const (
-	Finish      What = "ended"        // From, Try, Result, Code
-	UnknownEnd  What = "unknown"      // From, Try: nobody marked how it ended
-	Skipped     What = "skipped"      // From, Try: it is not started again
-	NotRun      What = "missed"       // N occurrences, From the first To the last
-	Differs     What = "differs"      // Detail: the word's spec and zone, and this host's
-	Changed     What = "changed"      // Detail: since when occurrences by the new spec count
-	Ahead       What = "ahead"        // From: the word's newest occurrence, more than an hour ahead of the clock
-	ClockJumped What = "clock jumped" // none: the wall clock jumped, so this host hands over
-	Refused     What = "refused"      // Detail: why the word is not this job's
+	Finish      What = "ended"        // an occurrence has ended: From, Try, Result, Code
+	UnknownEnd  What = "unknown"      // nobody marked how an occurrence ended: From, Try, Result
+	Skipped     What = "skipped"      // an occurrence is not started again: From, Try
+	NotRun      What = "missed"       // N occurrences never run: N, From (the first), To (the last)
+	Differs     What = "differs"      // the word has another spec or zone than this host: Detail
+	Changed     What = "changed"      // the spec has changed: Detail, with the time from which the new spec counts
+	Ahead       What = "ahead"        // the word's newest occurrence is more than an hour ahead of the clock: From, Detail
+	ClockJumped What = "clock jumped" // the wall clock jumped, so this host hands over: no field
+	Refused     What = "refused"      // the word is not this job's: Detail, with the reason
 )
 
-// Report is a line for people, and for metrics. It follows the write that makes it durable.
+// Report is a line for people. An end or a miss is reported only once its write is acknowledged.
 type Report struct {
 	What     What
 	From, To string
@@ -88,7 +88,7 @@ type Report struct {
 	Result   Result
 	Code     int
 	Detail   string
-	Again    bool // a former leader has written it, and may have reported it
+	Again    bool // a former leader wrote what is reported, and may have reported it
 }
 
 func (e End) report(again bool) Report {

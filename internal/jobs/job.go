@@ -11,29 +11,29 @@ import (
 	"github.com/doyen-election/doyen/internal/calendar"
 )
 
-// Missed is which occurrences that are in time run, if several are due.
+// Missed selects which occurrences run if several are due and not too late (Config.Late).
 type Missed string
 
 const (
 	Latest Missed = "last"
 	All    Missed = "all"
-	None   Missed = "none" // none that came due while another one ran, or before a change of leaders
+	None   Missed = "none" // none that came due while another one ran, or more than LeastLate before this leadership
 )
 
 const (
-	// LeastLate is how late an occurrence is still in time at least: clocks are 60 s apart, and a
-	// change of leaders takes time.
+	// LeastLate is the least value of Config.Late: clocks may differ by 60 s, and a change of leaders takes
+	// time.
 	LeastLate = 2 * time.Minute
-	// DefaultLate is how late it is still in time if nothing is configured.
+	// DefaultLate is the value of Config.Late if nothing is configured.
 	DefaultLate = 5 * time.Minute
 
-	// mostPassed is how many occurrences one write passes over at most: those of years take several writes.
+	// mostPassed bounds how many occurrences one write passes over. Years of them take several writes.
 	mostPassed = 10000
 
 	ahead = time.Hour // J7: how far the word's newest occurrence may be ahead of the clock
 )
 
-// The exit codes of a job, beside its command's.
+// The exit codes of a job, besides those of its command.
 const (
 	ExitUsage   = 64 // the word is not this job's, or elections have no words
 	ExitRunning = 75 // another host runs it
@@ -41,34 +41,34 @@ const (
 	ExitSkipped = 77 // a higher key has ended or was passed over
 )
 
-// Config is what a host wants of a job. The leader's counts.
+// Config is a job as one host is configured to run it. If hosts differ, the leader's Config applies.
 type Config struct {
-	Name       string // of the election
+	Name       string // the election's name
 	Kind       Kind
 	Spec, Zone string        // Cron
-	Key        string        // Series: what is behind the slash. Key: not used, it is Name
-	Late       time.Duration // Cron; 0 is DefaultLate
+	Key        string        // Series: the text after the slash. Key: not used, the key is Name
+	Late       time.Duration // Cron: how late an occurrence may start; 0 is DefaultLate
 	Missed     Missed        // Cron; "" is Latest
 	Jitter     time.Duration // Cron: starts are later by a part of it that depends on Name
-	Rerun      bool          // what has an unknown end is started again: --on-death rerun, --retry
+	Rerun      bool          // start an occurrence with an unknown end again: --on-death rerun, --retry
 	NoWait     bool          // once: exit if another host runs it
-	AllowOlder bool          // Series: a key that was skipped exits with 0
+	AllowOlder bool          // Series: exit with 0 for a key that was skipped
 }
 
 // Job decides what one host does for a job. Its methods are called from one goroutine.
 type Job struct {
 	config   Config
 	schedule calendar.Schedule
-	offset   time.Duration // of Jitter
+	offset   time.Duration // the part of Jitter by which this job starts later
 
-	term     uint64 // 0: does not lead
-	word     Word   // as last acknowledged in this term
+	term     uint64 // 0: this host does not lead
+	word     Word   // the word as last acknowledged in this term
 	text     string
-	pending  *draft // Invariant: one write at a time
-	running  *Run   // the command may run here. Invariant (J2): its claim has been acknowledged
-	undone   bool   // what was claimed last was not started
+	pending  *draft // the write in progress. Invariant: one write at a time
+	running  *Run   // the occurrence whose command may run here. Invariant (J2): its claim has been acknowledged
+	undone   bool   // the occurrence that was claimed last was not started
 	kept     *kept
-	ended    *End      // how it ended here; the write of that is not acknowledged yet
+	ended    *End      // how the running occurrence ended, until the write of this end is acknowledged
 	ready    time.Time // with Missed None, what was due before this time does not run
 	stopping bool      // claims nothing until the leadership ends
 	handOver string
@@ -81,7 +81,7 @@ type kept struct {
 	end End
 }
 
-// draft is a word to write, and what follows once it is acknowledged.
+// draft is a word to write, and what follows once the write is acknowledged.
 type draft struct {
 	word    Word
 	text    string
@@ -127,7 +127,7 @@ func New(c Config) (*Job, error) {
 	return j, nil
 }
 
-// Idle reports whether nothing runs here and nothing is being written: a receipt may be given.
+// Idle reports whether nothing runs here and no write is in progress, so that the receipt may be given.
 func (j *Job) Idle() bool { return j.running == nil && j.pending == nil }
 
 // Step takes an event at a time of the host's wall clock, and returns what to do.
@@ -184,8 +184,8 @@ func (j *Job) follows(text string, out *Output) {
 	}
 }
 
-// leads takes the word of a term that this host leads. If it is the draft's text, the draft's write has
-// been acknowledged.
+// leads handles the word of a term that this host leads. If the word is the draft's text, the draft's write
+// counts as acknowledged.
 func (j *Job) leads(now time.Time, e Leads, out *Output) {
 	w, refused := j.read(e.Text, out)
 	if refused {
@@ -261,7 +261,7 @@ func (j *Job) plan(now time.Time, out *Output) {
 	if j.ended != nil {
 		j.end(d)
 	}
-	if j.undone { // else the next leader would not know whether it ran
+	if j.undone { // with the claim, the next leader would not know whether the occurrence ran
 		j.undone, d.word.Run = false, nil
 	}
 	switch {
@@ -273,7 +273,7 @@ func (j *Job) plan(now time.Time, out *Output) {
 	}
 	if d.word.Version > 0 && d.word.Text() != j.text {
 		if d.word.Missed == j.word.Missed {
-			d.word.Missed = nil // it has been reported
+			d.word.Missed = nil // the former span has been reported
 		}
 		d.text = d.word.Text()
 		j.pending, out.Write = d, d.text
@@ -284,8 +284,8 @@ func (j *Job) plan(now time.Time, out *Output) {
 	out.HandOver, j.handOver = j.handOver, ""
 }
 
-// end marks the end of what ran here. The claim of a stopped occurrence stays if it is to be run again. It
-// also stays for once: the next call decides.
+// end marks the end of what ran here. With Rerun the claim of a stopped occurrence stays, so that it runs again.
+// For once it always stays: the next call decides whether the occurrence runs again.
 func (j *Job) end(d *draft) {
 	e, w := *j.ended, &d.word
 	w.Last = &e

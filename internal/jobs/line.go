@@ -12,10 +12,10 @@ var meanings = map[int]string{
 	ExitSkipped: "a higher key is settled, so this one is skipped",
 }
 
-// Meaning says why once exits with a code before it has started anything.
+// Meaning returns why `doyen once` exits with a code although it has started nothing.
 func Meaning(code int) string { return cmp.Or(meanings[code], fmt.Sprintf("exit %d", code)) }
 
-// Line is the report as a line for people; name is the job's.
+// Line returns the report as a line for people. name is the job's name.
 func (r Report) Line(name string) string {
 	at, again := r.From, ""
 	if at == name {

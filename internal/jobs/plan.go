@@ -19,7 +19,7 @@ func (j *Job) cron(now time.Time, d *draft) {
 	done := moment(w.Done)
 	if w.Spec != j.config.Spec || w.Zone != j.config.Zone {
 		w.Spec, w.Zone = j.config.Spec, j.config.Zone
-		// The new spec did not apply earlier, so its occurrences count only from Late ago on.
+		// The new spec did not apply before, so only those of its occurrences count that are still in time.
 		if from := clock.Add(-j.config.Late); from.After(done) {
 			j.passOver(d, done, from)
 			done, w.Done = from, stamp(from)
@@ -89,7 +89,7 @@ func (j *Job) due(now, done time.Time, d *draft) {
 			claim = ""
 		}
 	}
-	if missed.N >= mostPassed && claim != "" { // the next write has those after this one
+	if missed.N >= mostPassed && claim != "" { // this write is full: the next one handles the later occurrences
 		missed.add(claim)
 		claim = ""
 	}
@@ -105,7 +105,7 @@ func (j *Job) due(now, done time.Time, d *draft) {
 	}
 }
 
-// count adds to Total. The map may be another word's too.
+// count adds n to Total. It copies the map, since copies of the word share it.
 func (w *Word) count(r Result, n int) {
 	if w.Kind != Cron {
 		return
@@ -141,7 +141,7 @@ func (j *Job) claim(now time.Time, d *draft, at string) {
 	d.claims = true
 }
 
-// unknown reports a claim whose end nobody marked, and passes over it unless it is to be run again.
+// unknown passes over the claim of a former term, unless it is to run again. It reports an end that nobody marked.
 func (j *Job) unknown(now time.Time, d *draft) {
 	w, r := &d.word, d.word.Run
 	if !w.marked() {
@@ -208,7 +208,7 @@ func (j *Job) once(now time.Time, d *draft) {
 	}
 }
 
-// settled returns the exit code of a key that is not to be run.
+// settled returns the exit code of a key that is not to be run; false: the key may be run.
 func (j *Job) settled(w Word) (code int, ok bool) {
 	if w.Done == "" {
 		return 0, false

@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// MaxText is the size of a word, in bytes.
+	// MaxText is the greatest size of a word, in bytes.
 	MaxText = 1024
-	// MaxName is the size of a key and of a spec, in bytes. A word has up to four keys.
+	// MaxName is the greatest size of a key or a spec, in bytes. Besides Ends a word has up to four keys.
 	MaxName = 200
 
 	version = 1
 )
 
-// Kind is what a word is about.
+// Kind is the kind of job that a word is about.
 type Kind string
 
 const (
 	Cron   Kind = "cron"   // its occurrences are times, in UTC and as RFC 3339 without fractions
-	Key    Kind = "key"    // one occurrence, named as the election
+	Key    Kind = "key"    // one occurrence, whose key is the election's name
 	Series Kind = "series" // its occurrences are keys, in the order of Compare
 )
 
@@ -47,12 +47,12 @@ const (
 type Word struct {
 	Version int    `json:"v"`
 	Kind    Kind   `json:"kind"`
-	Spec    string `json:"spec,omitempty"` // Cron: of the last leader
+	Spec    string `json:"spec,omitempty"` // Cron: the spec of the last leader
 	Zone    string `json:"tz,omitempty"`   // Cron: "" is UTC
-	// Done: up to this one, all occurrences have ended or were passed over. Invariant (J3): it only rises.
+	// Done: all occurrences up to this one have ended or were passed over. Invariant (J3): only ResetDone lowers it.
 	Done    string `json:"done,omitempty"`
-	Run     *Run   `json:"run,omitempty"`     // claimed: it may have started
-	Last    *End   `json:"last,omitempty"`    // the last end
+	Run     *Run   `json:"run,omitempty"`     // the claimed occurrence, which may have started
+	Last    *End   `json:"last,omitempty"`    // the occurrence that ended last
 	Unknown string `json:"unknown,omitempty"` // the last occurrence that was passed over with an unknown end
 	Missed  *Span  `json:"missed,omitempty"`  // Cron: what the last write passed over
 	// Total counts how occurrences ended, and those that were missed. Cron only.
@@ -61,7 +61,7 @@ type Word struct {
 	Ends []string `json:"ends,omitempty"`
 }
 
-// Run is a claim.
+// Run is the claim of an occurrence.
 type Run struct {
 	At    string    `json:"at"`
 	Term  uint64    `json:"term"`
@@ -85,8 +85,8 @@ type Span struct {
 	To   string `json:"to"`
 }
 
-// Parse reads a word's text. The empty text is a job that no host has led yet. It refuses a text that
-// is not a job's.
+// Parse reads a word's text. The empty text is a job that no host has led yet. Parse refuses a text that is
+// not a job's.
 func Parse(text string) (Word, error) {
 	var w Word
 	if text == "" {
@@ -139,8 +139,8 @@ func (w Word) Next() (time.Time, bool) {
 	return s.Next(moment(w.Done))
 }
 
-// ResetDone returns the text with Done at a time, for a word whose Done or claim is ahead of the clocks. A claim
-// of the present term may be running, and is refused; the end of an older one is unknown from then on.
+// ResetDone returns the text with Done set to now. It refuses a word in which neither Done nor the claim is in the
+// future, and a claim of the present term, which may be running. The end of an older claim becomes unknown.
 func ResetDone(text string, now time.Time, term uint64) (string, error) {
 	w, err := Parse(text)
 	switch {

@@ -15,8 +15,8 @@ import (
 const (
 	mostRuns  = 32
 	leastRuns = 2
-	// budget bounds the steps of all runs together. A step counts once for each election. The first
-	// leastRuns runs are always made.
+	// budget bounds the steps of all runs together. A step counts once, and once more for each election
+	// that is run. The first leastRuns runs are always made.
 	budget = 1_000_000
 )
 
@@ -33,7 +33,7 @@ type Report struct {
 // Side is a group of agents that reach each other, but no other agent.
 type Side struct {
 	Agents    []string `json:"agents"`
-	Voters    int      `json:"voters"` // voters on this side, of the whole roster
+	Voters    int      `json:"voters"` // voters in the whole roster; Reachable of them are on this side
 	Reachable int      `json:"voters_reachable"`
 	Needed    int      `json:"voters_needed"`
 	Quorum    bool     `json:"quorum"` // always true if elections need no quorum
@@ -49,7 +49,7 @@ type Forecast struct {
 	Leaderless []string `json:"leaderless"`
 }
 
-// Reign is the leadership of one side.
+// Reign is the leadership of an election on one side.
 type Reign struct {
 	Side    int      `json:"side"`    // an index of Report.Sides
 	Leaders []string `json:"leaders"` // more than one if it depends on delays; the most likely first

@@ -141,7 +141,7 @@ func (w *world) settle(struck election.Instant) bool {
 	})
 }
 
-// describe returns a text with the leader that each agent knows. Two of these texts are compared.
+// describe returns a text with the leaders and terms that each agent knows, to be compared with a later one.
 func (w *world) describe() string {
 	var text []byte
 	for _, n := range w.nodes {

@@ -121,9 +121,9 @@ func (s Snapshot) move(name string, groups map[election.PeerID]int, group int) e
 	return &InputError{fmt.Sprintf("there is no agent named %q", name), "`doyen members` lists the names"}
 }
 
-// ranked gives every candidate of an election a priority. For most elections, only the order of the
-// candidates is known: a candidate that precedes an older one must have a higher priority. Else a
-// candidate gets the priority of the one after it.
+// ranked gives every candidate of an election a priority. Except in the election default, only the order
+// of the candidates is known: if a candidate precedes an older one, its priority must be higher. Every
+// other candidate gets the priority of the candidate that follows it.
 func (s Snapshot) ranked(e Election) map[election.PeerID]int {
 	priorities := map[election.PeerID]int{}
 	if e.Name == election.Default {

@@ -137,8 +137,8 @@ func (w *world) record(p election.PeerID) election.State {
 	return s
 }
 
-// campaign makes agents candidates: all candidates of the snapshot, or with leadersOnly, only the present
-// leader in each election that has one.
+// campaign makes the candidates of the snapshot candidates. With leadersOnly, an election whose leader is
+// alive gets only that leader as a candidate.
 func (w *world) campaign(leadersOnly bool) {
 	var members []election.Member
 	for _, n := range w.nodes {

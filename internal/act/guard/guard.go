@@ -12,11 +12,11 @@
 //   - If the guard is killed, the kernel kills the command (PR_SET_PDEATHSIG, set before the exec),
 //     and the parent kills what the command has started (Pool.Run; doyen run is a subreaper too).
 //   - An exec that hangs delays only the command of its guard. The guard still keeps the deadline,
-//     and at the deadline it kills the process that hangs, before that has executed anything.
+//     and at the deadline it kills the process that hangs, before that process has executed anything.
 //
 // It does not guarantee that a process dies of SIGKILL in time: one that waits in the kernel for a
-// disk dies only when that wait ends. A process that has changed to another user can't be killed,
-// and if its guard was killed it is not found. A process that a service manager or a container
+// disk dies only when that wait ends. A process that has changed to another user can't be killed. If
+// its guard was killed, such a process is not found either. A process that a service manager or a container
 // engine has started for the command is not reached at all. If guard and parent are killed at the
 // same moment, the descendants of a command of Pool live until EndLeftovers. On systems other than
 // Linux only the process group is known.
@@ -102,7 +102,6 @@ func (g *Guard) await() {
 	_ = g.conn.CloseRead()
 }
 
-// hasEnded reports whether the guard has ended.
 func (g *Guard) hasEnded() bool {
 	select {
 	case <-g.ended:
@@ -112,7 +111,7 @@ func (g *Guard) hasEnded() bool {
 	}
 }
 
-// Send gives an order, with copies of those connections or files.
+// Send gives an order, with copies of the given connections or files.
 func (g *Guard) Send(o Order, of ...syscall.Conn) error {
 	var fds []int
 	send := func() error {

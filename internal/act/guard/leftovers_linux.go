@@ -34,7 +34,7 @@ func endMarked(mark string, logger *slog.Logger) {
 
 // EndLeftovers kills what an earlier process with the same owner was running when it was killed
 // together with its guards. Once none is left or ctx ends, it returns how many processes there
-// were. It spares a process in a separate session, which a run that ended in order may have left.
+// were. It spares a process in another session: a run that ended normally may have left that process.
 func EndLeftovers(ctx context.Context, owner string, logger *slog.Logger) int {
 	return end(ctx, logger, func(of string, s seen) bool {
 		words := strings.SplitN(of, " ", 5) // the parts of a mark, in the order that mark writes

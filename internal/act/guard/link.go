@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Order is a message to a guard.
+// Order is a message to a guard. "of stop" at a field means that only the order stop uses the field.
 type Order struct {
 	Do string `json:"do"`
 
@@ -30,7 +30,7 @@ type Order struct {
 	Grace       time.Duration `json:"grace,omitempty"`        // how long descendants may outlive the command
 	Campaign    string        `json:"campaign,omitempty"`     // the campaign for which the guard gives the receipt; empty: it gives none
 
-	Term     uint64   `json:"term,omitempty"` // of start and lease; so is Schedule
+	Term     uint64   `json:"term,omitempty"` // of start and lease, as is Schedule
 	Schedule Schedule `json:"schedule"`
 	Signal   int      `json:"signal,omitempty"`  // of stop and signal; 0: none
 	TermAt   int64    `json:"term_at,omitempty"` // of stop: when to send SIGTERM as well; 0: never
@@ -40,7 +40,7 @@ type Order struct {
 	files  []int // the received descriptors
 }
 
-// What an order asks for.
+// The values of Order.Do: what an order asks for.
 const (
 	Start   = "start"   // run the command, with its input and output, or with a copy of the campaign's connection
 	Keep    = "keep"    // replace the copy of the connection by the one that comes with the order
@@ -50,7 +50,7 @@ const (
 	Prepare = "prepare" // get ready for a start with a copy of a connection, and for a receipt
 )
 
-// Report is a message from a guard.
+// Report is a message from a guard. "of gone" at a field means that only the report gone has the field.
 type Report struct {
 	Kind   string `json:"kind"`
 	Why    string `json:"why,omitempty"`    // of gone, failed and stuck: the reason
@@ -60,7 +60,7 @@ type Report struct {
 	Others bool   `json:"others,omitempty"` // of gone: descendants outlived the command
 }
 
-// The kinds of a report.
+// The values of Report.Kind.
 const (
 	Ready   = "ready"
 	Started = "started"
@@ -70,7 +70,7 @@ const (
 	Stuck   = "stuck"  // SIGKILL was sent and has had no effect so far
 )
 
-// Why a command is gone.
+// The values of Report.Why in a report gone: why the command was ended.
 const (
 	ByItself = "itself"
 	ByOrder  = "order"

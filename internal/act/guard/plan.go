@@ -6,7 +6,7 @@ const (
 	// shortMargin is the least time between SIGKILL and the end of a lease of 200 ms or more:
 	// a process group needs some milliseconds to die.
 	shortMargin = 50 * time.Millisecond
-	// longMargin is the longest such time: no lease needs more, and the host is idle meanwhile.
+	// longMargin is the longest time between SIGKILL and the end of a lease, since nothing runs in that time.
 	longMargin = time.Second
 )
 

@@ -25,7 +25,7 @@ const (
 	markVariable = "DOYEN_RUN"
 	// outputGrace is how long the output may stay open when the command has ended but has left something running.
 	outputGrace = time.Second
-	// shortestStep is the shortest time between two deadlines that a guard is sent.
+	// shortestStep is the shortest time between two deadlines that are sent to a guard.
 	shortestStep = 10 * time.Millisecond
 	// lateAfter is how late a guard's kill may be.
 	lateAfter = 40 * time.Millisecond
@@ -37,7 +37,7 @@ const (
 var (
 	// ErrDeadline: the guard killed the command, or did not start it, since its deadline had passed.
 	ErrDeadline = errors.New("its deadline was not extended in time")
-	// ErrGuard: the guard has ended, either together with the run or before the run could start.
+	// ErrGuard: the guard has ended or is late. The run was killed, or did not start.
 	ErrGuard = errors.New("its guard has ended")
 )
 
@@ -144,9 +144,9 @@ type waiting struct {
 	Run
 	guard  *Guard
 	logger *slog.Logger
-	until  int64 // the deadline that the guard was sent
-	asked  int64 // when its end was asked for; 0: it was not
-	kills  int64 // when the guard reported that it kills; 0: it has not
+	until  int64 // the last deadline that was sent to the guard
+	asked  int64 // when the guard was asked to end the run; 0: it was not asked
+	kills  int64 // when the guard reported its first SIGKILL; 0: it has not
 	stuck  bool  // the guard has reported that killing does not help
 	left   bool  // the guard has ended, or has processes that go on: it can't be used for another run
 	pipe   *os.File

@@ -8,9 +8,8 @@ import (
 )
 
 // Hurry gives this process a higher priority than others, if it may: a process that has to kill by
-// a deadline must get to run on a busy machine. It returns the priority that this process had
-// before, which the command's processes get. Each thread has a separate priority, and new threads
-// inherit it.
+// a deadline must get to run on a busy machine. It returns the former nice value of this process,
+// which the command's processes get. Each thread has a separate priority, and new threads inherit it.
 func Hurry() (nice int) {
 	nice = Nice()
 	threads, _ := filepath.Glob("/proc/self/task/*") // the pattern is valid
@@ -25,8 +24,8 @@ func Hurry() (nice int) {
 // mostUrgent is the lowest nice value, which is the highest priority.
 const mostUrgent = -20
 
-// calm sets the nice value of a process that has just started, and of its separate group, if it
-// has one, since it may have started other processes already.
+// calm sets the nice value of a process that has just started. If the process has a separate group, calm sets
+// it for the group too: the process may already have started others.
 func calm(pid, group, nice int) {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, pid, nice)
 	if group > 0 {

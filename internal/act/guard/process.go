@@ -35,15 +35,15 @@ const (
 	StuckAfter = 200 * time.Millisecond
 	// receiptTimeout bounds the sending of a receipt.
 	receiptTimeout = time.Second
-	// maxOrders is how many orders a guard obeys before it checks its schedule. Its socket can hold
-	// fewer orders than that.
+	// maxOrders is how many orders a guard obeys before it checks its schedule. The guard's socket holds
+	// fewer orders, so the guard has obeyed all that waited.
 	maxOrders = 1000
 	// never is later than any deadline.
 	never = int64(math.MaxInt64)
 )
 
-// process is a guard at work. It alone waits for the command and its descendants: it is their
-// parent, or becomes their parent.
+// process is a guard at work. No other process waits for the command and its descendants: the guard is
+// their parent, or becomes their parent.
 type process struct {
 	link     *link
 	ready    chan struct{} // there may be orders; nil once the parent has ended
@@ -99,8 +99,8 @@ func newProcess() (*process, error) {
 func (g *process) loop() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
-	// A signal that ends or stops the parent must not end its guard. They are caught instead of
-	// ignored, because the command would inherit that they are ignored.
+	// A signal that ends or stops the parent must not end its guard. The guard catches such signals and does
+	// not ignore them, because the command would inherit that they are ignored.
 	deaf := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGPIPE} {
 		if !signal.Ignored(s) {
@@ -155,7 +155,7 @@ func (g *process) catchUp() {
 	}
 }
 
-// obey obeys an order. The caller closes the order's descriptors that obey leaves in it.
+// obey obeys an order. The caller closes the descriptors that obey leaves in the order.
 func (g *process) obey(o *Order) {
 	c := g.command
 	switch {
@@ -214,9 +214,9 @@ type birth struct {
 // command when the thread that started it ends. The loop itself is not bound to a thread, since it
 // would then be slower to wake.
 //
-// An exec may hang, because of a disk or a scanner. Until it ends, its thread keeps its processor,
-// and a garbage collection would make all other threads wait for it. So no collection begins in
-// that time, and the loop can keep the deadline.
+// An exec may hang, because of a disk or a scanner. Until the exec ends, its thread keeps a processor,
+// and a garbage collection would make all other threads wait for that thread. So the forker lets no
+// collection begin in that time, and the loop can keep the deadline.
 func (g *process) forker() {
 	runtime.LockOSThread()
 	for f := range g.forks {

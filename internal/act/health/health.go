@@ -1,14 +1,14 @@
 // Package health runs an operator's checks. Their outcomes decide whether this host may be a
 // candidate, in all elections or in single ones.
 //
-// A check is a command line of the shell. It fails if its exit status is not 0, or if it has not ended in time:
-// then it is killed with its process group. Fall failures in a row make the host unhealthy, and Rise successes in
-// a row make it healthy again. Before the first outcome the host is unhealthy, unless the caller assumes
-// otherwise. One success is enough for the first verdict; so is one failure, if the host does not lead.
+// A check is a command line of the shell. It fails if its exit status is not 0 or if it has not ended in time. A
+// check that is too late is killed with its process group. Fall failures in a row make the host unhealthy, and
+// Rise successes in a row make it healthy again. Before the first outcome the host is unhealthy, unless the caller
+// assumes otherwise. One success is enough for the first verdict. One failure is enough if the host does not lead.
 //
-// At most one run of each check is in progress, and no check delays another one or the caller: each has a separate goroutine. A run that SIGKILL does not end (a disk that
-// hangs) counts as failed too. What a check leaves in its process group is killed. What it leaves
-// in another group is killed only if the check itself was killed.
+// At most one run of each check is in progress. No check delays another one or the caller. A run that SIGKILL does
+// not end (a disk that hangs) counts as failed too. What a check leaves in its process group is killed. What it
+// leaves in another group is killed only if the check itself was killed.
 package health
 
 import (
@@ -62,7 +62,7 @@ const Host election.Name = ""
 type verdict struct {
 	healthy bool
 	known   bool // there is a verdict: from outcomes, or because the caller assumes that the host is healthy
-	row     int  // outcomes in a row that contradict the verdict; without one, failures
+	row     int  // outcomes in a row that contradict the verdict; before the first verdict, failures in a row
 }
 
 // add adds an outcome, and reports whether the verdict has changed or is the first one. While the
@@ -86,7 +86,7 @@ func (v *verdict) add(c Check, ok, leads bool) bool {
 	return true
 }
 
-// Checks are the running checks. Any goroutine may call its methods.
+// Checks are the running checks. Any goroutine may call the methods.
 type Checks struct {
 	pool    *guard.Pool
 	allowed func(command string) error
@@ -119,9 +119,9 @@ func New(ctx context.Context, pool *guard.Pool, allowed func(command string) err
 	return &Checks{pool: pool, allowed: allowed, leads: leads, report: report, logger: logger, ctx: ctx, running: map[election.Name]*check{}}
 }
 
-// Set replaces the checks. A changed check keeps its verdict. For a new one, healthy reports
-// whether to assume success at the start. Set returns the checks that it removed: the caller
-// forgets their verdicts.
+// Set replaces the checks. An unchanged check runs on. For a new or changed one, healthy reports
+// whether to assume success at the start. Set returns the checks that it removed, so that the caller
+// can forget their verdicts.
 func (h *Checks) Set(checks map[election.Name]Check, healthy func(election.Name) bool) (removed []election.Name) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -57,8 +57,8 @@ func Check(command string, uid int) error {
 	return nil
 }
 
-// Program returns the program of a command, without the arguments, which may be secret. It is empty
-// if the command is not plain.
+// Program returns the program of a command, without the arguments, which may be secret. The result is empty
+// if the first word is more than a program to the shell.
 func Program(command string) string {
 	program, _, _ := strings.Cut(strings.TrimSpace(command), " ")
 	if !plain.MatchString(program) || strings.Contains(program, "=") {
@@ -69,7 +69,7 @@ func Program(command string) string {
 
 // Missing returns an error if the program of a command does not exist or is not executable: its
 // name is probably misspelt. It does not check lines that only the shell understands. It starts no
-// process, because an agent that reloads its configuration may not.
+// process, because an agent that reloads its configuration may not start one.
 func Missing(command string) error {
 	program := Program(command)
 	if !plain.MatchString(command) || program == "" || program == ":" {
@@ -97,8 +97,8 @@ func Missing(command string) error {
 	return nil
 }
 
-// checkRun refuses a path that is run, or in which programs are searched, if others can create it
-// or create something in it.
+// checkRun refuses the path of a program if others can change the file, or could create it where it does
+// not exist.
 func checkRun(path string, uid int) error {
 	last, err := follow(path, uid)
 	missing := absent(err)
@@ -113,14 +113,14 @@ func checkRun(path string, uid int) error {
 	return nil
 }
 
-// absent reports whether the error means that there is no such file: nothing can be run there now.
+// absent reports whether the path could not be followed to its end, most likely because no such file exists.
 func absent(err error) bool {
 	_, is := errors.AsType[*fs.PathError](err)
 	return is
 }
 
-// CheckAsRoot is Check if this process runs as root. A process of another user can harm only that
-// user.
+// CheckAsRoot does what Check does if this process runs as root. Else it accepts every command: a process
+// of another user can harm only that user.
 func CheckAsRoot(command string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -153,7 +153,7 @@ type place struct {
 	info fs.FileInfo
 }
 
-// checkPath does what follow does, for a path that must exist.
+// checkPath returns the error of follow.
 func checkPath(path string, uid int) error {
 	_, err := follow(path, uid)
 	return err
@@ -228,7 +228,7 @@ func checkOwner(path string, info fs.FileInfo, uid int) error {
 	mode := info.Mode()
 	switch {
 	case mode&fs.ModeSymlink != 0, mode&fs.ModeCharDevice != 0, mode.IsDir() && mode&fs.ModeSticky != 0:
-		return nil // everybody may write to /dev/null
+		return nil // a link has no mode, all may write to /dev/null, and the sticky bit protects the files
 	case mode.Perm()&0o022 == 0o022:
 		return fmt.Errorf("%s can be written by anybody (mode %04o): chmod go-w %s", path, mode.Perm(), path)
 	case mode.Perm()&0o002 != 0:

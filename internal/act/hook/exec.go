@@ -74,10 +74,9 @@ func (r *Runner) standsOn(t *task) bool {
 	return false
 }
 
-// shortestStep is how often standsOn checks that.
+// shortestStep is the time between two checks of standsOn.
 const shortestStep = 10 * time.Millisecond
 
-// exec runs the command.
 func (r *Runner) exec(t *task, logger *slog.Logger) error {
 	e, command := t.event, cmp.Or(t.event.Command, r.Command(t.event.Election))
 	if command == "" || t.ctx.Err() != nil {

@@ -2,15 +2,15 @@
 //
 // It guarantees order, one run at a time for each election, a bounded queue and bounded runs: a
 // command that takes too long is killed with its whole process group. An event that is outdated
-// before its turn is skipped. For each election the newest event waits, and before it perhaps the end
-// of a leadership, which is never skipped. Events that end this agent's own leaderships run first,
-// then those that start them, then all others. Elections without their own command share a few
-// places, so that the elections with their own command never wait for them, however many there are.
+// before it runs is skipped. For each election the newest event waits, and before it perhaps the end
+// of a leadership, which only another such event replaces. Events that end this agent's own leaderships
+// run first, then those that start them, then all others. Elections that the configuration does not name
+// share a few places, so that the named elections never wait for them.
 //
 // A command that runs because this agent leads is killed as soon as that leadership ends, so that
 // the run for the end does not have to wait. Each run is under a guard (package guard), which kills
 // it by the end of the lease and no later than the run's limit, even if this process is frozen.
-// It kills the run at once if this process dies. For root, the package refuses commands that others
+// The guard kills the run at once if this process dies. For root, the package refuses commands that others
 // could have written, see Check.
 //
 // It does not guarantee that a service which a command has started stops: what a run that ends by
@@ -127,7 +127,7 @@ type Runner struct {
 	ended    chan struct{}
 
 	mu      sync.Mutex
-	waiting []Event // at most two for each election, see supersede
+	waiting []Event // at most two for each election and command, see supersede
 	running map[election.Name]*task
 	shared  int // running tasks of elections that the configuration does not name, which share a few places
 	closed  bool
@@ -144,7 +144,7 @@ type task struct {
 	again  bool             // the run has to be repeated
 }
 
-// New returns a runner of `sh -c COMMAND`, whose runs are in the pool.
+// New returns a runner that runs the commands in the pool, each by `sh -c COMMAND`.
 func New(commands Commands, pool *guard.Pool, logger *slog.Logger) *Runner {
 	r := &Runner{pool: pool, logger: logger, ended: make(chan struct{}), running: map[election.Name]*task{}}
 	r.commands.Store(&commands)
@@ -164,7 +164,7 @@ func (r *Runner) Configure(c Commands) {
 	r.commands.Store(&c)
 }
 
-// Enqueue adds an event if its election has a command. It never blocks.
+// Enqueue adds an event. It never blocks. If the event's election has no command, the run does nothing.
 func (r *Runner) Enqueue(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +190,7 @@ func (r *Runner) Enqueue(e Event) {
 // When the new event's Done is called, that of a skipped event is called too.
 func (r *Runner) supersede(e *Event) {
 	r.waiting = slices.DeleteFunc(r.waiting, func(old Event) bool {
-		undoes := old.Command != "" && old.Command != cmp.Or(e.Command, r.Command(e.Election)) // what a different command has set up
+		undoes := old.Command != "" && old.Command != cmp.Or(e.Command, r.Command(e.Election)) // it has to undo what a different command has set up
 		if old.Election != e.Election || old.Event == election.NoLeader && e.Event != election.NoLeader || undoes {
 			return false
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/doyen-election/doyen/internal/jobs"
 )
 
-// When to start the command again if it has ended by itself while this host leads.
+// The values of Config.Restart: when to start the command again if it ended by itself while this host leads.
 const (
 	RestartAlways    = "always"
 	RestartOnFailure = "on-failure" // when its status is not 0
@@ -32,7 +32,7 @@ const (
 	statusNotFound    = 127
 )
 
-// StatusTimeout is the status of a command that was ended because of Timeout, as of timeout(1).
+// StatusTimeout is the status of a command that was ended because of Timeout. timeout(1) uses the same one.
 const StatusTimeout = 124
 
 // StatusOtherLeads is the status of Run with Try if this host was not elected: EX_TEMPFAIL of sysexits.h.
@@ -56,7 +56,7 @@ type Config struct {
 	Restart string
 	// Status makes Run return the command's exit status, also when a signal has ended Run.
 	Status bool
-	// Wait makes Run wait if the agent can't be reached at the start.
+	// Wait makes Run wait if, at the start, the agent can't be reached or answers with a status of 500 or more.
 	Wait bool
 	// Check, if it has a command, decides whether this host may be a candidate. While it fails, the
 	// host is not a candidate, and Run hands over what it leads.
@@ -71,7 +71,7 @@ type Config struct {
 	// Timeout, if above 0, is how long one run of the command may take. It is then ended as at the end of
 	// a leadership, and counts as failed with StatusTimeout.
 	Timeout time.Duration
-	// Try ends Run with StatusOtherLeads if another candidate leads, instead of waiting for the lead.
+	// Try ends Run with StatusOtherLeads if another candidate leads, or if nobody is elected within tryFor.
 	Try bool
 	// Job, if not nil, decides when the command starts while this host leads, and keeps its state in the
 	// election's word. Restart has no effect then.
@@ -133,11 +133,11 @@ func (c Config) args() []string {
 	return append([]string{shell, "-c", c.Command[0], shell}, c.Command[1:]...)
 }
 
-// given are the variables that the command gets, as far as they apply.
+// given are the variables that only Run sets for the command. The command does not inherit them from this process.
 var given = []string{"DOYEN_ELECTION", "DOYEN_SOCKET", "DOYEN_TERM", "DOYEN_OCCURRENCE", "DOYEN_TRY", "DOYEN_KEY"}
 
-// environment returns this process's environment, with the variables for the command except those
-// that differ from start to start.
+// environment returns this process's environment with those variables for the command that are the same at
+// every start.
 func environment(c Config) []string {
 	var env []string
 	for _, entry := range os.Environ() {

@@ -40,7 +40,7 @@ func (r *runner) hear(e api.CampaignEvent, err error) {
 	}
 }
 
-// broken reports whether the connection broke, as when the agent dies. It is false if the agent ended it.
+// broken reports whether the connection broke, as when the agent dies, and was not ended by the agent.
 func broken(err error) bool {
 	_, unreachable := errors.AsType[*client.UnreachableError](err)
 	return unreachable
@@ -56,8 +56,8 @@ func (r *runner) cutOff(err error) {
 	}
 }
 
-// resume handles the outcome of resuming the candidacy. Until then the command runs on under the
-// deadline that it has.
+// resume handles the outcome of resuming the candidacy. While the candidacy is being resumed, the command
+// runs on under its last deadline.
 func (r *runner) resume(err error) {
 	r.resuming = false
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *runner) resume(err error) {
 	}
 }
 
-// lead handles a line that has a deadline.
+// lead handles an elected or a renewed line, which has a deadline.
 func (r *runner) lead(e api.CampaignEvent, now int64) {
 	left := time.Duration(e.ValidUntilBoottimeNS - now)
 	if e.Type == api.CampaignElected {
@@ -111,7 +111,7 @@ func (r *runner) lose(reason string, revoked bool) {
 	r.say("no longer leading %s (%s): %s", r.Election, reason, what)
 }
 
-// forget resets the count of ends of the command, which is only for one leadership.
+// forget resets the count of the command's ends, since each leadership counts from 0.
 func (r *runner) forget() { r.ends, r.notBefore = 0, 0 }
 
 // learn handles a report of the guard. If ok is false, the guard has ended.
@@ -184,7 +184,7 @@ func (r *runner) interrupted(status int) {
 	}
 }
 
-// ended handles the end of a command that ended by itself.
+// ended handles a command that ended by itself, took longer than Timeout, lost its guard or did not start.
 func (r *runner) ended(status int) {
 	switch {
 	case r.task != nil && status == StatusTimeout && r.Timeout > 0:
@@ -225,7 +225,7 @@ func (r *runner) relax(status int) {
 	r.say("%s ended with status %d: starting it again in %v", r.name(), status, wait)
 }
 
-// replaceGuard kills all processes that are left of the command, and starts another guard.
+// replaceGuard kills all that is left of the command, and starts another guard. If it can't, it ends Run.
 func (r *runner) replaceGuard() {
 	r.purge()
 	ran := r.state != idle

@@ -15,7 +15,7 @@ import (
 const (
 	// writeAgain is the wait before a write that got no answer, or a refusal that will pass, is repeated.
 	writeAgain = 250 * time.Millisecond
-	// jump is by how much the wall clock may stray from CLOCK_BOOTTIME between two looks.
+	// jump is the change of the wall clock against CLOCK_BOOTTIME that counts as a jump, between two comparisons.
 	jump = time.Minute
 )
 
@@ -25,22 +25,22 @@ var lookEvery = 30 * time.Second
 // task is a job whose occurrences the runner starts, and the word in which the job keeps its state.
 type task struct {
 	*jobs.Job
-	word     api.Word         // as last read or written
-	term     uint64           // of which the job was informed last
+	word     api.Word         // the word as last read or written
+	term     uint64           // the term of which the job was informed last
 	writes   uint64           // counts writes: the answer to an earlier one has no effect
 	asked    bool             // a write waits for its answer
 	again    *api.WordRequest // a write to repeat
 	againAt  int64
-	due      *jobs.Start // to be started
-	wake     time.Time   // wall clock; zero: nothing is due
-	apart    int64       // wall clock minus CLOCK_BOOTTIME at the last look, in nanoseconds
+	due      *jobs.Start // the occurrence to be started; nil: none
+	wake     time.Time   // when to send the job a Tick, by the wall clock; zero: never
+	apart    int64       // wall clock minus CLOCK_BOOTTIME at the last comparison, in nanoseconds
 	lookAt   int64
 	stopping bool   // the job was informed that the leadership ends
-	settleBy int64  // until then at most, the receipt waits for the job's end to be written; renewals don't move this
+	settleBy int64  // the longest that the receipt waits until the job's end is written; renewals don't move this time
 	refused  string // the last reported reason why a write is repeated
 }
 
-// advise informs the job of an event, and does what it answers.
+// advise informs the job of an event, and carries out the job's output.
 func (r *runner) advise(e jobs.Event) {
 	if r.task == nil {
 		return
@@ -74,8 +74,8 @@ func (r *runner) advise(e jobs.Event) {
 	}
 }
 
-// begin informs the job that this host leads. It reports a higher term only when the write under way has its
-// answer: that write may have counted.
+// begin informs the job that this host leads. While a write is in progress, begin does not report a higher term:
+// the write may succeed, so the job has to learn its outcome first.
 func (r *runner) begin(word *api.Word, began bool) {
 	t := r.task
 	switch {
@@ -128,10 +128,10 @@ func (r *runner) wrote(q api.WordRequest, id api.WordID, err error) {
 			t.word = *refused.Word
 		}
 		t.term = r.term
-		r.advise(jobs.Leads{Term: r.term, Text: t.word.Text}) // perhaps it was written, and the answer was lost
+		r.advise(jobs.Leads{Term: r.term, Text: t.word.Text}) // the present word may be the text of this write, if an earlier answer was lost
 	case refused != nil && refused.Code == api.CodeNoQuorum:
 		r.say("%s: %s", r.Election, refused.Message)
-		r.ending, r.status, t.stopping = true, jobs.ExitUsage, true // nothing is waited for
+		r.ending, r.status, t.stopping = true, jobs.ExitUsage, true // so the receipt waits for no write
 	default:
 		t.again, t.againAt = &q, alarm.Now()+int64(writeAgain)
 		if text := err.Error(); refused != nil && text != t.refused && r.leading {
@@ -150,7 +150,7 @@ func (r *runner) tick(now int64) {
 		return
 	}
 	if t.again != nil && now >= t.againAt && !r.resuming {
-		t.again.Term = r.term // it may have risen; the text stays the same, since an earlier try may have counted
+		t.again.Term = r.term // the term may have risen; the text stays the same, since an earlier try may have succeeded
 		r.write(*t.again)
 	}
 	if !r.leading || r.ending {
@@ -165,7 +165,7 @@ func (r *runner) tick(now int64) {
 	}
 }
 
-// readAgain reads the word, which `doyen jobs --reset-done` may have replaced in this program's place.
+// readAgain reads the word again, since `doyen jobs --reset-done` may have replaced it.
 func (r *runner) readAgain(of *client.Candidacy, writes uint64) {
 	ctx, cancel := context.WithTimeout(r.ctx, standTimeout)
 	defer cancel()
@@ -183,7 +183,7 @@ func (r *runner) readAgain(of *client.Candidacy, writes uint64) {
 	})
 }
 
-// jobAt is when to call tick. While this host leads, that is within lookEvery: the wall clock may jump.
+// jobAt is when to call tick. A leader calls it at least every lookEvery, since the wall clock may jump.
 func (r *runner) jobAt(now int64) int64 {
 	t, wake := r.task, never
 	if t == nil || !r.owed {
@@ -204,8 +204,8 @@ func (r *runner) jobAt(now int64) int64 {
 	return min(wake, max(now, t.lookAt))
 }
 
-// settling reports whether the job's end is still being written: the receipt waits for that, but not
-// beyond the lease.
+// settling informs the job that the leadership ends. It reports whether the receipt has to wait, because the
+// job's end is not written yet and the lease has not ended.
 func (r *runner) settling(now int64) bool {
 	if r.task == nil {
 		return false
@@ -235,7 +235,7 @@ func (r *runner) marked(result jobs.Result, status int) {
 	r.task.due = nil
 	if r.ending && r.Status {
 		if r.status = status; result == jobs.Stopped && status == 0 {
-			r.status = jobs.ExitUnknown // it ended well after it was asked to stop, so nobody knows whether it is finished
+			r.status = jobs.ExitUnknown // it was asked to stop and exited with 0, so nobody knows whether it had finished its work
 		}
 	}
 	if result == jobs.Finished || result == jobs.Failed {
@@ -244,7 +244,7 @@ func (r *runner) marked(result jobs.Result, status int) {
 	r.advise(jobs.Ended{Result: result, Code: status})
 }
 
-// starts is the environment of the occurrence that is to be started, and its name.
+// starts returns the environment of the occurrence to be started, and the text that names the occurrence.
 func (t *task) starts() (env []string, what string) {
 	if what = " for " + t.due.Occurrence; t.due.Try > 1 {
 		what += fmt.Sprintf(" (try %d)", t.due.Try)

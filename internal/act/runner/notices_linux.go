@@ -49,8 +49,8 @@ func (n *notices) listen(done <-chan struct{}, to chan<- *notices) {
 	}
 }
 
-// next returns a notice that has arrived. It closes the descriptors that come with it (BARRIER=1),
-// which is the answer for which their sender waits.
+// next returns a notice that has arrived. Its buffer has no room for descriptors, so the kernel closes those
+// that come with a notice. The sender of BARRIER=1 waits until its descriptor is closed.
 func (n *notices) next() (text []byte, from sender, ok bool) {
 	buffer, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
 	err := n.raw.Control(func(fd uintptr) {

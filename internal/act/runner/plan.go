@@ -9,7 +9,7 @@ const (
 	latest  = 10 * time.Second
 	// longRun is how long a command must have run so that its end starts a new count.
 	longRun = 10 * time.Second
-	// standBack is how long the host is not a candidate after its command was silent for too long.
+	// standBack is how long the host is not a candidate after its command was silent or reported that it fails.
 	standBack = 10 * time.Second
 	// giveUpAfter is how many ends in a row, each soon after a start, make the host let another
 	// host lead.
@@ -21,7 +21,7 @@ func pause(n int) time.Duration {
 	return min(soonest<<min(n-1, 10), latest)
 }
 
-// timeoutAt is when a command that began then has run for too long.
+// timeoutAt is when a command that was started at began has run for too long.
 func (c Config) timeoutAt(began int64) int64 {
 	if c.Timeout <= 0 || began > never-int64(c.Timeout) {
 		return never

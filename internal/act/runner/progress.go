@@ -16,7 +16,7 @@ const maxNotices = 64
 type progress struct {
 	notices *notices // nil: no notices are expected
 	ready   bool     // the command acts, since it has sent READY=1 or does not have to
-	dueAt   int64    // when it will have been silent for too long; never: no notice is expected
+	dueAt   int64    // when the next notice has to have come; never: no notice is expected
 }
 
 // expect prepares for a run of the command, and returns the name of the socket for its notices.
@@ -115,7 +115,7 @@ func (r *runner) silence() time.Duration {
 }
 
 // handOver ends a leadership because of a problem on this host: first the command is stopped, then
-// the receipt lets other hosts lead. This host is no candidate until wait has passed.
+// the receipt lets other hosts lead. This host is not a candidate until wait has passed.
 func (r *runner) handOver(why string, wait time.Duration) {
 	r.progress.dueAt = never
 	if !r.leading || r.ending {
@@ -126,8 +126,8 @@ func (r *runner) handOver(why string, wait time.Duration) {
 	r.notBefore = alarm.Now() + int64(wait)
 }
 
-// ofCommand reports whether the sender of a notice is a process of the command. A sender that has
-// already ended, as systemd-notify does at once, must have been of this user.
+// ofCommand reports whether the sender of a notice is a process of the command. A sender that has already
+// ended, as systemd-notify does at once, counts as one if it ran as this user.
 func (r *runner) ofCommand(s sender) bool {
 	for pid := s.pid; pid > 1; {
 		parent, ok := guard.ParentOf(pid)

@@ -68,8 +68,8 @@ type runner struct {
 	back      bool // the candidacy was resumed, and no line was read since
 	met       bool // this host has been a candidate before
 	retry     time.Duration
-	complaint string // the last problem that was reported since this host was a candidate
-	explained string // the last reason reported, since this host led, why it is not elected
+	complaint string // the last reported problem; reset when this host is a candidate
+	explained string // the last reported reason why this host is not elected; reset when it is elected
 
 	leading bool
 	view    bool // the leadership is not by quorum: others lead as soon as the agent has ended
@@ -101,10 +101,10 @@ type runner struct {
 	fault   error
 }
 
-// Run campaigns in the election and runs the command while this host leads. Run ends when a signal
-// asks for that, when the command ends and Restart does not make Run start it again, or when the
-// agent refuses it at the start. If Status is set, it returns the command's exit status, or 128
-// plus the number of the signal that killed the command; else 0.
+// Run campaigns in the election and runs the command while this host leads. Run ends when a signal asks for that,
+// when the command ends and Restart does not start it again, when Try or Job ends Run, or when the agent refuses
+// the candidacy at the start. Run returns the command's exit status, or 128 plus the number of the signal that
+// killed the command. If a signal ended Run and Status is not set, Run returns 0. Try and Job have own statuses.
 //
 // All Signals are passed on to the command. SIGINT, SIGTERM and SIGQUIT, and at a terminal SIGHUP,
 // also end Run once the command has ended. The second such signal kills the command at once.
@@ -175,7 +175,7 @@ func (r *runner) loop() {
 		case report, ok := <-r.guard.Reports:
 			r.learn(report, ok)
 		case <-r.children:
-			guard.Reap(func(int, unix.WaitStatus) {}) // the guard's end is reported in another way
+			guard.Reap(func(int, unix.WaitStatus) {}) // the end of the guard closes its Reports
 		case n := <-r.noticed:
 			if n == r.progress.notices {
 				r.heed(alarm.Now())

@@ -82,9 +82,9 @@ func (r *runner) worthWaiting(err error) bool {
 	return r.Wait && (!ok || refused.Status >= 500)
 }
 
-// goesOn reports whether the candidacy continues after a receipt. err is the result of sending
-// it. It does only if the agent accepted the receipt before the end of the lease: a later
-// receipt could end the next leadership, whose line has not been read yet.
+// goesOn reports whether the candidacy continues after a receipt. err is the result of sending the
+// receipt. The candidacy continues only if the agent accepted the receipt before the lease ended: a
+// later receipt could end the next leadership, whose line has not been read yet.
 func (r *runner) goesOn(err error, now int64) bool {
 	return err == nil && r.revoked && now < r.until
 }

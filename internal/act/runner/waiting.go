@@ -11,7 +11,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// patience is how long a candidacy waits before the runner reports why. An election takes less time.
+// patience is how long a candidacy waits before the runner reports why it waits. Most elections take less time.
 const patience = time.Second
 
 // askWhy asks the agent what a candidacy waits for. If the agent does not answer, askWhy reports
@@ -69,7 +69,7 @@ func (r *runner) askWho(candidacy *client.Candidacy) {
 	}
 }
 
-// otherLeader returns who else leads than the campaign own, as a sentence; empty: nobody, as far as the agent knows.
+// otherLeader returns a sentence that names the leader; empty: the campaign own leads, or no leader is known.
 func (r *runner) otherLeader(own string) string {
 	ctx, cancel := context.WithTimeout(r.ctx, standTimeout)
 	defer cancel()
@@ -87,7 +87,7 @@ func (r *runner) otherLeader(own string) string {
 	return "another program of this host leads " + r.Election
 }
 
-// waitFor waits for that time. It returns false if Run has ended first.
+// waitFor waits for the time d. It returns false if Run has ended first.
 func (r *runner) waitFor(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -97,15 +97,14 @@ func (r *runner) waitFor(d time.Duration) bool {
 	}
 }
 
-// takesOver reports whether a candidacy with that priority will soon take over from the agent
-// itself, which leads now.
+// takesOver reports whether a candidacy with that priority will soon take over from this host's agent,
+// which leads now.
 func takesOver(priority *int, agent api.Agent, members []api.Member) bool {
 	return priority != nil && agent.Preempt &&
 		slices.ContainsFunc(members, func(m api.Member) bool { return m.ID == agent.ID && m.Priority < *priority })
 }
 
-// whyNotElected describes what keeps a program of this host from being elected, unless that ends by
-// itself.
+// whyNotElected describes what keeps a program of this host from being elected; empty: nothing that lasts.
 func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign, rights []api.Right) string {
 	limited := slices.ContainsFunc(rights, func(r api.Right) bool { return r.Election == e.Election })
 	switch {
