@@ -89,7 +89,7 @@ const (
 	questionsOfUser, burstOfUser = 100, 2 * maxConfirmed // how many questions a second; how many at once
 	questionsOfAll, burstOfAll   = 400, 4 * maxConfirmed
 	agentsOfQuestion             = 8 // a question to all agents counts once, and once more for each group of so many members
-	// overTCP is the user that counts for all callers that the kernel does not name. No real user has this number.
+	// overTCP is the number for all callers that the kernel does not name. No user has this number.
 	overTCP = math.MaxUint32
 )
 

@@ -44,7 +44,7 @@ type keyStep struct {
 	failed       []string // the names of the missed agents, each with the reason
 }
 
-// rotate carries out a rotation. The rotation goes on even if the caller has gone: half a rotation helps nobody.
+// rotate carries out a rotation, even if the caller has gone: half a rotation helps nobody.
 func (k *keyChanges) rotate(r *http.Request, request api.KeysRequest) (any, error) {
 	if !k.rotating.TryLock() {
 		return nil, refusal(api.CodeBusy, "this agent is rotating the keys already")

@@ -232,7 +232,7 @@ func refuseConn(c net.Conn, why string) {
 // AddressOf is the origin of a connection that counts for its address.
 func AddressOf(k *Conn) Origin { return Origin{Name: "address " + network(k.RemoteAddr())} }
 
-// network names what an address counts for: its network, where one party can have many addresses, or the address.
+// network names the network in which one party can have all addresses; for IPv4, the address alone.
 func network(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
