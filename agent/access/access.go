@@ -2,12 +2,12 @@
 //
 // It guarantees that a right rests only on what the kernel reports: the user and the groups of the
 // connecting process. Root and the agent's own user have every right. All others have the rights
-// that the configuration gives. If it has no rules, members of the agent's group may campaign and
-// hand over. Names of users and groups are looked up once, at the start; an unknown name stops the
-// start.
+// that the configuration gives. If the configuration has no rules, members of the agent's group may
+// campaign and hand over. The names in the configuration are looked up once, when it is read; an unknown
+// name is an error.
 //
 // Everybody who may connect may read; the modes of the socket and of its directory decide who may
-// connect. This package does not restrict other agents: an agent that has the cluster key may lead.
+// connect. This package restricts the programs of its host, and not which other agents may lead.
 package access
 
 import (
@@ -41,8 +41,8 @@ const DefaultMaxCandidacies = 64
 // List holds users and groups by name or number, as an operator writes them.
 type List struct{ Users, Groups []string }
 
-// Rules are the rules of one election in a configuration. A field that is nil is as in the
-// rules of Rest.
+// Rules are the rules of one election in a configuration. Where a field is nil, that of the
+// rules of Rest applies.
 type Rules struct {
 	Campaign, HandOver *List
 	MaxPriority        *int
@@ -52,8 +52,8 @@ type Rules struct {
 type Config struct {
 	// Admin are the users who may do everything, besides root and the agent's user.
 	Admin *List
-	// Elections has the rules by election, and at Rest those for all others. If there are any,
-	// only they give these rights, and the agent's group has none by default.
+	// Elections has the rules by election, and at Rest the rules for all other elections. If it has
+	// any rules, the agent's group has no rights by default.
 	Elections map[string]Rules
 	// MaxCandidacies bounds the candidacies of one user; 0: DefaultMaxCandidacies.
 	MaxCandidacies int
@@ -62,8 +62,8 @@ type Config struct {
 // Owner is the agent's own user and group.
 type Owner struct {
 	UID, GID uint32
-	// Groups returns the supplementary groups of a user. It is used where the kernel does not
-	// report the groups of the process; nil: the system's database is asked.
+	// Groups returns the supplementary groups of a user. It is called if the kernel has not reported
+	// all groups of a process; nil: the system's database is asked instead.
 	Groups func(uid uint32) ([]string, error)
 }
 
@@ -93,8 +93,8 @@ type Policy struct {
 	elections      map[string]rules // always has Rest
 	maxCandidacies int
 	assumed        bool // no rules were configured: the agent's group has the default rights
-	// foreignUIDs and foreignGIDs mean that the kernel may report the overflow ID for
-	// users and groups of other user namespaces.
+	// foreignUIDs means that the kernel may report overflowID for users of other user namespaces.
+	// foreignGIDs means the same for groups.
 	foreignUIDs, foreignGIDs bool
 }
 
@@ -130,7 +130,7 @@ func Resolve(c Config, owner Owner) (*Policy, error) {
 	return p, nil
 }
 
-// rules resolves the rules of one election. Where they leave something open, the rules of rest count.
+// rules resolves the rules of one election. Where a field of given is nil, that of rest applies.
 func (p *Policy) rules(name string, given Rules, rest rules) (rules, error) {
 	key := section(name)
 	if name != Rest && !election.ValidName(name) {
@@ -183,8 +183,8 @@ func (p *Policy) list(key string, l *List) (found ids, err error) {
 	return found, err
 }
 
-// lookUp resolves the names of users or of groups, in order. foreign means that the overflow
-// ID may stand for users or groups of other user namespaces.
+// lookUp resolves the names of users or of groups to sorted numbers. foreign means that the kernel
+// may report overflowID for users or groups of other user namespaces.
 func lookUp(key, kind string, names []string, lookup func(string) (string, error), foreign bool) ([]uint32, error) {
 	found := []uint32{}
 	for _, name := range names {
@@ -226,7 +226,7 @@ func gidOf(name string) (string, error) {
 }
 
 // number returns a user's or a group's number. A name that is a number already is not looked
-// up, so it needs no entry in a database.
+// up, so that a number without an entry in the database can be used.
 func number(name string, lookup func(string) (string, error)) (uint32, error) {
 	n, err := strconv.ParseUint(name, 10, 32)
 	if err == nil && n < 1<<32-1 { // the system uses 1<<32-1 for "none"

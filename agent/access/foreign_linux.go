@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// foreignIDs reports whether the kernel may report the overflow ID in place of users and of
-// groups of other user namespaces. It may, unless this namespace has a number for every user or
-// group, as the first namespace has. If a map can't be read, the answer is true.
+// foreignIDs returns whether the kernel may report overflowID for users, and for groups, of other user
+// namespaces. The kernel does not if this namespace maps every user or group to itself, which the
+// initial namespace does. If a map can't be read, the answer is true.
 func foreignIDs() (users, groups bool) {
 	return partial("/proc/self/uid_map"), partial("/proc/self/gid_map")
 }

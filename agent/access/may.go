@@ -11,8 +11,8 @@ import (
 	"github.com/doyen-election/doyen/internal/base/each"
 )
 
-// overflowID is what the kernel reports for a user or group that this user
-// namespace has no number for.
+// overflowID is the number that the kernel reports for a user or group that has
+// no number in this user namespace.
 const overflowID = 65534
 
 // Who is the process at the other end of a connection, as the kernel reports it.
@@ -24,7 +24,7 @@ type Who struct {
 	AllGroups bool
 }
 
-// Own reports whether the user is root or the agent's own.
+// Own reports whether the user is root or the agent's user.
 func (p *Policy) Own(uid uint32) bool {
 	if p.foreignUIDs && uid == overflowID {
 		return false
@@ -59,8 +59,8 @@ func (p *Policy) May(w Who, right Right, election string) error {
 		UserName(w.UID), what, right, p.holders(right, election), key, also)
 }
 
-// replaced is a warning: users would lose the right if an operator made the setting that May proposes
-// and did not name them in it. It is empty if none would.
+// replaced is a warning for an operator who follows the proposal of May: the new setting replaces the one
+// that gives the right to others now, who lose it unless they are named again. It is empty if none lose it.
 func (p *Policy) replaced(right Right, election string) string {
 	if p.assumed {
 		return fmt.Sprintf("; with access.elections only what it gives applies, in every election, so give group %s there what it is to keep (%q is every other election)",
@@ -147,7 +147,7 @@ func (p *Policy) holders(right Right, election string) string {
 	if p.owner.UID != 0 {
 		names = append(names, "the agent's user "+UserName(p.owner.UID))
 	}
-	const most = 16 // names; the configuration shows the rest
+	const most = 16 // how many names the text has at most; the configuration shows all
 	for _, l := range []ids{p.admin, p.of(election).who(right)} {
 		names = append(names, l.names("user ", "members of group ")...)
 	}
@@ -168,7 +168,7 @@ func systemGroups(uid uint32) ([]string, error) {
 	return u.GroupIds()
 }
 
-// UserName returns the name of a user, or the number if it has none.
+// UserName returns the name of a user, or the number if no name is known.
 func UserName(uid uint32) string {
 	id := strconv.FormatUint(uint64(uid), 10)
 	if u, err := user.LookupId(id); err == nil {
@@ -186,7 +186,7 @@ func groupName(gid uint32) string {
 }
 
 // String returns the policy as a section of a configuration file, which resolves to the same
-// policy. It has numbers, with their names in comments.
+// policy. The section has users and groups by number, and their names in comments.
 func (p *Policy) String() string {
 	var b strings.Builder
 	own := "root"

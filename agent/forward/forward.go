@@ -20,12 +20,12 @@ import (
 const (
 	perVoter = 4  // calls of one voter that are answered at the same time
 	ofVoters = 14 // calls of all voters together
-	ofOthers = 2  // calls of all agents that do not vote, one of each: anyone with the cluster key can run one
-	// patience bounds how long an answer may take. The call that takes longest changes the voters.
+	ofOthers = 2  // calls of all other agents together, one of each: with the cluster key, anyone can run an agent
+	// patience bounds how long an answer may take. A change of the voters takes longest.
 	patience = time.Minute
 )
 
-// ErrNotSent is the error of a call that was not sent, so it was not carried out.
+// ErrNotSent is the error of a call that was not sent, and so was not carried out.
 var ErrNotSent = errors.New("the call can't be sent: this agent is not connected to that one, or that one's version does not know the call")
 
 // Busy is the status that an agent answers with when it has too many calls.
@@ -46,7 +46,7 @@ type Desk struct {
 
 type waiter struct {
 	asked  election.PeerID
-	answer chan election.CallAnswer // has room for the answer, so that nobody waits to put it there
+	answer chan election.CallAnswer // has room for the answer, so that Received never blocks
 }
 
 // New returns a desk. send queues a message, or reports that it can't be sent. serve answers a
@@ -58,7 +58,7 @@ func New(send func(election.PeerID, election.Message) bool,
 		voters: door.NewPlaces[election.PeerID](ofVoters, 0), others: door.NewPlaces[election.PeerID](ofOthers, 0)}
 }
 
-// Call makes a call at another agent and waits for the answer. It sets the call's ID itself.
+// Call makes a call at another agent and waits for the answer. It sets c.ID itself.
 func (d *Desk) Call(ctx context.Context, to election.PeerID, c election.Call) (election.CallAnswer, error) {
 	w := waiter{asked: to, answer: make(chan election.CallAnswer, 1)}
 	d.mu.Lock()
@@ -82,7 +82,7 @@ func (d *Desk) Call(ctx context.Context, to election.PeerID, c election.Call) (e
 	}
 }
 
-// Received handles a message that is a call or an answer, and reports whether it is one. It
+// Received handles a message if it is a call or an answer, and reports whether it is. Received
 // never blocks.
 func (d *Desk) Received(from election.PeerID, m election.Message) bool {
 	switch m := m.(type) {

@@ -25,7 +25,7 @@ const (
 	maxFile = 64 << 20
 	// tryAgain is the time from a failed write to the next attempt.
 	tryAgain = time.Minute
-	// markEvery is how often the file's time is set, by which the next process run knows how long this one ran.
+	// markEvery is how often the file's time is set. From that time the next process run knows how long this one ran.
 	markEvery = time.Minute
 )
 
@@ -34,7 +34,7 @@ const (
 type file struct {
 	path    string // empty: the log is kept in memory only
 	problem func(error)
-	wake    chan struct{} // has an element when there is something to write
+	wake    chan struct{} // has an element when changes wait to be written
 
 	ran time.Time // when the earlier process run was last known to run; zero: not known
 
@@ -45,7 +45,7 @@ type file struct {
 
 // Keep reads the changes of earlier process runs from a file, and keeps the log there from now on.
 // Call it before the first Add. A file that can't be read is set aside, the history starts empty,
-// and an error reports that. problem is called when a write fails, once until a write succeeds.
+// and an error reports that. problem is called when a write fails, and then not until a write has succeeded.
 func (l *Log) Keep(path string, problem func(error)) error {
 	l.file.path, l.file.problem = path, problem
 	err := l.read()
@@ -98,7 +98,7 @@ func (l *Log) read() error {
 	}
 }
 
-// recall adds a change of an earlier process run to l.earlier, which holds who led at the end of those runs.
+// recall updates l.earlier, which holds who led at the end of the earlier process runs, by a change from the file.
 func (l *Log) recall(t api.Transition) {
 	switch {
 	case !changes(t):
@@ -135,7 +135,7 @@ func (l *Log) Run(ctx context.Context) {
 	}
 }
 
-// Started adds that this process run has started. Call it after Keep.
+// Started adds an entry about the start of this process run. Call Started after Keep.
 func (l *Log) Started(now time.Time, boottime int64) {
 	down := time.Duration(0)
 	if !l.file.ran.IsZero() {
@@ -144,7 +144,7 @@ func (l *Log) Started(now time.Time, boottime int64) {
 	l.Add(api.Transition{Time: now.UTC(), Type: api.ChangeStarted, Reason: "the agent's process started", DownMS: down.Milliseconds(), BoottimeNS: boottime})
 }
 
-// Flush writes the changes that were added since the last write, or else marks in the file that this process runs.
+// Flush writes the changes added since the last write. Without any, it sets the file's time (markEvery).
 func (l *Log) Flush() error {
 	f := &l.file
 	f.mu.Lock()
@@ -162,7 +162,7 @@ func (l *Log) Flush() error {
 	l.mu.Unlock()
 	if len(fresh) == 0 && !f.whole {
 		now := time.Now()
-		_ = os.Chtimes(f.path, now, now) // without it, the report of availability misses a minute
+		_ = os.Chtimes(f.path, now, now) // after an error, the next run takes the agent for down a minute earlier
 		return nil
 	}
 	var lines bytes.Buffer
@@ -181,7 +181,7 @@ func (l *Log) Flush() error {
 	return err
 }
 
-// write adds lines to the file, or replaces the file by them if it is to be written as a whole.
+// write adds lines to the file. If f.whole is set, it replaces the file by these lines.
 func (f *file) write(lines []byte) error {
 	path, flags := f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK
 	if f.whole {

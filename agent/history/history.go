@@ -1,13 +1,13 @@
-// Package history keeps the newest changes of leadership that an agent saw. It also keeps for
-// how long nobody was known to lead before each new leader.
+// Package history keeps the newest changes of leadership that an agent saw. With each new leader it
+// keeps for how long nobody was known to lead before.
 //
 // It guarantees that changes are listed in the order in which they were added, and that a bounded number is
-// kept, over all elections together. A full log drops the oldest, except the newest commands of
-// administrators, which have reserved places. The commands of other users are limited to a few in a time, and
+// kept, over all elections together. A full log drops the oldest change, except the newest commands of
+// administrators, which have reserved places. The rate of other users' commands is limited, and
 // equal commands are one entry. A reader delays Add by no longer than a copy takes.
 //
-// A history in a file (Keep) outlives the process. A crash of the host may cost its newest changes: they are
-// not synced, since that would compete with the votes for the disk. A damaged file costs the history and
+// A history in a file (Keep) outlives the process. A crash of the host may cost the newest changes: writes are
+// not synced, since that would delay the writes of votes on the same disk. A damaged file costs the history and
 // nothing else. The histories of two agents may differ, since each agent adds what it saw.
 package history
 
@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// MaxKept bounds the changes that are kept of all elections together.
+	// MaxKept bounds the kept changes of all elections together.
 	MaxKept = 10_000
 	// MaxActs is how many of these places are reserved for commands of administrators.
 	MaxActs = 1000
@@ -133,7 +133,7 @@ func (l *Log) save(t api.Transition) {
 	if len(l.unsaved) <= MaxKept {
 		l.unsaved = append(l.unsaved, t)
 	}
-	offer.To(l.file.wake, struct{}{}) // if a write is due already, it will include this change
+	offer.To(l.file.wake, struct{}{}) // if the element is there already, the write that it causes includes this change
 }
 
 // changes reports whether an entry shows who leads, or that nobody leads.
@@ -143,7 +143,7 @@ func changes(t api.Transition) bool {
 
 // HeardAgain reports whether the earlier process runs ended with this leader in this term, and
 // this run has added no change of the election. Then nobody was newly elected: this run
-// just had not heard of the leader yet. From now on the election counts as led.
+// has only now heard of the leader. HeardAgain then counts the election as led.
 func (l *Log) HeardAgain(election, leader string, term uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,12 +176,12 @@ func (l *Log) push(t api.Transition) {
 	if l.kept[gone].Admin {
 		l.acts--
 	}
-	copy(l.kept[1:], l.kept[:gone]) // cheap, since few entries are before it
+	copy(l.kept[1:], l.kept[:gone]) // cheap, since few entries are before the one that is dropped
 	l.kept = l.kept[1:]
 }
 
-// vacate records since when nobody leads an election. Without room, it forgets the
-// election that has had no leader for longest: many elections never get one again.
+// vacate records since when nobody leads an election. If the log is full, it forgets the election
+// that has had no leader for longest: that election may never get a leader again.
 func (l *Log) vacate(name string, now vacancy) {
 	if len(l.vacant) >= maxVacant {
 		delete(l.vacant, slices.MinFunc(slices.Collect(maps.Keys(l.vacant)), func(a, b string) int {
@@ -191,8 +191,8 @@ func (l *Log) vacate(name string, now vacancy) {
 	l.vacant[name] = now
 }
 
-// List returns the newest changes, at most limit, the newest last: those of the election, or
-// of all elections if the name is empty. The agent's starts and pauses are listed for each election.
+// List returns the newest changes of the election, at most limit, the newest last. With an empty name it
+// returns those of all elections. The agent's starts and pauses are listed for each election.
 // The result is never nil.
 func (l *Log) List(election string, limit int) []api.Transition {
 	l.mu.Lock()

@@ -39,8 +39,8 @@ func take(dir string) (*os.File, error) {
 	return lock, errors.Join(err, f.Close())
 }
 
-// hold locks the directory by a lock file that only the agent's user can open. If the lock were
-// on the directory itself, any user that may read the directory could lock the next agent out.
+// hold locks the directory by a lock file that only the agent's user can open. If the directory itself
+// were locked, any user that may read it could take the lock before the next agent starts.
 func hold(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -55,7 +55,7 @@ func hold(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// wipe ends every lease that a file in the directory may show, except in files for which stays returns true.
+// wipe ends every lease that a page in the directory may show, except on pages for which stays returns true.
 func wipe(dir string, stays func(name string) bool) error {
 	found, err := os.ReadDir(dir)
 	if err != nil {

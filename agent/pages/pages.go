@@ -3,7 +3,7 @@
 // leads (see package leasepage).
 //
 // It guarantees that the pages of an earlier process run are wiped before Open returns, except
-// those that this process run goes on with. When Publish returns, every page shows what the
+// the pages that this process run goes on with. When Publish returns, every page shows what the
 // status shows, or nothing. A page that can't be kept is missing, is reported as a problem, and
 // harms nothing else.
 //
@@ -33,7 +33,7 @@ const (
 	mostMade = 8
 )
 
-// Keeper keeps the pages. Its methods are for one goroutine. The zero value keeps no pages; nil may be closed.
+// Keeper keeps the pages. Its methods are for one goroutine. The zero value keeps no pages. Close accepts nil.
 type Keeper struct {
 	dir     string
 	boot    election.LineageID
@@ -46,7 +46,7 @@ type Keeper struct {
 // entry is one election's page.
 type entry struct {
 	election election.Name
-	page     *leasepage.Writer      // nil: there is no page, or not yet
+	page     *leasepage.Writer      // nil: the page is missing, or not made yet
 	written  *elector.ContestStatus // the status that the page shows; nil: not known
 	problem  error                  // why the page could not be made; nil: no error
 	retryAt  election.Instant
@@ -54,8 +54,8 @@ type entry struct {
 
 // Open takes the directory of the agent's pages and wipes what an earlier process run left
 // there. It adopts the pages of the elections in led, which this process run goes on leading:
-// programs that have mapped these pages see no end. It always returns a Keeper. If that Keeper
-// keeps no pages, Problem is the reason.
+// programs that have mapped such a page see no end of the lease. Open always returns a Keeper. If
+// that Keeper keeps no pages, Problem is the reason.
 func Open(dir string, boot election.LineageID, led map[election.Name]bool) *Keeper {
 	k := &Keeper{dir: dir, boot: boot, ready: make(chan struct{}, 1)}
 	lock, err := take(dir)
@@ -88,11 +88,11 @@ func (k *Keeper) Problem() string {
 	return ""
 }
 
-// Ready has an element when Publish should be called again because it has more pages to make.
+// Ready has an element when Publish should be called again, since it may have more pages to make.
 func (k *Keeper) Ready() <-chan struct{} { return k.ready }
 
-// Publish writes what the status shows of each election to its page, unless the page shows that
-// already. It makes the pages of new elections, and removes those of elections that are gone.
+// Publish writes what the status shows of each election to the election's page, unless the page shows that
+// already. It makes the pages of new elections, and removes those of elections that the status lacks.
 func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
 	if k.lock == nil {
 		return
@@ -146,7 +146,7 @@ func (k *Keeper) matches(contests []*elector.ContestStatus) bool {
 }
 
 // arrange makes the entries match the status's elections. It ends the leases on the pages of
-// elections that are gone, and removes these pages.
+// all other elections, and removes these pages.
 func (k *Keeper) arrange(contests []*elector.ContestStatus) {
 	before := make(map[election.Name]entry, len(k.entries))
 	for _, e := range k.entries {
@@ -162,7 +162,7 @@ func (k *Keeper) arrange(contests []*elector.ContestStatus) {
 	}
 	for _, e := range before {
 		if e.page != nil {
-			_ = e.page.Close() // the page shows no lease any more; the next start removes a file that is left
+			_ = e.page.Close() // the page now shows no lease; if the file could not be removed, the next start removes it
 		}
 	}
 }

@@ -22,7 +22,7 @@ func refusal(code, message string) error { return &api.ErrorDetail{Code: code, M
 
 func badRequest(message string) error { return refusal(api.CodeBadRequest, message) }
 
-// refuse answers with why a request was not carried out: the agent refuses it, or has not answered.
+// refuse answers with the reason why a request was not carried out.
 func refuse(w http.ResponseWriter, err error) {
 	detail, ok := errors.AsType[*api.ErrorDetail](err)
 	if !ok {
@@ -47,7 +47,7 @@ func refuse(w http.ResponseWriter, err error) {
 	write(w, cmp.Or(status, http.StatusConflict), api.Error{Err: *detail})
 }
 
-// write answers with a body that always encodes.
+// write answers with a body, as JSON.
 func write(w http.ResponseWriter, status int, body any) {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -57,7 +57,7 @@ func write(w http.ResponseWriter, status int, body any) {
 }
 
 func send(w http.ResponseWriter, status int, contentType string, data []byte) {
-	// Carrying out the request may have used up the time for its answer: that time starts here.
+	// The handler may have used up the time for writing the answer: that time starts again here.
 	if d, ok := w.(interface{ SetWriteDeadline(time.Time) error }); ok {
 		_ = d.SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
@@ -69,9 +69,9 @@ func send(w http.ResponseWriter, status int, contentType string, data []byte) {
 	_, _ = w.Write(data) // the client may have gone
 }
 
-// receive reads the whole body of any request into memory. If the body is too long or does not come, it
-// answers with an error and returns false. The deadline is for the whole body. After a failure
-// it stays: without it, net/http would read the announced rest before the answer, perhaps without end.
+// receive reads the whole body of any request into memory. If the body is too long or does not arrive in
+// time, receive answers with an error and returns false. It then leaves the deadline set: without a deadline,
+// net/http would read the rest of the body before it sends the answer, perhaps without end.
 func receive(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength == 0 {
 		return true
@@ -108,7 +108,7 @@ func decode(text []byte, v any) error {
 	return nil
 }
 
-// misread describes what is wrong with a body, in JSON's words and not in Go's.
+// misread describes what is wrong with a body, in the terms of JSON and not of Go.
 func misread(err error) string {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -130,7 +130,7 @@ func misread(err error) string {
 	return "the body is not the JSON that this call expects"
 }
 
-// clip makes text of the caller short and printable, for use in an answer.
+// clip makes text of the caller short and valid UTF-8, for use in an answer.
 func clip(s string) string {
 	const longest = 80
 	s = strings.ToValidUTF8(s, "?")
@@ -140,7 +140,7 @@ func clip(s string) string {
 	return s
 }
 
-// name takes the election from the path.
+// name returns the election that the path names.
 func name(r *http.Request) (election.Name, error) { return validName(r.PathValue("name")) }
 
 func validName(s string) (election.Name, error) {

@@ -29,15 +29,15 @@ const maxMeta = election.MaxMeta
 type Campaigns interface {
 	// Stand starts a candidacy, which lasts until End.
 	Stand(actors.Request) (*actors.Candidacy, error)
-	// Resume restores the candidacy of a program that an earlier process run of the agent elected.
+	// Resume restores the candidacy that a program had in an earlier process run of the agent.
 	Resume(actors.Resumption) (*actors.Candidacy, error)
-	// End ends a candidacy. waits reports whether its program may still act; until is then the
-	// program's deadline, after which a proof that the program has ended changes nothing.
+	// End ends a candidacy. waits reports whether its program may still act. until is then the program's
+	// deadline: after that, a proof that the program has ended is not needed any more.
 	End(id string) (until election.Instant, waits bool)
 	// Gone records the proof that the program of an ended candidacy has ended.
 	Gone(id string)
 	// Receipt takes a program's report that it has stopped acting under the term; term 0: the
-	// oldest term without a receipt. why is the program's reason, if it was not asked to stop.
+	// oldest term without a receipt. why is the reason of a program that was not asked to stop.
 	// authorized reports whether the caller may report this for the programs of a user.
 	Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) error
 	// Acts returns the election in which the program may still act under that term.
@@ -51,11 +51,11 @@ type Campaigns interface {
 // candidacies are the connections of programs and companions.
 type candidacies struct {
 	*Config
-	ctx       context.Context // when it ends, the connections end
+	ctx       context.Context // when ctx ends, the connections are closed
 	streams   *streams
 	attention time.Duration        // how long a program may leave lines of its stream unread
 	otherTime func(pid int32) bool // whether the process has another CLOCK_BOOTTIME than the agent
-	unproven  sync.Once            // so that the agent logs only once that it can prove no end
+	unproven  sync.Once            // so that the agent logs only once that it can't prove the end of programs
 }
 
 // campaign accepts a program's candidacy, and makes the connection its stream.
@@ -73,7 +73,7 @@ func (h *candidacies) campaign(c *call[api.CampaignRequest]) (any, error) {
 		return nil, err
 	}
 	return nil, h.carry(c.w, c.Request, func(t *stream) (err error) {
-		if c.body.Proof == nil || *c.body.Proof { // before it is a candidate: it has just asked, so its process still lives
+		if c.body.Proof == nil || *c.body.Proof { // before Stand: the process that has just asked still lives
 			h.attend(t)
 		}
 		t.k, err = h.Campaigns.Stand(actors.Request{
@@ -109,18 +109,18 @@ func (h *candidacies) carry(w http.ResponseWriter, r *http.Request, begin func(*
 	return t.run(w)
 }
 
-// attend watches for the end of the process that connected. That end proves nothing unless the
-// other sockets are closed by then too.
+// attend watches for the end of the process that connected. The end is a proof only if the given
+// sockets, of the program's other connections, are closed by then too.
 func (h *candidacies) attend(t *stream, sockets ...uint64) {
 	var err error
-	if t.process, err = proof.Of(t.unix, int64(t.accepted), sockets...); err != nil { // then its end can't be proven
+	if t.process, err = proof.Of(t.unix, int64(t.accepted), sockets...); err != nil { // then t.process is nil
 		h.unproven.Do(func() {
 			h.Logger.Info("this host can't prove that a program has ended: its successor waits for its receipt, or for the end of the lease; not logged again", "err", err)
 		})
 	}
 }
 
-// resume restores the candidacy of a program that an earlier process run elected.
+// resume restores the candidacy that a program had in an earlier process run.
 func (h *candidacies) resume(c *call[api.ResumeRequest]) (any, error) {
 	if err := implausible(api.CampaignRequest{Meta: c.body.Meta}); err != nil {
 		return nil, err
@@ -165,8 +165,8 @@ func implausible(r api.CampaignRequest) error {
 	return nil
 }
 
-// ceiling returns the highest priority that the program may have; nil: it may have any. If
-// the program has asked for more, the result is an error.
+// ceiling returns the highest priority that the program may have; nil: it may have any. It returns an
+// error if the program has asked for more.
 func (h *candidacies) ceiling(p *socket.Peer, name election.Name, asked *int) (*int, error) {
 	highest, bounded := h.Access.MaxPriority(p.Who, string(name))
 	if !bounded {
@@ -204,11 +204,11 @@ func (h *candidacies) authorized(r *http.Request) func(uid uint32) bool {
 	return func(uid uint32) bool { return p.UID == uid || h.Access.Own(p.UID) }
 }
 
-// maxOfCompanion bounds each list of a companion: its elections, its checks and its failures.
+// maxOfCompanion is a third of how many names a companion's elections, checks and failures may have together.
 const maxOfCompanion = election.MaxElections
 
-// join makes the connection the stream of a companion. A companion is not a candidate and needs no
-// right to campaign. But what it reports decides whether this host may lead, so few users may be one.
+// join makes the connection the stream of a companion. A companion is not a candidate and needs no right
+// to campaign. But its reports decide whether this host may lead, so only few users may run a companion.
 func (h *candidacies) join(q *call[api.CampaignRequest]) (any, error) {
 	c := cmp.Or(q.body.Companion, &api.Companion{Elections: []string{string(q.election)}})
 	if err := cmp.Or(unacceptable(string(q.election), *c), implausible(q.body)); err != nil {

@@ -89,7 +89,7 @@ func (s *Server) handOver(r *http.Request, name election.Name,
 	return &api.Outcome{Done: true, Message: s.comesBack(name, election.PeerID(e.Leader.ID)), Leader: e.Leader, Term: e.Term}, nil
 }
 
-// ask makes the agent carry out a command. The error may be its refusal.
+// ask makes the agent carry out a command. The error may be the agent's refusal.
 func (s *Server) ask(ctx context.Context, command func(election.RequestID) election.Input) (election.Reply, error) {
 	reply, err := s.Ask(ctx, command)
 	if err == nil && reply.Refusal != nil {
@@ -98,8 +98,8 @@ func (s *Server) ask(ctx context.Context, command func(election.RequestID) elect
 	return reply, err
 }
 
-// comesBack warns if this agent will soon take the lead back by its higher priority, although
-// an operator has made it hand over.
+// comesBack is a warning that this agent, which has just handed over, will take the lead back by its
+// higher priority; empty: it will not.
 func (s *Server) comesBack(name election.Name, leader election.PeerID) string {
 	p := s.Picture()
 	mine, stands := p.rank(name, s.Self.Peer)
@@ -129,11 +129,11 @@ func (s *Server) successor(ctx context.Context, name election.Name, above electi
 		if !follower.Wait(ctx) {
 			return api.Election{}, false
 		}
-		follower.Take() // not needed: the picture shows the change
+		follower.Take() // the changes are not needed: the picture shows them
 	}
 }
 
-// drain answers once other agents lead what this agent led, or once no agent can lead it.
+// drain answers once other agents lead what this agent led, except elections that no other agent can lead.
 func (s *Server) drain(c *call[drainRequest]) (any, error) {
 	if c.body.On == nil {
 		return nil, badRequest(`"on" must be true or false`)
@@ -198,9 +198,9 @@ func (s *Server) deserted() string {
 	return strings.Join(names, ", ")
 }
 
-// keepDrain saves for the next starts whether the agent is drained; the error is why the disk
-// does not accept that. A drain is written before the agent drains, and removed after the drain
-// has ended: after a crash in between, the agent starts drained.
+// keepDrain saves for the next starts whether the agent is drained. The caller saves a drain before
+// it drains the agent, and removes it after the drain has ended: after a crash in between, the agent
+// starts drained.
 func (s *Server) keepDrain(on bool) error {
 	if err := s.KeepDrain(on); err != nil {
 		return refusal(api.CodeUnavailable, "the drain could not be saved, so a restart would undo it: "+err.Error())
@@ -235,8 +235,8 @@ func (s *Server) await(ctx context.Context, led []*elector.ContestStatus) *api.O
 	return outcome
 }
 
-// succeedable reports whether another agent could lead the election. Agents that have just
-// stepped down count too, although they are asked only if no other agent can lead.
+// succeedable reports whether another agent could lead the election. Agents that have just stepped
+// down count too: they are not in c.Candidates, but lead again if no other agent can.
 func (s *Server) succeedable(name election.Name) bool {
 	p := s.Picture()
 	c, _ := p.contest(name)
@@ -267,7 +267,7 @@ func (s *Server) reload(*call[struct{}]) (any, error) {
 	return outcome, nil
 }
 
-// restart answers before the process ends. The next process has another boot ID.
+// restart answers before the process ends. The answers of the next process have another boot ID.
 func (s *Server) restart(c *call[struct{}]) (any, error) {
 	handsOver, err := s.Restart(c.Context())
 	if err != nil {

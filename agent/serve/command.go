@@ -19,9 +19,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// entered adds a change that was asked for to the log and to the history, before `leave` and
-// `restart` end this process. err is the outcome. A refused change is not added, since nothing
-// was changed. A change without an answer is added, since it may have been made.
+// entered adds a change that a caller asked for to the log and to the history. It has to be called
+// before `leave` and `restart` end this process. err is the outcome. A refused change is not added. A
+// change whose outcome is not known is added, since it may have been made.
 func (s *Server) entered(t api.Transition, err error) {
 	if refused, ok := errors.AsType[*api.ErrorDetail](err); ok && refused.Code != api.CodeUnavailable && refused.Code != api.CodeNotConfirmed {
 		return
@@ -69,8 +69,8 @@ func (s *Server) entry(r *http.Request, right access.Right, values map[string]an
 
 const askedBy = ", asked by "
 
-// longestShown is the length up to which values of the call `keys` are shown: a fingerprint is
-// not longer, a key is.
+// longestShown is the length up to which values of the call `keys` are shown. A fingerprint is
+// not longer than that, and a key is.
 const longestShown = 16
 
 // commandText names a call as an operator would: by the last word of its path, and the values in its
@@ -89,7 +89,7 @@ func commandText(r *http.Request, values map[string]any) string {
 	return clip(text)
 }
 
-// quoted quotes a text, unless it is a single word.
+// quoted quotes a text that could be mistaken for several parts of a command.
 func quoted(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return strings.ContainsRune(` ,="`, r) || !unicode.IsPrint(r) }) {
 		return strconv.Quote(s)

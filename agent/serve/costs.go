@@ -19,10 +19,10 @@ import (
 
 const (
 	// The agent may spend spentEach µs a second on costly answers for one user, or for all
-	// callers of the TCP listener together. After a rest, it may spend spentAtOnce µs.
+	// callers of the TCP listener together. After a pause, it may spend spentAtOnce µs at once.
 	spentEach, spentAtOnce = 100_000, 300_000
-	// keptFor is how long an answer is kept that is the same for all callers. One address gets
-	// such answers keptEach times a second, and keptAtOnce times after a rest.
+	// keptFor is how long an answer that is the same for all callers is kept. One address gets such
+	// answers keptEach times a second, and keptAtOnce times at once after a pause.
 	keptFor              = time.Second
 	keptEach, keptAtOnce = 10, 12
 	// Costly answers that are being read may take unreadTotal bytes together, and those of one user
@@ -31,12 +31,12 @@ const (
 	unreadEach    = unreadTotal / sharing
 	usualAnswer   = 512 << 10
 	pieceOfAnswer = 16 << 10 // how much of an answer is sent at once
-	// unreadTime is how long a reader of such an answer may pause when others need that memory.
+	// unreadTime is how long a reader of a costly answer may pause when others need the memory.
 	unreadTime = time.Second
 )
 
-// costs bounds what answers take from the elections, which need the same processor: the time in
-// which costly answers are made, and the memory of those that their callers do not read.
+// costs bounds two costs of long answers: the time to make them, since the elections need the same
+// processor, and the memory of answers that their callers have not read yet.
 type costs struct {
 	*Config
 	spent *door.Pace[uint32] // bounds the µs spent, by user
@@ -50,11 +50,11 @@ type costs struct {
 type reading struct {
 	by    uint32 // the user that asked
 	size  int
-	moved election.Instant // when some of it was last read
+	moved election.Instant // when some of the answer was last read
 	cut   func()
 }
 
-// nameOf names, for people, the user that requests count for.
+// nameOf is the name, for people, of a user or of overTCP.
 func nameOf(uid uint32) string {
 	if uid == overTCP {
 		return "the callers of --http together"
@@ -111,14 +111,14 @@ func (c *costs) make(u *reading, turn chan struct{}, r *http.Request, next http.
 
 var errUnread = refusal(api.CodeBusy, "this agent holds as many answers as it may that are not read: read them, or ask again in a second")
 
-// take reserves n bytes more for an answer. If they are not free, it closes connections on
-// which nothing has been read for a while, and tries again.
+// take reserves n bytes more for an answer. If the bytes are not free, take cuts off callers that have
+// read nothing for unreadTime, and tries again.
 func (c *costs) take(u *reading, n int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	u.moved = c.Clock()
 	if _, open := c.open[u]; u.size > 0 && !open {
-		return false // it was closed while it was made
+		return false // another take has cut off this answer's caller
 	}
 	share, own := unreadEach, c.own(u.by)
 	if own {
@@ -171,8 +171,8 @@ func (r *recorder) begin(w http.ResponseWriter) {
 	w.WriteHeader(r.status)
 }
 
-// kept is an answer that is the same for all callers. It is made at most once a second, for one
-// caller, while the others wait for it. It names no leader whose lease has ended.
+// kept is an answer that is the same for all callers. It is made for one caller while the others wait, and kept
+// for a second, or until the first lease ends that it shows: so it names no leader whose lease has ended.
 type kept struct {
 	*Config
 	next  http.Handler
@@ -205,7 +205,7 @@ func (k *kept) newest() *recorder {
 		return k.made
 	}
 	before := k.Picture()                                                                                    // the answer shows this picture, or a newer one
-	k.made = recorded(k.next, &http.Request{Method: http.MethodGet, URL: &url.URL{}, Header: http.Header{}}) // a request of no caller: all callers get this answer
+	k.made = recorded(k.next, &http.Request{Method: http.MethodGet, URL: &url.URL{}, Header: http.Header{}}) // the request has no caller, since all callers get this answer
 	k.until = now.Add(keptFor)
 	for _, c := range before.Status.Contests {
 		if _, led := c.LeaderAt(now); led {

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// betweenDrills is how long after a drill the next one is refused, so that the agents are at rest again.
+	// betweenDrills is how long after a drill the next one is refused, so that all elections have leaders again.
 	betweenDrills = time.Minute
-	// drillChanges is how many changes of its history an agent shows. So many fit into one answer.
+	// drillChanges is how many changes of its history an agent shows: that many fit into one answer.
 	drillChanges = 64
 	drillCall    = "drill " // the start of a drill's commandText
 	// tryTime is how long a drill, before it stops an agent, may check that the agent could start again.
 	tryTime = 8 * time.Second
 )
 
-// drills asks every agent, and answers about all. If another agent asks, it answers only about this one.
+// drills asks every agent, and answers about all. To another agent it answers only about this one.
 func (s *Server) drills(r *http.Request) (any, error) {
 	name, err := name(r)
 	if err == nil && !isForwarded(r) {
@@ -39,7 +39,7 @@ func (s *Server) drills(r *http.Request) (any, error) {
 		call := election.Call{Method: http.MethodGet, Path: r.URL.Path, Caller: callerWords(r)}
 		all = append(all, askOthers(r.Context(), s.others, call, func(m membership.Member, its *api.DrillView) api.DrillView {
 			v := *cmp.Or(its, &api.DrillView{Changes: []api.Transition{}})
-			v.Name, v.ID = m.Name, string(m.Peer) // the connection proves which agent it is; its answer could lie
+			v.Name, v.ID = m.Name, string(m.Peer) // the connection proves which agent this is, and the answer does not
 			return v
 		})...)
 		slices.SortFunc(all, func(a, b api.DrillView) int { return strings.Compare(a.Name, b.Name) })
@@ -99,7 +99,7 @@ func (s *Server) drill(c *call[api.DrillRequest]) (any, error) {
 	return &api.Outcome{Done: true, Message: fmt.Sprintf("%s in %s", c.body.How, api.DrillDelay)}, nil
 }
 
-// mayDrill decides at the leader whether this drill may be run. The error is why not.
+// mayDrill returns why this agent, as the leader, can't run the drill; nil: it can.
 func (s *Server) mayDrill(name election.Name, request api.DrillRequest) error {
 	e := s.seen(name)
 	target, known := named(s.Picture(), request.To)
@@ -122,7 +122,7 @@ func (s *Server) mayDrill(name election.Name, request api.DrillRequest) error {
 	return nil
 }
 
-// againstDrill is why no drill of an election should be run now, as far as this agent knows; nil: nothing.
+// againstDrill returns why a drill of the election should not be run now; nil: this agent knows no reason.
 func (s *Server) againstDrill(name election.Name) error {
 	p, now := s.Picture(), s.Clock()
 	q := p.Status.Quorum

@@ -27,7 +27,7 @@ import (
 )
 
 // agentTime is how long an agent may take to answer about itself. forwardSlack is how much
-// longer an order may take if another agent carries it out.
+// longer a call may take if another agent carries it out.
 const (
 	agentTime    = 2 * time.Second
 	forwardSlack = time.Second
@@ -41,8 +41,8 @@ type Other interface {
 // forwardedKey is the key in a request's context for the agent that forwarded the request.
 type forwardedKey struct{}
 
-// forwarded is where a forwarded request comes from: the agent, which its connection proves,
-// and the process that called there, as that agent describes it.
+// forwarded is where a forwarded request comes from: the agent, whose identity the connection proves, and
+// the process that called that agent, as that agent describes the process.
 type forwarded struct {
 	from   election.PeerID
 	caller string
@@ -59,8 +59,8 @@ func isForwarded(r *http.Request) bool {
 	return passed
 }
 
-// Forwarded carries out a call that another agent forwards. The connection proves which agent
-// that is. The process that called there is only for log and history.
+// Forwarded carries out a call that another agent forwards. The connection proves which agent from
+// is. Nothing proves c.Caller, which is only for log and history.
 func (s *Server) Forwarded(ctx context.Context, from election.PeerID, c election.Call) election.CallAnswer {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -76,9 +76,9 @@ func (s *Server) Forwarded(ctx context.Context, from election.PeerID, c election
 	return election.CallAnswer{Status: uint64(out.status), Body: out.body.Bytes()}
 }
 
-// leaderElsewhere returns the leader of an election and its term, if a call about the election
-// should be carried out at that leader. An order that is passed on names the term: a leader
-// that was frozen may get the order late, when it leads under another term.
+// leaderElsewhere returns the leader of an election and its term, if a call about the election should
+// be carried out at that leader. The forwarded call has to name the term: a leader that was frozen
+// may get the call late, when it leads under another term.
 func (s *Server) leaderElsewhere(r *http.Request, name election.Name) (election.PeerID, uint64, bool) {
 	p := s.Picture()
 	c, _ := p.contest(name)
@@ -90,7 +90,7 @@ func (s *Server) mayForward(r *http.Request) bool {
 	return s.Other != nil && !isForwarded(r) && s.Picture().Status.Roster.Has(s.Self.Peer)
 }
 
-// forward asks another agent to carry out an order, and returns the outcome.
+// forward asks another agent to carry out a change, and returns the outcome.
 func (s *Server) forward(r *http.Request, to election.PeerID, request any) (any, error) {
 	limit := 2*s.lease() + outcomeSlack + forwardSlack
 	if _, drill := request.(api.DrillRequest); drill {
@@ -141,15 +141,15 @@ func (o others) call(ctx context.Context, to election.PeerID, c election.Call, r
 	return errTooBusy
 }
 
-// unable are the refusals by which this agent can't change the roster, but another voter perhaps can.
+// unable are the reasons why this agent can't change the roster although another voter may be able to.
 var unable = []election.Denial{election.DeniedBarred, election.DeniedNoMajority, election.DeniedNotConnected}
 
 // unchanged are the codes of refusals after which nothing was changed, and another voter may be
 // able to make the change.
 var unchanged = []string{api.CodeNotFound, api.CodeNoQuorum, api.CodeForbidden, api.CodeNotVoter}
 
-// reviseElsewhere is for a change of the roster that this agent refused. If another voter may be
-// able to make the change, it asks one voter after another, until one makes it or refuses for good.
+// reviseElsewhere handles a change of the roster that this agent has refused. If another voter may be able
+// to make the change, this agent asks one voter after another. It stops at a refusal that all would give.
 func (s *Server) reviseElsewhere(r *http.Request, why *election.Refusal, request any) (any, error) {
 	own := words.Refusal(why)
 	first := own.Message
@@ -183,7 +183,7 @@ func (s *Server) reviseElsewhere(r *http.Request, why *election.Refusal, request
 	return nil, own
 }
 
-// callerWords describes the caller for the log and the history of another agent; see callerOf.
+// callerWords describes the caller for the log and the history of another agent, which reads it by callerOf.
 func callerWords(r *http.Request) string {
 	p := caller(r)
 	if p == nil {
@@ -192,8 +192,8 @@ func callerWords(r *http.Request) string {
 	return clip(fmt.Sprintf("user %s (uid %d, pid %d, %s", access.UserName(p.UID), p.UID, p.PID, processName(p.PID))) + ")"
 }
 
-// callerOf reads what callerWords wrote at another agent. Nothing is granted for that text,
-// since it proves nothing. An agent of an older version does not send the numbers.
+// callerOf reads what callerWords wrote at another agent. The text proves nothing, so it gives no
+// rights. An agent of an older version does not send the numbers.
 func callerOf(text, host string) *api.Caller {
 	by := &api.Caller{UID: math.MaxUint32, User: clip(cmp.Or(strings.TrimPrefix(text, "user "), "unknown")), Host: host}
 	var user string
@@ -208,7 +208,7 @@ func callerOf(text, host string) *api.Caller {
 	return by
 }
 
-// agents asks every agent, and answers about all. If another agent asks, it answers only about this one.
+// agents asks every agent, and answers about all. To another agent it answers only about this one.
 func (s *Server) agents(r *http.Request) (any, error) {
 	own, back := s.others.reportOwn(r.Context()), r.URL.RawQuery == dialBack
 	if from, ok := passedBy(r); ok {
@@ -231,10 +231,10 @@ func (s *Server) agents(r *http.Request) (any, error) {
 	return api.Agents{Agents: all}, nil
 }
 
-// others asks the other agents, and answers them about this one.
+// others asks the other agents, and makes this agent's answers about itself.
 type others struct{ *Config }
 
-// These bound the warnings that are taken from another agent, and their bytes: it may send anything.
+// These bound the number and the bytes of another agent's warnings: that agent may send anything.
 const maxReported, maxMessage, maxCode = 16, 1000, 40
 
 // reportOwn describes this agent. Its lag is how long the agent's loop takes to answer.
@@ -265,13 +265,13 @@ func (o others) reportOthers(ctx context.Context, back bool) []api.AgentReport {
 			report.Warnings[i].Message = strings.ToValidUTF8(w.Message[:min(len(w.Message), maxMessage)], "")
 			report.Warnings[i].Code = strings.ToValidUTF8(w.Code[:min(len(w.Code), maxCode)], "")
 		}
-		report.Name, report.ID = m.Name, string(m.Peer) // the connection proves which agent it is; its answer could lie
+		report.Name, report.ID = m.Name, string(m.Peer) // the connection proves which agent this is, and the answer does not
 		return report
 	})
 }
 
 // askOthers asks all other known agents about themselves, by the same call. know turns each
-// answer into a result; the answer is nil if there was an error, or no answer.
+// answer into a result. It gets nil for an agent that did not answer, or answered with an error.
 func askOthers[A any](ctx context.Context, o others, c election.Call, know func(membership.Member, *A) A) []A {
 	p := o.Picture()
 	members := slices.DeleteFunc(p.all(), func(m membership.Member) bool { return m.Peer == o.Self.Peer })
@@ -307,15 +307,15 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(status int)      { r.status = status }
 func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
 
-// dialBack is the query of GET /v1/agents by which each other agent tries the ports of this one.
+// dialBack is the query of GET /v1/agents that makes each other agent try the ports of this one.
 const (
 	dialBack    = "dial=back"
 	dialTimeout = time.Second // for all ports together
 )
 
-// dials tries the ports of another agent, at the addresses that gossip has. So the agent that
-// asks learns whether its firewall lets others in. Only a voter may ask: other agents can
-// choose any address for themselves, and this agent would dial it.
+// dials tries the ports of another agent, at the addresses that gossip has. So the other agent learns
+// whether its firewall accepts connections. Only a voter may ask for that: an agent chooses its
+// addresses itself, so a stranger could have this agent dial any address.
 func (o others) dials(ctx context.Context, to election.PeerID) []api.Dial {
 	m, ok := o.Picture().member(to)
 	if !ok {
@@ -345,7 +345,7 @@ func (o others) dials(ctx context.Context, to election.PeerID) []api.Dial {
 	})
 }
 
-// pingAll tries to reach each other agent over UDP. By TCP the caller can dial them itself.
+// pingAll tries to reach each other agent over UDP. Over TCP, the caller can try that without this agent.
 func (o others) pingAll() []api.Dial {
 	others := slices.DeleteFunc(slices.Clone(o.Picture().View.Members), func(m membership.Member) bool {
 		return m.Peer == o.Self.Peer || m.Status != membership.Alive
@@ -361,11 +361,11 @@ func (o others) ping(to membership.Member) api.Dial {
 	return d
 }
 
-// reportsLast is how long reports are used. It is more than an agent may take to answer.
+// reportsLast is how old reports are when newer ones are asked for. An agent has to answer sooner.
 const reportsLast = 10 * time.Second
 
-// reports has what the other agents last reported about themselves, for the status page. However many
-// people look at the page, the others are asked once in reportsLast, and no reader waits for them.
+// reports has what the other agents last reported about themselves, for the status page. The others are
+// asked at most once in reportsLast, however many people look at the page, and no reader waits for answers.
 type reports struct {
 	mu    sync.Mutex
 	known []api.AgentReport

@@ -15,29 +15,29 @@ import (
 // Keyring has the cluster keys of the agent.
 type Keyring interface {
 	Keys() []api.Key
-	// NewKey makes a key, as base64, with its fingerprint. It is not accepted yet.
+	// NewKey makes a key, as base64, with its fingerprint. The agent does not accept the key yet.
 	NewKey() (text, print string)
 	// ChangeKeys carries out one change of the keys, or returns why it can't.
 	ChangeKeys(api.KeysRequest) *api.ErrorDetail
 }
 
-// keyTime is how long one agent may take for one change of its keys. turnTime is how long after
-// a change no other agent may change the same keys, while there are several keys: two rotations
-// at once could cut agents off.
+// keyTime is how long one agent may take for one change of its keys. After a change by an agent, no
+// other agent may change the same keys for turnTime, while there are several keys: two rotations at
+// the same time could cut agents off.
 const (
 	keyTime  = 4 * time.Second
 	turnTime = keyTime + time.Second
 )
 
-// turn is which agent may change the keys of this one at the moment.
+// turn records which other agent alone may change the keys of this one, and until when.
 type turn struct {
 	mu    sync.Mutex
 	by    election.PeerID
 	until election.Instant
 }
 
-// take reports whether an agent may change the keys now, and if so gives it the turn. by is
-// empty for a person who changes only this agent, and takes no turn.
+// take reports whether an agent may change the keys now, and if so gives it the turn. An empty by is
+// a person who changes the keys of this agent only: that change takes no turn.
 func (t *turn) take(by election.PeerID, now election.Instant) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +60,7 @@ type keyChanges struct {
 	*Config
 	ctx      context.Context
 	others   others
-	rotating sync.Mutex // held by a rotation of the cluster keys
+	rotating sync.Mutex // held during a rotation of the cluster keys
 	turn     turn
 }
 
@@ -92,8 +92,8 @@ func (k *keyChanges) changeKeys(c *call[api.KeysRequest]) (any, error) {
 	return k.keys(c.Request)
 }
 
-// takeTurn reports whether an agent may change the keys now. With a single key no rotation is
-// under way: it has not started here, or has ended. Then the turn is free.
+// takeTurn is take. But first it frees the turn if this agent has a single key: then no rotation
+// is under way here.
 func (k *keyChanges) takeTurn(by election.PeerID) bool {
 	if len(k.Keyring.Keys()) == 1 {
 		k.turn.giveBack()
@@ -106,7 +106,7 @@ func keysBusy() error {
 }
 
 // lacking refuses to use a key that a member lacks, or may lack, since that member would be cut
-// off. If this agent uses the key already, or does not have it, the keyring decides.
+// off. It refuses nothing if this agent uses the key already, or lacks the key: ChangeKeys handles both.
 func (k *keyChanges) lacking(ctx context.Context, print string) error {
 	isIt := func(k api.Key) bool { return k.Fingerprint == print }
 	if k.Other == nil || slices.IndexFunc(k.Keyring.Keys(), isIt) <= 0 {

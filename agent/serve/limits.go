@@ -21,24 +21,24 @@ const (
 	maxConns     = 64   // all connections to the TCP listener
 	maxOfAddress = 16   // connections from one address to the TCP listener
 	opensEach    = 100  // connects from one address to the TCP listener, a second
-	opensAtOnce  = 200  // connects from one address at once, after a rest
+	opensAtOnce  = 200  // connects from one address at once, after a pause
 	maxPlain     = 512  // on the socket, for plain calls
 	maxReads     = 512  // on the read-only socket
-	maxStreams   = 2048 // on the socket, for campaigns and watches: more than their own bounds allow
+	maxStreams   = 2048 // on the socket, for campaigns and watches: more than maxWatches and actors.MaxCandidacies together
 	maxWatches   = 1024
 	maxChecks    = 64 // connections for agent checks
 	maxChecksOf  = 16 // connections for agent checks from one address
-	// One user may have a part of the socket's places: one in so many.
+	// One user may have one in sharing of the socket's places.
 	sharing = 4
-	// A part of the socket's places, one in so many, is for root and the agent's user alone.
+	// One in reserving of the socket's places is for root and the agent's user alone.
 	reserving = 10
-	// allFiles is how many files are needed for all connections, and for watching the processes
-	// of campaigns.
+	// allFiles is how many files the connections need, without agent checks, and the pidfds of the
+	// programs that campaign.
 	allFiles = maxConns + maxPlain + maxReads + maxStreams + actors.MaxCandidacies
 )
 
-// Bound reduces n, a number of connections, if the number of open files is limited to files; 0:
-// it is not limited.
+// Bound reduces n, a number of connections, if the agent may have only so many files open. With
+// files 0 their number is not limited.
 func Bound(n, files int) int {
 	if files <= 0 || files >= allFiles {
 		return n
@@ -83,17 +83,17 @@ func (h watching) begin(uid uint32, favoured bool) error {
 	return refusal(api.CodeBusy, "this agent has as many watches as it serves: end some of them")
 }
 
-// Each question to the voters, or to all agents, is work for each of them. So the number of questions
-// is bounded, for one user and for all users together. An agent and its voters have time for many more.
+// Each question to the voters, or to all agents, is work for each of them. So the number of questions is
+// bounded, for one user and for all users together, well below what agents have time for.
 const (
 	questionsOfUser, burstOfUser = 100, 2 * maxConfirmed // how many questions a second; how many at once
 	questionsOfAll, burstOfAll   = 400, 4 * maxConfirmed
-	agentsOfQuestion             = 8 // a question to all agents counts once for each group of so many
-	// overTCP stands for all callers that the kernel does not name: no user has this number.
+	agentsOfQuestion             = 8 // a question to all agents counts once, and once more for each group of so many members
+	// overTCP is the number for all callers that the kernel does not name. No user has this number.
 	overTCP = math.MaxUint32
 )
 
-// questions counts the questions to other agents: those of all users, and those of each.
+// questions counts the questions to other agents: of all users together, and of each user.
 type questions struct {
 	all *door.Pace[struct{}]
 	of  *door.Pace[uint32]

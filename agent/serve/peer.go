@@ -12,7 +12,7 @@ import (
 
 type placeKey struct{}
 
-// withPlace adds a new connection to the context of its requests.
+// withPlace adds a new connection to the context of its requests, and records when it was accepted.
 func (s *Server) withPlace(ctx context.Context, c net.Conn) context.Context {
 	if k, ok := c.(*socket.Conn); ok {
 		k.Accepted = s.Clock()
@@ -36,7 +36,7 @@ func caller(r *http.Request) *socket.Peer {
 	return nil
 }
 
-// userOf is the user that a request counts for.
+// userOf is the user that a request counts for; overTCP: the kernel names no user.
 func userOf(r *http.Request) uint32 {
 	if p := caller(r); p != nil {
 		return p.UID
@@ -44,8 +44,8 @@ func userOf(r *http.Request) uint32 {
 	return overTCP
 }
 
-// may returns why the caller does not have the right; nil: it has the right. Some rights are
-// given for one election: then it must be the given election.
+// may returns why the caller does not have the right; nil: it has the right. A right that is given
+// for one election counts only for that election.
 func (c *Config) may(r *http.Request, right access.Right, election string) error {
 	p := caller(r)
 	switch {

@@ -13,9 +13,9 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// Picture is what readers see of the agent. It is never changed, but replaced as a whole by a
-// newer one. Each answer computes what remains of a lease. So even an old picture claims no
-// leadership that has ended since.
+// Picture is what readers see of the agent. A picture is never changed: a newer one replaces it. Each
+// answer computes at its time what remains of a lease. So even answers from an old picture claim no
+// leadership that has ended.
 type Picture struct {
 	Status    *elector.Status
 	View      *membership.View
@@ -64,8 +64,8 @@ func (p *Picture) member(id election.PeerID) (membership.Member, bool) {
 	return p.View.Members[i], true
 }
 
-// contest returns the picture's part about one election. The default election, and those that
-// are expected, exist even before their first candidate.
+// contest returns the picture's part about one election, and whether the election exists. The default
+// election and the expected elections exist even before their first candidate.
 func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
 	if c, ok := ContestOf(p.Status, name); ok {
 		return c, true
@@ -127,9 +127,9 @@ func (p *Picture) Line(kind string, name election.Name, now election.Instant, in
 		Leader: e.Leader, IsLeader: e.IsLeader, Term: e.Term, BoottimeNS: int64(now), Snapshot: &e}
 }
 
-// inquired adapts the answer e to what a majority has reported in s: the term and its holder. It
-// names a leader only if the picture names the same one, and only until the lease ends as
-// this agent knows it: a voter's promise lasts longer than the lease that it is for.
+// inquired adapts the answer e to s, the term and the holder that a majority has reported. The result
+// names a leader only if e names the same one in the same term, and only until the end of the lease in e:
+// the voters' promises last longer than the lease.
 func (p *Picture) inquired(e api.Election, s election.Record) api.Election {
 	e.Authority = api.AuthorityQuorum
 	if e.Leader != nil && e.Leader.ID == string(s.Holder.Peer) && e.Term == uint64(s.Term) {
@@ -154,7 +154,7 @@ func (p *Picture) contests() []*elector.ContestStatus {
 		i, known := slices.BinarySearchFunc(all, name, byElection)
 		if !known {
 			c, _ := p.contest(name)
-			all = slices.Insert(slices.Clip(all), i, &c) // clipped, so that the list which readers share is not changed
+			all = slices.Insert(slices.Clip(all), i, &c) // clipped, so that Insert copies the list that readers share
 		}
 	}
 	return all
@@ -211,7 +211,7 @@ func roundUp(d time.Duration) int64 {
 	return int64((max(d, 0) + time.Millisecond - 1) / time.Millisecond)
 }
 
-// Departed are the departed members, without the former identities of agents that are back
+// Departed returns the departed members, without the former identities of agents that are back
 // under another identity. A departed voter is always among them: its vote is missing.
 func (p *Picture) Departed() []membership.Member {
 	return slices.DeleteFunc(slices.Clone(p.View.Departed), func(d membership.Member) bool {

@@ -53,7 +53,7 @@ func (h probes) livez(w http.ResponseWriter, r *http.Request) {
 	plain(w, http.StatusOK, "ok\n")
 }
 
-// readyz reports whether this agent knows a leader, or at least a quorum that can elect one.
+// readyz reports whether this agent knows the leader of default, reaches a quorum, or needs none.
 func (h probes) readyz(w http.ResponseWriter, _ *http.Request) {
 	p := h.Picture()
 	c, _ := p.contest(election.Default)
@@ -65,8 +65,8 @@ func (h probes) readyz(w http.ResponseWriter, _ *http.Request) {
 	plain(w, http.StatusOK, "ok\n")
 }
 
-// probePaths are the paths that load balancers and supervisors ask for under any host name. Their
-// status reveals nothing that is worth an attack; see hostNames.
+// probePaths are the paths that load balancers and supervisors may ask for under any host name
+// (hostNames.only). The status of these answers reveals nothing that is worth an attack.
 var probePaths = []string{"/leader", "/livez", "/readyz"}
 
 // hostNames are names of this host, besides IP addresses and localhost.

@@ -121,7 +121,7 @@ func about(name election.Name, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// confirmed asks a majority of the voters who leads. If they can't be asked, or do not agree,
+// confirmed asks a majority of the voters who leads. If the voters can't be asked, or do not agree,
 // the error is an *api.ErrorDetail.
 func (s *Server) confirmed(ctx context.Context, name election.Name) (api.Election, error) {
 	reply, err := s.ask(ctx, func(id election.RequestID) election.Input { return election.Inquire{Election: name, Request: id} })
@@ -140,7 +140,7 @@ func (s *Server) confirmed(ctx context.Context, name election.Name) (api.Electio
 
 const defaultHistory = 100 // how many transitions an answer has by default
 
-// history also answers about an election that never had a candidate: with an empty history.
+// history lists the newest changes. For an election that never had a candidate, the list is empty.
 func (s *Server) history(r *http.Request) (any, error) {
 	query := r.URL.Query()
 	of, limit := query.Get("election"), defaultHistory

@@ -16,8 +16,8 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// The server waits rosterLeases leases and rosterSlack for a change of the roster: old leases have to
-// end during the change, and the change has to go on if its driver is lost.
+// The server waits rosterLeases leases and rosterSlack for a change of the roster. In that time, old leases
+// can end, and if the driver is lost, another one can go on with the change.
 const (
 	rosterLeases = 12
 	rosterSlack  = 12 * time.Second
@@ -27,7 +27,7 @@ func (c *Config) rosterTime() time.Duration { return rosterLeases*c.lease() + ro
 
 func (s *Server) voters(*http.Request) (any, error) { return s.Picture().voters(s.Clock()), nil }
 
-// voters describes the roster; before there is one, the answer is empty.
+// voters describes the roster. Without a roster, the answer is empty.
 func (p *Picture) voters(now election.Instant) api.Voters {
 	v := api.Voters{Voters: []api.Voter{}, Next: []api.Voter{}}
 	r := p.Status.Roster
@@ -67,8 +67,8 @@ func (s *Server) changeVoters(c *call[api.VotersRequest]) (any, error) {
 	return revise(s, c, change, s.voters)
 }
 
-// revise gives a change of the roster to the elector, waits until it is done, and returns what
-// the voters have agreed on then.
+// revise gives a change of the roster to the elector, waits until the change is done, and returns what
+// agreed then answers. If this agent refuses the change, another voter may make it (reviseElsewhere).
 func revise[T any](s *Server, c *call[T], change election.ChangeRoster, agreed func(*http.Request) (any, error)) (any, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), s.rosterTime())
 	defer cancel()
@@ -90,7 +90,7 @@ func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api
 	var c election.ChangeRoster
 	empty := func(name string) bool { return name == "" }
 	asked := slices.DeleteFunc([]string{request.Add, request.Remove, request.Replace}, empty)
-	name := strings.Join(asked, "") // asked has one name: no request may give two
+	name := strings.Join(asked, "") // two names are refused below
 	if request.Cancel != request.Restore && len(asked) == 0 {
 		return election.ChangeRoster{Cancel: request.Cancel, Restore: request.Restore}, nil
 	}
@@ -151,8 +151,8 @@ func claimed(name, one, other string) *api.ErrorDetail {
 		"two agents claim the name %s: %s, and %s: stop the one that is not yours, or give the ID of the one that is (--id, in \"id\", or in place of the name)", name, one, other)}
 }
 
-// identities are those of agents that are given by name or by ID. Where a voter and another
-// live agent share a name, only an ID makes clear which is meant.
+// identities returns the IDs of agents that are given by name or by ID. If a voter and another live
+// agent have the same name, it refuses that name, and the caller has to give the ID.
 func (p *Picture) identities(given []string) (all []election.PeerID, err error) {
 	for _, name := range given {
 		var bad *api.ErrorDetail

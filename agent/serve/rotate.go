@@ -18,16 +18,16 @@ import (
 
 // rotation replaces the cluster keys of the voters, and of agents that somebody named, by a new
 // key. Its steps are: accept the new key, use it, drop the others. Each step is done at all
-// agents before the next. Every rotation makes a new key: the key of one that stopped half-way
-// may be known to an agent that must not have it now.
+// agents before the next. Every rotation makes a new key: an agent that must not have the key now may
+// know the key of an earlier rotation that stopped half-way.
 //
 // Anyone who has an old key can join under any name, also while the rotation is under way. So
-// before the key is made, the agents that get it are decided by identity, and each is sent a
-// question: its connection proves that identity.
+// before the key is made, the rotation chooses by identity which agents get it, and asks each of
+// them for its keys: the connection proves the agent's identity.
 type rotation struct {
 	*keyChanges
 	request api.KeysRequest
-	also    []election.PeerID // agents that the request names to get the key, with or without the voters
+	also    []election.PeerID // agents that the request names: in With, beside the voters; in Only, instead of the voters
 	caller  string
 	key     string
 	print   string // the key's fingerprint
@@ -38,13 +38,13 @@ type rotation struct {
 	old map[election.PeerID][]api.Key // the keys that each agent had when it started to use the new key
 }
 
-// keyStep is the result of a step: at which agents it is done, and at which it failed, with the reason.
+// keyStep is the result of a step: the agents at which it is done, and those at which it failed.
 type keyStep struct {
 	done, missed []membership.Member
-	failed       []string // the names of those that are missed, with the reason
+	failed       []string // the names of the missed agents, each with the reason
 }
 
-// rotate carries out a rotation. It goes on even if its caller has gone: half a rotation helps nobody.
+// rotate carries out a rotation, even if the caller has gone: half a rotation helps nobody.
 func (k *keyChanges) rotate(r *http.Request, request api.KeysRequest) (any, error) {
 	if !k.rotating.TryLock() {
 		return nil, refusal(api.CodeBusy, "this agent is rotating the keys already")
@@ -118,8 +118,8 @@ func (n *rotation) choose(p *Picture) error {
 	return err
 }
 
-// undecided refuses to go on if there are agents that do not vote and that nobody has named:
-// each may be a stranger, or an agent that must not be cut off.
+// undecided refuses the rotation if the request does not name all agents that are not voters: each
+// of the others may be a stranger, or an agent that must not be cut off.
 func (n *rotation) undecided(p *Picture, rest []membership.Member) error {
 	open := slices.DeleteFunc(rest, func(m membership.Member) bool { return n.includes(p, m) })
 	if len(open) > 0 && len(n.request.Only) == 0 && !n.request.Force {
@@ -130,7 +130,7 @@ func (n *rotation) undecided(p *Picture, rest []membership.Member) error {
 }
 
 // members returns the other agents that are to have the key: those that gossip shows, and those
-// that belong to the cluster and are absent.
+// that belong to the cluster though gossip does not show them.
 func (n *rotation) members(p *Picture) (present, absent []membership.Member) {
 	others := func(m membership.Member) bool { return m.Peer == n.Self.Peer || !n.includes(p, m) }
 	return slices.DeleteFunc(slices.Clone(p.View.Members), others), slices.DeleteFunc(p.absent(), others)
@@ -146,7 +146,7 @@ func (n *rotation) excludes(p *Picture, m membership.Member) bool {
 	return slices.Contains(n.request.Without, m.Name) || slices.Contains(n.request.Without, string(m.Peer)) || p.leaving(m.Peer)
 }
 
-// accept makes all agents accept the new key. If one of them does not, the key is taken back from all.
+// accept makes all agents accept the new key. If one agent does not, all agents remove the key again.
 func (n *rotation) accept() error {
 	n.key, n.print = n.Keyring.NewKey()
 	add := api.KeysRequest{Add: n.key}
@@ -196,8 +196,8 @@ func (n *rotation) use() error {
 		"Correct that and run the command again: it goes on with another new key")
 }
 
-// drop makes all agents drop the old keys, since all of them use the new one. A key that another
-// rotation has given to an agent meanwhile is not dropped.
+// drop makes all agents drop the keys that they had when they started to use the new one. A key that
+// another rotation has given to an agent since then stays.
 func (n *rotation) drop() error {
 	step := n.everywhere(func(ctx context.Context, m membership.Member) error {
 		for _, k := range n.old[m.Peer] {
@@ -222,7 +222,7 @@ func (n *rotation) all() []membership.Member {
 	return append([]membership.Member{{Member: election.Member{Peer: n.Self.Peer, Name: n.Name}}}, n.agents...)
 }
 
-// everywhere carries out a step at all agents, unless an agent has joined that lacks the new key.
+// everywhere carries out a step at all agents, unless a newcomer lacks the new key (check).
 func (n *rotation) everywhere(at func(context.Context, membership.Member) error) keyStep {
 	if newcomers := n.check(); newcomers != nil {
 		return keyStep{failed: newcomers}
@@ -230,7 +230,7 @@ func (n *rotation) everywhere(at func(context.Context, membership.Member) error)
 	return n.each(n.all(), at)
 }
 
-// check returns the agents that joined since the new key was given out, and lack it.
+// check returns the agents that are to have the new key, and joined after it was given out.
 func (n *rotation) check() (newcomers []string) {
 	present, _ := n.members(n.Picture())
 	for _, m := range present {
@@ -267,7 +267,7 @@ func memberNames(all []membership.Member) []string {
 	return each.Of(all, func(m membership.Member) string { return m.Name })
 }
 
-// call asks an agent, which may be this one, for a change of its keys, and returns the keys that it has then.
+// call asks an agent, which may be this one, for a change of its keys, and returns its keys after that.
 // A key is only in the body of the call, which travels over the authenticated and encrypted stream.
 func (n *rotation) call(ctx context.Context, m membership.Member, request api.KeysRequest) (keys api.Keys, err error) {
 	if m.Peer == n.Self.Peer {
@@ -280,7 +280,7 @@ func (n *rotation) call(ctx context.Context, m membership.Member, request api.Ke
 	return keys, err
 }
 
-// outcome lists the agents that have the key, and those that do not.
+// outcome lists the agents that have the new key, and the other agents.
 func (n *rotation) outcome() string {
 	has := n.all()
 	without := slices.DeleteFunc(n.Picture().all(), func(m membership.Member) bool { return lists(has, m.Peer) })

@@ -50,7 +50,7 @@ func asks(about func(*http.Request) (any, error)) methods {
 	})
 }
 
-// votersAsk is like asks. But of the other agents, only voters may ask.
+// votersAsk handles a question like asks, but refuses another agent that is not a voter.
 func (s *Server) votersAsk(about func(*http.Request) (any, error)) methods {
 	return asks(func(r *http.Request) (any, error) {
 		if err := s.fromVoter(r); err != nil {
@@ -60,7 +60,7 @@ func (s *Server) votersAsk(about func(*http.Request) (any, error)) methods {
 	})
 }
 
-// call is a request for a change. It is a change of the election that its path names, if there is one.
+// call is a request for a change. If its path names an election, the change is of that election.
 type call[T any] struct {
 	*http.Request
 	w        http.ResponseWriter
@@ -73,9 +73,9 @@ type call[T any] struct {
 // what is to be changed belongs to that user, and whether the election's name is valid.
 const anybody access.Right = ""
 
-// order handles a request for a change. The election of its path must have a valid name, and its caller
-// the right. Then its body is decoded, and do carries it out. Unless that was refused, the change is
-// entered in the log and the history. do returns the answer; nil: do has answered already.
+// order handles a request for a change. It checks the name of the election in the path and the caller's
+// right, decodes the body, and has do carry out the change. It enters an operator's change, unless refused,
+// in the log and the history. do returns the answer; nil: do has answered already.
 func order[T any](s *Server, right access.Right, do func(*call[T]) (any, error)) methods {
 	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		began := s.Clock()
@@ -93,7 +93,7 @@ func order[T any](s *Server, right access.Right, do func(*call[T]) (any, error))
 		}
 		text, _ := io.ReadAll(r.Body) // the body is in memory already, see receive
 		var entry api.Transition
-		if right != anybody && right != access.Campaign { // not for programs, which come and go: `doyen campaigns` lists them
+		if right != anybody && right != access.Campaign { // the calls of programs are not entered: `doyen campaigns` lists programs
 			values := map[string]any{}
 			_ = json.Unmarshal(text, &values) // an error is reported by decode below
 			entry = s.entry(r, right, values)
@@ -163,7 +163,7 @@ func (s *Server) shown() page.Facts {
 }
 
 // AgentCheck answers HAProxy's agent checks until the server is closed. If too many connections
-// are open, the oldest silent ones are closed.
+// are open, a new one replaces an older one (see socket.Places).
 func (s *Server) AgentCheck(l net.Listener) {
 	page.Check(s.ctx, socket.NewPlaces(l, maxChecks, maxChecksOf, 0, socket.AddressOf), s.Logger, func(name election.Name) (leads, drained bool) {
 		return s.seen(name).IsLeader, s.Picture().Status.Draining
@@ -171,11 +171,11 @@ func (s *Server) AgentCheck(l net.Listener) {
 }
 
 // readOnly passes on requests that change nothing. A watch, which does not end, is passed on
-// only if watches is true. Any other request is refused; instead is the advice in the refusal.
+// only if watches is true. Any other request is refused, with the text in instead.
 func readOnly(next http.Handler, watches bool, instead string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method)
-		if !reads || !watches && strings.HasSuffix(r.URL.Path, "/watch") && strings.Count(r.URL.Path, "/") > 3 { // an election may have that name
+		if !reads || !watches && strings.HasSuffix(r.URL.Path, "/watch") && strings.Count(r.URL.Path, "/") > 3 { // three slashes: an election named watch
 			refuse(w, refusal(api.CodeForbidden, instead))
 			return
 		}
@@ -222,8 +222,8 @@ func (s *Server) socketRoutes() *http.ServeMux {
 	return s.sharedRoutes(mux)
 }
 
-// forwardRoutes are what other agents may ask for. Anyone who has the cluster key can run an agent, but
-// operators chose the voters: only voters may ask for more than the first of these routes answers.
+// forwardRoutes are the calls of other agents. Anyone who has the cluster key can run an agent, but operators
+// chose the voters. So only voters may ask for changes (may), and for what votersAsk handles.
 func (s *Server) forwardRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", nothingThere)
@@ -231,7 +231,7 @@ func (s *Server) forwardRoutes() *http.ServeMux {
 	return s.sharedRoutes(mux)
 }
 
-// sharedRoutes adds the calls that an agent carries out itself, or for another agent that forwards them.
+// sharedRoutes adds the calls that programs of this host may make, and that other agents may forward.
 func (s *Server) sharedRoutes(mux *http.ServeMux) *http.ServeMux {
 	mux.Handle("/v1/agents", asks(s.agents))
 	mux.Handle("/v1/jobs", s.costs.costly(asks(wordCalls{s}.jobs)))
@@ -243,6 +243,6 @@ func (s *Server) sharedRoutes(mux *http.ServeMux) *http.ServeMux {
 	mux.Handle("/v1/drain", order(s, access.Admin, s.drain))
 	mux.Handle("/v1/voters", s.votersAsk(s.voters).or(order(s, access.Admin, s.changeVoters)))
 	mux.Handle("/v1/settings", s.votersAsk(s.settings).or(order(s, access.Admin, s.changeSettings)))
-	mux.Handle("/v1/keys", s.votersAsk(s.keyChanges.keys).or(order(s, access.Admin, s.keyChanges.changeKeys))) // a rotation reads them first, to see whether a change will be accepted
+	mux.Handle("/v1/keys", s.votersAsk(s.keyChanges.keys).or(order(s, access.Admin, s.keyChanges.changeKeys))) // a rotation first reads the keys of each agent, to see whether that agent would accept a change
 	return mux
 }

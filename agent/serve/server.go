@@ -2,10 +2,10 @@
 // optional TCP listener.
 //
 // It guarantees that no answer names a leader whose lease has ended, even while the rest of the agent hangs:
-// reads use an immutable picture, and compute what remains of the lease as they answer. The status page, and
-// metrics over TCP, may be a second old. A change needs the right to it, which package access decides by the
-// process that the kernel names as the socket's peer. Bodies, headers, connections and followers are bounded,
-// and so are the time and the memory that costly answers take. A reader that does not read is cut off.
+// reads use an immutable picture, and compute what remains of the lease when they answer. The status page, and
+// metrics over TCP, may be a second old. A change needs a right. Package access decides about it by the
+// process that the kernel names as the socket's peer. Bodies, headers, connections and watches are bounded,
+// and so are the time and the memory that costly answers take. A client that does not read is cut off.
 //
 // It does not guarantee that the leader which an answer names still leads when the answer arrives; for that,
 // the answer has a deadline. The TCP listener does not check its callers.
@@ -48,11 +48,11 @@ type Commands interface {
 	Ask(context.Context, func(election.RequestID) election.Input) (election.Reply, error)
 	// Ping returns once the agent's loop has shown that it is alive.
 	Ping(context.Context) error
-	// Leave begins the agent's stop, and returns once everything is handed over.
+	// Leave starts to stop the agent, and returns once everything is handed over.
 	Leave(context.Context) error
-	// Restart checks whether the agent could start again; err is why not. If it could, Restarts then ends
-	// this process. The next process goes on leading, unless handsOver is not empty: then the agent first
-	// hands over all that it leads, and handsOver is why.
+	// Restart checks whether the agent could start again; err is why not. An empty handsOver means that the
+	// next process can go on leading. Otherwise it is the reason why the agent has to hand over first. After
+	// a nil error, call Restarts with that handsOver: it hands over if need be, and ends this process.
 	Restart(context.Context) (handsOver string, err error)
 	Restarts(handsOver string)
 	// Reload reads the configuration again.
@@ -114,7 +114,7 @@ type Config struct {
 type Server struct {
 	Config
 	started   election.Instant
-	ctx       context.Context // when it ends, long answers end
+	ctx       context.Context // when ctx ends, long answers end
 	cancel    context.CancelFunc
 	mu        sync.Mutex
 	servers   []*http.Server // guarded by mu
@@ -145,14 +145,14 @@ func New(c Config) *Server {
 	return s
 }
 
-// Socket answers the whole API, on a listener that socket.Listen made. Each user has a share of
-// the places; root and the agent's user find a place however many the others take.
+// Socket answers the whole API, on a listener that socket.Listen made. Each user has a share of the
+// places. Some places are only for root and the agent's user, so that these can always connect.
 func (s *Server) Socket(l net.Listener) {
 	s.serve(s.socketPlaces(l, maxPlain+maxStreams), s.socketRoutes(), idleTimeout)
 }
 
 // ReadSocket answers what changes nothing, on another listener that socket.Listen made. changes is
-// the path of the socket that accepts changes: refusals name it.
+// the path of the socket that accepts changes, which refusals name.
 func (s *Server) ReadSocket(l net.Listener, changes string) {
 	s.serve(s.socketPlaces(l, maxReads), readOnly(s.socketRoutes(), true,
 		"this socket only answers questions, and changes nothing: use the agent's own socket, --socket "+changes), idleTimeout)

@@ -24,7 +24,7 @@ const (
 	// lastWord is the size of the system's buffer for the last line, which reports why the stream ends.
 	lastWord     = 64 << 10
 	lastWordTime = 50 * time.Millisecond
-	// maxChatter is how many bytes a program may send after its request. Nobody uses them.
+	// maxChatter is how many bytes a program may send after its request. The agent ignores them.
 	maxChatter = 64 << 10
 )
 
@@ -47,8 +47,8 @@ type end uint8 // why a stream ends
 
 const (
 	over   end = iota // no line follows
-	hungUp            // the program closed it
-	late              // the program did not read it in time
+	hungUp            // the program closed the connection
+	late              // the program did not read in time
 )
 
 const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
@@ -61,7 +61,7 @@ func (t *stream) run(w http.ResponseWriter) error {
 		t.of.Campaigns.End(t.k.ID())
 		return err
 	}
-	defer context.AfterFunc(t.of.ctx, func() { conn.Close() })() // conn closes, whatever run waits for
+	defer context.AfterFunc(t.of.ctx, func() { conn.Close() })() // closing conn ends whatever run waits for
 	defer context.AfterFunc(t.of.streams.closing, func() {       // a program that does not read must not delay the close
 		_ = conn.SetWriteDeadline(time.Now().Add(lastWordTime))
 	})()
@@ -134,15 +134,15 @@ func (t *stream) relay(hangup <-chan struct{}) end {
 	}
 }
 
-// attentionFor is how long a program may leave lines unread while it leads. A program that is
-// frozen, or does not read, stops acting when its lease expires. It must not keep others from
-// acting for much longer.
+// attentionFor is how long a program may leave lines unread before its candidacy ends. A program that
+// is frozen, or does not read, stops acting when the last lease that it has read expires. Its agent must
+// not keep the lead for much longer than that.
 func attentionFor(lease time.Duration) time.Duration {
 	return min(max(2*lease, 2*time.Second), writeTimeout)
 }
 
-// left is how much longer the program may leave lines unread. Whether lines are unread is
-// checked now and then, and at each renewal while some are.
+// left is how much longer the program may leave lines unread. To save system calls, it checks for unread
+// lines only four times in t.of.attention, but at each call while lines are unread.
 func (t *stream) left() time.Duration {
 	now := time.Now()
 	if !t.unread.IsZero() || now.Sub(t.looked) >= t.of.attention/4 {
@@ -191,8 +191,8 @@ func (t *stream) timed(l api.CampaignEvent) api.CampaignEvent {
 	return l
 }
 
-// sayLate sends a last line, that the candidacy has ended, to a program that did not read. The
-// program may read it later. Only here the buffer is enlarged, so that it has room for that line.
+// sayLate sends a program that did not read a last line: the candidacy has ended. The program may read
+// that line later. The system's buffer is enlarged for it, since the buffer may be full.
 func (t *stream) sayLate(until election.Instant) {
 	t.of.Logger.Warn("a program does not read its campaign: the campaign ends", "campaign", t.k.ID(), "election", t.k.Election())
 	line, err := json.Marshal(t.timed(api.CampaignEvent{Type: api.CampaignRevoked, Campaign: t.k.ID(), Election: string(t.k.Election()),
@@ -205,7 +205,7 @@ func (t *stream) sayLate(until election.Instant) {
 	_, _ = t.conn.Write(append(line, '\n'))
 }
 
-// prove waits for a proof that the program has ended, and reports it: with the proof, a
+// prove waits for a proof that the program has ended, and reports that to the campaigns: then a
 // successor need not wait until the lease expires.
 func (t *stream) prove(until election.Instant) {
 	logger := t.of.Logger.With("campaign", t.k.ID(), "election", t.k.Election())
@@ -217,9 +217,9 @@ func (t *stream) prove(until election.Instant) {
 	logger.Info("the program that led closed its campaign, but did not provably exit")
 }
 
-// gone waits for the proof that the program is gone: the process that connected has ended, and
-// no process holds its connection. It has to wait, since the connections of a killed process
-// close a moment before that process ends.
+// gone waits for the proof that the program is gone: the process that connected has ended, and no other
+// process holds its connections. Waiting is needed, since the connections of a killed process close a
+// moment before that process ends.
 func (t *stream) gone(until election.Instant) bool {
 	if t.process == nil {
 		return false
@@ -233,10 +233,10 @@ func (t *stream) gone(until election.Instant) bool {
 	return false
 }
 
-// streams counts the connections that were taken over from the HTTP server, which knows
-// nothing of them any more.
+// streams counts the connections that were taken over from the HTTP server, since the
+// server's Shutdown does not wait for these.
 type streams struct {
-	mu      sync.Mutex     // held while a stream begins, and while closing is ended
+	mu      sync.Mutex     // held in begin and close, so that no stream begins once closing has ended
 	running sync.WaitGroup // has one entry for each open stream
 	closing context.Context
 	end     context.CancelFunc // ends closing, when the server closes

@@ -42,9 +42,9 @@ func (h watching) watch(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	// The index is taken before the picture: so changes in between are reported twice
-	// rather than skipped. A watch that resumes starts with the index that its reader has: the changes
-	// after that index, which the reader missed, lead up to the picture.
+	// The index is taken before the picture, so that changes in between are reported twice rather than
+	// skipped. If the watch resumes, the snapshot has the index that the reader gave: the changes after
+	// that index, which the reader missed, follow the snapshot.
 	var news []*watch.Change
 	index := after
 	if after == 0 {
@@ -71,7 +71,7 @@ func resumption(r *http.Request) (after uint64, err error) {
 }
 
 // taken returns the changes that wait for a follower. If some were lost, it returns a fresh
-// snapshot instead, which reports that.
+// snapshot instead, which reports how many.
 func (h watching) taken(name election.Name, f *watch.Follower) []*watch.Change {
 	changes, missed, index := f.Take()
 	if missed > 0 {

@@ -28,7 +28,7 @@ func (s wordCalls) replace(c *call[api.WordRequest]) (any, error) {
 		return election.WriteWord{Election: name, Term: term, Text: c.body.Text, Request: id,
 			If: election.WordRank{Term: election.Term(c.body.If.Term), Seq: c.body.If.Seq}}
 	})
-	if err != nil { // the elector may still carry it out (W5)
+	if err != nil { // the elector may still carry out the write (W5)
 		return nil, refusal(api.CodeNotConfirmed, "the word in "+string(name)+" was not confirmed in time; it may be written later: write it again, and `doyen voters` shows which voters are missing")
 	}
 	if reply.Refusal != nil {
@@ -39,7 +39,7 @@ func (s wordCalls) replace(c *call[api.WordRequest]) (any, error) {
 	return words.WordID(reply.Word.ID), nil
 }
 
-// read answers with the word of an election: as its leader knows it, or else as a majority of the voters has it.
+// read answers with the word of an election: from its leader, or else from a majority of the voters.
 func (s wordCalls) read(r *http.Request) (any, error) {
 	name, err := name(r)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s wordCalls) read(r *http.Request) (any, error) {
 	return s.ofVoters(ctx, r, name)
 }
 
-// ofVoters asks the voters for the word, and returns the newest of a majority with this agent's roster.
+// ofVoters returns the newest word that a majority of voters reports. Voters with another roster do not count.
 func (s wordCalls) ofVoters(ctx context.Context, r *http.Request, name election.Name) (any, error) {
 	var mu sync.Mutex
 	var newest *api.Word
@@ -89,7 +89,7 @@ func (s wordCalls) ofVoters(ctx context.Context, r *http.Request, name election.
 				return
 			}
 			if answered[v.Peer] = true; confirmed() {
-				defer cancel() // a voter that hangs need not be waited for
+				defer cancel() // stop waiting for voters that hang
 			}
 			for _, w := range answer.Words {
 				if w.Election == string(name) && w.Written.Compare(written) > 0 {
@@ -105,7 +105,7 @@ func (s wordCalls) ofVoters(ctx context.Context, r *http.Request, name election.
 	return api.ElectionWord{Election: string(name), Authority: api.AuthorityQuorum, Word: newest}, nil
 }
 
-// wordsPath is where voters answer with the words that they have.
+// wordsPath is the path at which a voter answers other agents with the words that it has.
 const wordsPath = "/v1/words"
 
 func (s wordCalls) ofVoter(ctx context.Context, r *http.Request, voter election.PeerID, of election.Name) (answer api.VoterWords, err error) {
@@ -116,7 +116,7 @@ func (s wordCalls) ofVoter(ctx context.Context, r *http.Request, voter election.
 	return answer, err
 }
 
-// ofThisVoter are the words that this agent has as a voter, of one election or of all.
+// ofThisVoter returns the words that this agent has as a voter, of one election or of all.
 func (s wordCalls) ofThisVoter(ctx context.Context, of election.Name) (api.VoterWords, error) {
 	reply, err := s.ask(ctx, func(id election.RequestID) election.Input { return election.ReadWords{Election: of, Request: id} })
 	v := reply.Words.Version
@@ -130,17 +130,17 @@ func (s wordCalls) ofThisVoter(ctx context.Context, of election.Name) (api.Voter
 	return answer, err
 }
 
-// answerVoter answers another agent.
+// answerVoter answers another agent with the word that this voter has.
 func (s wordCalls) answerVoter(r *http.Request) (any, error) {
 	return s.ofThisVoter(r.Context(), election.Name(r.PathValue("name")))
 }
 
-// jobsPage is how many jobs an answer to another agent has, so that it is within election.MaxCallBody: each byte of
-// their 1 KiB may be escaped as six. maxJobs bounds the list.
+// jobsPage is how many jobs an answer to another agent has. Eight always fit into election.MaxCallBody, though each
+// byte of a job's 1 KiB may be escaped as six bytes. maxJobs bounds the list of all jobs.
 const jobsPage, maxJobs = 8, 1024
 
-// jobs lists the words that are jobs. An agent that does not vote asks one that does, page by page: an
-// answer to an agent has the jobs whose names come after the query.
+// jobs lists the words that are jobs. An agent that is not a voter asks a voter, page by page. The query
+// of such a call is the last name that the asking agent has got; empty: none.
 func (s wordCalls) jobs(r *http.Request) (any, error) {
 	p := s.Picture()
 	if p.Status.Roster.Has(s.Self.Peer) {
@@ -177,7 +177,7 @@ func (s wordCalls) jobsOf(r *http.Request, voter election.PeerID) (api.Jobs, err
 			return all, err
 		}
 		if len(page.Jobs) == 0 || page.Jobs[0].Election <= after {
-			break // the end, or a voter that repeats itself
+			break // the end of the list, or a voter that sends the same jobs again
 		}
 		all.Jobs = append(all.Jobs, page.Jobs...)
 	}

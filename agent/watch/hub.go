@@ -5,9 +5,9 @@
 // followers. The changes that wait for a follower are bounded, and so are those kept for followers
 // that return. The caller has to bound how many followers there are.
 //
-// It keeps no changes beyond this process. Indexes start at the time of the process's start. So an
-// index of an earlier process run is recognised as too old, as long as the wall clock did not go
-// back in between. A process that goes on from the earlier run accepts such an index (GoesOn).
+// It keeps changes only in this process. The first index is made from the time when the process started.
+// So an index of an earlier process run is recognised as too old, unless the wall clock went back in
+// between. A process that goes on from the earlier run accepts such an index (GoesOn).
 package watch
 
 import (
@@ -29,7 +29,7 @@ const (
 	maxWaiting = 128  // how many changes may wait for one follower
 )
 
-// ErrClosed refuses a follower: the agent stops.
+// ErrClosed is the error of Follow after Close: the agent stops.
 var ErrClosed = errors.New("follow changes: the agent stops")
 
 // Change is a change that was published. It is never altered, since all followers share it.
@@ -56,7 +56,7 @@ type Hub struct {
 	mu        sync.Mutex
 	index     uint64
 	newest    map[string]uint64                 // by election: the index of its newest change in kept
-	goesOn    uint64                            // lower indexes, of the run before, count as this one; 0: they are too old
+	goesOn    uint64                            // a follower may resume from a lower index, of an earlier run, as from this one; 0: it may not
 	kept      []*Change                         // oldest first
 	followers map[string]map[*Follower]struct{} // by election
 	closed    bool
@@ -67,16 +67,16 @@ func NewHub(index uint64) *Hub {
 	return &Hub{index: index, newest: map[string]uint64{}, followers: map[string]map[*Follower]struct{}{}}
 }
 
-// GoesOn accepts followers that resume from the process run before: they get all changes of
-// this run. The first of these changes has to report what is still as before.
+// GoesOn accepts followers that resume from an index of the earlier process run: they get all changes of
+// this run. The caller's first change has to report what has not changed since the earlier run.
 func (h *Hub) GoesOn() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.goesOn = h.index
 }
 
-// Index returns the index of the newest change of the election. If that index is not known any
-// more, or there was no change, the result is at least as high as the indexes of all its changes.
+// Index returns the index of the election's newest change. If that index is not known, the result is
+// the index of a later change of any election, so that Follow from there omits no change.
 func (h *Hub) Index(election string) uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,8 +143,8 @@ func (h *Hub) Follow(election string, after uint64) (*Follower, error) {
 	return f, nil
 }
 
-// replay gives a follower the changes after the index. If this hub never gave out that index,
-// or some changes after it are not kept any more, they count as lost.
+// replay gives a follower the changes after the index. If this hub never gave out that index, or has
+// dropped some changes after that index, they count as lost.
 func (h *Hub) replay(f *Follower, after uint64) {
 	after = max(after, h.goesOn)
 	if after > h.index || after < h.forgotten() {
@@ -192,8 +192,8 @@ func (f *Follower) offer(c *Change) {
 	offer.To(f.ready, struct{}{})
 }
 
-// lag counts a change as lost, and also those that wait: the follower gets a fresh snapshot,
-// which replaces all of them.
+// lag counts a change as lost, and also the changes that wait: the follower gets a fresh snapshot,
+// which replaces all of these.
 func (f *Follower) lag() {
 	f.missed += uint64(len(f.waiting)) + 1
 	f.waiting = nil

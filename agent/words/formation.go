@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Forming says why there is no first roster yet.
+// Forming returns why the first roster is not formed yet.
 func Forming(p quorum.Problem) string {
 	awaited := strings.Join(p.Agents, ", ")
 	switch p.Why {
@@ -32,7 +32,7 @@ func Forming(p quorum.Problem) string {
 	}[p.Why]
 }
 
-// objection says why an agent refuses a first roster.
+// objection returns why an agent refuses a first roster.
 func objection(r quorum.Refused, where, who string) string {
 	pending := func(by string) string {
 		return fmt.Sprintf("another formation, proposed by %s, is pending %s; if that can't finish, restart %s once with --reset-genesis", by, where, who)

@@ -5,7 +5,7 @@ import (
 	"github.com/doyen-election/doyen/internal/jobs"
 )
 
-// Job is a job's word as the API shows it.
+// Job returns, as the API shows it, the job that an election's word describes.
 func Job(name string, w jobs.Word) api.Job {
 	j := api.Job{Election: name, Kind: string(w.Kind), Spec: w.Spec, Zone: w.Zone, Done: w.Done, Unknown: w.Unknown}
 	if r := w.Runs(); r != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TooManyCommands is a refusal by the agent itself, not by its elector: too many commands wait.
+// TooManyCommands is a refusal by the agent's loop, before the elector gets the command: too many commands wait.
 const TooManyCommands election.Denial = "too many commands"
 
-// Refusal puts a refusal into words, with its code of the API.
+// Refusal returns a refusal as the API shows it: with a code and a text.
 func Refusal(r *election.Refusal) *api.ErrorDetail {
 	name := string(r.Election)
 	said, known := map[election.Denial]api.ErrorDetail{
@@ -70,7 +70,7 @@ func Refusal(r *election.Refusal) *api.ErrorDetail {
 	return &said
 }
 
-// remains says which voter keeps a word from being deleted.
+// remains returns what keeps a word from being deleted: a voter, or a change of the voters.
 func remains(voter string) string {
 	if voter == "" {
 		return "the voters are being changed; delete it again after that"
@@ -86,10 +86,10 @@ func Word(w election.Word) *api.Word {
 	return &api.Word{WordID: WordID(w.ID), Text: w.Text}
 }
 
-// WordID is the rank of a writing as the API shows it.
+// WordID returns the rank of a word as the API shows it.
 func WordID(r election.WordRank) api.WordID { return api.WordID{Term: uint64(r.Term), Seq: r.Seq} }
 
-// NoVoters is the refusal of all that needs voters, in a cluster that has none.
+// NoVoters is the text of refusals in a cluster that has no voters.
 const NoVoters = "this cluster runs without quorum (--quorum=false): it has no voters"
 
 const seeVoters = "`doyen voters` shows what it waits for, `doyen voters cancel` takes it back"
@@ -129,7 +129,7 @@ func obstacle(o election.Obstacle) string {
 	}[o], "it does not answer")
 }
 
-// change says what a change of the voters waits for.
+// change returns what a change of the voters waits for.
 func change(c *election.ChangeStatus) string {
 	if c == nil {
 		return ""
@@ -156,7 +156,7 @@ func change(c *election.ChangeStatus) string {
 	return text
 }
 
-// changeAdvice says what to do about a change that does not end.
+// changeAdvice returns what to do about a change of the voters that does not end.
 func changeAdvice(c *election.ChangeStatus) string {
 	if c != nil && c.Outcome {
 		return ". It can't be cancelled any more: bring the missing voters back, and keep this agent running, with its data dir, until then"
@@ -164,7 +164,7 @@ func changeAdvice(c *election.ChangeStatus) string {
 	return ". Bring the missing voters back, or go back to the former voters: doyen voters cancel"
 }
 
-// startAgain is about an agent that can't learn which agents are voters now.
+// startAgain is the advice for an agent that can't learn which agents are voters now.
 func startAgain(name string) string {
 	return "Start one of the voters it knows for a moment; or stop " + name + ", move its data dir away, and start it with --join and without --voters"
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/doyen-election/doyen/roster"
 )
 
-// Warnings puts the elector's warnings into words, and all warnings of one code into one. The
-// name is this agent's. live returns the ID and the address of the live agent that has a name,
-// if there is one.
+// Warnings returns the elector's warnings as texts, with one text for all warnings of one code.
+// name is this agent's name. live returns the ID and the address of the live agent that has
+// the given name, if any.
 func Warnings(s *elector.Status, name string, live func(name string) (id, addr string)) []api.Warning {
 	var all []api.Warning
 	for rest := s.Warnings; len(rest) > 0; {
@@ -60,7 +60,7 @@ func warning(s *elector.Status, name string, ws []elector.Warning, live func(str
 	}[w.Code], barred(w.Barred))
 }
 
-// Differing reports that settings in an agent's configuration differ from the roster's; empty: none do.
+// Differing is a warning that an agent's configured settings differ from the roster's; empty: they do not.
 func Differing(given election.Settings, r *election.Roster) string {
 	if !r.Follows() {
 		return ""
@@ -74,7 +74,7 @@ func Differing(given election.Settings, r *election.Roster) string {
 		own.Algorithm, own.Lease, used.Algorithm, used.Lease)
 }
 
-// bracketed returns a sentence's end that names agents out of reach; empty: there are none.
+// bracketed returns, in brackets, that the named agents can't be reached; empty: names is empty.
 func bracketed(names string) string {
 	if names == "" {
 		return ""
@@ -82,7 +82,7 @@ func bracketed(names string) string {
 	return " (" + names + " can't be reached)"
 }
 
-// barred says why an agent may neither vote nor lead until it is restarted.
+// barred returns why an agent may neither vote nor lead until it is restarted.
 func barred(b election.Barred) string {
 	switch b.Code {
 	case "data_dir_older":
@@ -97,8 +97,8 @@ func barred(b election.Barred) string {
 	return b.Detail
 }
 
-// changed is about agents that the roster lists under another identity. If this agent is one of
-// them, it is barred. Anyone who has the cluster key can take the name of a voter that is down.
+// changed returns a text about agents that the roster lists under another identity. A barred agent is this
+// agent itself. Another one may be a stranger: with the cluster key, anyone can take a dead voter's name.
 func changed(ws []elector.Warning, live func(string) (id, addr string)) string {
 	return joined(ws, "; ", func(w elector.Warning) string {
 		if w.Barred.Code != "" {

@@ -49,7 +49,7 @@ func check(c net.Conn, look func(election.Name) (leads, drained bool)) {
 	if c.SetReadDeadline(now.Add(checkWait)) != nil || c.SetWriteDeadline(now.Add(checkTimeout)) != nil {
 		return
 	}
-	line, _ := bufio.NewReader(io.LimitReader(c, maxCheckLine)).ReadString('\n') // or the part of the line that has come
+	line, _ := bufio.NewReader(io.LimitReader(c, maxCheckLine)).ReadString('\n') // at the deadline, what has come is the line
 	_, _ = io.WriteString(c, verdict(strings.TrimSpace(line), look)+"\n")        // the client may have gone
 }
 

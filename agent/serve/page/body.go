@@ -66,7 +66,7 @@ type row struct {
 	api.Election
 	since string   // how long the leader has led
 	hour  []part   // who led in the last hour, the oldest first
-	names []string // of all that led or are members
+	names []string // of all former leaders and all members, sorted
 }
 
 // body is what is between <main> and </main>.

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	pageRefresh = 3   // how many seconds pass until the page is asked for again
-	pageRows    = 200 // rows of a table; the command line shows more
+	pageRefresh = 3   // seconds until the browser asks for the page again
+	pageRows    = 200 // how many rows a table has; the command line shows all
 	pageHistory = 12
 )
 
@@ -35,8 +35,8 @@ type Facts struct {
 	Jobs      []api.Job
 	Past      []api.Transition // the newest last
 	Missing   []string         // voters that this agent can't reach
-	// Others is what the other agents last reported about themselves, a few seconds ago; nil:
-	// no answers have come yet.
+	// Others is what the other agents last reported about themselves; nil: no reports of the last
+	// seconds are known.
 	Others []api.AgentReport
 	Now    time.Time
 }

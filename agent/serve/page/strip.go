@@ -56,13 +56,13 @@ func loss(parts []part) string {
 	return "nobody for " + pageDuration(lost.Milliseconds()) + " of " + pageDuration(known.Milliseconds())
 }
 
-// strip draws the last hour of one election from its changes, the oldest first. It goes by the
-// time of day, since the changes may be from several boots.
+// strip draws the last hour of one election from its changes, the oldest first. It uses wall-clock
+// time, since the changes may be from several boots.
 func strip(changes []api.Transition, now time.Time) []part {
 	var parts []part
 	begin := now.Add(-stripTime)
 	last, at := part{}, begin
-	until := func(end time.Time) { // the last state lasted until that end
+	until := func(end time.Time) { // adds the part in which the state was last, until end
 		if end.After(now) {
 			end = now
 		}
@@ -91,8 +91,8 @@ func strip(changes []api.Transition, now time.Time) []part {
 	return parts
 }
 
-// join appends a change to those of its election. If this agent was restarted, and then heard the
-// same leader in the same term as before, nothing has changed: the restarts in between are removed.
+// join appends c to the earlier changes of its election. If this agent was restarted, and then heard the
+// same leader in the same term as before, the leadership was not interrupted: join removes the restarts.
 func join(changes []api.Transition, c api.Transition) []api.Transition {
 	n := len(changes)
 	for n > 0 && changes[n-1].Type == api.ChangeRestarted && changes[n-1].Leader == nil {

@@ -9,10 +9,10 @@ import (
 )
 
 // manual is where the docs can be read. The packages install the docs on each host too, but a
-// browser on another host can't open those.
+// browser on another host can't open those files.
 const manual = "https://github.com/doyen-election/doyen/blob/main/docs/operations.md#"
 
-// trouble is something that somebody should repair: what has happened, why, and what to do.
+// trouble is something that an operator should repair.
 type trouble struct {
 	class, text string
 	link, page  string // the text of the link to the docs, and where it leads
@@ -23,7 +23,7 @@ type trouble struct {
 // grave are the codes of warnings that cost a leader or a vote now.
 var grave = []string{"quorum_lost", "no_candidates", "disk_failing", "data_dir_older", "data_dir_shared", "same_identity"}
 
-// troubles are what is wrong on any host, the worst first. Equal reports of several hosts are one trouble.
+// troubles returns what is wrong on any host, the worst first. Equal reports of several hosts are one trouble.
 func (f Facts) troubles() (all []trouble) {
 	add := func(t trouble, host string) {
 		i := slices.IndexFunc(all, func(o trouble) bool { return o.text == t.text && o.page == t.page })
@@ -56,7 +56,7 @@ func (f Facts) troubles() (all []trouble) {
 	}
 	for _, o := range append([]api.AgentReport{{Name: f.Agent.Name, Warnings: f.Agent.Warnings}}, f.Others...) {
 		for _, w := range o.Warnings {
-			if w.Code != "drained" { // that warning comes after a day; the drain is shown above from its start
+			if w.Code != "drained" { // the loop over the members has added each drain; this warning comes only after a day
 				add(trouble{class: map[bool]string{true: "bad", false: "warn"}[slices.Contains(grave, w.Code)], text: w.Message, since: w.Since, link: "what to do about " + w.Code, page: "warnings:~:text=" + w.Code}, o.Name)
 			}
 		}
@@ -65,7 +65,7 @@ func (f Facts) troubles() (all []trouble) {
 	return all
 }
 
-// attention is the HTML of the troubles, and of which agents have reported their warnings.
+// attention is the HTML of the troubles. It also names the agents that have reported their warnings.
 func (f Facts) attention() raw {
 	asked, list := []string{f.Agent.Name}, raw("")
 	all := f.troubles()

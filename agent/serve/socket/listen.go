@@ -1,9 +1,9 @@
 // Package socket makes the Unix sockets that programs of this host connect to, and asks the kernel
 // who has connected.
 //
-// It guarantees that a socket replaces only an old socket, and only where no other user could
-// replace it. It also guarantees that the connections of a listener, and those of each user or
-// address, are bounded (Places). Package access decides what a peer may do.
+// It guarantees that a new socket replaces only a socket on which nobody listens, and only in a directory
+// of the agent's user or of root. An agent that runs as root may use any directory. It also bounds the
+// connections of a listener, and those of each user or address (Places). Package access decides what a peer may do.
 package socket
 
 import (
@@ -65,8 +65,8 @@ func socketDir(dir string) error {
 	return trusted(dir, os.Geteuid())
 }
 
-// makeDir makes a directory of that mode, whatever the umask is. It also makes the missing directories
-// above it, which everybody may pass. The error is fs.ErrExist if the directory exists already.
+// makeDir makes a directory of that mode, whatever the umask is. It makes the missing directories above
+// that one with mode 0755. The error is fs.ErrExist if the directory exists already.
 func makeDir(dir string, mode fs.FileMode) error {
 	err := os.Mkdir(dir, mode)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,11 +80,11 @@ func makeDir(dir string, mode fs.FileMode) error {
 	return err
 }
 
-// trusted refuses a directory of another user: below /tmp, any user may have made it first, and
-// could then replace this agent's socket. Root may listen in any directory.
+// trusted refuses a directory of another user. Below /tmp, any user could make the directory first, and
+// then replace this agent's socket. An agent that runs as root may use any directory.
 func trusted(dir string, uid int) error {
 	directory := false
-	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} { // first a link, then the directory that it leads to
+	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} { // of a link, both the link and its target are checked
 		info, err := look(dir)
 		if err != nil {
 			return &Error{dir, "can't be used: " + Cause(err), "choose another path with --socket"}

@@ -12,5 +12,5 @@ func credentials(fd int) (Peer, error) {
 	if len(p.Groups) > 0 {
 		p.GID = p.Groups[0]
 	}
-	return p, nil // AllGroups stays false: a user may have more groups than fit into p.Groups
+	return p, nil // AllGroups stays false: the kernel reports only the first groups of a user
 }

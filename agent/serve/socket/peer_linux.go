@@ -17,9 +17,9 @@ func credentials(fd int) (Peer, error) {
 	return p, nil
 }
 
-// peerGroups returns the supplementary groups that the process had when it connected: a
-// service or a container may have groups that no database knows. It returns false if the
-// kernel does not report them (before 4.13).
+// peerGroups returns the supplementary groups that the process had when it connected. The user
+// database would not suffice: a service or a container may have groups that are not in it. The
+// result is false if the kernel does not report the groups (before 4.13).
 func peerGroups(fd int) ([]uint32, bool) {
 	const size = unsafe.Sizeof(uint32(0))
 	groups := make([]uint32, 32)
@@ -30,7 +30,7 @@ func peerGroups(fd int) ([]uint32, bool) {
 		n := int(uintptr(length) / size)
 		switch {
 		case errno == unix.ERANGE && n > len(groups):
-			groups = make([]uint32, n) // as many as the kernel has asked for
+			groups = make([]uint32, n) // the length that the kernel has returned
 		case errno != 0:
 			return nil, false
 		default:

@@ -16,24 +16,24 @@ import (
 // Origin is what a connection counts for: a user, or a network address.
 type Origin struct {
 	Name     string // a name for people
-	Favoured bool   // its share is not bounded, and it may use the reserve
+	Favoured bool   // no share bounds this origin, and it may use the reserve
 }
 
-// Places bounds the connections of a listener: those of each origin by a share, and all together,
-// with a reserve for favoured origins. If all places are taken, one origin makes room:
-// of those with an idle connection, the one with most connections. Its connection that has been idle for
-// longest is closed. So a crowd from one origin can't keep out others. No origin makes room for one
-// that has more connections. If an origin has used up its share, it makes room itself. Without
-// an idle connection to close, the new one is refused.
+// Places bounds the connections of a listener. A share bounds those of each origin. A total bounds all
+// of them, with a reserve for favoured origins. If all places are taken, a new connection replaces an idle
+// one: among the origins that have an idle connection, the origin with most connections loses the one
+// that has been idle for longest. So a crowd from one origin can't keep out others. An origin never loses
+// a connection to an origin that has more. A new connection of an origin that has used up its share
+// replaces an idle one of the same origin. If no idle connection can be closed, the new one is refused.
 type Places struct {
 	net.Listener
 	share int
-	// Brief means that no answer takes long. If no connection is idle, the one whose answer has
-	// taken longest is closed, since its reader does not read.
+	// Brief means that every answer is short. If no connection is idle, the one whose answer has taken
+	// longest may then be closed too: its reader does not read.
 	Brief  bool
 	origin func(*Conn) Origin
-	// Opened, if not nil, bounds how often an origin may connect. Further connections are
-	// closed at once and without an answer, since answers to a crowd would delay others.
+	// Opened, if not nil, bounds how often an origin may connect. Connections beyond that are
+	// closed without an answer, since answers to a crowd would delay others.
 	Opened *door.Pace[string]
 
 	mu    sync.Mutex
@@ -87,8 +87,8 @@ func (p *Places) admit(c net.Conn) *Conn {
 	return k
 }
 
-// room takes a place for one more connection of the origin. gone is the connection that must be
-// closed for that, if any; it has lost its place already. why is the reason if there is no place.
+// room takes a place for one more connection of the origin. gone is the connection that lost its place
+// for that, if any, and that the caller has to close. why is the reason if no place is free.
 func (p *Places) room(o Origin) (gone *Conn, why string) {
 	share := p.share
 	if o.Favoured {
@@ -123,16 +123,16 @@ func (p *Places) room(o Origin) (gone *Conn, why string) {
 	return gone, ""
 }
 
-// sharing is how many connections the origin of k has; 0: the share does not bound that origin.
+// sharing is how many connections the origin of k has; 0: no share bounds that origin.
 func (p *Places) sharing(k *Conn) int {
-	if k.origin.Favoured || k.origin == (Origin{}) { // an empty origin is that of a candidacy
+	if k.origin.Favoured || k.origin == (Origin{}) { // a candidacy has an empty origin
 		return 0
 	}
 	return p.taken.Of(k.origin.Name)
 }
 
-// oldest returns, of the connections that fit, the one that has been idle for longest; nil: no
-// such connection is idle.
+// oldest returns, of the connections that fit, the one that has been idle for longest. If none is idle,
+// the result is nil, or with Brief the connection that has been busy for longest.
 func (p *Places) oldest(fits func(*Conn) bool) (idle *Conn) {
 	var busy *Conn
 	for k := range p.open {
@@ -159,7 +159,7 @@ func (p *Places) leave(k *Conn) {
 	p.taken.Leave(k.origin.Name, 1)
 }
 
-// turn puts a connection behind all others, as the last to be closed.
+// turn makes a connection the newest in the order in which connections are closed.
 func (p *Places) turn(k *Conn) {
 	p.turns++
 	k.turned = p.turns
@@ -187,8 +187,8 @@ func (k *Conn) Turn(busy bool) {
 	k.places.turn(k)
 }
 
-// excuse no longer counts the connection in its origin's share: it has become a candidacy, and
-// candidacies have their own bounds.
+// excuse takes the connection out of its origin's share: the connection has become a candidacy,
+// and candidacies have their own bounds.
 func (k *Conn) excuse() {
 	k.places.mu.Lock()
 	defer k.places.mu.Unlock()
@@ -206,8 +206,8 @@ func (k *Conn) Close() error {
 	return k.Conn.Close()
 }
 
-// Follow records that a connection is idle or was taken over, as net/http reports. Only the handler
-// reports that a request is there, since net/http calls a connection active from its first byte on.
+// Follow records what net/http reports: that a connection is idle, or was taken over. That a connection
+// is busy is recorded by the handler, since net/http calls a connection active from its first byte on.
 func Follow(c net.Conn, state http.ConnState) {
 	k, ok := c.(*Conn)
 	switch {
@@ -232,7 +232,7 @@ func refuseConn(c net.Conn, why string) {
 // AddressOf is the origin of a connection that counts for its address.
 func AddressOf(k *Conn) Origin { return Origin{Name: "address " + network(k.RemoteAddr())} }
 
-// network is the network of the address: in some networks, one party can have many addresses.
+// network names the network in which one party can have all addresses; for IPv4, the address alone.
 func network(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

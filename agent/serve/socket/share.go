@@ -10,15 +10,15 @@ import (
 	"syscall"
 )
 
-// Sharing is who may connect to a socket, besides the agent's user: the socket's mode, and the
-// number of its group. If that is negative, the socket keeps the group with which it was made.
+// Sharing is who may connect to a socket besides the agent's user: the socket's mode and the number
+// of its group. With a negative Group, the socket keeps the group with which it was made.
 type Sharing struct {
 	Mode  fs.FileMode
 	Group int
 }
 
-// Share gives a socket of Listen to those who may connect to it. They can then enter its directory
-// too. Errors are of type *Error.
+// Share gives a socket that Listen has made its mode and group. If the group can't enter the socket's
+// directory, Share gives the directory that group too. Errors are of type *Error.
 func Share(path string, to Sharing) error {
 	if err := to.Possible(path); err != nil {
 		return err
@@ -43,8 +43,8 @@ func Share(path string, to Sharing) error {
 	return nil
 }
 
-// Possible reports why this process can't share a socket at the path, as far as that shows
-// before the socket exists.
+// Possible reports why this process can't share a socket at the path, as far as this can be
+// known before the socket exists.
 func (to Sharing) Possible(path string) error {
 	if to.Group < 0 {
 		return nil
@@ -57,7 +57,7 @@ func (to Sharing) Possible(path string) error {
 	case err != nil:
 		return &Error{dir, "can't be used: " + Cause(err), "choose another path"}
 	case enters(info, to.Group) && info.Mode()&fs.ModeSetgid != 0 && groupOf(info) == to.Group:
-		return nil // files that are made there get that group anyway
+		return nil // with setgid, new files in the directory get its group
 	case enters(info, to.Group):
 		return mayGive(path, to.Group)
 	case !own(info) || info.Mode().Perm()&0o030 != 0o010:
@@ -96,7 +96,7 @@ func groupOf(file fs.FileInfo) int {
 	return -1
 }
 
-// own reports whether the file belongs to this process's user, or this is root.
+// own reports whether the file belongs to this process's user, or this process runs as root.
 func own(file fs.FileInfo) bool {
 	stat, ok := file.Sys().(*syscall.Stat_t)
 	return ok && (os.Geteuid() == 0 || int(stat.Uid) == os.Geteuid())
