@@ -19,8 +19,8 @@ type Settings struct {
 	// priority has been strictly higher for PreemptDelay.
 	Preempt      bool
 	PreemptDelay time.Duration
-	// Needs lists the elections that need a companion on this host. What an earlier life led continues
-	// without one for a while.
+	// Needs lists the elections that need a companion on this host. A leadership goes on without its companion
+	// for companionGrace.
 	Needs Needs
 }
 
