@@ -239,9 +239,8 @@ func (r *Registry) leave(k *Candidacy) {
 	r.review()
 }
 
-// companionStopped handles a companion's receipt: nothing that it has run acts in the election any more, and
-// what it had set up is undone. If nobody asked for the receipt, this host gives up the leadership; why is the
-// companion's reason.
+// companionStopped handles a companion's receipt: nothing that it has run acts in the election any more, and what
+// it had set up is undone. If nobody asked for the receipt, this host gives up the leadership, for the reason why.
 func (r *Registry) companionStopped(k *Candidacy, name election.Name, term election.Term, why election.Reason) {
 	c := r.races[name]
 	if c == nil || c.deed.by != k || c.deed.term == 0 || term != 0 && term < c.deed.term {

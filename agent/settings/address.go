@@ -35,8 +35,8 @@ const (
 )
 
 // Await waits until this host has the addresses that a configuration, resolved or not, needs: at a boot the network
-// may be up later than the agent. Once a minute it calls notice with the missing address. Any other mistake in the
-// addresses ends the wait, and the caller's own checks find that mistake.
+// may be up later than the agent. Once a minute it calls notice with the missing address. Any other mistake ends
+// the wait, and the caller's own checks find that mistake.
 func (c Config) Await(ctx context.Context, notice func(string)) {
 	tick := time.NewTicker(addressTick)
 	defer tick.Stop()
