@@ -202,7 +202,7 @@ func takeOver(c Config, f *os.File) (*Record, *Past, error) {
 // begin counts this life, and records the shorter lease of the two lives. A term that was asked for
 // with a longer lease then ends too early for this agent, never too late.
 func (r *Record) begin(lease time.Duration) {
-	_ = allocate(r.file, r.limit) // takeOver's Truncate gave up the memory reserved; without it, a full tmpfs may end the record
+	_ = allocate(r.file, r.limit) // Truncate may have given up reserved memory; without that memory, a full tmpfs may end the record
 	r.change(func(s *state, it *item) {
 		// Ahead keeps its old value: with a new one, a suspend since the comparison would not be noticed.
 		it.Life = &life{s.life.Number + 1, min(s.life.Lease, lease), s.life.Ahead}

@@ -205,7 +205,7 @@ func encode(to []byte, it *item) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// compactAt is the least length at which a log is rewritten. The next time, its length must at least have doubled.
+// compactAt is the least length at which a log is rewritten. A rewritten log must also double before it is again.
 const compactAt = 1 << 20
 
 // compact writes the state into a new file, which replaces the old one. If that fails, or if the old file has

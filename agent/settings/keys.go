@@ -226,8 +226,8 @@ const (
 	maxKeys    = 8    // keys of one agent
 )
 
-// GossipKeys returns the keys that encrypt gossip, the one in use first. It returns none if other
-// agents may join without a key file, which is allowed on loopback.
+// GossipKeys returns the keys that encrypt gossip, the one in use first. It returns none if this agent has no
+// key file and other agents may join it. Validate allows that only on loopback.
 func GossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 	if c.KeyFile != "" {
 		keys, bad := ReadKeys(c.KeyFile)
