@@ -33,7 +33,7 @@ type Companions struct {
 // election gives the receipt, or once the last deadline has passed (H6). A change of the
 // configuration does not end it.
 //
-// Invariant: term is the newest term that a companion was sent and may still act under; 0: it has stopped since.
+// Invariant: term is the newest term that a companion was sent and may still act under; 0: none.
 type deed struct {
 	term    election.Term
 	until   election.Instant // the newest deadline that the companion was sent
