@@ -46,8 +46,8 @@ import (
 // Version is the version of this build. A release sets it (make dist).
 var Version = "0.6.0"
 
-// ErrRestart is what Run returns after a request to restart. The agent has released nothing and
-// still leads. So the caller ends the process at once, and the next life goes on from the record.
+// ErrRestart is what Run returns after a request to restart. The caller then ends the process at once. If the
+// agent did not have to hand over first, it still leads, and the next life goes on from the record.
 var ErrRestart = errors.New("asked to restart")
 
 // Run runs an agent until ctx is cancelled or the agent is asked to leave. Then it hands over
@@ -79,7 +79,7 @@ func Run(ctx context.Context, cfg settings.Config, around Process, stderr io.Wri
 // Process is what the process around an agent offers to it. The zero value is for a program
 // that embeds an agent: such an agent can't be reloaded or restarted.
 type Process struct {
-	// Life connects this life with its keeper; nil: it has none.
+	// Life connects this life with its keeper; nil: no keeper started this life.
 	Life *keeper.Life
 	// Program is the file from which the next life is started; empty: a restart is refused.
 	Program string
@@ -96,7 +96,7 @@ type Process struct {
 type agent struct {
 	cfg       settings.Config // as it was at the start
 	around    Process
-	settings  atomic.Pointer[settings.Config] // as they are since the last reload; the value is replaced, never changed
+	settings  atomic.Pointer[settings.Config] // as the last reload left them; the value is replaced, never changed
 	reloads   sync.Mutex                      // held during a reload, so that there is one at a time
 	stopTCP   func()                          // ends the TCP listener; nil: none is open. Guarded by reloads
 	level     logLevel
@@ -149,13 +149,13 @@ func (a *agent) start() error {
 	if err != nil {
 		return err
 	}
-	a.suspends = boottime.NewSuspends() // before the record is judged and any time counts: a suspend must be noticed
+	a.suspends = boottime.NewSuspends() // first: a suspend after the record was judged must be noticed
 	a.openRecord()
 	a.around.Life.Tells(a.known())
 	a.pages = pages.Open(leasepage.Dir(a.cfg.Socket), a.lineage.ID, ledOn(a.past))
 	hub := watch.NewHub(uint64(time.Now().UnixMilli()))
 	if a.past != nil {
-		hub.GoesOn() // the first change reports what is as before, see enterRestart
+		hub.GoesOn() // enterRestart then publishes, as the first change, what this life goes on leading
 	}
 	a.metrics = newMetrics(a.cfg.Cluster)
 	if err := a.connect(); err != nil {
@@ -275,7 +275,7 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 	return nil
 }
 
-// named are the words of a state.
+// named returns the words as a list, each with its election.
 func named(words map[election.Name]election.Word) (all []election.NamedWord) {
 	for name, w := range words {
 		all = append(all, election.NamedWord{Election: name, Word: w})

@@ -21,12 +21,12 @@ const (
 	closeLimit = 500 * time.Millisecond // how long a stop may take to finish answers under way
 )
 
-// run starts the loop, reports that the agent is ready, and stops it on request.
+// run starts the loop, reports that the agent is ready, and stops the agent on request.
 func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	loopCtx, stop := context.WithCancel(context.Background())
 	restarts, goesOn := false, false
 	defer func() {
-		if !goesOn { // else the loop would end each program's leadership, which the next life goes on with
+		if !goesOn { // a loop that stops revokes every program, but the next life lets them act on
 			stop()
 		}
 	}()
@@ -78,7 +78,7 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	return err
 }
 
-// trim gives memory that only the start needed back to the system.
+// trim returns to the system the memory that only the start needed.
 func (a *agent) trim() {
 	if err := footprint.Trim(); err != nil {
 		a.logger.Debug("unused memory was not returned to the system", "err", err)
@@ -96,9 +96,9 @@ func (a *agent) handOver() {
 	}
 }
 
-// close closes the parts that were started, the last one first. A part that does not close in time
-// does no harm, and is logged. If ran is true, the agent has run and its lineage ends. Else its
-// start has failed, and the next start may still go on from the record and the lease pages.
+// close closes the parts that were started, and unlocks the data directory last. A part that does not close in
+// time does no harm, and is logged. If ran is true, the agent has run and its lineage ends. Otherwise its start
+// has failed, and the next start may still go on from the record and the lease pages.
 func (a *agent) close(ran bool) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"github.com/doyen-election/doyen/internal/keeper"
 )
 
-// openRecord starts this life: from the record of the former life, or else as the first life of
-// a new lineage. An agent can run without a record, but then its restart costs a lease.
+// openRecord makes this life continue from the record of the former life, or begin a new lineage as its first
+// life. An agent can run without a record, but then its restart costs a lease.
 func (a *agent) openRecord() {
 	born := time.Now().UnixNano()
 	var problem error
@@ -36,7 +36,7 @@ func (a *agent) openRecord() {
 	}
 }
 
-// ledOn returns the elections that this life goes on leading under a lease, by the record of its past.
+// ledOn returns the elections for which the former life has left a lease: this life goes on leading them.
 func ledOn(past *record.Past) map[election.Name]bool {
 	led := map[election.Name]bool{}
 	if past == nil {

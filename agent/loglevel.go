@@ -26,7 +26,7 @@ func (l *logLevel) configure(level string) {
 	}
 }
 
-// during sets another level for the limit, and returns the configured one, which then comes back.
+// during sets another level until the limit has passed, and returns the configured level, which is used again then.
 func (l *logLevel) during(level string, limit time.Duration) (then string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// metrics are the metrics of this agent, in a separate registry. The two histograms are counted
-// as things happen; all others are computed from the picture at each request. Every series has
-// the label cluster, since one Prometheus may read several clusters.
+// metrics are the metrics of this agent, in a separate registry. Each write and each step updates its histogram.
+// All other metrics are computed at each request. Every series has the label cluster, since one Prometheus may
+// read several clusters.
 type metrics struct {
 	registry *prometheus.Registry
 	of       prometheus.Registerer // the same registry, with the label cluster added
@@ -59,14 +59,14 @@ func (m *metrics) watch(cfg settings.Config, l *loop.Loop, t *transport.Transpor
 	m.of.MustRegister(&reader{loop: l, transport: t, cfg: cfg})
 }
 
-// reader computes metrics from the newest picture.
+// reader computes metrics from what the running parts show at each request.
 type reader struct {
 	loop      *loop.Loop
 	transport *transport.Transport
 	cfg       settings.Config
 }
 
-// Describe sends nothing, since the labels change while the agent runs.
+// Describe sends nothing, since only Collect makes the descriptions. The registry permits that.
 func (r *reader) Describe(chan<- *prometheus.Desc) {}
 
 func (r *reader) Collect(out chan<- prometheus.Metric) {
@@ -79,8 +79,8 @@ func (r *reader) Collect(out chan<- prometheus.Metric) {
 	r.jobs(to)
 }
 
-// jobs are the metrics of what words say of jobs; a cron job's counts are kept there too, so they go on under
-// another leader.
+// jobs sends the metrics of jobs. They come from the elections' words. A cron job's word also holds its counts,
+// so the next leader continues them.
 func (r *reader) jobs(to scrape) {
 	runs := to.counter("job_runs_total", "Occurrences of a cron job, by how they ended; missed ones never ran.", "election", "end") // not "job": Prometheus has a label of that name
 	running := to.gauge("job_running", "1 while an occurrence of the job is claimed.", "election")

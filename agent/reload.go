@@ -59,7 +59,7 @@ func (a *agent) reload() (outcome api.Reload, err error) {
 	}
 	now := a.settings.Load()
 	live, rest := differences(*now, next)
-	if (now.KeyFile == "") != (next.KeyFile == "") { // gossip is either encrypted from the start or not at all
+	if (now.KeyFile == "") != (next.KeyFile == "") { // a running agent can't begin or cease to encrypt gossip
 		live, rest = without(live, "key-file"), append(rest, "key-file")
 		next.KeyFile = now.KeyFile
 	}
@@ -70,7 +70,7 @@ func (a *agent) reload() (outcome api.Reload, err error) {
 		}
 	}
 	applied.Elections, applied.HostCheck = next.Elections, next.HostCheck
-	if r := a.roster.Load(); r.Follows() { // then not even a restart would use the file's values
+	if r := a.roster.Load(); r.Follows() { // the roster's algorithm and lease are in force, even after a restart
 		applied.Algorithm, applied.Lease, applied.ProfileLease = next.Algorithm, next.Lease, next.ProfileLease
 		rest, outcome.Message = without(without(rest, "algorithm"), "lease"), words.Differing(next.Shared(), r)
 	} else if slices.Contains(rest, "algorithm") || slices.Contains(rest, "lease") {
@@ -118,8 +118,8 @@ func without(names []string, name string) []string {
 	return slices.DeleteFunc(names, func(n string) bool { return n == name })
 }
 
-// apply changes what runs. The changes that can fail come first; if one of them fails, those
-// before it are undone. It reports whether the cluster keys have changed.
+// apply applies the new settings to the running parts. The changes that can fail come first. If one of them
+// fails, apply undoes the earlier ones. rekeyed reports whether the cluster keys have changed.
 func (a *agent) apply(now, next settings.Config) (rekeyed bool, err error) {
 	var keys [][]byte
 	if next.KeyFile != "" {
@@ -178,8 +178,8 @@ func listen(flag, addr string, serve func(net.Listener)) error {
 	return nil
 }
 
-// relisten moves the read-only listener to another address; empty: to none. It first closes the old one,
-// since one address may include the other. If the new one fails, it listens at the old address again.
+// relisten moves the read-only listener to another address; empty: to none. The old listener closes first, since
+// one address may include the other. If the agent can't listen at the new address, it returns to the old one.
 func (a *agent) relisten(from, to string) error {
 	if a.stopTCP != nil {
 		a.stopTCP()

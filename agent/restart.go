@@ -16,7 +16,7 @@ import (
 	"github.com/doyen-election/doyen/internal/keeper"
 )
 
-// tryLimit bounds a trial of the next life's program. The keeper kills a program that hangs earlier.
+// tryLimit bounds a trial of the next life's program. If the program hangs, the keeper kills it before this limit.
 const tryLimit = 10 * time.Second
 
 // RecordFormatKey is the key under which `doyen agent --check-config -o json` prints the record

@@ -17,7 +17,7 @@ func (a *agent) notify(state string) {
 	}
 }
 
-// tellStatus shows in the service manager, if there is one, which agent leads.
+// tellStatus shows in the service manager, if there is one, which agent leads the default election.
 func (a *agent) tellStatus(ctx context.Context) {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return
@@ -40,7 +40,7 @@ func (a *agent) tellStatus(ctx context.Context) {
 	}
 }
 
-// watchdog reports to the service manager, if that asks for it, that the loop still answers.
+// watchdog reports to the service manager that the loop still answers, if the unit has a watchdog.
 // The service manager restarts an agent whose loop hangs.
 func (a *agent) watchdog(ctx context.Context) {
 	interval, err := daemon.SdWatchdogEnabled(false)

@@ -58,7 +58,7 @@ func (a *agent) tryReadSocket(next settings.Config) error {
 }
 
 // spareFiles is how many open files are reserved for everything but the socket API: state,
-// lease pages, hooks, gossip and the streams to other agents. A vote must not fail because
+// lease pages, gossip and the streams to other agents. A vote must not fail because
 // programs have used up all files.
 const spareFiles = 256
 
@@ -72,5 +72,5 @@ func openFiles() int {
 	return filesOf(int(limit.Cur))
 }
 
-// filesOf keeps a quarter of the files for the streams between agents: a large cluster has many.
+// filesOf leaves a quarter of the other files to the streams between agents: a large cluster has many streams.
 func filesOf(limit int) int { return max((limit-spareFiles)*3/4, 1) }

@@ -51,7 +51,7 @@ func (k *Companions) check(of election.Name) (api.Check, bool) {
 	return api.Check{}, false
 }
 
-// failing reports whether a check keeps this host from leading, and why; empty: the check has no outcome yet.
+// failing reports whether a check of the election or of the host fails, and why; empty: the check has no outcome yet.
 func (k *Companions) failing(name election.Name) (why string, fails bool) {
 	for _, of := range []election.Name{api.EveryElection, name} {
 		if c, runs := k.check(of); runs && !c.Able {
@@ -61,7 +61,7 @@ func (k *Companions) failing(name election.Name) (why string, fails bool) {
 	return "", false
 }
 
-// Unable returns why this host may not be a candidate in an election; empty if it may.
+// Unable returns why this host may not be a candidate in an election, or only as a LastResort; empty: it may.
 func (k *Companions) Unable(name election.Name) string {
 	why, fails := k.failing(name)
 	switch {
@@ -73,8 +73,8 @@ func (k *Companions) Unable(name election.Name) string {
 	return why
 }
 
-// LastResort reports whether this host may lead an election where no other host can: checks fail,
-// but all of these have keep-last, and nothing else keeps the host from being a candidate.
+// LastResort reports whether this host may lead the election only if no other host can: a check fails, every check
+// that fails has keep-last, and nothing else keeps the host from being a candidate.
 func (k *Companions) LastResort(name election.Name) bool {
 	fails := false
 	for _, of := range []election.Name{api.EveryElection, name} {

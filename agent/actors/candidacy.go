@@ -18,8 +18,8 @@ const maxWaiting = 64
 // maxWaitingBeside is maxWaiting for a companion, which acts in many elections.
 const maxWaitingBeside = 4096
 
-// Candidacy is one program that is a candidate, or the host itself. Other goroutines may call ID,
-// Election, Ready and Take; only one of them may call Ready and Take.
+// Candidacy is one program that is a candidate, the host itself, or a companion. Other goroutines than the
+// registry's may call ID and Election. One other goroutine may call Ready and Take.
 type Candidacy struct {
 	id       string
 	election election.Name
@@ -28,7 +28,7 @@ type Candidacy struct {
 	request  Request
 	since    time.Time // wall clock, for people
 	host     bool
-	stated   bool // the program has stated its priority; else it has the agent's
+	stated   bool // the program has stated its priority; else the candidacy has the agent's
 
 	companion *api.Companion // what the companion reports of itself; nil: this is a candidate, not a companion
 
@@ -110,7 +110,7 @@ func (k *Candidacy) lastOf(name string) int {
 	return -1
 }
 
-// end marks the last line: no more lines follow.
+// end closes the candidacy's lines: no more lines follow.
 func (k *Candidacy) end() {
 	if k.host {
 		return

@@ -23,7 +23,7 @@ type Companions struct {
 	connected  []*Candidacy
 	unattended map[*race]struct{} // races with a deed whose companion is gone
 	lacking    bool               // this host leads without a companion that it needs
-	lackingAt  election.Instant   // when this host therefore hands over; 0: not known yet
+	lackingAt  election.Instant   // when this host hands over for lack of the companion; 0: not known yet
 }
 
 // deed is what a companion may still do in one election.
@@ -33,13 +33,13 @@ type Companions struct {
 // election gives the receipt, or once the last deadline has passed (H6). A change of the
 // configuration does not end it.
 //
-// Invariant: term is 0 unless a companion was sent a term and has not stopped since.
+// Invariant: term is the newest term that a companion was sent and may still act under; 0: none.
 type deed struct {
 	term    election.Term
 	until   election.Instant // the newest deadline that the companion was sent
 	by      *Candidacy       // the companion that can give the receipt; nil: none is connected
 	wait    *wait            // the term that waits for the receipt
-	program record.Program   // the companion that was sent the term last, as recorded; kept when the deed has ended
+	program record.Program   // the companion that was last sent a term, as recorded; kept when the deed has ended
 	spent   election.Term    // a term that the companion can't be sent; a higher one was asked for instead
 }
 
@@ -121,8 +121,8 @@ func (b *Companions) of(name election.Name) *Candidacy {
 	return nil
 }
 
-// attend makes a companion act in an election that this host leads. Where this host does not lead,
-// the companion has to stop what it or an earlier companion has started.
+// attend makes a companion act in the election, if this host leads it. If this host does not lead it,
+// the companion has to stop what it or an earlier companion has started there.
 func (r *Registry) attend(now election.Instant, c *race, k *Candidacy) {
 	d := &c.deed
 	if d.by != nil {
@@ -239,8 +239,8 @@ func (r *Registry) leave(k *Candidacy) {
 	r.review()
 }
 
-// companionStopped handles a companion's receipt: nothing that it has run acts in the election any more, and
-// what it had set up is undone. If nobody asked it to stop, it gives up the leadership, and why is its reason.
+// companionStopped handles a companion's receipt: nothing that it has run acts in the election any more, and what
+// it had set up is undone. If nobody asked for the receipt, this host gives up the leadership, for the reason why.
 func (r *Registry) companionStopped(k *Candidacy, name election.Name, term election.Term, why election.Reason) {
 	c := r.races[name]
 	if c == nil || c.deed.by != k || c.deed.term == 0 || term != 0 && term < c.deed.term {
@@ -269,8 +269,8 @@ func (b *Companions) Reloaded() {
 	}
 }
 
-// advanceCompanions ends the deeds whose companion is gone and whose last deadline has passed. It
-// hands over what this host has led for too long without a companion that it needs.
+// advanceCompanions ends the deeds whose companion is gone and whose last deadline has passed. After companionGrace,
+// it steps down from the elections that lack the companion they need.
 func (r *Registry) advanceCompanions(now election.Instant) {
 	for c := range r.beside.unattended {
 		if now >= c.deed.until {
@@ -316,7 +316,7 @@ func (r *Registry) closeCompanion(k *Candidacy, reason string) {
 }
 
 // review applies what the companions report, and whether they are connected. If a check fails, this
-// host hands over at once. If a companion is missing, the host waits: the companion may soon be back.
+// host steps down at once. If a companion is missing, the host waits: the companion may soon be back.
 func (r *Registry) review() {
 	lacking := false
 	for _, name := range slices.Sorted(maps.Keys(r.races)) {

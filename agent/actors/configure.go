@@ -19,13 +19,13 @@ type Settings struct {
 	// priority has been strictly higher for PreemptDelay.
 	Preempt      bool
 	PreemptDelay time.Duration
-	// Needs lists the elections that need a companion on this host. What an earlier life led continues
-	// without one for a while.
+	// Needs lists the elections that need a companion on this host. A leadership goes on without its companion
+	// for companionGrace.
 	Needs Needs
 }
 
-// Configure replaces the settings. A leadership goes on, unless its candidacy now has priority 0, or is
-// the host's own and the host has ceased to be a candidate.
+// Configure replaces the settings. A leadership ends if its candidacy now has priority 0, if the candidacy is the
+// host's own and Host is now false, or if a check fails that the new settings do not excuse.
 func (r *Registry) Configure(now election.Instant, s Settings) {
 	if s.Host && !r.cfg.Host {
 		r.standHost()
@@ -59,7 +59,7 @@ func (r *Registry) standHost() {
 	slices.SortStableFunc(c.candidates, better)
 }
 
-// prioritize gives a candidacy the agent's priority, unless it states its own.
+// prioritize gives a candidacy the agent's priority if it states none, and then applies its MaxPriority.
 func (r *Registry) prioritize(k *Candidacy) {
 	if !k.stated {
 		k.priority = r.cfg.Priority

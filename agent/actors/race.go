@@ -10,7 +10,7 @@ import (
 // race is one election as the host takes part in it.
 //
 // Invariants: term is 0 exactly while the host does not lead; acting is then nil, and until is 0.
-// While the host leads, the elector has the priority and the meta of the program that acts.
+// While the host leads and does not step down, the elector has the priority and the meta of acting.
 type race struct {
 	name       election.Name
 	candidates []*Candidacy // the best first
@@ -26,8 +26,8 @@ type race struct {
 	deed   deed             // what a companion may still do
 	change *api.Change      // the present term, as watches show it
 	why    election.Reason  // why this host steps down; empty: it does not step down
-	given  election.Reason  // why, if the program has reported a reason
-	idle   election.Term    // a term under which nothing acts, so that the elector releases it in the step in which the host steps down
+	given  election.Reason  // the reason that the program or companion gave for giving up; empty: none
+	idle   election.Term    // a term under which nothing acts: the elector releases it in the step in which the host steps down
 
 	due election.Instant // when a better candidate takes over, if the race is in Registry.rivals
 }
@@ -87,7 +87,7 @@ func (r *Registry) dismiss(c *race, why election.Reason) {
 	r.inputs = append(r.inputs, election.Withdraw{Election: c.name, Remaining: c.priority, Meta: c.meta, Stopped: c.idle})
 }
 
-// Lead records that the host leads the election until that instant, unless the lease is renewed. It
+// Lead records that the host leads the election, under a lease that ends at the instant until. It
 // notifies the best candidate and the companion. change is the start of the leadership, as watches show it;
 // word is the election's, nil if it has none.
 func (r *Registry) Lead(now election.Instant, name election.Name, term election.Term, until election.Instant, change *api.Change, word *api.Word) {
@@ -127,7 +127,7 @@ func (r *Registry) Rise(name election.Name, term election.Term, until election.I
 	r.beside.lead(c)
 }
 
-// Prolong records that the host leads in that term until that instant. It notifies the program if
+// Prolong records that the lease under that term now ends at the instant until. It notifies the program if
 // the lease has become longer by at least a step.
 func (r *Registry) Prolong(name election.Name, term election.Term, until election.Instant) {
 	c := r.races[name]
@@ -186,8 +186,8 @@ func (r *Registry) sayUntil(k *Candidacy, kind string, term election.Term, until
 	k.say(api.CampaignEvent{Type: kind, Term: uint64(term), ValidUntilBoottimeNS: int64(until), Authority: r.cfg.Authority, Word: word})
 }
 
-// considerRival records whether a candidate is waiting that is better than the program that acts.
-// The preempt delay starts with the first such candidate.
+// considerRival starts the preempt delay if a candidate waits that is better than the program that acts.
+// Another such candidate does not start the delay again.
 func (r *Registry) considerRival(now election.Instant, c *race) {
 	if _, known := r.rivals[c]; known || !r.cfg.Preempt || !c.outranked() {
 		return

@@ -10,7 +10,7 @@
 //
 // It does not guarantee that a program stops when it is notified. The time is passed as an
 // argument, and no call waits. One goroutine owns a registry. Other goroutines may use only what
-// the comment on Candidacy names.
+// the comments on Candidacy, Sockets and Counters name.
 package actors
 
 import (
@@ -29,8 +29,8 @@ const (
 	MaxCandidacies = 1000
 	// MaxPerElection bounds the candidacies of one election on one agent.
 	MaxPerElection = 64
-	// If this host leads more elections than many, programs are sent fewer renewals: to write a
-	// line then takes longer than the renewal that the line reports.
+	// If this host leads more elections than many, programs are sent fewer renewals, since writing
+	// the line costs more than the renewal itself.
 	many = 100
 )
 
@@ -49,7 +49,7 @@ type Config struct {
 	// are reserved for root and the agent's own user. MaxOfUser is how many any other user may
 	// have; 0: any number.
 	MaxCandidacies, MaxOfUser int
-	// NewID draws the ID of a candidacy. Nobody can guess an ID, and no ID is drawn twice.
+	// NewID draws the random ID of a candidacy. Nobody can guess an ID, and no ID may come twice.
 	NewID func() string
 	// Past is what an earlier life of this agent left, sorted by election. The registry continues
 	// from there.
@@ -188,7 +188,7 @@ func (r *Registry) remove(k *Candidacy) {
 	c.candidates = slices.DeleteFunc(c.candidates, func(o *Candidacy) bool { return o == k })
 }
 
-// forget drops a candidacy that has ended and whose program does not have to stop any more.
+// forget drops a candidacy if it has ended and no receipt of its program is awaited.
 func (r *Registry) forget(k *Candidacy) {
 	if c := r.races[k.election]; k.ended && k.wait == nil && (c == nil || c.acting != k) {
 		delete(r.byID, k.id)

@@ -50,11 +50,11 @@ type Resumption struct {
 	Held func(sockets []uint64) []uint64
 	// May returns why the program may not be a candidate in the election; nil: it may.
 	May func(election.Name) error
-	// Ceiling returns the highest priority that the program may now have there; nil: any.
+	// Ceiling returns the highest priority that the program may now have in the election; nil: any.
 	Ceiling func(election.Name) *int
 }
 
-// restore takes one election over from an earlier life. If its leadership is ending, the elector announces
+// restore takes one election over from an earlier life. If the leadership was ending, the elector announces
 // the end in its first step. If nobody can act under the leadership any more, the host steps down.
 func (r *Registry) restore(p Past) {
 	told := p.Program.Campaign != "" && p.Program.Told > p.Program.Stopped
@@ -96,7 +96,7 @@ func (r *Registry) restore(p Past) {
 func (r *Registry) expect(p Past) *Candidacy {
 	r.order++
 	k := newCandidacy(p.Program.Campaign, Request{Election: p.Election, UID: p.Program.UID, PID: p.Program.PID, Program: p.Program}, r.order)
-	k.priority, k.stated = p.Program.Priority, true // the agent's priority if it stated none; the record does not show which
+	k.priority, k.stated = p.Program.Priority, true // the record does not show whether the program stated it or had the agent's
 	k.ended, k.over, k.absent, k.resumeBy = true, true, true, p.Until
 	k.before, k.newest = true, max(p.Program.Told, p.Term)
 	r.byID[k.id] = k

@@ -11,7 +11,7 @@ import (
 )
 
 // wait is a term from which this host steps down. The term is released once the program and the
-// companion have stopped. When the deadline has passed, the elector releases it by itself.
+// companion have stopped. When the deadline has passed, the elector releases the term by itself.
 type wait struct {
 	election election.Name
 	term     election.Term
@@ -105,7 +105,7 @@ func (r *Registry) expire(now election.Instant) {
 	})
 }
 
-// Awaits returns until when the candidacy's program has to stop; false: it does not have to.
+// Awaits returns the deadline by which the candidacy's program has to stop; false: it does not have to stop.
 func (r *Registry) Awaits(id string) (election.Instant, bool) {
 	k := r.byID[id]
 	if k == nil || k.wait == nil {
@@ -114,7 +114,7 @@ func (r *Registry) Awaits(id string) (election.Instant, bool) {
 	return k.wait.stopBy, true
 }
 
-// Gone records the proof that the process of a program, whose candidacy has ended, has ended too.
+// Gone records the proof that a program's process has ended. The proof counts only if the candidacy has ended.
 func (r *Registry) Gone(id string) {
 	if k := r.byID[id]; k != nil && k.ended && k.wait != nil {
 		r.stopped(k, &r.Counters.ByProof)
@@ -163,9 +163,9 @@ func (r *Registry) Acts(id string, term election.Term, authorized func(uid uint3
 // leadership and its candidacy; why is its reason, if it gives one. authorized reports whether the caller
 // may do this for a program of that user.
 //
-// A receipt without a term never ends a term that the program may not know of. It counts first for
-// a term whose deadline passed without a receipt. If nobody asked for it, it may repeat the receipt
-// for an earlier leadership: then the program is notified of the end of its present term, and does
+// A receipt without a term never ends a term that the program may not know of. If a deadline has passed without a
+// receipt, the receipt counts for that term. If nobody asked for the receipt and the program has led before, it may
+// be the receipt for the earlier leadership. So the program is notified of the end of its present term, and does
 // not count as stopped yet.
 func (r *Registry) Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) error {
 	k := r.byID[id]

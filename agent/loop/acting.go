@@ -10,14 +10,14 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// given is why the program gave up its lead, in the election in which a leadership ended last.
+// given has the election whose leadership ended last, and the reason that the program or companion gave; empty: none.
 type given struct {
 	election election.Name
 	why      election.Reason
 }
 
-// because returns the reason that people see. If the candidacy was withdrawn, it returns the reason
-// of the check or the program that caused this.
+// because returns the reason that people see. If a program, a companion or a check has caused the end of the
+// leadership, because returns its reason.
 func (g given) because(c *actors.Companions, name election.Name, why election.Reason) election.Reason {
 	withdrawn := why == election.ReasonWithdrawn || why == election.ReasonPreempted && c.LastResort(name)
 	switch unable := c.Unable(name); {

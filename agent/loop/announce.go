@@ -74,18 +74,18 @@ func (l *Loop) announce(now election.Instant, before *serve.Picture, a election.
 	l.Hub.Publish(change)
 }
 
-// shown has the pictures by which the watches were last sent the metas of leaders, and the candidates.
+// shown has the pictures that the watches know: metas for the metas of leaders, candidates for the candidates.
 type shown struct {
 	metas, candidates *serve.Picture
-	until             election.Instant // no candidates before then
-	dueAt             election.Instant // when to look again; Never: no candidates wait
+	until             election.Instant // the watches are sent no candidates before then
+	dueAt             election.Instant // when to call update again; Never: no change of candidates waits
 }
 
-// candidatesEvery is how long after one line about candidates the next one may follow.
+// candidatesEvery is the least time between the lines about candidates of one update and those of the next.
 const candidatesEvery = time.Second
 
-// update sends the watches what has changed besides the leader and its term: its meta at once, the candidates
-// after at most candidatesEvery. It comes after the announcements, so that each line has the leader of the line before.
+// update sends the watches a leader's new meta at once, and new candidates after at most candidatesEvery. The loop
+// calls update after the announcements, so that each line has the leader that was announced last.
 func (s *shown) update(l *Loop, now election.Instant) {
 	picture := l.picture.Load()
 	var changed []election.Name
@@ -112,8 +112,8 @@ func (s *shown) update(l *Loop, now election.Instant) {
 	s.candidates, s.dueAt = picture, election.Never
 }
 
-// nobody returns the change that reports to a companion that no leader is known: after a start, or
-// at the end of a leadership.
+// nobody returns the change that reports to a companion that no leader is known: when the companion connects,
+// or at the end of a leadership.
 func (l *Loop) nobody(name election.Name, term election.Term, why string) api.Change {
 	return api.Change{Time: time.Now().UTC(), Type: api.ChangeNoLeader, Election: string(name),
 		Term: uint64(term), Reason: why, BoottimeNS: int64(l.Clock())}

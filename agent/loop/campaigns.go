@@ -15,7 +15,7 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// whyAgentStops is the reason in the last line that a candidate is sent.
+// whyAgentStops is the reason in a candidate's last line when the agent stops, and the error of later calls.
 const whyAgentStops = "the agent stops"
 
 // Programs are the calls that a program of this host makes to the loop, from any goroutine.
@@ -23,14 +23,14 @@ type Programs struct{ loop *Loop }
 
 func (l *Loop) Programs() Programs { return Programs{l} }
 
-// do makes the loop run f, and returns its error, or a *api.ErrorDetail if the loop has ended.
+// do makes the loop run f, and returns f's error, or a *api.ErrorDetail if the loop has ended.
 func (p Programs) do(f func(now election.Instant) error) error {
 	err := error(&api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops})
 	_ = p.loop.call(context.Background(), func(now election.Instant) { err = f(now) })
 	return err
 }
 
-// Stand adds a program's candidacy. Errors are *api.ErrorDetail.
+// Stand adds a program's candidacy, or a companion. Errors are *api.ErrorDetail.
 func (p Programs) Stand(q actors.Request) (k *actors.Candidacy, err error) {
 	err = p.do(func(now election.Instant) (err error) {
 		if p.loop.stopping {
@@ -109,9 +109,9 @@ func (p Programs) Report(id string, c api.Companion, authorized func(uid uint32)
 // whyConnected is the reason in the first changes that a companion is sent.
 const whyConnected = "doyen act has connected"
 
-// introduce sends companions the present leader in each election that this host does not lead.
-// Where this host leads, they have been sent that already. names are a companion's elections;
-// api.EveryElection among them means all that this agent knows.
+// introduce sends a companion the present leader of each of its elections that this host does not lead. Where this
+// host leads, the registry sends the companion the term. names are the companion's elections; if they include
+// api.EveryElection, introduce sends the leaders of all elections that this agent knows.
 func (p Programs) introduce(names []string, why string) {
 	picture, every := p.loop.picture.Load(), slices.Contains(names, api.EveryElection)
 	all := map[election.Name]bool{}
@@ -135,7 +135,7 @@ func (p Programs) introduce(names []string, why string) {
 	}
 }
 
-// Campaigns lists the programs that are candidates. It is empty once the loop has ended.
+// Campaigns lists the candidates and companions of this host. The list is empty once the loop has ended.
 func (p Programs) Campaigns() []api.Campaign {
 	all := []api.Campaign{}
 	_ = p.do(func(election.Instant) error { all = append(all, p.loop.Actors.List()...); return nil })
@@ -147,8 +147,8 @@ func (l *Loop) contest(name election.Name) (elector.ContestStatus, bool) {
 	return serve.ContestOf(l.picture.Load().Status, name)
 }
 
-// prolong notifies the programs whose leases were renewed since its last call. An election that has
-// not changed is the same pointer in both pictures, and is skipped.
+// prolong notifies the programs whose leases were renewed since its last call. It skips an election that has
+// not changed, which is the same pointer in both pictures.
 func (l *Loop) prolong() {
 	before := l.prolonged
 	l.prolonged = l.picture.Load().Status.Contests
@@ -203,7 +203,7 @@ func (l *Loop) proveEnd(id string, process *proof.Process, until election.Instan
 	}
 }
 
-// Reconfigure passes the settings to the parts that the loop owns, and asks doyen act to read its own again.
+// Reconfigure passes the settings to the parts that the loop owns, and makes doyen act read its configuration again.
 func (l *Loop) Reconfigure(s actors.Settings, expected []election.Name, given election.Settings) error {
 	return l.call(context.Background(), func(at election.Instant) {
 		l.Actors.Configure(at, s)

@@ -23,8 +23,8 @@ func (l *Loop) enter(now election.Instant, before *serve.Picture, a election.Ann
 	})
 }
 
-// lastHeard returns when the former leader was last heard, if it fell silent; 0: there was none, or
-// it announced its end itself.
+// lastHeard returns when the former leader was last heard, if it fell silent; 0: no leader was known before, or
+// the leader itself announced the end.
 func lastHeard(before *serve.Picture, a election.Announcement) election.Instant {
 	announced := a.Event == election.NoLeader && a.Reason != election.ReasonLeaseExpired
 	c, _ := serve.ContestOf(before.Status, a.Election)

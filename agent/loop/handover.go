@@ -11,7 +11,7 @@ import (
 // handOverSlack is how much longer than one lease a hand-over may take.
 const handOverSlack = 500 * time.Millisecond
 
-// Release waits until all that this agent led is released, and then gives others a moment to lead it.
+// Release makes the loop hand over, waits until every term is released, and then gives others a moment to lead.
 func (l *Loop) Release() {
 	close(l.Shutdown)
 	lease := cmp.Or(l.picture.Load().Status.Roster.Lease(), l.Lease)

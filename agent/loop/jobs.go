@@ -12,11 +12,11 @@ import (
 	"github.com/doyen-election/doyen/internal/jobs"
 )
 
-// jobBook is what the words on this voter's disk say of jobs, sorted by name. A leader may have written a
-// newer word. Readers share the slice: it is replaced, never changed.
+// jobBook has the jobs that the words on this voter's disk describe, sorted by name. They may be out of date: the
+// other voters may have a newer word. Readers share the slice, so it is replaced, never changed.
 type jobBook []api.Job
 
-// note takes over the words of a write.
+// note updates the jobs from the words of a write. If the write keeps no other words, note drops the other jobs.
 func (b *jobBook) note(p election.Persist) {
 	all, kept := map[string]api.Job{}, p.State == nil || p.State.KeepsWords
 	if kept && len(p.Words) == 0 {
@@ -36,7 +36,7 @@ func (b *jobBook) note(p election.Persist) {
 	*b = slices.SortedFunc(maps.Values(all), func(a, b api.Job) int { return cmp.Compare(a.Election, b.Election) })
 }
 
-// warnings names the jobs whose newest end nobody knows.
+// warnings returns a warning about each job of which nobody knows how its newest run ended.
 func (b *jobBook) warnings() (all []api.Warning) {
 	for _, j := range *b {
 		if e := j.Last; e != nil && e.End == string(jobs.Unknown) {

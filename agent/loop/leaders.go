@@ -28,11 +28,11 @@ type succession struct {
 
 const (
 	maxFollowed = 2 * election.MaxElections
-	// pausedAfter: a loop that wakes up later than that after it was due has not run meanwhile.
+	// If the loop wakes up later than it was due by more than pausedAfter, the agent counts as not run meanwhile.
 	pausedAfter = 10 * time.Second
 )
 
-// follow counts a leader.
+// follow records the present leader, and counts a change if the last one was another agent.
 func (l *leaders) follow(name, leader string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ func (l *leaders) keep(name string, s succession) {
 	l.of[name] = s
 }
 
-// show counts until now what the picture before shows, and goes on with the next one.
+// show counts the time without a leader until now, by the old picture. From now on the next picture counts.
 func (l *leaders) show(now election.Instant, next *serve.Picture) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,14 +79,14 @@ func (l *leaders) count(now election.Instant) {
 	l.counted = max(l.counted, now)
 }
 
-// wake notes when the loop wakes up.
+// wake records when the loop is due to wake up.
 func (l *leaders) wake(due election.Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.due = due
 }
 
-// Count returns how often another agent became the leader of each election, and for how long until now no leader
+// Count returns how often another agent became the leader of the election, and for how long until now no leader
 // was known.
 func (l *leaders) Count(now election.Instant, name string) (changes int, vacant time.Duration) {
 	l.mu.Lock()
@@ -96,7 +96,7 @@ func (l *leaders) Count(now election.Instant, name string) (changes int, vacant 
 	return s.changes, s.vacant
 }
 
-// notePause adds to the history, once, that this agent has not run, if it wakes up long after it was due.
+// notePause adds a pause to the history if the loop wakes up long after it was due. It adds each pause once.
 func (l *lateness) notePause(h *history.Log, now election.Instant) {
 	if late := now.Sub(l.due); late > pausedAfter && l.noted != l.due {
 		l.noted = l.due

@@ -15,8 +15,8 @@ import (
 // reasonRestarted is the reason of the first entries in the history of a later life.
 const reasonRestarted = "agent restarted"
 
-// enterRestart puts what this life goes on leading at the start of the history, and sends it to the
-// watches that resume. Programs and operators see the restart nowhere else.
+// enterRestart adds the restart to the history, and sends it to the watches that resume: one entry for each
+// election that this life goes on leading, and one for the default election.
 func (l *Loop) enterRestart(now election.Instant) {
 	if l.Past == nil {
 		return
@@ -46,8 +46,8 @@ func (l *Loop) enterRestart(now election.Instant) {
 	}
 }
 
-// votersToReach returns the addresses of the other voters, as far as they are known. The voters on
-// record (were) are included, since one that is absent now may be back before the next life.
+// votersToReach returns the known addresses of the other voters. It includes the voters on record (were), since
+// a voter that is absent now may be back before the next life.
 func (l *Loop) votersToReach(were []record.Voter) []record.Voter {
 	voters := each.Of(l.presence.members, func(m present) record.Voter {
 		return record.Voter{Peer: m.Peer, Gossip: m.GossipAddr, Stream: m.PeerAddr}

@@ -62,7 +62,7 @@ type Config struct {
 	Hub       *watch.Hub
 	Pages     *pages.Keeper        // keeps the lease pages
 	Record    *record.Record       // nil: no record is kept
-	Words     []election.NamedWord // that this voter had on disk at the start
+	Words     []election.NamedWord // the words that this voter had on disk at the start
 	NoRecord  string               // why no record is kept; empty: one is kept
 	Known     []record.Voter       // voters on record that gossip has not shown yet
 	Clock     func() election.Instant
@@ -93,7 +93,7 @@ type Loop struct {
 	Desk     *forward.Desk // makes the calls between agents; nil: none are made
 	Leaders  leaders
 
-	// Owned by the goroutine of run.
+	// Owned by the goroutine of Run.
 	timer *time.Timer
 	lateness
 	peers
@@ -112,7 +112,7 @@ type Loop struct {
 	jobs      jobBook
 	shown     shown                    // what watches were sent
 	unshown   bool                     // steps were taken that the picture does not show yet
-	prolonged []*elector.ContestStatus // the elections of the picture by which programs were last sent their leases
+	prolonged []*elector.ContestStatus // the elections, as the last call of prolong saw them
 }
 
 func New(c Config) *Loop {
@@ -161,7 +161,7 @@ func (l *Loop) Run(ctx context.Context) {
 		case v := <-l.Gossip.Views():
 			l.viewed(v)
 		case result := <-l.Writer.results:
-			now := l.resume() // first, as in step
+			now := l.resume() // a suspend must be reported first, as in step
 			l.doubt(now)
 			l.writingSince = election.Never
 			l.feed(now, result)
@@ -220,8 +220,8 @@ func (l *Loop) step(in election.Input) {
 	l.feed(now, in)
 }
 
-// resume reports a suspend to the elector, if there was one. It returns an instant that it read
-// before it checked: the elector knows of every suspend before that instant.
+// resume reports a suspend to the elector, if there was one. It returns an instant, and the elector knows of every
+// suspend before that instant: resume reads the clock first, and then checks for a suspend.
 func (l *Loop) resume() election.Instant {
 	l.notePause(l.History, l.Clock())
 	for {
@@ -245,7 +245,7 @@ func (l *Loop) feed(now election.Instant, in election.Input) {
 	if l.unshown = quietly(in, out); !l.unshown {
 		l.publish(now)
 	}
-	l.Actors.Advance(now) // the registry gives up the candidacies that the elector gave up
+	l.Actors.Advance(now) // like the elector in this step, the registry stops waiting for receipts whose deadline has passed
 	for _, w := range out.Withdraw {
 		l.withdraw(w)
 	}

@@ -31,9 +31,9 @@ type present struct {
 // presence knows which agents are present, by gossip and by streams. It belongs to the loop.
 //
 // Gossip has a separate port, which a firewall rule or a flood can block while every stream works.
-// So if gossip calls a member dead, this agent asks it for an answer over its stream. The member
-// stays present for a lease after gossip called it dead, or after its last message. A member that
-// left is not kept, because it reported itself that it left.
+// So if gossip calls a member dead, this agent asks it for an answer over its stream. The member stays present
+// until a lease has passed since gossip called it dead and since its last message. A member that left is not kept,
+// because it reported itself that it left.
 type presence struct {
 	lease   time.Duration
 	dead    map[election.PeerID]election.Instant // when this agent noticed that gossip calls the peer dead

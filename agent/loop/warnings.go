@@ -19,8 +19,8 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// The codes of the agent's own warnings; the elector has more. All are stable
-// and listed in docs/operations.md.
+// The codes of the agent's own warnings, and those of the elector that this package treats separately. All are
+// stable and listed in docs/operations.md.
 const (
 	warnNameConflict = "name_conflict"  // two agents have one name
 	warnIdentity     = "same_identity"  // two agents have one identity
@@ -57,8 +57,8 @@ const maxRefused = 64
 // each warning once. It belongs to the loop.
 //
 // The elector's warnings come and go within milliseconds while a cluster forms or a voter
-// reconnects. So they are logged only once they have lasted for a lease. Answers show them
-// from the first moment.
+// reconnects. So most of them are logged only after they have lasted for a lease (graceOf).
+// Answers show them from the first moment.
 type warnings struct {
 	grace   time.Duration
 	logger  *slog.Logger
@@ -142,8 +142,8 @@ func refusalText(r membership.Refusal) string {
 	return fmt.Sprintf("this agent refuses %s: %v", who, r.Err)
 }
 
-// otherWarnings returns the elector's warnings, and those about the record, lease pages, messages
-// that can't be sent, different settings, candidates, hooks, checks and gossip.
+// otherWarnings returns the elector's warnings, and those about the record, lease pages, messages that can't be
+// sent, different settings, a long drain, candidates, hooks, checks, jobs and gossip.
 func (l *Loop) otherWarnings(now election.Instant, status *elector.Status) []api.Warning {
 	all := words.Warnings(status, l.Name, l.liveNamed)
 	all = append(all, slices.DeleteFunc([]api.Warning{
@@ -250,7 +250,7 @@ func (w *warnings) graceOf(core []api.Warning, a api.Warning) time.Duration {
 const drainedLong = 24 * time.Hour
 
 // candidacyWarnings returns warnings about a long drain and about expected elections without
-// candidates. Without a quorum it skips the latter: nobody can lead then, which has its own warning.
+// candidates. Without a quorum it skips those about candidates: nobody can lead then, which has its own warning.
 func (l *Loop) candidacyWarnings(s *elector.Status) (all []api.Warning) {
 	if s.Draining && !l.drainedAt.IsZero() && time.Since(l.drainedAt) >= drainedLong {
 		all = append(all, api.Warning{Code: warnDrained, Message: fmt.Sprintf(

@@ -33,7 +33,7 @@ func NewWriter(d disk, observe func(time.Duration), logger *slog.Logger) *Writer
 	}
 }
 
-// run writes until ctx ends. It finishes a write in progress.
+// Run writes until ctx ends. It finishes a write in progress.
 func (w *Writer) Run(ctx context.Context) {
 	for {
 		select {

@@ -8,12 +8,12 @@
 // agent, format or file, or if it is from before a suspend of the host (K3, K7). Two processes never
 // have the same record at once, because a life holds the kernel's lock on the file (K2). No life
 // begins with a destroyed record (K6). A failed write is an error that ends the record.
-// Memory for later writes is allocated in advance, so that this is rare.
+// Memory for later writes is allocated in advance, so that failed writes are rare.
 //
 // It does not guarantee that there is a record. Without one, the next life begins a new lineage,
 // which waits for the leases of the former one to end. The content is trusted, because only the
-// agent's user and root may write it: if one of them cuts the file off between two items, the rest
-// is believed. The package does not check what its callers record.
+// agent's user and root may write it: if one of them cuts the file off between two items, the next life
+// does not notice. The package does not check what its callers record.
 //
 // # Format 2
 //

@@ -11,7 +11,7 @@ import (
 )
 
 // lockWait is how long a life waits for the lock if the kernel has not quite ended the former life yet.
-// The kernel does not report when a lock becomes free, so lockEvery is how often this life asks.
+// lockEvery is how often this life tries: the kernel does not report when a lock becomes free.
 const (
 	lockWait  = 500 * time.Millisecond
 	lockEvery = 5 * time.Millisecond
@@ -26,7 +26,7 @@ func openFile(path string) (*os.File, error) {
 	return f, err
 }
 
-// ours returns an error if another user may have written the file, or it can't be a record.
+// ours returns an error if another user may have read or written the file, or if it can't be a record.
 func ours(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -73,8 +73,8 @@ func statOf(info os.FileInfo) (*syscall.Stat_t, bool) {
 	return stat, ok
 }
 
-// draft creates and locks a file for a new record, beside the path. It replaces such a file of a
-// process that died.
+// draft creates and locks a file for a new record, beside the path. It replaces a file that a process left
+// there when it died.
 func draft(path string) (_ *os.File, err error) {
 	name := path + ".new"
 	_ = os.Remove(name) // if the removal fails, the file can't be created below

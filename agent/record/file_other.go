@@ -8,7 +8,7 @@ const supported = false
 
 func allocate(*os.File, int64) error { return nil }
 
-// InMemory is never asked here, since this system keeps no record.
+// InMemory is never called, since this system keeps no record.
 func InMemory(string) error { return nil }
 
 func offsets() (string, error) { return "", nil }

@@ -67,7 +67,7 @@ type Voter struct {
 	Stream netip.AddrPort  `cbor:"3,keyasint"`
 }
 
-// state is what all items of a log add up to.
+// state is the outcome of all items of a log.
 type state struct {
 	header header
 	life   life
@@ -127,7 +127,7 @@ func (s *state) lineage() election.Lineage {
 
 func sum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// seal fills in the length and the checksums, for which an item has room at its start.
+// seal fills in the length and the checksums in the first entryLen bytes of the entry.
 func seal(entry []byte) {
 	body := entry[entryLen:]
 	binary.LittleEndian.PutUint32(entry, uint32(len(body)))
@@ -135,8 +135,8 @@ func seal(entry []byte) {
 	binary.LittleEndian.PutUint32(entry[8:], sum(entry[:8]))
 }
 
-// replay returns the state that a file holds, and where its last complete item ends. The rest is
-// what a life was writing when it died: nobody has seen anything of that step. Any other damage is
+// replay returns the state that a file holds, and where its last complete item ends. What follows is
+// an item that a life was writing when it died: nobody has seen anything of that step. Any other damage is
 // an error, since nobody knows what is missing (K7).
 func replay(file []byte) (s state, end int, err error) {
 	s = newState()

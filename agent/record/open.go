@@ -36,11 +36,10 @@ func (p *Past) Of() *election.Past {
 // life's number.
 const maxLives = 1<<23 - 2
 
-// Open takes over the record at the path, or begins a new one. It makes a missing directory if the
-// parent directory is suitable. If it returns a past, this life continues the past's lineage. If it
-// returns none, this life begins a new lineage, and problem is, in one line, why it can't continue
-// from what was at the path; nil: nothing was there. If r is nil, no record can be kept, and
-// problem is why; nil: this kind of system never keeps one.
+// Open takes over the record at the path, or begins a new one. It makes a missing directory if the parent directory
+// is suitable. If Open returns a past, this life continues the past's lineage. Without a past, this life begins a
+// new lineage, and problem is, in one line, why the file at the path was not used; nil: no file was there. If r is
+// nil, no record can be kept, and problem is the reason; nil: this kind of system never keeps a record.
 func Open(c Config) (r *Record, past *Past, problem error) {
 	if !supported {
 		return nil, nil, nil
@@ -133,8 +132,8 @@ func open(c Config) (*Record, *Past, error) {
 	return r, nil, refused
 }
 
-// End destroys the record at the path, for a keeper that begins no life (K6). It returns the past that
-// was on record. Without a past, an error is why it could not be read; no error: there was no record.
+// End destroys the record at the path, for a keeper that begins no life (K6). It returns the past that was on
+// record. If it returns no past, the error is why the record could not be read; nil: no record was there.
 func End(c Config) (*Past, error) {
 	r, past, err := inherit(c, lockWait)
 	switch {
@@ -203,7 +202,7 @@ func takeOver(c Config, f *os.File) (*Record, *Past, error) {
 // begin counts this life, and records the shorter lease of the two lives. A term that was asked for
 // with a longer lease then ends too early for this agent, never too late.
 func (r *Record) begin(lease time.Duration) {
-	_ = allocate(r.file, r.limit) // cutting off an incomplete end gave up memory: without that memory, a full tmpfs may end the record
+	_ = allocate(r.file, r.limit) // Truncate may have given up reserved memory; without that memory, a full tmpfs may end the record
 	r.change(func(s *state, it *item) {
 		// Ahead keeps its old value: with a new one, a suspend since the comparison would not be noticed.
 		it.Life = &life{s.life.Number + 1, min(s.life.Lease, lease), s.life.Ahead}
@@ -218,8 +217,8 @@ func create(c Config) (*Record, error) {
 	return r, r.rewrite()
 }
 
-// headerOf returns the header, without the lineage, that a record of that agent has if it is
-// written to the file on this host now.
+// headerOf returns the header that a record of that agent would get if it were written to the file now. The fields
+// Lineage and JoinedAt stay zero.
 func headerOf(f *os.File, peer election.PeerID) (header, error) {
 	boot, err := leasepage.ThisBoot()
 	if err != nil {
@@ -246,8 +245,8 @@ func headerOf(f *os.File, peer election.PeerID) (header, error) {
 	return h, nil
 }
 
-// judge compares the header of a former life's record with the header that it would get now. The
-// error is why the next life can't continue from that record (K3).
+// judge compares the header of a former life's record with the header that the record would get now. The
+// error is why this life can't continue from that record (K3).
 func (h header) judge(want header) error {
 	switch {
 	case h.Boot != want.Boot:

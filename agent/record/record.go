@@ -73,8 +73,8 @@ func (r *Record) Kept() bool { return under(r, func() bool { return !r.ended && 
 // lookEvery is how often Problem checks that the record's file is still there.
 const lookEvery = time.Minute
 
-// Problem is why the next life could not continue from this record, in one line for people. It is
-// empty if the next life could, or if no record was ever kept.
+// Problem returns why the next life could not continue from this record, in one line for people; empty: it could,
+// or no record was ever kept. The file is checked once in lookEvery.
 func (r *Record) Problem(now election.Instant) string {
 	return under(r, func() string {
 		if !r.ended && now >= r.lookAt {
@@ -90,8 +90,8 @@ func (r *Record) Problem(now election.Instant) string {
 	})
 }
 
-// Write records what has changed. If this or any other write fails, the record has ended,
-// and the lineage has no next life.
+// Write records what has changed. If this or any other write fails, the record ends,
+// and no life can continue the lineage.
 func (r *Record) Write(l *election.LifeRecord) {
 	if l == nil {
 		return
@@ -113,7 +113,7 @@ func (r *Record) WriteProgram(name election.Name, p Program) {
 	r.writeActors(name, func(a *Actors) { a.Program = p })
 }
 
-// WriteCompanion does the same for the companion.
+// WriteCompanion records which companion acts, or is about to act, in such an election.
 func (r *Record) WriteCompanion(name election.Name, p Program) {
 	r.writeActors(name, func(a *Actors) { a.Companion = p })
 }
@@ -191,7 +191,7 @@ func (r *Record) append(it *item) error {
 	return nil
 }
 
-// encode appends an item to the text.
+// encode appends an item, with its length and checksums, to the bytes.
 func encode(to []byte, it *item) ([]byte, error) {
 	mode, err := cbor.EncOptions{}.UserBufferEncMode()
 	if err != nil {
@@ -205,11 +205,11 @@ func encode(to []byte, it *item) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// compactAt is the length at which a log is rewritten; if that is more, twice the length of its content.
+// compactAt is the least length at which a log is rewritten. A rewritten log must also double before it is again.
 const compactAt = 1 << 20
 
-// compact writes the state into a new file, which replaces the old one. If that fails, or if the
-// old file no longer has its name, the log only becomes longer.
+// compact writes the state into a new file, which replaces the old one. If that fails, or if the old file has
+// lost its name, the agent goes on with the old file, and the log becomes longer.
 func (r *Record) compact() {
 	r.limit = r.end + compactAt
 	old := r.file

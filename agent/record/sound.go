@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// sound is why no life can continue from that past at that instant; nil: one can. If the past holds
-// what a correct agent never records, somebody else has changed it.
+// sound returns why no life can continue from the past at that instant; nil: the next life can. If the past holds
+// what a correct agent never records, somebody else has changed the record.
 func sound(p *election.Past, now election.Instant) error {
 	switch {
 	case p.ID == 0 || p.Lease <= 0 || p.Lease > election.MaxLease:

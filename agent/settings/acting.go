@@ -55,8 +55,8 @@ func (c Config) actsApart() bool {
 // Acts reports whether doyen act has a hook or a check to run.
 func (c Config) Acts() bool { return c.Hooks().Any() || len(c.Checks()) > 0 }
 
-// CheckHere writes warnings: that no record can be kept in the configured directory, and about
-// ports that the agent can't use.
+// CheckHere writes a warning if no record can be kept in the configured directory, and a warning about each
+// port that the agent can't use.
 func (c Config) CheckHere(w io.Writer) {
 	for _, line := range c.portsBelow(firstUnprivileged()) {
 		fmt.Fprintf(w, "doyen: warning: %s\n", line)

@@ -34,9 +34,9 @@ const (
 	addressNotice = time.Minute
 )
 
-// Await waits until this host has the addresses that a configuration, resolved or not, names to
-// listen on: at a boot the network may be up later than the agent. It calls notice with what it waits
-// for. Any other mistake ends the wait, and the caller finds it again.
+// Await waits until this host has the addresses that a configuration, resolved or not, needs: at a boot the network
+// may be up later than the agent. Once a minute it calls notice with the missing address. Any other mistake ends
+// the wait, and the caller's own checks find that mistake.
 func (c Config) Await(ctx context.Context, notice func(string)) {
 	tick := time.NewTicker(addressTick)
 	defer tick.Stop()
@@ -77,7 +77,7 @@ func checkHere(c Config) error {
 	for _, at := range []struct{ flag, host string }{{"bind", c.Bind}, {"http", http}, {"agent-check", check}} {
 		addr, err := ParseAddr(at.host)
 		if err != nil || addr.IsMulticast() {
-			continue // Validate checks it; listeners may also name a host
+			continue // Validate refuses a wrong address; http and agent-check may also have a host name
 		}
 		l, err := net.ListenPacket("udp", netip.AddrPortFrom(addr, 0).String())
 		if errors.Is(err, syscall.EADDRNOTAVAIL) {
@@ -93,7 +93,7 @@ func checkHere(c Config) error {
 // interfaceName matches what the kernel accepts, except what looks like an address.
 var interfaceName = regexp.MustCompile(`^[A-Za-z][^/:%\s]{0,14}$`)
 
-// resolveBind replaces an interface's name by its address, in Bind and in the listeners' addresses.
+// resolveBind replaces an interface's name in Bind by its address, and adds default ports to HTTP and AgentCheck.
 func resolveBind(c *Config) error {
 	for addr, port := range map[*string]int{&c.HTTP: DefaultHTTPPort, &c.AgentCheck: DefaultAgentCheckPort} {
 		if _, err := netip.ParseAddr(*addr); err == nil {
@@ -101,7 +101,7 @@ func resolveBind(c *Config) error {
 		}
 	}
 	if _, err := netip.ParseAddr(c.Bind); err == nil || !interfaceName.MatchString(c.Bind) || c.Bind == "localhost" {
-		return nil // Validate refuses it
+		return nil // an address, or a mistake that Validate refuses
 	}
 	addresses, err := addressesOf(c.Bind)
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 	"github.com/doyen-election/doyen/internal/act/hook"
 )
 
-// Config is how one agent runs. Start from Default, change what differs, and pass it to Run, which
-// resolves and validates it. Settings names the flag of each field.
+// Config is how one agent runs. Start from Default, change what differs, and pass the Config to Run, which
+// resolves and validates it. All returns the settings, with the flag and the field of each.
 type Config struct {
 	Name    string // unique in the cluster; default: the host name
 	Cluster string
@@ -59,7 +59,7 @@ type Config struct {
 	Profile   string        // local, lan or wan: sets Heartbeat and Lease where they are 0
 	Heartbeat time.Duration // below a third of Lease
 	Lease     time.Duration
-	// ProfileLease reports, in a resolved Config, that the lease is the profile's, since no lease was given.
+	// ProfileLease is set by Resolve if no lease was given, so that Lease is the profile's.
 	ProfileLease bool
 
 	OnChange  string       // hook, run by the shell
@@ -171,8 +171,8 @@ func timing(profile string) (heartbeat, lease time.Duration) {
 
 var resolving = []func(*Config) error{resolveName, resolvePaths, resolveTiming, resolveBind, resolveAdvertise}
 
-// Resolve fills in what was not given: the host name, the paths, the profile's timing, the address
-// to advertise. It keeps what was given, except that it makes paths absolute and replaces an
+// Resolve fills in what was not given: the host name, the paths, the profile's timing, the address to advertise and
+// the ports of HTTP and AgentCheck. It keeps what was given, except that it makes paths absolute and replaces an
 // interface's name by its address. Errors are of type *Error.
 func (c Config) Resolve() (Config, error) {
 	for _, step := range resolving {

@@ -98,8 +98,8 @@ func (k *Keyring) NewKey() (text, print string) {
 	return base64.StdEncoding.EncodeToString(key), fingerprint(key)
 }
 
-// ChangeKeys carries out one change, or returns why it can't. If the change was made before, it
-// succeeds too.
+// ChangeKeys carries out one change, or returns why it can't. To repeat a change to add or to use a key
+// changes nothing and succeeds.
 func (k *Keyring) ChangeKeys(r api.KeysRequest) *api.ErrorDetail {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -157,8 +157,8 @@ func changed(held [][]byte, r api.KeysRequest) ([][]byte, *api.ErrorDetail) {
 	return slices.Delete(slices.Clone(held), i, i+1), nil
 }
 
-// keep replaces the key file. After a crash the file has the old keys or the new ones. It refuses
-// to replace a file that was edited since the start, since the keys in it may exist nowhere else.
+// keep replaces the key file. After a crash the file has the old keys or the new ones. If the file was edited since
+// the agent read it, keep refuses to replace it, since the new keys in it may exist nowhere else.
 func (k *Keyring) keep(held, next [][]byte) error {
 	path, err := filepath.EvalSymlinks(k.path)
 	if err != nil {
@@ -226,8 +226,8 @@ const (
 	maxKeys    = 8    // keys of one agent
 )
 
-// GossipKeys returns the keys that encrypt gossip, the one in use first. It returns none if other
-// agents may join without a key file, which is allowed on loopback.
+// GossipKeys returns the keys that encrypt gossip, the one in use first. It returns none if this agent has no
+// key file and other agents may join it. Validate allows that only on loopback.
 func GossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 	if c.KeyFile != "" {
 		keys, bad := ReadKeys(c.KeyFile)

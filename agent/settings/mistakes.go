@@ -46,8 +46,8 @@ func (c Config) Mistakes() []error {
 	return all
 }
 
-// checkPrograms refuses commands whose program does not exist. It accepts what only the user of
-// doyen act can see.
+// checkPrograms refuses commands whose program does not exist. It accepts a program that this user may not
+// look for, if doyen act runs as another user.
 func checkPrograms(c Config) error {
 	for _, h := range c.hookLines() {
 		if err := hook.Missing(h.line); err != nil && !(c.actsApart() && errors.Is(err, fs.ErrPermission)) {
@@ -83,7 +83,7 @@ func CheckFile(flag, path string) error {
 // checkOwners checks the key file, the data directory and the sockets' directories. In place of one
 // that does not exist yet, it checks the nearest existing directory above it.
 func checkOwners(c Config) error {
-	// This comes first, since the chmod in its hint also repairs what the checks below would find.
+	// CheckMode comes first, since the chmod in its hint also repairs what CheckFile would find.
 	if err := StartError("data-dir", store.CheckMode(c.DataDir)); err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ type Socket struct {
 	mode, group string
 }
 
-// Sockets are the agent's socket and, if it is configured, the socket that only answers questions.
+// Sockets are the agent's socket and, if one is configured, the socket that only answers GET.
 func (c Config) Sockets() []Socket {
 	all := []Socket{{"socket", c.Socket, c.SocketMode, c.SocketGroup}}
 	if c.ReadSocket != "" {
@@ -95,7 +95,7 @@ func (c Config) Sockets() []Socket {
 	return all
 }
 
-// Sharing looks up the users and groups that may connect. Its error is a *Error.
+// Sharing returns who may connect, with the group looked up. Its error is a *Error.
 func (s Socket) Sharing() (socket.Sharing, error) {
 	mode, _ := strconv.ParseUint(s.mode, 8, 9) // the mode is one of socketModes
 	to := socket.Sharing{Mode: fs.FileMode(mode), Group: -1}
@@ -150,7 +150,7 @@ func checkSharing(c Config) error {
 	return nil
 }
 
-// StartError turns an error of a start that an operator can repair into a *Error.
+// StartError turns an error that an operator can repair into a *Error, and returns any other error unchanged.
 func StartError(flag string, err error) error {
 	if bad, ok := errors.AsType[*access.Error](err); ok {
 		return &Error{Flag: bad.Key, Problem: bad.Problem, Hint: bad.Hint}
@@ -164,8 +164,8 @@ func StartError(flag string, err error) error {
 	return err
 }
 
-// PortError turns an error about a port into a *Error. It also compares texts, since the libraries
-// do not always wrap the system's error.
+// PortError turns an error about a port into a *Error, if it knows a hint. It also compares texts, since the
+// libraries do not always wrap the system's error.
 func PortError(flag, bind string, port int, err error) error {
 	at := fmt.Sprintf("%s port %d", bind, port)
 	said := func(errno syscall.Errno) bool {

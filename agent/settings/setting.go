@@ -35,7 +35,7 @@ type Setting struct {
 // All returns every setting, in the order in which they are shown.
 func All() []Setting { return slices.Concat(settingsOfPlaces(), settingsOfElections()) }
 
-// settingsOfPlaces are the settings of where the agent can be found, and where it finds others.
+// settingsOfPlaces are the settings of the agent's name, its files, its sockets, its addresses and its cluster.
 func settingsOfPlaces() []Setting {
 	return []Setting{
 		{Name: "name", Field: func(c *Config) any { return &c.Name }, Found: true,
@@ -199,7 +199,7 @@ func (s Setting) write(c *Config) string {
 }
 
 // Fprint writes the configuration as the lines of a configuration file. given is the configuration
-// before Resolve: unless it is nil, Fprint omits what has its default value in given.
+// before Resolve: Fprint omits the settings that have their default value in given; nil: it omits none.
 func (c Config) Fprint(w io.Writer, given *Config) error {
 	text, standard := "", Default()
 	if given != nil {

@@ -37,8 +37,8 @@ var validating = []func(Config) error{
 func (c Config) Validate() error { return c.first(validating) }
 
 // ValidateActing returns the first mistake in what doyen act uses. It does not read the key or the
-// data directory, since doyen act's user may not be allowed to. That user is the one of this
-// process, whatever ActUser says.
+// data directory, since doyen act's user may not be allowed to. It takes this process for doyen act, and
+// ignores ActUser.
 func (c Config) ValidateActing() error {
 	c.Act = true
 	return c.first([]func(Config) error{checkPaths, checkHooks, checkHealth})
@@ -192,8 +192,8 @@ func checkKey(c Config) error {
 	return nil
 }
 
-// checkAlone refuses an agent that other hosts can reach and that would form a cluster alone
-// without being asked to: if its host has lost its data directory, that would be a second cluster.
+// checkAlone refuses an agent that other hosts can reach, if it would form a cluster alone and --voters does not
+// ask for that: if the host has lost its data directory, the agent would form a second cluster.
 func checkAlone(c Config) error {
 	bind, _ := ParseAddr(c.Bind)
 	if c.Quorum && len(c.Voters) == 0 && len(c.Join) == 0 && !bind.IsLoopback() {
@@ -255,7 +255,7 @@ func checkOutputs(c Config) error {
 	return nil
 }
 
-// checkHooks refuses, for root, commands that root must not run.
+// checkHooks checks the elections' names, hook-failures and act-user. For root, it refuses unsafe commands.
 func checkHooks(c Config) error {
 	if len(c.Elections) > maxElections {
 		return Errorf("elections", "name only those that differ", "%d elections are given, at most %d are allowed", len(c.Elections), maxElections)
@@ -298,7 +298,7 @@ func runnable(flag, command string) error {
 	return bad
 }
 
-// hookLine is a command that a hook runs, and the setting that names it.
+// hookLine is the command of a hook or a check, and the setting that names it.
 type hookLine struct{ flag, line string }
 
 func (c Config) hookLines() []hookLine {

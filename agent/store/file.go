@@ -53,8 +53,8 @@ func writeFile(files Files, name string, data []byte) error {
 
 // syncFound makes the files durable that a start is about to read. An earlier process run may have
 // died between a rename and its sync, or the directory may have been copied: then a power cut could
-// still destroy the files. This process run relies on the promises that it reads there without
-// writing them again, so those would be lost too.
+// still destroy the files, and the promises in them would be lost. This process run keeps these promises
+// without writing them again.
 func syncFound(files Files, names ...string) error {
 	for _, name := range names {
 		if err := syncFile(files, name); err != nil && !errors.Is(err, fs.ErrNotExist) {

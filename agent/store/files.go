@@ -18,8 +18,8 @@ type Files interface {
 	Create(name string) (File, error) // opens for writing; empties a file that exists
 	Rename(from, to string) error
 	SyncDir() error
-	// Names reports whether the name is that of the open file now. If there is no file of that
-	// name, the error matches fs.ErrNotExist.
+	// Names reports whether the name still belongs to the open file, and not to another one. If no file
+	// has the name, the error matches fs.ErrNotExist.
 	Names(name string, f File) (bool, error)
 	Size(f File) (int64, error) // in bytes, also what other processes have written
 }

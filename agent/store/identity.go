@@ -41,7 +41,7 @@ func readKey(dir directory) (ed25519.PrivateKey, error) {
 	}
 	var parsed any
 	if block, _ := pem.Decode(data); block != nil && block.Type == pemType {
-		parsed, _ = x509.ParsePKCS8PrivateKey(block.Bytes) // after an error it is no key
+		parsed, _ = x509.ParsePKCS8PrivateKey(block.Bytes) // after an error, parsed is not a key
 	}
 	if key, ok := parsed.(ed25519.PrivateKey); ok {
 		return key, nil

@@ -109,9 +109,8 @@ func (r *Record) Write(p election.Persist) error {
 	return r.ours() // a process that wrote at the same time may have checked before this write
 }
 
-// ours returns an error if another process has replaced the state or the words. A missing file is not
-// an error, since another writer would have left its own: this agent then writes all promises again
-// from memory.
+// ours returns an error if another process has replaced the state or the words. A missing file is not an error: it
+// shows no other writer, which would have left a file. The next write puts all promises on disk again, from memory.
 func (r *Record) ours() error {
 	if r.taken != nil || r.last == nil {
 		return r.taken

@@ -100,7 +100,7 @@ func (s *Store) locate(err error) error {
 	return err
 }
 
-// makeDir creates the directory. It does not make it durable; create does.
+// makeDir creates the directory. Later, create makes the directory durable.
 func makeDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
@@ -255,9 +255,9 @@ func (s *Store) create(peerID func(ed25519.PublicKey) (election.PeerID, error)) 
 	return state, nil
 }
 
-// syncParents makes the directory itself durable, which this or an earlier process run has made: if
-// a crash undid that, the promises would be lost too. If a parent can't be opened, or its file
-// system can't sync directories, this agent did not make it.
+// syncParents makes the data directory itself durable, and the parents that makeDir has made: if a crash removed
+// one of them, the promises would be lost too. It skips a parent that can't be opened, or whose file system can't
+// sync directories: this agent did not make that parent.
 func (s *Store) syncParents() error {
 	for d := filepath.Dir(string(s.dir)); ; d = filepath.Dir(d) {
 		err := SyncDir(d)

@@ -24,10 +24,10 @@ const (
 	// A log that is larger than minLog, and many times larger than the words in it, is rewritten.
 	minLog    = 256 << 10
 	manyTimes = 4
-	maxLog    = 64 << 20 // a log is never so large
+	maxLog    = 64 << 20 // bytes; a start refuses a larger log
 )
 
-// Words is the log of the words of elections. It begins with a line that names the agent, and has
+// words is the log of the words of elections. It begins with a line that names the agent, and has
 // one record for each write:
 //
 //	length     4 bytes  big endian, of the body
@@ -38,7 +38,7 @@ const (
 // followed by another one.
 //
 // Invariant: file is the one that had the log's name when this agent last read or wrote the log. If whole
-// is set, all words are in it, durable, and nothing follows them.
+// is set, the file holds all words, they are durable, and no cut record follows them.
 type words struct {
 	files Files
 	peer  election.PeerID
@@ -51,10 +51,10 @@ type words struct {
 	words  map[election.Name]election.Word
 }
 
-// open reads the log if the state shows that there are words, and writes it again, as a new file: once a
-// sync has failed, a later one succeeds and may write nothing, so what a former process run appended may not
-// be on disk. Without room for that the agent starts, and writes them before anything rests on them. If the
-// state names no words, a start ignores any log: none of its words has been acknowledged.
+// open reads the log if the state shows that there are words. It then writes the log again, as a new file: the
+// records of a former process run may not be on disk, and to sync the old file again may succeed without a write.
+// If the disk is full, the agent starts all the same, and has to write the words before anything depends on them
+// (Unsynced). If the state shows no words, open ignores any log: none of its words has been acknowledged.
 func (w *words) open(s *election.State) error {
 	w.peer = s.Peer
 	if !s.KeepsWords {
@@ -99,8 +99,8 @@ func sumOf(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 // recordHead is how many bytes of a record precede its body.
 const recordHead = 12
 
-// replay takes over all records of a log. What a crash has cut short at its end was never
-// acknowledged. A record that is not the last one and is damaged is an error.
+// replay takes over all records of a log. It ignores a last record that a crash has cut short: that record was
+// never acknowledged. Any damage before the last record is an error.
 func (w *words) replay(log []byte) error {
 	rest, ours := bytes.CutPrefix(log, []byte(wordsMagic+string(w.peer)+"\n"))
 	if !ours {
@@ -224,8 +224,8 @@ func (w *words) ours() (bool, error) {
 	return size == int64(w.size), err
 }
 
-// drop forgets words once the state on disk shows no grants for them. They are in the log until the next
-// write makes a new file: a start that finds such an empty word there keeps it, which loses nothing.
+// drop forgets the words whose grants the state on disk has forgotten. They stay in the log until the next write
+// makes a new file. If a start finds them there, it keeps them. This loses nothing, since their texts are empty.
 func (w *words) drop(p election.Persist) {
 	for _, c := range p.Words {
 		if c.Word == (election.Word{}) {

@@ -43,7 +43,7 @@ func Of(conn *net.UnixConn, accepted int64, sockets ...uint64) (*Process, error)
 	return await(pidfd, &Process{conn: conn, sockets: sockets, gone: make(chan struct{})})
 }
 
-// await waits for the end of the process that the descriptor refers to.
+// await starts a goroutine that waits for the end of the process that the descriptor refers to.
 func await(pidfd int, p *Process) (*Process, error) {
 	if err := unix.SetNonblock(pidfd, true); err != nil { // so that the runtime waits without a thread
 		return nil, fmt.Errorf("prove that a process has ended: %w", joined(err, pidfd))
@@ -71,7 +71,7 @@ func peer(fd int, accepted int64) (int, error) {
 	return peerByNumber(fd, accepted)
 }
 
-// peerByNumber does what peer does, for a kernel without SO_PEERPIDFD.
+// peerByNumber returns a pidfd of the peer on a kernel without SO_PEERPIDFD.
 func peerByNumber(fd int, accepted int64) (int, error) {
 	c, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil || c.Pid <= 0 {
