@@ -52,8 +52,8 @@ const (
 // ofKey reports whether the two sides have different keys, or only one has a key.
 func (k faultKind) ofKey() bool { return k == faultKey || k == faultNoKey || k == faultNeedless }
 
-// String uses memberlist's own words for what is wrong with a key. The function refuse sends them, and
-// the other side searches for them, whichever version it has.
+// String uses memberlist's own words for what is wrong with a key. The function refuse sends these words,
+// and the other side, of any version, searches for them.
 func (k faultKind) String() string {
 	return [...]string{
 		faultNoise:      "not gossip",

@@ -63,9 +63,9 @@ func (s *suspicion) adapt(now time.Time, members int64) {
 }
 
 // unconfirmed returns the least multiplier with which memberlist gossips a suspicion only once: if the
-// multiplier is above the number of members, it expects no confirmations. With a smaller one, each
-// further agent that misses the member causes another notice to all others, which takes a hundred agents
-// a hundred milliseconds each time. Only a crowd needs this.
+// multiplier is above the number of members, it expects no confirmations. With a smaller multiplier, each
+// further agent that suspects the member causes another notice to all others, which costs a hundred agents a
+// hundred milliseconds each time. Only a crowd needs this.
 func unconfirmed(members int64) int {
 	if members < crowd {
 		return 0

@@ -85,14 +85,14 @@ type Refusal struct {
 const (
 	maxRefusals = 256 // how many refusals a view shows
 	maxHints    = 64
-	// fewNoise is how many datagrams of unknown senders are ignored before the agent reports them.
+	// fewNoise is how many datagrams of unknown senders must come before the agent reports them.
 	fewNoise = 10
 	// hintFor is how long a refusal that comes from hints is shown after the last hint.
 	hintFor = 2 * time.Minute
 )
 
-// refusalFor makes a refusal of a message that did not pass the guard: whose it was, and what to do. It
-// returns false for strangers that connect to open ports, which are not reported.
+// refusalFor makes a refusal from a message that did not pass the guard. Its text names the sender, and what
+// to do. It returns false for faults that are not reported: strangers connect to any open port.
 func refusalFor(f *fault, at netip.AddrPort, cluster string) (Refusal, bool) {
 	const remedy = "give all agents the same cluster key"
 	host := at.Addr()
