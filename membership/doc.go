@@ -5,9 +5,9 @@
 // # Guarantees
 //
 //   - A View is immutable, sorted, and holds each agent once, this one included.
-//   - A member enters a View only after its signature was verified and Config.Judge accepted
-//     it. A new member must also answer a question to its gossip name, which a recording can't.
-//     Only an owner of its name need not: see Config.Rightful.
+//   - A member enters a View only after its signature was verified and Config.Judge accepted it. A new member
+//     must also answer a question, which a recording can't. An owner of its name need not, unless its lineage
+//     had ended or another member has the name. Nor must a node that gossip has listed as live for minutes.
 //   - Views keep coming: seeds and lost members are tried again without end, so that a
 //     healed partition is merged.
 //   - Memberlist receives only messages made with a cluster key that have the form of what an
