@@ -16,7 +16,7 @@ type notifier struct {
 	file *os.File
 	out  int
 	to   unix.Sockaddr
-	mu   sync.Mutex // held while a life is started, so that what the life writes at once counts as its own
+	mu   sync.Mutex // held while a life is started, so that fromLife knows the life before it checks a sender
 	life int        // the life's process: what other senders write is ignored
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// kind is one row of the table of messages.
+// kind describes one kind of message.
 type kind struct {
 	number uint64 // on the wire: never changed, and never given to another kind
 	name   string // in metrics: never changed
