@@ -23,7 +23,8 @@ type assembler struct {
 	self  Member // this agent
 	judge func(Member) error
 	owns  func(Member) bool // reports whether the member owns its name
-	// answers reports whether the node of that gossip name has answered since it was listed as live.
+	// answers reports whether the node of that gossip name has answered since it was listed, or was listed
+	// long.
 	answers func(node string) bool
 
 	members  map[election.PeerID]Member // of the last view

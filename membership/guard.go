@@ -266,9 +266,9 @@ func (in *intake) refusal() *fault {
 	return &fault{faultMessage, "an error in plain text"}
 }
 
-// refuse is the answer to a stream that was made with another key, without the key that it needs, or with
-// a key where none is used. It is always the same few bytes in plain text, so that no stranger can make
-// an agent encrypt. It reveals nothing that silence would not.
+// refuse is the answer to a stream that was made with another key, without the key that it needs, or with a
+// key where none is used. It is always the same few bytes in plain text, so that no stranger can make an
+// agent encrypt. It reveals only that the cluster's name is right, and whether this agent has a key.
 func refuse(k faultKind) []byte {
 	const field = "Error"
 	text := k.String()

@@ -62,7 +62,7 @@ type joiner struct {
 type target struct {
 	seed   seed
 	lostAt time.Time // zero for a seed
-	fails  int       // failures since it last answered
+	fails  int       // failures that count for the back-off
 	odd    int       // attempts in a row that failed as if the target were not an agent
 	again  int       // exchanges in a row after which the target was still not listed
 	next   time.Time

@@ -145,7 +145,7 @@ func (w *wire) hand(s *stream) {
 	}
 }
 
-// track keeps a connection in the list of those that shutdown closes.
+// track makes a stream of a connection, which Shutdown closes if it is still open.
 func (w *wire) track(c net.Conn, p *place) *stream {
 	return &stream{Conn: c, wire: w, place: p, untrack: context.AfterFunc(w.ctx, func() { _ = c.Close() })}
 }

@@ -191,7 +191,7 @@ func (t *Transport) receive(c transport.CapableConn) {
 	}
 }
 
-// report sends Refused if the error is a refusal that was not reported yet. It returns whether the error is a refusal.
+// report puts a Refused into the mailbox if err is a new refusal. It returns whether err is a refusal.
 func (l *link) report(err error) bool {
 	var refused *refusal
 	var mismatch sec.ErrPeerIDMismatch

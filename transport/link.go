@@ -19,9 +19,9 @@ const (
 	spareMax = 2 * time.Second
 )
 
-// link is everything about one peer, for as long as the peer is on the allow-list. Only its loop, one
-// goroutine, decides. Attempts, probes, the reader and the writer each do one blocking thing and report
-// it to the loop.
+// link holds everything about one peer, for as long as the peer is on the allow-list. Only its method loop,
+// in one goroutine, decides. Attempts, probes, the reader and the writer each do one blocking thing and
+// report it to the loop.
 //
 // Invariant: held is the run for which the consumer got Connected but not yet Lost; 0: there is none.
 // While session is set, held is not 0.

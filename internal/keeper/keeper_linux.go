@@ -54,7 +54,7 @@ type keeper struct {
 	asked   bool           // a signal has asked for the end
 	askedAt int64          // when the first such signal came
 	forced  bool           // a second signal has asked for an end at once
-	known   Known          // what the last life that wrote anything wrote about itself
+	known   Known          // what a life last wrote about itself
 	why     string         // how the last life ended
 	burial  chan struct{}
 	buryBy  int64 // until when doyen act may run on while the burial lasts
