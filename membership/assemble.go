@@ -23,8 +23,7 @@ type assembler struct {
 	self  Member // this agent
 	judge func(Member) error
 	owns  func(Member) bool // reports whether the member owns its name
-	// answers reports whether the node of that gossip name has answered since it was listed, or was listed
-	// long.
+	// answers reports whether a node, by gossip name, is proven to exist (delegate.answers).
 	answers func(node string) bool
 
 	members  map[election.PeerID]Member // of the last view

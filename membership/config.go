@@ -62,7 +62,7 @@ type Config struct {
 	tune func(*timing)
 }
 
-// Pace is how quickly silence is noticed. It must fit the network's round trips.
+// Pace decides how soon a silent member counts as dead. It must fit the network's round trips.
 type Pace string
 
 const (

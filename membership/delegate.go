@@ -53,8 +53,8 @@ type listed struct {
 }
 
 const (
-	// maxAsking bounds the nodes that are asked at the same time. askTimes bounds the questions to one
-	// node in a row. A listed node is asked again only after askAgain.
+	// maxAsking bounds the nodes that are asked at the same time. askTimes bounds the pings that one such
+	// question sends. A listed node is asked again only after askAgain.
 	maxAsking = 2 * maxUnproven
 	askTimes  = 2
 	askAgain  = 2 * time.Second

@@ -19,10 +19,10 @@ const (
 )
 
 // suspicion decides how much time a suspected member has to show that it is alive. Where a hundred agents
-// start at once, all are late, and each declares others dead. After every such verdict all agents
-// exchange lists and connect again, which takes even more time. So an agent waits longer if it notices
-// that it is late itself, or if memberlist's score of its own health is bad: others miss its answers, and
-// it misses theirs.
+// start at once, all are late, and each declares others dead. After every such verdict all agents exchange
+// lists and connect again, which takes even more time. So an agent waits longer if it notices that it is
+// late itself, or if memberlist's health score for it is bad: then other agents miss its answers, or it
+// misses theirs.
 type suspicion struct {
 	config *memberlist.Config // of the list that is running
 	calm   int                // the multiplier while the agent is not patient

@@ -42,7 +42,7 @@ type wire struct {
 // acquaintances are the addresses that this agent knows. The struct is replaced, never changed.
 type acquaintances struct {
 	members map[netip.Addr]bool // the addresses in memberlist's list
-	sought  map[netip.Addr]bool // those of seeds and lost members that are not in the list
+	sought  map[netip.Addr]bool // the addresses of seeds and lost members that memberlist does not list
 }
 
 // worthNaming reports whether to name the sender's address when a datagram was not let in. Anybody can write

@@ -56,8 +56,8 @@ func (p *Pace[S]) limiter(now election.Instant, source S) *rate.Limiter {
 	return l
 }
 
-// forget is for a full Pace: it drops the sources that have rested, and all sources if that is not
-// enough.
+// forget makes room in a full Pace: it drops the sources that have their whole burst left, and all sources
+// if that is not enough.
 func (p *Pace[S]) forget(now election.Instant) {
 	if len(p.of) < maxSources {
 		return

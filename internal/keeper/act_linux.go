@@ -26,9 +26,9 @@ const actAgain = 5 * time.Second
 // must not keep doyen act running.
 const buryFor = time.Second
 
-// stepAct starts the second child if the life has written that the child is needed, and ends it
-// once no life follows. After a reload that leaves it nothing to run, the child runs on: it may
-// still have to undo what it has set up for a leadership.
+// stepAct starts the second child if the life has written that the child is needed, and ends it once no life
+// follows. If a reload leaves the child nothing to run, the child runs on: it may still have to undo what it
+// has set up for a leadership.
 func (k *keeper) stepAct(now int64) {
 	a := &k.act
 	if k.pid != 0 && k.page.state.Load() != starting {

@@ -50,7 +50,7 @@ type keeper struct {
 	feedAt  int64          // when the keeper feeds the watchdog next; never: the life feeds it, or there is none
 	hung    bool           // the life was killed because it was overdue
 	slow    bool           // hung is true, and the life may only have been slow: no signal had stopped it
-	held    syscall.Signal // a signal that asks for an end, to be passed on once the life catches it; 0: none
+	held    syscall.Signal // a signal that asks for an end, to be passed on once the life has ticked; 0: none
 	asked   bool           // a signal has asked for the end
 	askedAt int64          // when the first such signal came
 	forced  bool           // a second signal has asked for an end at once

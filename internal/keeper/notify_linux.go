@@ -78,7 +78,7 @@ func (n *notifier) fromLife(control []byte) bool {
 	return err == nil && int(cred.Pid) == n.life
 }
 
-// starting calls start, which returns the process of the next life.
+// starting calls start, and records the process that start returns as the life.
 func (n *notifier) starting(start func() (pid int, err error)) (int, error) {
 	if n == nil {
 		return start()

@@ -57,7 +57,7 @@ type page struct {
 		can         atomic.Bool   // written by the keeper: it can run trials
 		asked       atomic.Uint64 // written by the life: the number of its last request
 		done        atomic.Uint64 // written by the keeper after the outcome of a request: the number of that request
-		errno, ends atomic.Uint32 // errno: why the program could not be started; else ends: how it ended
+		errno, ends atomic.Uint32 // errno: why the program could not be started; if it is 0, ends has the wait status
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now returns the clock's reading in nanoseconds. It is the same in every process of the host. Every
-// kernel that Go supports has the clock (Linux since 2.6.39).
+// Now returns the clock's reading in nanoseconds. The reading is the same in every process of the host.
+// Every kernel that Go supports has the clock (Linux since 2.6.39).
 func Now() int64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(clock, &ts) // fails only for an unknown clock

@@ -19,8 +19,8 @@ type Suspends struct {
 }
 
 // slack allows for rounding: the kernel computes both clocks from one reading and rounds each to a
-// nanosecond. A busy machine needs no slack, see Seen. If slack hides a gain, a lease lasts longer by no
-// more than slack.
+// nanosecond. The delays of a busy machine need no slack: see Seen. If slack hides a gain, a lease lasts
+// longer by no more than slack.
 const slack = 1000
 
 // NewSuspends returns a Suspends that notices suspends after this call.

@@ -127,7 +127,7 @@ var kinds = []kind{
 	}),
 }
 
-// The same kinds by number and by type. These maps do not change either.
+// byNumber and byType are indexes of kinds. They do not change either.
 var (
 	byNumber = indexKinds(func(k kind) uint64 { return k.number })
 	byType   = indexKinds(func(k kind) reflect.Type { return k.typ })

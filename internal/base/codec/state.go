@@ -100,7 +100,7 @@ func seal(format uint32, body []byte) []byte {
 	return data
 }
 
-// checksum covers everything except itself and the magic. The magic needs none: it is compared.
+// checksum covers everything except itself and the magic. unseal compares the magic itself.
 func checksum(data []byte) [sha256.Size]byte {
 	return sha256.Sum256(append(append([]byte(nil), data[formatAt:checksumAt]...), data[bodyAt:]...))
 }
