@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// A source is an IPv4 address or an IPv6 network of 64 bits. All agents of
-	// one machine share the loopback interface.
+	// These bound the streams from one source: an IPv4 address or an IPv6 /64. All agents of one machine share
+	// the loopback interface, so it may have more.
 	maxFromSource   = 8
 	maxFromLoopback = 64
 	// badRest is how long a stream's place stays taken after the stream brought something other than
@@ -28,8 +28,8 @@ const (
 	// A stream may bring streamBase bytes, and streamPerMember more for each member of the cluster.
 	streamBase      = 64 << 10
 	streamPerMember = 2 << 10
-	// maxLong bounds how many streams at a time may bring more than that, up to maxStream. An agent that
-	// knows nobody yet has to learn of up to maxMembers agents, which takes less than 1 MiB.
+	// maxLong bounds how many streams at a time may bring more, up to maxStream each. An agent that knows
+	// nobody yet needs that: a list of maxMembers agents takes almost 1 MiB.
 	maxStream      = 2 << 20
 	maxLong        = 3
 	longForMembers = 1
@@ -87,7 +87,7 @@ func (a *admission) enter(from netip.Addr, known bool) (*place, error) {
 	return &place{admission: a, source: source, member: known}, nil
 }
 
-// opened returns a place for a stream that this agent opened. Only its memory is counted.
+// opened returns a place for a stream that this agent opened. Only its bytes are bounded.
 func (a *admission) opened() *place { return &place{admission: a, member: true} }
 
 // announce returns nil if a message of n bytes may come, else the reason why not.

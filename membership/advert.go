@@ -62,10 +62,10 @@ func newNotary(cluster string, peerIDOf func(ed25519.PublicKey) (election.PeerID
 	return &notary{cluster: cluster, peerIDOf: peerIDOf, format: codec.NewFormat(32, 64)}
 }
 
-// gossipName is unique to a lineage. So memberlist sees an agent with a new lineage as a new node. Under
-// the old name, memberlist would refuse the agent's new address for a while. A later life has the same
-// name and address as the life before: memberlist sees one node that missed a probe or two, and it stays
-// in every view. 0.2.0 compares this name with the hello, and takes all lives of a lineage for one agent.
+// gossipName is unique to a lineage. So memberlist sees an agent with a new lineage as a new node. Under the
+// old name, memberlist would refuse the agent's new address for a while. All lives of a lineage have one
+// name and address: memberlist sees one node that missed a probe or two, and the node stays in every view.
+// 0.2.0 compares this name with the hello, and takes all lives of a lineage for the same run.
 func gossipName(m election.Member) string { return m.Name + "#" + m.Lineage.String() }
 
 // seal encodes and signs an advertisement. If it is longer than memberlist's limit, seal returns an error.
@@ -95,7 +95,7 @@ func (n *notary) seal(m Member, key ed25519.PrivateKey) ([]byte, error) {
 	return meta, nil
 }
 
-// open verifies and decodes the advertisement of a node, which is given by its gossip name.
+// open verifies and decodes an advertisement that was gossiped under the name node.
 func (n *notary) open(node string, meta []byte) (Member, error) {
 	if len(meta) <= advertHeader || len(meta) > memberlist.MetaMaxSize {
 		return Member{}, fmt.Errorf("advertisement of %d bytes", len(meta))
@@ -154,7 +154,7 @@ func (n *notary) signed(node string, body []byte) []byte {
 	return append(b, body...)
 }
 
-// checkMember returns an error if a member gossips something about itself that it may not.
+// checkMember returns an error if what a member gossips about itself is not valid.
 func checkMember(m Member) error {
 	switch {
 	case !election.ValidName(m.Name):

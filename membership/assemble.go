@@ -23,16 +23,16 @@ type assembler struct {
 	self  Member // this agent
 	judge func(Member) error
 	owns  func(Member) bool // reports whether the member owns its name
-	// answers reports whether the node of that gossip name has answered since it was listed as live.
+	// answers reports whether a node, by gossip name, is proven to exist (delegate.answers).
 	answers func(node string) bool
 
 	members  map[election.PeerID]Member // of the last view
 	departed map[election.PeerID]departure
 	gone     map[life]time.Time // the lives that this agent has seen end, and when
-	doubted  []Member           // those that doubt set aside when the last view was made
+	doubted  []Member           // members that the last view lacks, since the function doubt set them aside
 }
 
-// life is one lineage of one agent: later lives of a lineage look the same in gossip.
+// life is one lineage of one agent: gossip does not distinguish the lives of a lineage.
 type life struct {
 	peer election.PeerID
 	boot election.LineageID
@@ -86,11 +86,11 @@ func (a *assembler) assemble(now time.Time, seen []Member) (View, []Refusal) {
 	return v, refused
 }
 
-// doubt sets aside members that may be invented or a recording. Anyone with the key can announce agents
-// that do not exist. An attacker without the key can send captured gossip again: then memberlist lists as
-// live, for a while, an agent that left long ago. So a new member enters a view only once it has
-// answered. It need not answer if it owns its name, its process run had not ended, and no other member
-// has its name. Members of the last view stay.
+// doubt sets aside members that may be invented or a recording. Anyone with the key can announce agents that
+// do not exist. An attacker without the key can send captured gossip again: then memberlist lists as live,
+// for a while, an agent that left long ago. So a new member enters a view only once it has answered. An
+// owner of its name need not answer, if this agent has not seen its lineage end and no other member has the
+// name. Members of the last view stay.
 func (a *assembler) doubt(live []Member) (kept, doubted []Member) {
 	claims := map[string]election.PeerID{}
 	contested := map[string]bool{}
@@ -144,9 +144,9 @@ func keep[K comparable, V any](most int, of map[K]V, order func(a, b K) int) {
 	}
 }
 
-// oneBoot keeps the newest lineage of each agent. An older one has ended, but memberlist has not noticed
-// that yet. For this agent it keeps the running lineage: a newer one belongs to an agent with a copy of
-// its identity.
+// oneBoot keeps the newest lineage of each agent. An older lineage has ended, but memberlist has not noticed
+// that yet. Of this agent, oneBoot keeps the lineage that runs: a newer one belongs to an agent with a copy
+// of this agent's identity.
 func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
 	slices.SortFunc(live, func(x, y Member) int {
 		return cmp.Or(byPeer(x, y), cmp.Compare(y.JoinedAt, x.JoinedAt), cmp.Compare(y.Lineage, x.Lineage))

@@ -47,12 +47,12 @@ type Config struct {
 	// for every member of every new view. It must be quick, and must depend on its argument
 	// alone. Nil accepts all.
 	Judge func(Member) error
-	// Rightful reports whether a member owns its name, as voters do. The owner keeps the name even if
-	// another live member had it first, and is shown before it has answered. Several goroutines call
-	// Rightful. If it is nil, nobody owns a name.
+	// Rightful reports whether a member owns its name; a voter does. The owner keeps the name even if another
+	// live member had it first, and a view may show the owner before it has answered. Several goroutines call
+	// Rightful. If Rightful is nil, nobody owns a name.
 	Rightful func(Member) bool
-	// Met reports whether this agent has a direct connection to a member, as it should. Where it has none
-	// for long, the two exchange lists. One goroutine calls Met. If it is nil, all have one.
+	// Met reports whether this agent has a direct connection to a member. If a connection is missing for long,
+	// this agent exchanges lists with the member. One goroutine calls Met. If Met is nil, none is missing.
 	Met    func(election.PeerID) bool
 	Logger *slog.Logger // nil: nothing is logged
 
@@ -62,7 +62,7 @@ type Config struct {
 	tune func(*timing)
 }
 
-// Pace is how quickly silence is noticed. It must fit the network's round trips.
+// Pace decides how soon a silent member counts as dead. It must fit the network's round trips.
 type Pace string
 
 const (

@@ -15,8 +15,8 @@ import (
 	"github.com/doyen-election/doyen/internal/base/offer"
 )
 
-// delegate has the functions that memberlist calls back while it holds its own lock. So they never block
-// or call memberlist: they copy what they get, wake the loop and return.
+// delegate has the functions that memberlist calls back while it holds its lock. So they never block or call
+// what needs that lock: they copy what they get, wake the loop and return.
 type delegate struct {
 	notary *notary
 	self   string            // this agent's gossip name
@@ -25,13 +25,13 @@ type delegate struct {
 	live   atomic.Int64   // nodes memberlist counts as alive or suspect
 	poke   chan struct{}  // one slot; an element means that something changed
 	forged chan<- Refusal // bounded; a refusal may be lost, since a forgery is gossiped again and again
-	slow   *suspicion     // nil: this list suspects nobody
+	slow   *suspicion     // nil only in tests
 
-	exchanges sync.Mutex // one exchange of lists at a time, with a node that has answered
+	exchanges sync.Mutex // held during an exchange that ask starts, so that only one runs at a time
 
 	mu       sync.Mutex
 	verified listed             // the advertisement that was verified last
-	nodes    map[string]*listed // what memberlist lists, by node
+	nodes    map[string]*listed // what memberlist lists, by gossip name
 	asking   map[string]bool    // the nodes that are being asked
 	claims   map[string]Member  // the nodes that have to answer before memberlist may list them
 	proven   map[string]bool    // nodes that have just answered, so memberlist may list them
@@ -53,8 +53,8 @@ type listed struct {
 }
 
 const (
-	// maxAsking bounds the nodes that are asked at the same time. askTimes bounds the questions to one
-	// node in a row. A listed node is asked again only after askAgain.
+	// maxAsking bounds the nodes that are asked at the same time. askTimes bounds the pings that one such
+	// question sends. A listed node is asked again only after askAgain.
 	maxAsking = 2 * maxUnproven
 	askTimes  = 2
 	askAgain  = 2 * time.Second
@@ -62,8 +62,8 @@ const (
 	// agents that do not exist, at any address. If there are that many, a new node must answer before it
 	// is listed.
 	maxUnproven = 64
-	// patientFor is how long a node that does not answer must be listed as live before it counts as
-	// existing. After that time, it must have answered others: else memberlist would list it as dead.
+	// patientFor is how long a node that does not answer this agent must be listed as live before it counts as
+	// existing. By then it must have answered other agents: else memberlist would list it as dead.
 	patientFor = 2 * time.Minute
 )
 
@@ -72,8 +72,8 @@ func newDelegate(n *notary, self string) *delegate {
 		claims: map[string]Member{}, proven: map[string]bool{}, owns: func(Member) bool { return false }}
 }
 
-// open verifies the node's advertisement and returns it. It skips the verification of the one that it
-// verified last, since the same advertisement arrives again and again.
+// open verifies the node's advertisement and returns its content. It does not verify again what it verified
+// last, or what the node is listed with: the same advertisement arrives again and again.
 func (d *delegate) open(node string, meta []byte) (Member, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -89,9 +89,9 @@ func (d *delegate) open(node string, meta []byte) (Member, error) {
 	return m, err
 }
 
-// NotifyAlive keeps two kinds of nodes out of memberlist's list. A node without a valid signature could
-// replace a member's advertisement, or fill the list. A node with other versions would make memberlist
-// refuse whole exchanges.
+// NotifyAlive keeps nodes out of memberlist's list. A node without a valid signature could replace a
+// member's advertisement. A node with other versions would make memberlist refuse whole exchanges.
+// NotifyAlive also bounds the list, and the nodes in it that have not answered.
 func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	if d.slow != nil {
 		d.slow.adapt(time.Now(), d.live.Load()) // here because memberlist calls NotifyAlive all the time
@@ -174,8 +174,8 @@ func (d *delegate) left(node string) {
 	}
 }
 
-// seen returns all nodes that memberlist lists, and dead ones for a while. If a key was removed, a dead
-// node that has not answered since then counts as left.
+// seen returns all nodes that memberlist lists, and dead ones for a while. If a key was removed, a dead node
+// that has not answered since then counts as left, since it may lack the present keys.
 func (d *delegate) seen(now time.Time, removed *time.Time) []Member {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -204,10 +204,9 @@ func (d *delegate) answers(node string) bool {
 	return k != nil && (k.answered.After(k.live) || time.Since(k.live) >= patientFor)
 }
 
-// ask starts a goroutine that asks a node by ping, unless that is under way or was done a moment ago, or
-// too many nodes are being asked. An answer proves that the node has that gossip name and a current
-// cluster key. If the node is not listed, exchange makes it known again, with all others that have
-// answered meanwhile.
+// ask starts a goroutine that asks a node by ping, unless that is under way or was done a moment ago, or too
+// many nodes are being asked. An answer proves that the node has that gossip name and a current cluster key.
+// If memberlist does not list the node, the exchange lists it, and others that have answered meanwhile.
 func (d *delegate) ask(node string, ping func() (time.Duration, error), exchange func() error, running *sync.WaitGroup) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -219,7 +218,7 @@ func (d *delegate) ask(node string, ping func() (time.Duration, error), exchange
 		rtt, err := ping()
 		if err == nil && d.prove(node) {
 			d.exchanges.Lock()
-			if d.prove(node) { // the exchange before this one has not listed it
+			if d.prove(node) { // false if the previous exchange has listed the node
 				_ = exchange() // after an error, gossip announces the node again later
 			}
 			d.exchanges.Unlock()
@@ -239,8 +238,8 @@ func (d *delegate) ask(node string, ping func() (time.Duration, error), exchange
 	})
 }
 
-// prove records that a node has answered, so that it may be listed. It reports whether it is still not
-// listed.
+// prove records that a node has answered, so that memberlist may list it. It returns true if the node is not
+// listed yet.
 func (d *delegate) prove(node string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -266,7 +265,7 @@ func (d *delegate) reached(addr string) {
 	offer.To(d.poke, struct{}{})
 }
 
-// alone reports whether no other live node than this one has that address.
+// alone reports whether no live node except the given one has that address.
 func (d *delegate) alone(node, addr string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

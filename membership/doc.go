@@ -5,9 +5,9 @@
 // # Guarantees
 //
 //   - A View is immutable, sorted, and holds each agent once, this one included.
-//   - A member enters a View only after its signature was verified and Config.Judge accepted
-//     it. If its process run had ended, or another member has its name, it must first answer
-//     a question to its gossip name: a recording can't do that.
+//   - A member enters a View only after its signature was verified and Config.Judge accepted it. A new member
+//     must also answer a question, which a recording can't. An owner of its name need not, unless its lineage
+//     had ended or another member has the name. Nor must a node that gossip has listed as live for minutes.
 //   - Views keep coming: seeds and lost members are tried again without end, so that a
 //     healed partition is merged.
 //   - Memberlist receives only messages made with a cluster key that have the form of what an
@@ -22,5 +22,5 @@
 //
 // It assumes that a live member answers within Pace's timeouts. A slower member is
 // suspected, then declared dead, and comes back by itself. Wall clocks only decide which of
-// two agents with one name is senior, and which of two boots of one agent is newer.
+// two agents with one name is senior, and which of two lineages of one agent is newer.
 package membership

@@ -35,8 +35,8 @@ const (
 	// that are not yet forgotten.
 	maxNodes  = 4 * maxMembers
 	maxFields = 16
-	// A node's incarnation rises by one each time it refutes an accusation. The bound for an incarnation
-	// in an accusation is far below the bound in an answer, so that the answer can't overflow.
+	// A node's incarnation rises by one each time it refutes an accusation. An accusation's bound is far below
+	// that of the refutation, so that the refutation never exceeds its bound.
 	maxAccusation  = 1 << 30
 	maxIncarnation = 1 << 31
 	// versions are what every node of this release sends: the lowest, the highest and the used version of
@@ -240,7 +240,7 @@ const (
 	isMap
 )
 
-// negative replaces every negative number: it is larger than every bound, so no check passes.
+// negative replaces every negative number: it exceeds every bound that a field may have.
 const negative = 1 << 63
 
 func readValue(s source) (value, error) {

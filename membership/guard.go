@@ -52,8 +52,8 @@ const (
 // ofKey reports whether the two sides have different keys, or only one has a key.
 func (k faultKind) ofKey() bool { return k == faultKey || k == faultNoKey || k == faultNeedless }
 
-// String uses memberlist's own words for what is wrong with a key. The function refuse sends them, and
-// the other side searches for them, whichever version it has.
+// String uses memberlist's own words for what is wrong with a key. The function refuse sends these words,
+// and the other side, of any version, searches for them.
 func (k faultKind) String() string {
 	return [...]string{
 		faultNoise:      "not gossip",
@@ -266,9 +266,9 @@ func (in *intake) refusal() *fault {
 	return &fault{faultMessage, "an error in plain text"}
 }
 
-// refuse is the answer to a stream that was made with another key, without the key that it needs, or with
-// a key where none is used. It is always the same few bytes in plain text, so that no stranger can make
-// an agent encrypt. It reveals nothing that silence would not.
+// refuse is the answer to a stream that was made with another key, without the key that it needs, or with a
+// key where none is used. It is always the same few bytes in plain text, so that no stranger can make an
+// agent encrypt. It reveals only that the cluster's name is right, and whether this agent has a key.
 func refuse(k faultKind) []byte {
 	const field = "Error"
 	text := k.String()

@@ -62,7 +62,7 @@ type joiner struct {
 type target struct {
 	seed   seed
 	lostAt time.Time // zero for a seed
-	fails  int       // failures since it last answered
+	fails  int       // failures that count for the back-off
 	odd    int       // attempts in a row that failed as if the target were not an agent
 	again  int       // exchanges in a row after which the target was still not listed
 	next   time.Time
@@ -166,7 +166,7 @@ func (j *joiner) start(ctx context.Context, now time.Time, listed map[netip.Addr
 	return again
 }
 
-// settled reports whether all addresses that the target last resolved to are in the list.
+// settled reports whether every address that the target last resolved to is listed, or is this agent's own.
 func (t *target) settled(listed map[netip.AddrPort]bool, isSelf func(netip.AddrPort) bool) bool {
 	for _, a := range t.found {
 		if !listed[a] && !isSelf(a) {
@@ -176,7 +176,7 @@ func (t *target) settled(listed map[netip.AddrPort]bool, isSelf func(netip.AddrP
 	return len(t.found) > 0
 }
 
-// try resolves the target and joins each address that is not in the list.
+// try resolves the target and joins each address that memberlist does not list.
 func (j *joiner) try(ctx context.Context, key string, s seed, listed map[netip.AddrPort]bool) {
 	addrs, err := j.resolve(ctx, s.host)
 	r := attempt{key: key, tried: map[netip.AddrPort]error{}, err: err}
@@ -232,8 +232,8 @@ func (j *joiner) finish(r attempt, now time.Time, cluster string) []Refusal {
 	return odd
 }
 
-// learn records from an outcome why the target can't be joined, and what its next schedule depends on. It
-// returns whether every address that was tried was joined.
+// learn records why the target can't be joined, and what schedule needs to know of the outcome. It returns
+// whether the name was resolved and every address that was tried was joined.
 func (t *target) learn(r attempt, now time.Time) (all bool) {
 	err, slow, dark, joined := r.err, false, len(r.tried) > 0, false
 	for _, addr := range r.found {
@@ -286,7 +286,7 @@ func containsAny(s string, signs ...string) bool {
 	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(s, sign) })
 }
 
-// schedule sets the time of the next try. all is set if the last try joined every address it tried.
+// schedule sets the time of the next try. all is what learn returned; tried: an address was tried.
 func (j *joiner) schedule(t *target, all, tried bool, now time.Time) {
 	switch {
 	case t.slow > 0:
@@ -348,8 +348,8 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addrs[:min(len(addrs), maxResolved)], nil
 }
 
-// oddity describes what a failed join shows about an address, if the address seems not to be that of
-// an agent of this cluster; else it returns an empty string.
+// oddity returns what is wrong with an address, if the failed join shows that no agent of this cluster seems
+// to be there. Else it returns an empty string.
 func oddity(err error, cluster string) string {
 	switch {
 	case err == nil:

@@ -33,7 +33,7 @@ func newLogTap(log *slog.Logger) *logTap {
 	return &logTap{log: cmp.Or(log, slog.New(slog.DiscardHandler)), lines: make(chan string, logQueue), kinds: map[string]time.Time{}}
 }
 
-// Write takes one line, as log.Logger calls it.
+// Write queues one line. log.Logger calls it once for each line.
 func (t *logTap) Write(p []byte) (int, error) {
 	level, _ := parseLevel(string(p[:min(len(p), 16)]))
 	if level == slog.LevelDebug && !t.log.Enabled(context.Background(), level) {

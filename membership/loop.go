@@ -29,14 +29,14 @@ type loop struct {
 const (
 	// rttEvery is how often a view is published that has only new round trips.
 	rttEvery = 5 * time.Second
-	// readRest: after each reading comes a rest that lasts readRest times as long. So reading
-	// takes at most a fifth of the time.
+	// readRest: a rest of readRest times the reading's duration follows each reading. So reading takes at most
+	// a fifth of the time.
 	readRest    = 4
 	readRestMin = 2 * time.Millisecond
 	// calmPolls is how many probe intervals pass between two readings while nothing changes.
 	calmPolls = 5
-	// fewDoubted: up to so many doubted members are asked by TCP too. If there are more, they count
-	// as inventions.
+	// fewDoubted is up to how many doubted members are also asked by TCP. If there are more, they are probably
+	// invented, and none is.
 	fewDoubted = 8
 )
 
@@ -138,14 +138,14 @@ func (l *loop) read(now time.Time) {
 		l.joiner.hurry(now)
 	}
 	if addr, found := l.unmet(view.Members, now); found {
-		l.m.running.Go(func() { _ = l.m.exchange(addr.String()) }) // another one follows after an error
+		l.m.running.Go(func() { _ = l.m.exchange(addr.String()) }) // after an error, a later check finds the member again
 	}
 	l.publish(view, now)
 }
 
-// unmet returns the address of a member that had no direct connection at this check and at the one
-// before. That member may have missed the gossip about this agent. Then it refuses this agent's connections,
-// or does not dial, until the two exchange lists. In large clusters, gossip alone does so only every minute.
+// unmet returns the address of a member that had no direct connection at this check and at the one before.
+// That member may have missed the gossip about this agent. Then it refuses this agent's connections, or does
+// not dial, until the two exchange lists. In large clusters, memberlist exchanges lists only every minute.
 func (l *loop) unmet(members []Member, now time.Time) (addr netip.AddrPort, found bool) {
 	if l.m.cfg.Met == nil || now.Before(l.checkAt) {
 		return addr, false

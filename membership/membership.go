@@ -168,7 +168,7 @@ func (m *Membership) Ping(to Member) error {
 	return err
 }
 
-// ping asks up to that many times, and returns the round trip of the first answer.
+// ping asks up to the given number of times, and returns the round trip of the first answer.
 func (m *Membership) ping(to Member, times int) (rtt time.Duration, err error) {
 	for range times {
 		if rtt, err = m.list.Ping(gossipName(to.Member), net.UDPAddrFromAddrPort(to.GossipAddr)); err == nil {
@@ -216,8 +216,8 @@ func (m *Membership) Update(change func(*Member)) error {
 // leaveFor bounds how long memberlist's Leave may take.
 const leaveFor = 2 * time.Second
 
-// Leave notifies the others that this agent leaves. It returns when the notice was sent or the context's
-// deadline has passed. No views follow, and only Close may be called then. A second Leave does nothing.
+// Leave notifies the others that this agent leaves. It returns when the notice was sent, at the context's
+// deadline, or after leaveFor. No views follow. Then only Close may be called; a second Leave does nothing.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.ending.Lock()
 	defer m.ending.Unlock()

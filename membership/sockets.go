@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// receiveBuffer is the size that this agent requests from the system, so that little is lost when many
-// join.
+// receiveBuffer is how many bytes of datagrams the system should buffer, so that few are lost when many
+// agents join at once.
 const receiveBuffer = 2 << 20
 
 // bind opens a UDP and a TCP socket on the same port number. If any port will do and the system's choice
@@ -90,7 +90,7 @@ func (w *wire) passes(b []byte, from netip.AddrPort, scratch []byte) bool {
 	return false
 }
 
-// WriteTo sends one packet, as memberlist.Transport.
+// WriteTo implements memberlist.Transport: it sends one packet.
 func (w *wire) WriteTo(b []byte, addr string) (time.Time, error) {
 	to, err := netip.ParseAddrPort(addr)
 	if err != nil {
@@ -100,5 +100,5 @@ func (w *wire) WriteTo(b []byte, addr string) (time.Time, error) {
 	return time.Now(), err
 }
 
-// PacketCh gives the packets that arrive, as memberlist.Transport.
+// PacketCh implements memberlist.Transport: the channel has the packets that passed the guard.
 func (w *wire) PacketCh() <-chan *memberlist.Packet { return w.packets }

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// patientBy: an agent that lacks processor time waits patientBy times as long for a suspect, and
-	// needs patientBy times as many reports from others before it waits less.
+	// patientBy: an agent that lacks processor time waits patientBy times as long for a suspect, and needs more
+	// reports from others before it waits less.
 	patientBy = 4
 	// patientAfter is how long the agent stays patient after the last sign that it lacked processor time.
 	patientAfter = 15 * time.Second
@@ -19,10 +19,10 @@ const (
 )
 
 // suspicion decides how much time a suspected member has to show that it is alive. Where a hundred agents
-// start at once, all are late, and each declares others dead. After every such verdict all agents
-// exchange lists and connect again, which takes even more time. So an agent waits longer if it notices
-// that it is late itself, or if memberlist's score of its own health is bad: others miss its answers, and
-// it misses theirs.
+// start at once, all are late, and each declares others dead. After every such verdict all agents exchange
+// lists and connect again, which takes even more time. So an agent waits longer if it notices that it is
+// late itself, or if memberlist's health score for it is bad: then other agents miss its answers, or it
+// misses theirs.
 type suspicion struct {
 	config *memberlist.Config // of the list that is running
 	calm   int                // the multiplier while the agent is not patient
@@ -35,7 +35,7 @@ func newSuspicion(c *memberlist.Config, now time.Time) *suspicion {
 	return &suspicion{config: c, calm: c.SuspicionMult, began: now}
 }
 
-// woke records when the agent should have run, and when it did.
+// woke makes the agent patient if it ran much later than it should have.
 func (s *suspicion) woke(due, now time.Time) {
 	if now.Sub(due) >= s.config.ProbeTimeout/2 {
 		s.bear(now)
@@ -62,10 +62,10 @@ func (s *suspicion) adapt(now time.Time, members int64) {
 	s.config.SuspicionMult = mult
 }
 
-// unconfirmed returns the least multiplier with which memberlist gossips a suspicion only once: if the
-// multiplier is above the number of members, it expects no confirmations. With a smaller one, each
-// further agent that misses the member causes another notice to all others, which takes a hundred agents
-// a hundred milliseconds each time. Only a crowd needs this.
+// unconfirmed returns a multiplier with which memberlist gossips a suspicion only once: if the multiplier is
+// above the number of members, memberlist expects no confirmations. With a smaller multiplier, each further
+// agent that suspects the member causes another notice to all others, which costs a hundred agents a hundred
+// milliseconds each time. Only a crowd needs this.
 func unconfirmed(members int64) int {
 	if members < crowd {
 		return 0

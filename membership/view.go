@@ -85,14 +85,14 @@ type Refusal struct {
 const (
 	maxRefusals = 256 // how many refusals a view shows
 	maxHints    = 64
-	// fewNoise is how many datagrams of unknown senders are ignored before the agent reports them.
+	// fewNoise is how many datagrams of unknown senders must come before the agent reports them.
 	fewNoise = 10
 	// hintFor is how long a refusal that comes from hints is shown after the last hint.
 	hintFor = 2 * time.Minute
 )
 
-// refusalFor makes a refusal of a message that did not pass the guard: whose it was, and what to do. It
-// returns false for strangers that connect to open ports, which are not reported.
+// refusalFor makes a refusal from a message that did not pass the guard. Its text names the sender, and what
+// to do. It returns false for faults that are not reported: strangers connect to any open port.
 func refusalFor(f *fault, at netip.AddrPort, cluster string) (Refusal, bool) {
 	const remedy = "give all agents the same cluster key"
 	host := at.Addr()
@@ -136,7 +136,7 @@ type hintKey struct {
 type hint struct {
 	Refusal
 	until  time.Time
-	wanted bool // this agent tries to reach the agent that the hint is about
+	wanted bool // the hint is about the address of a member, a seed or a lost member
 }
 
 func newLedger() *ledger { return &ledger{hints: map[hintKey]*hint{}} }
@@ -153,9 +153,9 @@ func (l *ledger) arrive(host netip.Addr) {
 	maps.DeleteFunc(l.hints, func(k hintKey, _ *hint) bool { return k.host == host })
 }
 
-// note records a hint. Hints that differ only in the port count as one: each message of a host with
-// another key or cluster may have a new port. If there is no room, a hint about an agent that this one
-// tries to reach replaces a hint about a stranger.
+// note records a hint. Hints that differ only in the port count as one: each message of a host with another
+// key or cluster may have a new port. If there is no room, a hint about a known address (see hint.wanted)
+// replaces a hint about a stranger.
 func (l *ledger) note(now time.Time, r Refusal, wanted bool) {
 	k := hintKey{r.Cause, r.Name, r.Addr.Addr()}
 	h := l.hints[k]

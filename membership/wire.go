@@ -42,12 +42,12 @@ type wire struct {
 // acquaintances are the addresses that this agent knows. The struct is replaced, never changed.
 type acquaintances struct {
 	members map[netip.Addr]bool // the addresses in memberlist's list
-	sought  map[netip.Addr]bool // those of seeds and lost members that are not in the list
+	sought  map[netip.Addr]bool // the addresses of seeds and lost members that memberlist does not list
 }
 
-// worthNaming reports whether to name the sender's address when a datagram was not let in. Anybody can
-// write any address on a datagram. So an address is named only if this agent tries to reach it, or if it
-// is a member's and the datagram was made with the key.
+// worthNaming reports whether to name the sender's address when a datagram was not let in. Anybody can write
+// any address on a datagram. So an address is named only if this agent tries to reach it, or if a member has
+// it and the datagram was made with the key.
 func (k *acquaintances) worthNaming(kind faultKind, host netip.Addr) bool {
 	return k.sought[host] || kind == faultMessage && k.members[host]
 }
@@ -145,7 +145,7 @@ func (w *wire) hand(s *stream) {
 	}
 }
 
-// track keeps a connection in the list of those that shutdown closes.
+// track makes a stream of a connection, which Shutdown closes if it is still open.
 func (w *wire) track(c net.Conn, p *place) *stream {
 	return &stream{Conn: c, wire: w, place: p, untrack: context.AfterFunc(w.ctx, func() { _ = c.Close() })}
 }
@@ -165,8 +165,8 @@ func (w *wire) DialTimeout(addr string, timeout time.Duration) (net.Conn, error)
 	return w.track(c, w.admission.opened()), nil
 }
 
-// dialer dials from the address by which the others know this agent, if it is bound to one: they reserve
-// places for known addresses. The transport does the same.
+// dialer dials from the address that this agent is bound to, if there is one: the others usually know it,
+// and reserve places for known addresses. The transport does the same.
 func (w *wire) dialer(timeout time.Duration) net.Dialer {
 	d := net.Dialer{Timeout: min(timeout, w.dialLimit)}
 	if !w.bind.IsUnspecified() {
@@ -189,8 +189,7 @@ func (w *wire) isSelf(a netip.AddrPort) bool {
 	return slices.Contains(hostAddrs(), a.Addr()) || a.Addr().IsLoopback() || a.Addr().IsUnspecified()
 }
 
-// Shutdown closes the sockets, ends every dial and stream, and waits for the
-// listeners to end.
+// Shutdown closes the sockets, ends every dial and stream, and waits until the wire's goroutines have ended.
 func (w *wire) Shutdown() error {
 	w.cancel()
 	err := errors.Join(w.udp.Close(), w.tcp.Close())
@@ -233,7 +232,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write closes the stream if it fails: memberlist does not when it could not write the label.
+// Write closes the stream after an error, since memberlist does not close it if writing the label failed.
 func (s *stream) Write(p []byte) (int, error) {
 	n, err := s.Conn.Write(p)
 	if err != nil {

@@ -64,8 +64,8 @@ func (l *link) tell(o outcome) {
 }
 
 // call waits for its turn, dials the peer and greets it. If dark is set, nothing answered the last dial.
-// Then call first dials without a turn until the address accepts a connection: an absent peer must not
-// take the turn of others, and must be found at once when it is back.
+// Then call first tries a bare connection outside the queue, and ends if that fails: an absent peer must not
+// keep others waiting, and must be found at once when it is back.
 func (l *link) call(ctx context.Context, addr netip.AddrPort, dark bool, timeouts int, o *outcome) {
 	if dark {
 		began := time.Now()
@@ -107,7 +107,7 @@ func (t *Transport) unanswered(err error, began time.Time) (dark, late bool) {
 	return !late, late
 }
 
-// reach returns nil once something accepts connections at the address.
+// reach returns nil if something accepts a connection at the address.
 func (t *Transport) reach(ctx context.Context, addr netip.AddrPort) error {
 	ctx, cancel := context.WithTimeout(ctx, t.limits.connect)
 	defer cancel()
@@ -115,7 +115,7 @@ func (t *Transport) reach(ctx context.Context, addr netip.AddrPort) error {
 	if err != nil {
 		return fmt.Errorf("dial %s: %w", addr, err)
 	}
-	_ = c.Close() // it was only to be shown that the address accepts a connection
+	_ = c.Close() // the connection was only a test
 	return nil
 }
 
@@ -191,7 +191,7 @@ func (t *Transport) receive(c transport.CapableConn) {
 	}
 }
 
-// report sends Refused if the error is a refusal that was not reported yet. It returns whether the error is a refusal.
+// report puts a Refused into the mailbox if err is a new refusal. It returns whether err is a refusal.
 func (l *link) report(err error) bool {
 	var refused *refusal
 	var mismatch sec.ErrPeerIDMismatch
@@ -219,8 +219,8 @@ func (l *link) report(err error) bool {
 	return true
 }
 
-// probe asks whether a process still listens at the peer's address. The side that does not dial needs to
-// know. If the agent has died, the kernel of its host refuses at once.
+// probe checks whether a process still listens at the peer's address: if the agent has died, the kernel of
+// its host refuses at once. Only the side that does not dial needs this.
 func (l *link) probe() {
 	addr := l.where()
 	l.t.running.Go(func() {
@@ -233,8 +233,8 @@ func (l *link) probe() {
 	})
 }
 
-// wake makes the peer, which is the side that dials, dial at once: it refuses wake's connection, and then
-// dials. Otherwise it would dial more and more rarely, and find this new life or new member late.
+// wake makes the peer, which is the side that dials, dial at once: the peer refuses wake's connection, and
+// then dials. A peer whose attempts have failed for a while would otherwise dial only rarely.
 func (l *link) wake() {
 	l.t.running.Go(func() {
 		ctx, cancel := context.WithTimeout(l.ctx, l.t.limits.greet)
@@ -250,7 +250,7 @@ func (l *link) wake() {
 		}
 		release := context.AfterFunc(ctx, func() { _ = c.Close() })
 		defer release()
-		_, _ = c.AcceptStream() // wait until the peer has closed the connection: closing it first would reset it
+		_, _ = c.AcceptStream() // waits until the peer has closed the connection: if this side closed it first, that would reset it
 		_ = c.Close()
 	})
 }
@@ -300,9 +300,9 @@ func (l *link) failed(o outcome) {
 	if l.dials {
 		l.t.count.dialsFailed.Add(1)
 	}
-	// On the side that dials, a failed redial means that the session is lost; on both sides, a refusal
-	// means it too. Else the side that does not dial relies on its probe, since the dialler may try
-	// again. A failed attempt does not end another session that exists.
+	// The side that dials counts the connection as lost after any failed attempt, the other side only after a
+	// refusal: after another failure the dialler may try again, and the probe shows if it is dead. While
+	// another session exists, nothing is lost.
 	if l.current() == nil && (refused || l.dials) {
 		l.lose(l.cause)
 	}

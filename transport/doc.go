@@ -15,7 +15,7 @@
 //     They arrive in the order in which they were sent, except those that package inbox lets
 //     overtake others.
 //   - Connected and Lost alternate for each peer. Neither is dropped alone: if a slow consumer
-//     has not yet taken either of a pair, both are dropped. Both sides of a connection report it;
+//     has taken neither event of a pair yet, both are dropped. Both sides of a connection report it;
 //     neither does if the connection only replaces one that has just broken.
 //   - The death of a peer's process is reported within milliseconds: its kernel closes the
 //     connections and refuses a redial. A broken connection is reported if it is not replaced
@@ -24,11 +24,11 @@
 //   - Nothing waits without a deadline, and nothing grows without bound, whether by a slow
 //     peer, a slow consumer, or strangers that connect to the port.
 //
-// It does not guarantee that a message arrives: a full queue, a broken connection and a slow consumer
-// lose messages. Lost messages are only counted. It does not detect silence: a peer that is stopped or
-// cut off stays connected until the elector asks for a redial (Suspect), or until the peer's kernel has
-// not answered for a lease or more. An allowed peer with bad intentions can do all that these bounds
-// permit.
+// It does not guarantee that a message arrives: a full queue, a broken connection and a slow consumer lose
+// messages. Lost messages are only counted. It does not detect silence: a peer that is stopped or cut off
+// stays connected until the elector asks for a redial (Suspect), or until the peer's kernel has not
+// acknowledged anything for a lease or more. An allowed peer with bad intentions can do all that these
+// bounds permit.
 //
 // Of two peers, the one with the lower ID dials, so that two never dial each other at
 // once. When a connection breaks, the peer that does not dial makes a bare TCP connection

@@ -76,7 +76,7 @@ func (w *wire) read(limit int) ([]byte, error) {
 	return body, cut(err, true)
 }
 
-// readTimed is read with a limit: the rest of a frame must arrive within bodyTimeout of its first byte.
+// readTimed is read with a time limit: the rest of a frame must arrive within bodyTimeout of its first byte.
 // It replaces the stream's read deadline.
 func (w *wire) readTimed(limit int) ([]byte, error) {
 	if _, err := w.r.Peek(1); err != nil {
@@ -92,7 +92,7 @@ func (w *wire) readTimed(limit int) ([]byte, error) {
 	return body, w.stream.SetReadDeadline(time.Time{})
 }
 
-// cut returns different errors for a stream that ends inside a frame and one that ends between two.
+// cut returns an error that shows whether the stream ended inside a frame or between two frames.
 func cut(err error, inside bool) error {
 	if err == io.EOF && inside {
 		return io.ErrUnexpectedEOF

@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// maxPendingPerIP bounds the inbound connections from one address that have not proven an identity
-	// yet. For IPv6, an address here is a whole /64, which one host can have. Each such connection ends within
-	// limits.greet after its handshake gets its turn.
+	// maxPendingPerIP bounds the inbound connections from one address that have not proven an identity yet. For
+	// IPv6, an address here is a whole /64, which one host can have. Each such connection ends within
+	// limits.greet after its handshake has started.
 	maxPendingPerIP = 64
 	// maxStrangers bounds how many unknown peers are remembered.
 	maxStrangers = 64
 	// strangerGrace is how long an unknown peer may connect before it is reported. While a cluster forms,
 	// one of two peers learns of the other first, and much earlier if many agents share a busy machine.
 	strangerGrace = 30 * time.Second
-	// strangerLong: a peer that tried in vain for longer dials only rarely, so this agent has to wake it.
+	// strangerLong: a peer that has failed for longer dials only rarely, so this agent has to wake it.
 	strangerLong = 2 * time.Second
 	// strangerForget is how long an unknown peer must be silent before it is reported again.
 	strangerForget = time.Minute
@@ -49,7 +49,7 @@ func (gater) InterceptAddrDial(peer.ID, ma.Multiaddr) bool                    { 
 func (gater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }
 
 func (g gater) InterceptAccept(c network.ConnMultiaddrs) bool {
-	// Once the handshake has its turn, Noise sets its own deadline.
+	// When the handshake starts, Noise sets its own deadline.
 	if c, ok := c.(net.Conn); ok && c.SetReadDeadline(time.Now().Add(g.t.limits.greet)) != nil {
 		return false // the connection is closed already
 	}

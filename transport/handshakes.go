@@ -48,8 +48,8 @@ type handshakes struct {
 // handshake is a handshake that waits or is under way.
 type handshake struct {
 	urgency func() urgency // may change while the handshake waits
-	// doubtful: the last handshake with this peer timed out. At most half of those under way are doubtful
-	// ones, so that frozen peers don't keep the others waiting.
+	// doubtful: the last handshake with this peer, or from this address, timed out. At most half of the
+	// handshakes under way are doubtful, so that frozen peers don't keep the others waiting.
 	doubtful bool
 	from     netip.Addr    // the source of an inbound handshake; else not valid
 	at       place         // what was known of that address when the handshake came
@@ -61,17 +61,17 @@ type handshake struct {
 // source is an address that inbound handshakes come from.
 type source struct {
 	underWay int
-	turn     int  // the number of its last handshake that started; all sources count together; 0: none yet
+	turn     int  // the number of its last handshake that started, counted over all sources; 0: none yet
 	doubtful bool // its last handshake that ended had timed out
 }
 
-// shareOf: the address of one member gets at most a quarter of the handshakes under way. So a silent
-// stranger who can use that address does not keep the others out.
+// limit/shareOf is the most handshakes under way from an address that one member has. So a silent stranger
+// who can use that address does not keep the others out.
 const shareOf = 4
 
-// share is how many of limit handshakes may come from the address. If several members share an address,
-// their part of the limit is their part of all members: with a smaller part, members that start together
-// would time out in the queue.
+// share is how many of limit handshakes may come from the address. The share of an address that several
+// members have grows with their part of all members: with less, members that start together would time out
+// in the queue.
 func (p place) share(limit int) int {
 	most := max(1, limit/shareOf)
 	if p.peers > 1 {
@@ -89,7 +89,7 @@ const (
 	first                     // before all others
 )
 
-// always returns u; as a method value it is an urgency that does not change.
+// always returns u. The method value u.always is for handshakes whose urgency does not change.
 func (u urgency) always() urgency { return u }
 
 func newHandshakes(greet time.Duration) *handshakes {
@@ -124,7 +124,7 @@ func (h *handshakes) wait(ctx context.Context, one *handshake) (*handshake, erro
 		h.waiting = slices.Delete(h.waiting, at, at+1)
 	}
 	h.mu.Unlock()
-	if at < 0 { // it got its turn at the moment when ctx ended
+	if at < 0 { // it was admitted at the moment when ctx ended
 		h.end(one, false)
 	}
 	return nil, context.Cause(ctx)
@@ -200,8 +200,8 @@ func (h *handshakes) admit() {
 	}
 }
 
-// next returns the index of the handshake that is to start next, -1 if none may. It takes the most
-// urgent; among equals, one from the address whose last turn was longest ago; among these, the oldest.
+// next returns the index of the handshake that is to start next, -1 if none may. It takes the most urgent;
+// among equals, one from the address whose last handshake started longest ago; among these, the oldest.
 func (h *handshakes) next() int {
 	at, best, turn := -1, later, 0
 	for i, w := range h.waiting {
@@ -223,17 +223,16 @@ func (h *handshakes) mayBegin(w *handshake, u urgency) bool {
 const (
 	// restMin is the shortest rest after a handshake of urgency later.
 	restMin = 5 * time.Millisecond
-	// restFactor: after a slow handshake, the rest lasts restFactor times as long as it took. If this
-	// process wakes from the rest more than restLate too late, a second rest lasts restFactor times the
-	// delay.
+	// restFactor: the rest after a slow handshake lasts restFactor times as long as the handshake. If this
+	// process wakes from the rest more than restLate too late, a second rest lasts restFactor times the delay.
 	restLate   = 5 * time.Millisecond
 	restFactor = 16
 	restMost   = 5 * time.Second
 )
 
-// rest makes handshakes of urgency later wait after one of them has ended, and longer if that one, or
-// this process, was slow. On a machine that is busy because many agents start, the connections needed for
-// agreement come first. The caller holds the lock.
+// rest makes handshakes of urgency later wait after one of them has ended. The wait is longer if that
+// handshake or this process was slow. On a machine that is busy because many agents start, the connections
+// needed for agreement come first. The caller holds the lock.
 func (h *handshakes) rest(took time.Duration) {
 	pause := restMin
 	if took > h.slow/4 {

@@ -60,8 +60,8 @@ func (h Hello) Validate() error {
 	return nil
 }
 
-// helloFrame is the first frame in each direction. 0.3.0 also sends a hash, with key 12, which nothing
-// needs any more.
+// helloFrame is the first frame in each direction. 0.3.0 also sends a hash, with key 12, which this version
+// ignores.
 type helloFrame struct {
 	Protocol uint64 `cbor:"1,keyasint"`
 	// Held is the receiver's run that the sender still counts as connected, 0 if there is none. If it is

@@ -43,7 +43,7 @@ type limits struct {
 	turn time.Duration
 }
 
-// greetMost: after others timed out, an attempt may take up to greetMost times as long.
+// greetMost: after attempts that timed out, the next one may take up to greetMost times limits.greet.
 const greetMost = 4
 
 func limitsFor(heartbeat time.Duration) limits {
@@ -51,8 +51,8 @@ func limitsFor(heartbeat time.Duration) limits {
 	return limits{connect: max(300*time.Millisecond, heartbeat), greet: greet, turn: (greetMost - 1) * greet}
 }
 
-// within is how long an attempt may take after that many attempts in a row timed out: the peer may have
-// been busy, so it gets more time.
+// within is how long an attempt may take after the given number of timeouts in a row: the peer may have been
+// busy, so it gets more time.
 func (l limits) within(timeouts int) time.Duration {
 	return l.greet * time.Duration(min(1<<min(timeouts, 8), greetMost))
 }
@@ -113,8 +113,8 @@ func newHost(c hostConfig) (*host, error) {
 	return h, nil
 }
 
-// dialer dials from the address by which the others know this agent, if there is one: they reserve places
-// for known addresses.
+// dialer dials from the address that this agent listens at, if it is a single one: the others usually know
+// it, and reserve places for known addresses.
 func (c hostConfig) dialer() *net.Dialer {
 	if !c.from.IsValid() || c.from.IsUnspecified() {
 		return &net.Dialer{}

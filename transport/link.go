@@ -19,9 +19,9 @@ const (
 	spareMax = 2 * time.Second
 )
 
-// link is everything about one peer, for as long as the peer is on the allow-list. Only its loop, one
-// goroutine, decides. Attempts, probes, the reader and the writer each do one blocking thing and report
-// it to the loop.
+// link holds everything about one peer, for as long as the peer is on the allow-list. Only its method loop,
+// in one goroutine, decides. Attempts, probes, the reader and the writer each do one blocking thing and
+// report it to the loop.
 //
 // Invariant: held is the run for which the consumer got Connected but not yet Lost; 0: there is none.
 // While session is set, held is not 0.
@@ -51,7 +51,7 @@ type link struct {
 	told    string // the refusal that was reported last
 
 	// Only the loop uses the fields below.
-	met      bool   // the peer has greeted this side once
+	met      bool   // an attempt to connect has succeeded before
 	attempt  uint64 // the number of the attempt that started last
 	abandon  context.CancelFunc
 	busy     bool // the last attempt has not ended
@@ -123,7 +123,7 @@ func (l *link) loop() {
 	}
 }
 
-// end stops everything of the link. The loss is already reported, by remove.
+// end stops everything of the link. If the link was removed, remove has reported the loss.
 func (l *link) end() {
 	l.retry.Stop()
 	l.patience.Stop()
@@ -164,8 +164,8 @@ func (l *link) dial() {
 	l.begin(l.claim(), func(ctx context.Context, o *outcome) { l.call(ctx, addr, dark, timeouts, o) })
 }
 
-// answer starts an attempt on a stream that the peer opened. The peer has given up its earlier attempts,
-// so this side gives up its own.
+// answer starts an attempt on a stream that the peer opened. The peer has given up its earlier attempts, so
+// this side abandons what belongs to them.
 func (l *link) answer(w *wire) {
 	l.abandon()
 	l.begin(l.claim(), func(ctx context.Context, o *outcome) {
@@ -315,8 +315,8 @@ func (l *link) suspect() {
 	l.lose(errSuspected)
 }
 
-// move dials the peer's new address, and forgets what it knew about the old one. A connection that works
-// is kept.
+// move handles a new address of the peer. If no connection exists, the side that dials dials at once, and
+// forgets how dials to the old address ended.
 func (l *link) move() {
 	if l.current() == nil && l.dials {
 		l.afresh()

@@ -106,8 +106,8 @@ func dropFor(err error) int {
 	return dropInvalid
 }
 
-// write sends the queued messages, each time all that wait, until the session ends or is drained. Then it
-// closes this side's half of the stream. Once the peer has read everything, it closes the connection.
+// write sends queued messages until the session ends. When the session is drained, write closes this side's
+// half of the stream. The peer then reads the rest, and closes the connection.
 func (s *session) write(count *counters, written chan<- struct{}) {
 	defer close(written)
 	for draining := false; !draining; {

@@ -176,9 +176,9 @@ func (t *Transport) Next() (Event, bool) { return t.box.take() }
 // Addr returns the address the transport listens at, with the port it got.
 func (t *Transport) Addr() netip.AddrPort { return t.addr }
 
-// SetPeers replaces the peers that this agent may talk to. It keeps a connection to each whenever that is
-// possible. A peer that is no longer among them is lost. If a peer's address has changed, a connection
-// that works is kept. Invalid peer IDs and this agent's own are skipped.
+// SetPeers replaces the peers that this agent may talk to. The transport keeps a connection to each as far
+// as it can, and closes those to all others. If a peer's address has changed, a connection that works is
+// kept. Invalid peer IDs and this agent's own are skipped.
 func (t *Transport) SetPeers(peers []Peer) {
 	wanted := make(map[peer.ID]Peer, len(peers))
 	known := make(map[netip.Addr]place, len(peers))
@@ -221,7 +221,7 @@ func (t *Transport) SetPeers(peers []Peer) {
 	t.dialling.look()
 }
 
-// relocate stores the peer's address, and wakes the loop if the address is new.
+// relocate stores the peer's urgency and address, and wakes the loop if the address is new.
 func (l *link) relocate(p Peer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -293,7 +293,7 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 	return ok
 }
 
-// levelOf is the lowest feature level at which a peer knows the message.
+// levelOf is the lowest feature level of a peer to which Send sends the message.
 func levelOf(m election.Message) uint64 {
 	switch m.(type) {
 	case election.Call, election.CallAnswer:

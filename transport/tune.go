@@ -8,8 +8,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// The kernel notices a connection that leads nowhere. If sent data is not acknowledged, it notices the
-// silence; if the connection is idle, it sends probes.
+// The kernel ends a connection whose other end does not answer. It sees that sent data is not acknowledged,
+// or that the probes on an idle connection are not.
 const (
 	// silenceMin and silenceMax bound how long a peer's kernel may acknowledge nothing. Between these
 	// bounds, the limit is one lease.

@@ -22,13 +22,13 @@ type act struct {
 // because another one acts for this agent.
 const actAgain = 5 * time.Second
 
-// buryFor is how long doyen act may still run while the record is being destroyed (K6): a disk that
-// hangs must not keep it running.
+// buryFor is how long doyen act may still run while the record is being destroyed (K6): a disk that hangs
+// must not keep doyen act running.
 const buryFor = time.Second
 
-// stepAct starts the second child if the life has written that the child is needed, and ends it
-// once no life follows. After a reload that leaves it nothing to run, the child runs on: it may
-// still have to undo what it has set up for a leadership.
+// stepAct starts the second child if the life has written that the child is needed, and ends it once no life
+// follows. If a reload leaves the child nothing to run, the child runs on: it may still have to undo what it
+// has set up for a leadership.
 func (k *keeper) stepAct(now int64) {
 	a := &k.act
 	if k.pid != 0 && k.page.state.Load() != starting {
@@ -82,7 +82,7 @@ func (k *keeper) actEnded(now int64, status syscall.WaitStatus) {
 	k.logger.Warn("doyen act has ended, starting it again", "after", lasted.Round(time.Millisecond), "in", wait, "why", describe(status, false, false))
 }
 
-// actWake is when stepAct is due next. If a life comes to need the second child, it wakes the keeper.
+// actWake is when stepAct is due next. A life that comes to need the second child wakes the keeper.
 func (k *keeper) actWake(now int64) int64 {
 	switch {
 	case k.burial != nil && now < k.buryBy:

@@ -79,15 +79,15 @@ func (s *silence) starved() bool {
 }
 
 const (
-	// failures: after so many lives in a row that ended before they ran, the lineage is given up.
+	// failures: after so many short lives in a row, the next waits. After so many that never ran, none follows.
 	failures = 3
 	// shortLife is how long a life must last so that it does not count as short.
 	shortLife = 2 * time.Second
 	// backOff is the first wait between short lives in a row, and maxBackOff the longest.
 	backOff    = 100 * time.Millisecond
 	maxBackOff = 5 * time.Second
-	// maxPatience bounds the factor of a life's allowance. The factor doubles after a killed life
-	// that may only have been slow: killing the next one as early would not help.
+	// maxPatience bounds the factor of a life's allowance. The factor doubles when a life was killed that may
+	// only have been slow: the next life gets more time.
 	maxPatience = 32
 )
 

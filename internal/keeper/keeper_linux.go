@@ -50,17 +50,17 @@ type keeper struct {
 	feedAt  int64          // when the keeper feeds the watchdog next; never: the life feeds it, or there is none
 	hung    bool           // the life was killed because it was overdue
 	slow    bool           // hung is true, and the life may only have been slow: no signal had stopped it
-	held    syscall.Signal // a signal that asks for an end, to be passed on once the life catches it; 0: none
+	held    syscall.Signal // a signal that asks for an end, to be passed on once the life has ticked; 0: none
 	asked   bool           // a signal has asked for the end
 	askedAt int64          // when the first such signal came
 	forced  bool           // a second signal has asked for an end at once
-	known   Known          // what the last life that wrote anything wrote about itself
+	known   Known          // what a life last wrote about itself
 	why     string         // how the last life ended
 	burial  chan struct{}
-	buryBy  int64 // until when doyen act waits for the burial to end
+	buryBy  int64 // until when doyen act may run on while the burial lasts
 	act     act
 	trial   trial
-	bare    bare // starts the lives
+	bare    bare // starts the lives and the trials
 	code    int  // the exit code, once the last life and the burial have ended; -1: the keeper goes on
 }
 
@@ -111,7 +111,7 @@ func newKeeper(g Given) (*keeper, error) {
 	return k, nil
 }
 
-// run starts one life after another until one is the last, and returns the exit code.
+// run starts one life after another until no further one is to follow, and returns the exit code.
 func (k *keeper) run() (code int) {
 	k.step(alarm.Now())
 	spare()
@@ -147,15 +147,15 @@ const (
 	// sameRequest is how long after the first signal that asks for an end a further one counts as
 	// the same request: some programs stop a service with both SIGTERM and SIGINT.
 	sameRequest = 300 * time.Millisecond
-	// holdLimit is how long a life may take until it catches signals. holdEvery is how often the
-	// keeper checks whether it does.
+	// holdLimit is how long the keeper holds a signal for a life that has not ticked yet. holdEvery is how
+	// often the keeper then checks the page.
 	holdLimit = 5 * time.Second
 	holdEvery = 5 * time.Millisecond
 )
 
-// end handles a signal that asks for an end. The first signal is passed to the life once, even if
-// more of them come, and only when the life catches it: earlier, it would end the life without a
-// hand-over. A second request kills the life.
+// end handles a signal that asks for an end. The first signal is passed to the life once, even if more of
+// them come. The keeper holds it until the life has ticked: a life that does not catch it yet would end
+// without a hand-over. A second request kills the life.
 func (k *keeper) end(s os.Signal, now int64) {
 	switch {
 	case !k.asked:
@@ -193,7 +193,7 @@ func (k *keeper) step(now int64) {
 	next, state := k.page.next.Load(), k.page.state.Load()
 	unwritten := next == 0 || next > now+2*int64(tickEvery) // the life has not ticked yet
 	if unwritten || state == stopping {
-		next = never // the life has not ticked yet or does not know of keepers, or its end has its own time limit
+		next = never // the life has not ticked yet or does not know of keepers; a life that stops has a time limit of its own
 	}
 	allowance := cmp.Or(time.Duration(k.page.allowance.Load()), startLimit)
 	hangs := k.watch.step(now, next, allowance*time.Duration(k.lives.factor()), func() map[int]thread { return threadsOf(k.pid) })

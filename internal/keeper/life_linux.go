@@ -29,7 +29,7 @@ func Become(g Given) error {
 	return wrap.Error(unix.Exec(self, append([]string{g.Args[0], Word}, g.words()...), os.Environ()), "start keeper")
 }
 
-// words returns the arguments of the keeper's process, from which the function given makes the same Given.
+// words returns the arguments of the keeper's process. The function given makes the same Given of them.
 func (g Given) words() []string {
 	words := []string{g.LogFormat, g.LogLevel, g.Program, g.Record, g.Lock, g.Pages, strconv.Itoa(len(g.Act))}
 	return slices.Concat(words, g.Act, g.Args)
@@ -59,7 +59,7 @@ func Attach() *Life {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil {
 		return nil // not a keeper's page: another program has set the variable
 	}
-	// Set again, since the kernel resets it when a program file with capabilities is executed.
+	// The keeper has set this, but the kernel resets it when it executes a program file with capabilities.
 	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 	signal.Ignore(syscall.SIGHUP) // the keeper passes SIGHUP on as soon as this life begins, and the agent may catch it only later
 	p, err := mapPage(fd)
@@ -108,7 +108,7 @@ func mapPage(fd int) (*page, error) {
 	return (*page)(unsafe.Pointer(&mapped[0])), nil
 }
 
-// clear empties the page for the next life, and stores in it why (how) the former life ended.
+// clear empties the page for the next life, and stores in it how the former life ended.
 func (p *page) clear(why string) {
 	clear(unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)))
 	p.magic = magic

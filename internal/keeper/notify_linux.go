@@ -16,7 +16,7 @@ type notifier struct {
 	file *os.File
 	out  int
 	to   unix.Sockaddr
-	mu   sync.Mutex // held while a life is started, so that what the life writes at once counts as its own
+	mu   sync.Mutex // held while a life is started, so that fromLife knows the life before it checks a sender
 	life int        // the life's process: what other senders write is ignored
 }
 
@@ -78,7 +78,7 @@ func (n *notifier) fromLife(control []byte) bool {
 	return err == nil && int(cred.Pid) == n.life
 }
 
-// starting calls start, which returns the process of the next life.
+// starting calls start, and records the process that start returns as the life.
 func (n *notifier) starting(start func() (pid int, err error)) (int, error) {
 	if n == nil {
 		return start()

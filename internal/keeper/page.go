@@ -57,7 +57,7 @@ type page struct {
 		can         atomic.Bool   // written by the keeper: it can run trials
 		asked       atomic.Uint64 // written by the life: the number of its last request
 		done        atomic.Uint64 // written by the keeper after the outcome of a request: the number of that request
-		errno, ends atomic.Uint32 // errno: why the program could not be started; else ends: how it ended
+		errno, ends atomic.Uint32 // errno: why the program could not be started; if it is 0, ends has the wait status
 	}
 }
 
@@ -83,7 +83,7 @@ func (p *page) explained() string { return string(p.why.bytes[:min(p.why.length.
 
 // Life is the life's side of the page. A nil Life is that of an agent without a keeper, and reports nothing.
 type Life struct {
-	page   *page // if the keeper has another kind of page, it sees nothing of this one
+	page   *page // if the keeper's page has another layout, this is one that only the life uses
 	before string
 	trials sync.Mutex // only one trial at a time
 	tried  int        // descriptor of what a trial has printed
@@ -96,9 +96,9 @@ const (
 	startLimit = time.Minute
 )
 
-// Known is what a life reports to its keeper about itself. An attacker that controls a life can
-// write anything there, so the keeper checks only whether a text is empty: the paths and
-// arguments that it uses are in Given. A keeper of 0.3.0 has only the paths in Known.
+// Known is what a life reports to its keeper about itself. An attacker that controls a life can write
+// anything there, so the keeper checks only whether a text is empty: the paths and arguments that it uses
+// are in Given. A keeper of 0.3.0 gets its paths only from here.
 type Known struct {
 	Record string // path of the record; empty: none is kept
 	Pages  string // directory of the lease pages
@@ -125,7 +125,7 @@ func knownFrom(s string) Known {
 	return Known{Record: all[0], Pages: all[1], Peer: all[2], Act: len(all) == 4 && all[3] != ""}
 }
 
-// Begins tells the keeper that the life has begun and now catches the signals that ask for an end.
+// Begins reports to the keeper that the life has begun and catches the signals that ask for an end.
 func (l *Life) Begins(now int64) {
 	if l != nil {
 		l.page.next.Store(now + int64(startLimit))
@@ -140,7 +140,7 @@ func (l *Life) Why() string {
 	return l.before
 }
 
-// Tells passes k to the keeper. It is called before the life acts, and whenever something changes.
+// Tells passes k to the keeper. The life calls it before it acts, and whenever k has changed.
 func (l *Life) Tells(k Known) {
 	if l != nil {
 		l.page.tell(k.text())
@@ -148,11 +148,11 @@ func (l *Life) Tells(k Known) {
 	}
 }
 
-// calls makes the keeper check the page now. By default a process ignores this signal.
+// calls makes the keeper check the page now. A parent that is not a keeper ignores this signal by default.
 func (l *Life) calls() { _ = syscall.Kill(os.Getppid(), syscall.SIGWINCH) }
 
-// Runs tells the keeper that the life runs, and how late its ticks may be: three heartbeats, but
-// not more than a third of the lease.
+// Runs reports to the keeper that the life runs, and how late its ticks may be: three heartbeats, but at
+// most a third of the lease.
 func (l *Life) Runs(heartbeat, lease time.Duration) {
 	if l == nil {
 		return
@@ -162,8 +162,8 @@ func (l *Life) Runs(heartbeat, lease time.Duration) {
 	l.calls()
 }
 
-// Ticks tells the keeper by when the life will tick again. It returns that instant, which is next
-// or earlier.
+// Ticks reports to the keeper by when the life will tick again. It returns that instant, which is next or
+// earlier.
 func (l *Life) Ticks(now, next int64) int64 {
 	if l == nil {
 		return next
@@ -173,15 +173,15 @@ func (l *Life) Ticks(now, next int64) int64 {
 	return next
 }
 
-// Stops tells the keeper that the life is ending and that none follows.
+// Stops reports to the keeper that the life is ending and that no other is to follow.
 func (l *Life) Stops() {
 	if l != nil {
 		l.page.state.Store(stopping)
 	}
 }
 
-// Restarts tells the keeper to start the next life from the program file as it is then. The caller
-// ends the process.
+// Restarts asks the keeper to start the next life from the program file as it is then. The caller ends the
+// process.
 func (l *Life) Restarts() {
 	if l != nil {
 		l.page.state.Store(restarting)

@@ -14,7 +14,7 @@ import (
 const (
 	trialLimit   = 8 * time.Second      // how long a trial may take: it reads only a few files
 	maxTried     = 1 << 20              // how many bytes a trial may print
-	outcomeEvery = 5 * time.Millisecond // how often a life checks whether the outcome is there
+	outcomeEvery = 5 * time.Millisecond // how often a life checks whether the trial has an outcome
 )
 
 // trial is a run of the program file with --check-config, for a life that can't start processes itself.
@@ -65,8 +65,8 @@ func (k *keeper) tried(errno syscall.Errno, status syscall.WaitStatus) {
 	p.done.Store(k.trial.begun)
 }
 
-// Try makes the keeper run the present program file with this life's arguments and --check-config,
-// and returns what it prints. If the program can't be started, err wraps a syscall.Errno.
+// Try makes the keeper run the present program file with this life's arguments and --check-config, and
+// returns what it prints. If the program can't be started, err is a syscall.Errno.
 func (l *Life) Try(ctx context.Context) (printed []byte, err error) {
 	l.trials.Lock()
 	defer l.trials.Unlock()

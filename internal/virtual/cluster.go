@@ -6,8 +6,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Cluster is a number of agents that share one exact clock. Its network loses only messages that Cut
-// cuts, and its disks keep all that was written. Set its functions before you add the first agent.
+// Cluster is a number of agents that share one exact clock. Its network loses only messages that Cut cuts or
+// whose receiver is down, and its disks keep every write. Set its functions before you add the first agent.
 type Cluster struct {
 	Timeline[election.Instant, Event]
 	Agents []*Agent
@@ -15,8 +15,8 @@ type Cluster struct {
 	// Cut reports whether nothing gets from one agent to the other at present. A message is lost if
 	// Cut is true when it is sent or when it should arrive.
 	Cut func(from, to *Agent) bool
-	// Delay is how long a message takes; but no message overtakes an earlier one. Write is how long a
-	// write takes.
+	// Delay is how long a message takes; but no message overtakes an earlier one between the same two agents.
+	// Write is how long a write takes.
 	Delay func(from, to *Agent) time.Duration
 	Write func(*Agent) time.Duration
 	// Watch is called with each action of an agent (see Actions), before the cluster

@@ -1,4 +1,4 @@
-// Package virtual plays agents in virtual time. Events happen in order, and what an elector asks for is
+// Package virtual runs agents in virtual time. Events happen in order, and what an elector asks for is
 // carried out in the order that the protocol depends on.
 //
 //   - Timeline is a queue of events and of the moments at which agents want to be

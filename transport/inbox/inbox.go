@@ -1,11 +1,10 @@
 // Package inbox holds the messages of peers that nobody has taken yet. If more arrive than are taken, it
 // decides which are taken first.
 //
-// First come each peer's newest heartbeat, and its newest answer to a heartbeat, so that a leader keeps
-// its leases however many messages others send. Then come votes, and what votes depend on: rosters and
-// reports. Messages of selection, and questions, come last: while nobody leads, their number grows with
-// the square of the number of agents. Votes of a peer keep their order; so do those of its messages
-// that come last.
+// First come each peer's newest heartbeat, and its newest answer to a heartbeat, so that a leader keeps its
+// leases however many messages others send. Then come votes, and what votes depend on: rosters and reports.
+// Messages of selection, and questions, come last: while nobody leads, their number grows with the square of
+// the number of agents. The votes of one peer keep their order, and so do its messages that come last.
 //
 // A message that a newer one made worthless is not taken: an older heartbeat, an older request for the
 // same vote, or a request for a vote that its sender has released since. The number of waiting messages
@@ -66,8 +65,8 @@ type peer struct {
 	newest   map[subject]*entry // by subject, the newest message put since the peer's last note
 }
 
-// subject is what a message is about, for kinds of which a newer message makes an older one about the
-// same worthless.
+// subject is what a message is about. Of some kinds, a newer message makes an older one on the same subject
+// worthless.
 type subject struct {
 	kind     string
 	election election.Name
@@ -99,7 +98,7 @@ func (b *Inbox) Put(from election.PeerID, m election.Message) bool {
 			older.Message = m
 			return true
 		}
-		p.leave(older) // the older one was put before a note that was taken since
+		p.leave(older) // the older one was put behind a note, which has been taken since
 		older.gone = true
 	}
 	if !urgent && p.messages >= PerPeer {

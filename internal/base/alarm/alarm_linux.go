@@ -43,8 +43,8 @@ func New() (*Alarm, error) {
 	return a, nil
 }
 
-// Set makes the alarm ring at this instant, and no longer at the one that was set before. If the
-// instant has passed, it rings at once.
+// Set makes the alarm ring at this instant, instead of the one that was set before. If the instant has
+// passed, it rings at once.
 func (a *Alarm) Set(instant int64) {
 	at := unix.ItimerSpec{Value: unix.NsecToTimespec(max(1, instant))} // 0 would disarm the timer
 	raw, err := a.file.SyscallConn()

@@ -33,8 +33,8 @@ func New() (*Alarm, error) {
 	return &Alarm{C: rings, rings: rings}, nil
 }
 
-// Set makes the alarm ring at this instant, and no longer at the one that was set before. If the
-// instant has passed, it rings at once.
+// Set makes the alarm ring at this instant, instead of the one that was set before. If the instant has
+// passed, it rings at once.
 func (a *Alarm) Set(instant int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,18 +10,17 @@ import (
 // suspend. One oscillator drives both clocks, and both are corrected alike. So while the host runs, their
 // difference is constant to a nanosecond.
 //
-// It does not measure how long the host was suspended. The kernel measures that with another clock, if
-// one runs on in a suspend, and that clock may count only whole seconds: CLOCK_BOOTTIME may gain a second
-// more or less than has passed. If it gains nothing, the suspend is not noticed. A Suspends is not safe
-// for concurrent use.
+// It does not measure how long the host was suspended. The kernel measures that with another clock, which
+// may count only whole seconds: CLOCK_BOOTTIME may gain a second more or less than has passed. If
+// CLOCK_BOOTTIME gains nothing, the suspend is not noticed. A Suspends is not safe for concurrent use.
 type Suspends struct {
 	ahead int64 // CLOCK_BOOTTIME was ahead by no more than this: the least such bound so far
 	read  func() (before, boot, after int64)
 }
 
 // slack allows for rounding: the kernel computes both clocks from one reading and rounds each to a
-// nanosecond. A busy machine needs no slack, see Seen. If slack hides a gain, a lease lasts longer by no
-// more than slack.
+// nanosecond. The delays of a busy machine need no slack: see Seen. If slack hides a gain, a lease lasts
+// longer by no more than slack.
 const slack = 1000
 
 // NewSuspends returns a Suspends that notices suspends after this call.
@@ -71,8 +70,7 @@ func SuspendedSince(ahead int64) bool {
 	return false
 }
 
-// readings reads all three clocks in the same way. So a hypervisor that emulates clocks emulates all
-// three.
+// readings reads both clocks by the same call. So a hypervisor that emulates clocks emulates both.
 func readings() (before, boot, after int64) {
 	var ts [3]unix.Timespec
 	for i, id := range [3]int32{still, counting, still} {

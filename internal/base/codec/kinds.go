@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// kind is one row of the table of messages.
+// kind describes one kind of message.
 type kind struct {
 	number uint64 // on the wire: never changed, and never given to another kind
 	name   string // in metrics: never changed
@@ -127,7 +127,7 @@ var kinds = []kind{
 	}),
 }
 
-// The same kinds by number and by type. These maps do not change either.
+// byNumber and byType are indexes of kinds. They do not change either.
 var (
 	byNumber = indexKinds(func(k kind) uint64 { return k.number })
 	byType   = indexKinds(func(k kind) reflect.Type { return k.typ })

@@ -29,12 +29,12 @@ const (
 	lengthAt      = formatAt + 4
 	checksumAt    = lengthAt + 8
 	bodyAt        = checksumAt + sha256.Size
-	maxStateItems = 1 << 16 // the most grants on record
+	maxStateItems = 1 << 16 // the most elections in the state
 )
 
 // StateFormat is the newest format that this version reads. It writes format 2 only if a roster in the state
 // has something for which format 1 has no fields, and format 3 only if there are words. So an older version
-// can start as long as nothing uses what it does not know, and refuses to start while something does.
+// can start as long as the state has only fields that it knows. Else it refuses to start.
 const StateFormat uint32 = 3
 
 func formatOf(s *election.State) uint32 {
@@ -100,7 +100,7 @@ func seal(format uint32, body []byte) []byte {
 	return data
 }
 
-// checksum covers everything except itself and the magic. The magic needs none: it is compared.
+// checksum covers everything except itself and the magic. unseal compares the magic itself.
 func checksum(data []byte) [sha256.Size]byte {
 	return sha256.Sum256(append(append([]byte(nil), data[formatAt:checksumAt]...), data[bodyAt:]...))
 }

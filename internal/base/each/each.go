@@ -1,4 +1,4 @@
-// Package each makes one list of another, in the same order and of the same length, and finds in a list.
+// Package each makes one list from another, in the same order and of the same length, and finds elements.
 package each
 
 import "slices"
@@ -11,7 +11,7 @@ func Of[A, B any](list []A, f func(A) B) (all []B) {
 	return all
 }
 
-// First returns the first element that is what is sought, and whether there is one.
+// First returns the first element for which the function is returns true, and whether there is one.
 func First[T any](list []T, is func(T) bool) (found T, ok bool) {
 	if i := slices.IndexFunc(list, is); i >= 0 {
 		return list[i], true

@@ -17,9 +17,9 @@ import (
 // garbage, so this costs nothing that can be measured.
 const gcPercent = 50
 
-// startPercent is GOGC until the start has ended. Exchanges and handshakes with all other agents leave
-// much garbage then. If many agents start at once on one machine, collecting it as often as later would
-// take a quarter of the machine's time.
+// startPercent is GOGC until the start has ended. Exchanges and handshakes with all other agents leave much
+// garbage then. If many agents start at once on one machine, collecting garbage as often as after the start
+// would take a quarter of the machine's time.
 const startPercent = 400
 
 // startMemory is how many bytes Go may use during the start before it collects more often. Without this
@@ -33,7 +33,7 @@ const processors = 1
 
 // timerSlack is how late the timers of the process may ring, so that the system can bundle them. While
 // anything runs, Go's own monitor sleeps for only 20 µs at a time: without slack, the monitor would be a
-// sixth of the agent's cost. For a leader this delay does no harm: it withdraws a quarter of a heartbeat
+// sixth of the agent's cost. The delay does a leader no harm: a leader steps down a quarter of a heartbeat
 // before it must, which is 12 ms or more in every profile.
 const timerSlack = 500 * time.Microsecond
 

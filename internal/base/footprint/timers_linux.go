@@ -13,7 +13,7 @@ const usualSlack = "50000"
 
 // relaxTimers sets the timer slack of every thread that still has the default. New threads, and the
 // processes that they start, inherit it. Setting the slack of another thread than the caller's needs
-// CAP_SYS_NICE. A service manager can set it from the start (TimerSlackNSec= of systemd).
+// CAP_SYS_NICE. A service manager can set the slack from the start (TimerSlackNSec= of systemd).
 func relaxTimers(slack time.Duration) {
 	for range 2 { // threads may start during the first round
 		threads, _ := os.ReadDir("/proc/self/task")

@@ -14,7 +14,7 @@ import (
 //	 12   4  length of the election's name
 //	 16  64  the name, then zeros
 //	 80  16  the host's boot, as the kernel names it
-//	 96   8  the agent's boot ID
+//	 96   8  the agent's lineage ID
 //	104  24  zeros
 //	128   8  sequence: how many times the page was written, never 0
 //	136  24  zeros
@@ -47,10 +47,10 @@ const (
 )
 
 // Dir returns where the agent that listens at the socket keeps its pages: for /run/doyen/doyen.sock it is
-// /run/doyen/doyen.leases. So two agents whose sockets are in one directory have different ones.
+// /run/doyen/doyen.leases. So two agents whose sockets are in one directory keep their pages apart.
 func Dir(socket string) string { return strings.TrimSuffix(socket, ".sock") + ".leases" }
 
-// Path returns where that agent keeps the page of the election.
+// Path returns where the agent that listens at the socket keeps the page of the election.
 func Path(socket, election string) string { return filepath.Join(Dir(socket), election) }
 
 // words is a page in memory.

@@ -22,7 +22,7 @@ type Writer struct {
 	put func(*uint64, uint64) // stores one word; a test can stop the writer between two stores
 }
 
-// Create makes an election's page, without a lease, for the agent with that boot ID. The page is a file
+// Create makes an election's page, without a lease, for the agent with that lineage ID. The page is a file
 // in the directory, with the election's name; Create wipes a file that is already there. The file appears
 // under its name only when it is complete: its blocks are allocated, and the owner's group may read it.
 func Create(directory, election string, agent uint64) (*Writer, error) {
