@@ -55,8 +55,8 @@ func (r *Ring) nominate(v *election.Verdict) {
 	v.Nominee = true
 }
 
-// send sends a token to the candidate after h.to, unless h.to is the origin of another agent's token. If
-// the next candidate is this agent, no other is left: its own token is back, another agent's token ends.
+// send sends a token to the candidate after h.to. It drops another agent's token if h.to is that token's
+// origin, or if no candidate but this agent comes next. In the latter case, an own token is back.
 func (r *Ring) send(now election.Instant, ring []election.PeerID, h hop, v *election.Verdict) {
 	origin := h.token.Round.Origin
 	r.dropHop(origin)
