@@ -8,12 +8,12 @@ import (
 
 // departure is why a leadership ends, and how far its end has come.
 type departure struct {
-	election.Ending      // To: the target of a transfer, or chosen by a leader whose disk takes no writes
+	election.Ending      // its To is the target of a transfer, or the heir that a leader chose whose disk fails or that runs late
 	stopped         bool // all that acted under the term have stopped
 	suspended       bool // the host was suspended after the leader stepped down
 }
 
-// orderly reports whether the lease was valid when the leader stepped down, and its end is still known.
+// orderly reports whether the lease was valid when the leader stepped down, and the lease's end is known for sure.
 func (d departure) orderly() bool {
 	return !d.suspended && d.Reason != election.ReasonLeaseExpired && d.Reason != election.ReasonSuperseded && d.Reason != election.ReasonSuspended
 }

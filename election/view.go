@@ -68,8 +68,8 @@ type Field struct {
 	// Ranks are the candidates that can be elected, the best first. This agent is among them if Able.
 	Ranks []Rank
 	Leads *Leadership // the leadership of this agent; nil: it does not lead
-	// Closed means that a round that starts now has to wait in the queue. This agent then starts none, and
-	// gives up a round that would have to start again, so that other elections get their turn.
+	// Closed means that no round may start now, because this agent has enough rounds in progress or queued.
+	// It then also gives up a round that would have to start again, so that other elections get their turn.
 	Closed bool
 	// Patience is when this agent stops waiting for another agent's round: one vote timeout
 	// after the old lease has ended.

@@ -100,7 +100,7 @@ func lost(held, r *election.Roster) int {
 }
 
 // stillHeld reports whether a majority of the former voters (of each half, if their roster is
-// marked) is known to have no newer roster. Then no newer roster can be committed.
+// marked) is known to have no newer roster. Then no newer roster can have been committed.
 func (c *Change) stillHeld(s *step, held *election.Roster) bool {
 	return quorum.Confirmed(held, func(id election.PeerID) bool {
 		p := s.Peer(id)
