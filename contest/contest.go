@@ -78,9 +78,9 @@ type Known struct {
 	Heard  election.Instant
 }
 
-// gone is the last leader of whom a term has ended that no voter has confirmed. All terms of this leader up to
-// that term have ended. If it really led, such terms of other leaders have ended too: claims of them count only
-// if they were sent after at. Without quorum, terms of two agents have no order, and at is 0.
+// gone is the last leader with an ended term that no voter has confirmed. All its terms up to that term have
+// ended. If it really led, the terms up to that term of other leaders have ended too: claims of such terms count
+// only if they were sent after at. Without quorum, terms of two agents have no order, and at is 0.
 type gone struct {
 	holder election.Holder
 	term   election.Term

@@ -46,8 +46,8 @@ func (c *Contest) Claimed(f Facts, holder election.Holder, claim election.Claim,
 }
 
 // heed waits for a heartbeat of an agent that claims to lead but can't be named yet. Either this agent hands over,
-// and must start no round against the other one after the release. Or the other one's next heartbeat is the
-// first to echo a recent stamp of this agent, and so to show how long the claimed lease runs.
+// and must start no round against the other one after the release. Or only the other one's next heartbeat will
+// echo this agent's stamp, and so show how long the claimed lease runs.
 func (c *Contest) heed(s *step, k Known) {
 	c.rumour = rumour{holder: k.Holder, term: k.Term, heedUntil: s.now.Add(2 * c.cfg.Heartbeat), promiseEnd: c.rumour.promiseEnd}
 }

@@ -20,7 +20,7 @@ type peer struct {
 
 	stamp     election.Instant // the newest instant of its clock that it sent; heartbeats echo it
 	stampedAt election.Instant // when the stamp arrived
-	stale     bool             // the last echo sent to it was too old to be of use to it
+	stale     bool             // the last echo sent to it may have been too old to show that the claimed leases still run
 
 	unwritableUntil election.Instant          // until then it counts as a voter that can't write its promises
 	beats           *failuredetector.Detector // of its heartbeats as a leader; nil: it leads nothing

@@ -99,7 +99,7 @@ type wanted struct {
 	deadline election.Instant
 }
 
-// Command starts, cancels or undoes a change. It replies at once only if it refuses; otherwise Advance replies.
+// Command starts, cancels or undoes a change. If it does not reply at once, Advance replies later.
 func (c *Change) Command(f Facts, in election.ChangeRoster) Verdict {
 	s := new(step).begin(c, f)
 	var refusal *election.Refusal

@@ -32,8 +32,8 @@ func (c *Change) committed(s *step) bool {
 	if c.agreed == s.roster.Version {
 		return true
 	}
-	// A voter counts only if it took this roster before it voted for a later driver. If it took the roster
-	// after such a vote, it did not accept it under the earlier ballot, and the later driver may undo the change.
+	// A voter counts only if it took this roster before it voted for a later driver. A voter that took the
+	// roster after such a vote did not accept it in the earlier ballot: the later driver may undo the change.
 	if quorum.Accepted(s.roster, func(id election.PeerID) bool {
 		p := s.Peer(id)
 		return id == c.cfg.Self.Peer && c.agrees == s.roster.Version || p != nil && p.Agrees == s.roster.Version && !s.Older(id)
