@@ -45,7 +45,7 @@ type Contest struct {
 	vacantSince election.Instant
 	missedSince election.Instant                     // as vacantSince, but a rumour does not end it
 	notBefore   election.Instant                     // no round starts before this: a bid has failed, or the target of a transfer goes first
-	standDowns  map[election.PeerID]election.Instant // agent → until when it lets others go first; this agent may be one of them
+	standDowns  map[election.PeerID]election.Instant // agent, perhaps this one → until when it lets others go first
 	failures    int
 	begun       bool          // this agent started the round that is in progress
 	late        election.Term // the term of the last bid that won no majority in time

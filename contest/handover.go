@@ -122,7 +122,7 @@ func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Dur
 	}
 	target = bestOf(s.Facts, func(p election.PeerID) bool { return p == d.To }).Peer
 	if target == "" && best.Peer == "" {
-		target = bestOf(s.Facts, anybody).Peer // an agent that has just stepped down waits, unless it is named as the target
+		target = bestOf(s.Facts, anybody).Peer // only agents that stand down are left: as the target, the best of them need not wait
 	}
 	return target, standDown
 }

@@ -44,7 +44,7 @@ func (c *Contest) lead(s *step) {
 	if c.held.lease != nil {
 		s.wake(c.actsUntil(c.held.lease))
 	} else {
-		s.wake(s.now.Add(c.cfg.Heartbeat)) // then this agent must extend what it shows of its leadership
+		s.wake(s.now.Add(c.cfg.Heartbeat)) // without quorum, Refresh must prolong how long this agent names itself
 	}
 	c.giveWay(s)
 }

@@ -63,8 +63,8 @@ func (c *Contest) Resume(a election.Authority, lease *quorum.Lease) {
 	c.leader = Known{Holder: c.cfg.Self, Term: a.Term, rank: c.rank(), Until: a.Until}
 }
 
-// Resumed is the first step after Resume. If a leadership was ending, it notifies the programs
-// again: the former life may have died after putting that on record and before notifying them.
+// Resumed is the first step after Resume. If a leadership was ending, it notifies the programs again:
+// the former life may have died after the end was put on record and before the programs were notified.
 func (c *Contest) Resumed(f Facts) Verdict {
 	s := new(step).begin(c, f)
 	if c.Role() == Leaving {

@@ -9,8 +9,8 @@ import (
 )
 
 // An elected agent reads the election's word from its votes, and writes the word again before its
-// programs are notified that they lead: then no earlier writing whose outcome is unknown can show
-// up later (W4). A new word is written in the same way.
+// programs are notified that they lead. After that, no earlier writing whose outcome is unknown can
+// show up (W4). A new word is written in the same way.
 
 // wording is a register, and what was sent to the voters about it.
 type wording struct {

@@ -21,7 +21,7 @@ type State struct {
 	Roster  *Roster        `cbor:"2,keyasint,omitempty"`
 	Pending *Genesis       `cbor:"3,keyasint,omitempty"` // a genesis that this agent has accepted, and that is not committed yet
 	Grants  map[Name]Grant `cbor:"4,keyasint,omitempty"`
-	Seen    map[Name]Term  `cbor:"5,keyasint,omitempty"` // the highest term led without quorum; the last terms may be missing
+	Seen    map[Name]Term  `cbor:"5,keyasint,omitempty"` // the highest term led without quorum; a crash may have lost the last terms
 	Attempt uint64         `cbor:"6,keyasint,omitempty"` // how many times this agent has proposed a genesis
 	// Forgotten is the highest term of all grants that were dropped to make room for other elections. In an
 	// election without a grant on record, all terms up to Forgotten count as granted.

@@ -52,8 +52,8 @@ func (e *Elector) takeOver(past *election.Past) {
 	}
 }
 
-// resumeCandidacy takes over the candidacy behind a leadership. The candidacy ends unless the
-// agent repeats its Campaign before the last deadline that programs were given.
+// resumeCandidacy takes over the candidacy behind a leadership. When the last deadline that programs
+// were given has passed, the candidacy ends if the agent has not repeated its Campaign (lapse).
 func (e *Elector) resumeCandidacy(c *entry, a election.Authority) {
 	if a.Priority == 0 {
 		return

@@ -125,7 +125,7 @@ func (e *Elector) noteProgress(list ...election.Progress) {
 		case n.Stamp <= m.Stamp:
 			continue
 		case n.Writes < m.writes && !m.older:
-			m.older = true // its whole machine went back to a snapshot
+			m.older = true // the peer's whole machine went back to a snapshot
 		}
 		if n.Writes != m.Writes {
 			m.since = e.now

@@ -110,7 +110,7 @@ func (v *Voter) wait(now election.Instant, r received) {
 	v.waiting[e] = slices.Insert(v.waiting[e], i, r)
 }
 
-// Tick handles messages that are no longer blocked, and refuses requests that have waited too long.
+// Tick handles messages that are not blocked any more, and refuses requests that have waited too long.
 func (v *Voter) Tick(now election.Instant) {
 	for _, e := range slices.Sorted(maps.Keys(v.waiting)) {
 		v.retryOf(now, e)

@@ -47,7 +47,7 @@ type Ring struct {
 	until  election.Instant // when the phase ends, if it is entered or yielded
 	ahead  election.Rank    // the candidate to which this agent has yielded; zero: to no particular one
 	// holders are the candidates that may have the token for which this agent waits. In the phase yielded,
-	// that is the candidate to which it has yielded; in the phase entered, all better candidates.
+	// that is the candidate to which this agent has yielded; in the phase entered, all better candidates.
 	holders []election.PeerID
 
 	// Invariant: hops and passages have at most one entry for each origin, and only for origins

@@ -20,7 +20,7 @@ type Peer struct {
 	Holds        election.Version // the version that it had when it was last heard of; zero: not known
 	Agrees       election.Version // the newest version that it has reported without having voted for a later driver
 	doubted      doubted
-	differsSince election.Instant // if it is a voter or is to be added: since when its roster has kept it from voting; 0: its roster does not
+	differsSince election.Instant // since when a voter, or an agent to be added, has had a roster with which it can't vote; 0: it can vote
 	bringUpAt    election.Instant // when this agent sends it the present roster again
 }
 

@@ -159,7 +159,7 @@ func (c *Change) drive(s *step) {
 }
 
 // giveUpLostVoters goes back when the new voters are lost and their votes are needed. It does so before the
-// leases that need those votes expire; it takes its own lease as a measure for all (R10, R12).
+// leases that need those votes expire, and takes this agent's own lease as the measure (R10, R12).
 func (c *Change) giveUpLostVoters(s *step) {
 	if !c.driver.Marks() || c.driver.Back() || !c.driver.MayAlwaysGoBack() {
 		return
