@@ -25,7 +25,7 @@ type Facts interface {
 	FirstTurn(own election.Rank) election.Instant
 
 	// About this agent's own voter: the grant on record, the end of its promise, and the end of its hold. A hold
-	// is a promise from before the start, or a suspend, that keeps the voter from voting for its own agent.
+	// is a promise from before a start or a suspend, which keeps the voter from voting for its own agent.
 	Granted() election.Grant
 	PromiseEnd() election.Instant
 	HoldEnd() election.Instant

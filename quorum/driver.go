@@ -24,7 +24,7 @@ type Driver struct {
 	refused   map[election.PeerID]bool               // these voters have granted a higher ballot
 	reported  map[election.PeerID]election.Term      // voter → the highest term in its last report, even if that is not believed
 	floor     election.Term                          // the highest term that acceptances of the marked roster have reported (R4 ii)
-	waited    bool                                   // the roster to wait for (see Marks, waits) was accepted, WaitsUntil has passed, voters have caught up
+	waited    bool                                   // the marked or revised roster was accepted, WaitsUntil has passed, and CaughtUp holds
 	words     map[election.PeerID]election.WordsHeld // what acceptances of the marked roster have reported
 	waits     bool                                   // the lease changes, and not the voters: promises under the former lease must end first
 }
