@@ -73,7 +73,7 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 	}
 	q.answers[from] = election.Record{}
 	for _, s := range r.Records {
-		if s.Election == q.election && s.Remaining > 0 && s.Term > e.roster.Floor { // promises up to the floor are not renewed any more (R5)
+		if s.Election == q.election && s.Remaining > 0 && s.Term > e.roster.Floor { // promises of terms up to the floor are not renewed any more (R5)
 			q.answers[from] = s
 		}
 	}

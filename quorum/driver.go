@@ -72,7 +72,7 @@ func (d *Driver) propose(r election.Roster, counter uint64) {
 // Proposal is the roster to propose now. Each proposal is a separate value.
 func (d *Driver) Proposal() *election.Roster { return d.proposal }
 
-// Accept counts an acceptance. What the voter's promises still last is counted from this arrival (R4).
+// Accept counts an acceptance. The remaining time of the voter's promises counts from this arrival (R4).
 func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.RosterAccept) {
 	if m.Driver != d.Ballot || m.Version != d.proposal.Version || !d.Asks(from) {
 		return
@@ -159,8 +159,8 @@ func (d *Driver) GoBack() bool {
 	return d.back
 }
 
-// MayAlwaysGoBack reports whether this ballot can go back without the new voters, which no later ballot
-// can (R12). If so, the driver must keep the ballot while the new voters are missing.
+// MayAlwaysGoBack reports whether this ballot can go back without the new voters (R12). A later ballot may
+// not be able to. So the driver must then keep this ballot while the new voters are missing.
 func (d *Driver) MayAlwaysGoBack() bool {
 	return !d.inherited && (d.Marks() || d.back)
 }

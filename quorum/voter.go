@@ -12,9 +12,9 @@ import (
 // Voter keeps the promises of one agent, in all elections.
 //
 // Invariant: while a grant of an election is being written, the voter handles no other message about that
-// election (V1). While the election's word is being written, it handles only its renewals and releases.
+// election (V1). While its word is being written, only renewals and releases of the election are handled.
 type Voter struct {
-	cfg      election.Config // as the agent was started with; the lease in it counts if the roster sets none
+	cfg      election.Config // the one with which the agent started; its lease counts if the roster sets none
 	ledger   *Ledger
 	roster   *election.Roster // the roster on disk; nil before genesis
 	promises map[election.Name]promise

@@ -56,7 +56,7 @@ func (r *Ring) nominate(v *election.Verdict) {
 }
 
 // send sends a token to the candidate after h.to. It drops another agent's token if h.to is that token's
-// origin, or if no candidate but this agent comes next. In the latter case, an own token is back.
+// origin, or if no candidate but this agent comes next. In the latter case, this agent's own token is back.
 func (r *Ring) send(now election.Instant, ring []election.PeerID, h hop, v *election.Verdict) {
 	origin := h.token.Round.Origin
 	r.dropHop(origin)

@@ -20,7 +20,7 @@ type Peer struct {
 	Holds        election.Version // the version that it had when it was last heard of; zero: not known
 	Agrees       election.Version // the newest version that it has reported without having voted for a later driver
 	doubted      doubted
-	differsSince election.Instant // since when a voter, or an agent to be added, has had a roster with which it can't vote; 0: it can vote
+	differsSince election.Instant // since when a voter, or an agent to be added, has had a roster with which it can't vote; 0: no such roster is known
 	bringUpAt    election.Instant // when this agent sends it the present roster again
 }
 
