@@ -31,7 +31,7 @@ type peer struct {
 	reply reply
 }
 
-// deferring is a worse candidate that waits because this agent has answered it. round is that candidate's.
+// deferring is a worse candidate that waits because this agent has answered it. round is the number that the candidate gave its round.
 type deferring struct {
 	id    election.PeerID
 	round uint64
@@ -51,7 +51,7 @@ type Bully struct {
 	// Invariant: peers and deferring have only candidates of the newest field, each at most once.
 	peers     []peer
 	deferring []deferring
-	blind     bool // it waits for an agent that is not in the field, so only time ends that wait
+	blind     bool // this agent waits for an agent that is not in the field, so only time ends the wait
 }
 
 // New returns an idle Bully. It waits for the first Answer for timeout, which must be above 0,

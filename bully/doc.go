@@ -8,8 +8,8 @@
 //
 //   - A nominee does not lead yet: it asks for votes, outside this package. In the paper it
 //     makes itself coordinator, so one late message can make two coordinators.
-//   - So a Coordinator proves nothing. It only makes its receiver wait for a bounded time. The
-//     elector knows terms, and only it ends a round because some agent leads.
+//   - So a Coordinator proves nothing. It only makes its receiver wait for a bounded time. Only the
+//     elector, which knows the terms, ends a round because some agent leads.
 //   - A candidate that is alive but can't lead now sends Decline, so that no agent waits for
 //     it. If it becomes unable to lead after its Answer, it sends Decline then.
 //   - Every wait ends at an instant known in advance. If there is no leader by then, the round starts again.
@@ -21,9 +21,9 @@
 // The field has the candidates that can lead, as one agent knows them (election.Field). If
 // messages arrive within the answer timeout and all agents see the same field, the best
 // candidate becomes the only nominee. For n candidates, that takes about 2n messages if the best
-// or second best starts, and n² if the worst does. Otherwise there may be two nominees, or none
-// for some time: that costs time, never safety.
+// or second best starts, and n² if the worst does. If messages are late or fields differ, there
+// may be two nominees, or none for some time: that costs time, never safety.
 //
-// No message of a peer makes it panic, and the field bounds its memory. Instants must not go
+// No message of a peer makes a Bully panic, and the field bounds its memory. Instants must not go
 // backwards. Only one goroutine may use a Bully.
 package bully

@@ -51,7 +51,7 @@ func (b *Bully) receiveElection(now election.Instant, f election.Field, from ele
 }
 
 // receiveAnswer waits for a candidate that was asked in this round or, with round 0, for a
-// better nominee. It ignores every other Answer: that is late or repeated.
+// better nominee. Every other Answer is late or repeated, and is ignored.
 func (b *Bully) receiveAnswer(now election.Instant, f election.Field, from election.PeerID, round uint64) {
 	if round == 0 {
 		for _, r := range f.Ranks {

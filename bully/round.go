@@ -78,7 +78,7 @@ func (b *Bully) proceed(now election.Instant, f election.Field, v election.Verdi
 			b.nominate(&v)
 		}
 	case b.phase == waiting && now >= b.until:
-		b.peers = nil // so that begin also asks those that declined
+		b.peers = nil // so that begin also asks the candidates that declined
 		b.begin(now, f, &v)
 	case b.phase == waiting && !b.blind && !b.any(answered):
 		b.begin(now, f, &v) // all candidates for which it waited are gone or have declined
@@ -90,7 +90,7 @@ func (b *Bully) proceed(now election.Instant, f election.Field, v election.Verdi
 	return v
 }
 
-// forget drops candidates that have left the field, and candidates that no longer wait for this agent.
+// forget drops candidates that have left the field, and candidates whose wait for this agent has ended.
 func (b *Bully) forget(now election.Instant, f election.Field) {
 	if len(b.peers) == 0 && len(b.deferring) == 0 {
 		return

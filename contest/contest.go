@@ -45,12 +45,12 @@ type Contest struct {
 	vacantSince election.Instant
 	missedSince election.Instant                     // as vacantSince, but a rumour does not end it
 	notBefore   election.Instant                     // no round starts before this: a bid has failed, or the target of a transfer goes first
-	standDowns  map[election.PeerID]election.Instant // agent → until when it lets others go first; this agent may be one of them
+	standDowns  map[election.PeerID]election.Instant // agent, perhaps this one → until when it lets others go first
 	failures    int
 	begun       bool          // this agent started the round that is in progress
 	late        election.Term // the term of the last bid that won no majority in time
 
-	unheard      election.Release // of a former life's term; repeated to agents that connect, because few are connected when it is sent
+	unheard      election.Release // the release of a term that a former life won; agents that connect later get it too
 	unheardUntil election.Instant
 
 	rival rival                   // a candidate of higher priority, seen while this agent leads
@@ -78,9 +78,9 @@ type Known struct {
 	Heard  election.Instant
 }
 
-// gone is the last leader that ended a term which no voter has confirmed. All its terms up to that one
-// have ended. If it really led, the terms of other leaders have ended too: their claims count only if they
-// were sent after at. Without quorum, terms of two agents have no order, and at is 0.
+// gone is the last leader with an ended term that no voter has confirmed. All its terms up to that term have
+// ended. If it really led, the terms up to that term of other leaders have ended too: claims of such terms count
+// only if they were sent after at. Without quorum, terms of two agents have no order, and at is 0.
 type gone struct {
 	holder election.Holder
 	term   election.Term
@@ -163,7 +163,7 @@ func (c *Contest) expireKnown(s *step) {
 	}
 	s.out.Expired = c.leader.Holder.Peer
 	if k := c.leader; c.cfg.Quorum && c.ended < k.Term-1 && c.gone.term < k.Term {
-		c.gone = gone{holder: k.Holder, term: k.Term - 1, at: s.now} // it has a higher term than those, so they have ended
+		c.gone = gone{holder: k.Holder, term: k.Term - 1, at: s.now} // it claimed k.Term, so its lower terms have ended
 	}
 	c.forget(s, election.ReasonLeaseExpired)
 }
@@ -266,7 +266,7 @@ func (c *Contest) unable(s *step) election.Obstacle {
 			s.wake(overdue)
 			return why
 		}
-		why = 0 // the agents that are not late do not lead either
+		why = 0 // for two leases, no agent that is on time has led either
 	}
 	if why == 0 && c.holds(s) {
 		return election.KeepsPromise

@@ -22,17 +22,17 @@
 // bid, and while the target of a transfer goes first (notBefore).
 //
 // A nominee waits for promises to end. The voters have promised the old leader to grant nothing to another
-// holder until that leader's lease has expired on any clock. Until then they keep the nominee's request.
-// The nominee repeats it, because its lease counts from the newest send (seekVotes in bid.go).
+// holder until that leader's lease has expired on any clock. A voter keeps a request for one vote timeout. The
+// nominee repeats its request, because its lease counts from the newest send (seekVotes in bid.go).
 //
-// A leader that steps down waits until its programs have stopped, or until the last deadline
-// that they know has passed. Only then does it release the term (finishLeaving in handover.go,
-// H6).
+// A leader that steps down waits until its programs have stopped, or until the last deadline that
+// they know has passed. Then it releases the term (finishLeaving in handover.go, H6).
+//
 // # A step
 //
-// Each exported method that takes Facts is a step. It reads the facts, changes the
-// Contest, and returns a Verdict: programs to stop, messages to send, changes to
-// announce, and when Advance is to be called. Advance does what is due by time:
+// Each exported method that takes Facts and returns a Verdict is a step. It reads the
+// facts and changes the Contest. The Verdict has programs to stop, messages to send, changes
+// to announce, and when Advance is to be called. Advance does what is due by time:
 //
 //	expireKnown   forgets a leader whose lease has expired
 //	lead          keeps a leadership: overtakes its term, gives way to a higher priority
@@ -58,23 +58,23 @@
 // # Where a program is notified to stop
 //
 // stepDown in handover.go adds a Withdrawal to Verdict.StepDown, which the elector carries out
-// first. It is called when the lease is about to end (Ends), when another agent claims a higher
-// term (Claimed), for a candidate of higher priority (giveWay), after a suspend (Suspended), and
-// by command (StepDown, Leave). Stopped takes the receipt.
+// first. It is called when the lease is about to end (Ends), when the rights do not let this agent lead
+// (lead), when another agent claims a higher term (Claimed), for a candidate of higher priority
+// (giveWay), after a suspend (Suspended), and by command (StepDown, Leave). Stopped takes the receipt.
 //
 // # Lives
 //
-// An agent that dies and is back with its record is the same holder (lives.go). Authority is
-// what it holds, has asked for and has announced. It is on record before anybody sees it (K1),
-// and Resume takes it over. If the former life led, this life goes on leading in the same term:
+// An agent that dies and is back with its record is the same holder (lives.go). Authority is what
+// the agent holds, has asked for and has announced. It is on record before anybody sees it (K1), and
+// Resume takes it over. If the former life led, this life goes on leading in the same term:
 // the lease ends when it would have ended, and only this life's own sends renew it (K4a). If a
 // leadership was ending, its release still waits for the programs (K4b). A bid is not continued.
 // No term is asked for twice; a higher term is granted at once, because the holder is the same
-// (K4c). Overtake takes a higher term if the present one may not be announced again (K4d, K4e).
+// (K4c). Overtake takes a higher term if programs must not get the present one (K4d), or the lease differs (K4e).
 //
 // # Guarantees
 //
-// With the voters of package quorum: one holder inside its lease (G1), terms that only
-// rise (G2), and a leader that steps down before its lease ends (G3). It assumes that
-// clocks keep their stated drift, and that a verdict is carried out in full and at once.
+// With the voters of package quorum: at most one holder is inside its lease (G1), terms only
+// rise (G2), and a leader steps down before its lease ends (G3). This assumes that clocks
+// keep their stated drift, and that each verdict is carried out in full and at once.
 package contest

@@ -45,9 +45,9 @@ func (c *Contest) Claimed(f Facts, holder election.Holder, claim election.Claim,
 	return s.out
 }
 
-// heed waits for a heartbeat of an agent that claims to lead but can't be named yet: because this agent
-// is handing over, and must start no round against it after the release; or because only its next
-// heartbeat echoes this agent's stamp, and so shows how long its lease runs.
+// heed waits for a heartbeat of an agent that claims to lead but can't be named yet. Either this agent hands over,
+// and must start no round against the other one after the release. Or only the other one's next heartbeat will
+// echo this agent's stamp, and so show how long the claimed lease runs.
 func (c *Contest) heed(s *step, k Known) {
 	c.rumour = rumour{holder: k.Holder, term: k.Term, heedUntil: s.now.Add(2 * c.cfg.Heartbeat), promiseEnd: c.rumour.promiseEnd}
 }
@@ -141,7 +141,7 @@ func (c *Contest) Suspended(f Facts) Verdict {
 		c.stepDown(s, election.Ending{Reason: election.ReasonSuspended})
 		return s.out
 	case Leaving:
-		c.held.leaving.suspended = true // by its heartbeats, others would name it as the leader for too long
+		c.held.leaving.suspended = true // heartbeats that still claim the term would make others name this agent for too long
 	default:
 		c.giveUp(s)
 	}

@@ -8,12 +8,12 @@ import (
 
 // departure is why a leadership ends, and how far its end has come.
 type departure struct {
-	election.Ending      // To: the target of a transfer, or chosen by a leader whose disk takes no writes
+	election.Ending      // its To is the target of a transfer, or the heir that a leader chose whose disk fails or that runs late
 	stopped         bool // all that acted under the term have stopped
 	suspended       bool // the host was suspended after the leader stepped down
 }
 
-// orderly reports whether the lease was valid when the leader stepped down, and its end is still known.
+// orderly reports whether the lease was valid when the leader stepped down, and the lease's end is known for sure.
 func (d departure) orderly() bool {
 	return !d.suspended && d.Reason != election.ReasonLeaseExpired && d.Reason != election.ReasonSuperseded && d.Reason != election.ReasonSuspended
 }
@@ -122,7 +122,7 @@ func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Dur
 	}
 	target = bestOf(s.Facts, func(p election.PeerID) bool { return p == d.To }).Peer
 	if target == "" && best.Peer == "" {
-		target = bestOf(s.Facts, anybody).Peer // an agent that has just stepped down waits, unless it is named as the target
+		target = bestOf(s.Facts, anybody).Peer // only agents that stand down are left: as the target, the best of them need not wait
 	}
 	return target, standDown
 }

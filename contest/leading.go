@@ -34,7 +34,7 @@ func (c *Contest) LeaseEnd(now election.Instant) election.Instant {
 // lead continues a leadership. It overtakes the term if that can't be renewed any more, and
 // gives way to a candidate of higher priority.
 func (c *Contest) lead(s *step) {
-	if !c.allowed(s) { // the voters no longer renew it; what is left of the lease is for an orderly end
+	if !c.allowed(s) { // the voters refuse to renew the term; the rest of the lease is for an orderly end
 		c.stepDown(s, election.Ending{Reason: election.ReasonNotAllowed})
 		return
 	}
@@ -44,7 +44,7 @@ func (c *Contest) lead(s *step) {
 	if c.held.lease != nil {
 		s.wake(c.actsUntil(c.held.lease))
 	} else {
-		s.wake(s.now.Add(c.cfg.Heartbeat)) // then this agent must extend what it shows of its leadership
+		s.wake(s.now.Add(c.cfg.Heartbeat)) // without quorum, Refresh must prolong how long this agent names itself
 	}
 	c.giveWay(s)
 }
@@ -77,7 +77,7 @@ func (c *Contest) overtakeTerm(s *step) {
 	if c.held.term <= floor && c.goBack(s) || c.bid == nil || c.bid.lease.Term <= floor || c.bid.tooLow(s.roster) {
 		c.bid = c.newBid(s)
 	}
-	if s.now < c.actsUntil(c.bid.lease) && c.bid.lease.End() >= c.held.lease.End() { // programs know the end of the old lease
+	if s.now < c.actsUntil(c.bid.lease) && c.bid.lease.End() >= c.held.lease.End() { // programs must get no earlier deadline
 		c.overtake(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease, word: c.bid.word})
 		return
 	}
@@ -102,8 +102,8 @@ func (c *Contest) Ends(now election.Instant) bool {
 // only if more than this is left of its lease.
 func guard(c *election.Config) time.Duration { return c.Stagger() }
 
-// actsUntil is until when this agent may start to lead, or go on leading, by a lease. Until a
-// majority has granted it, that instant is in the past.
+// actsUntil is until when this agent may start to lead, or go on leading, by a lease. If no
+// majority has granted the lease yet, that instant is in the past.
 func (c *Contest) actsUntil(l *quorum.Lease) election.Instant { return l.End().Add(-guard(c.cfg)) }
 
 // Claimable reports whether heartbeats claim the term. They do while this agent leads, and also
@@ -173,8 +173,8 @@ type rival struct {
 // maxPatience bounds how many times the preempt delay is doubled.
 const maxPatience = 8
 
-// offered counts a transfer to an agent. Each one doubles the delay before the next, so that a candidate
-// that can't lead does not cost a gap again and again. Only the last target is remembered.
+// offered counts a transfer to an agent. Each transfer doubles the delay before the next one to the same agent,
+// so that a candidate that can't lead does not cost a gap again and again. Only the last target is remembered.
 func (c *Contest) offered(to election.PeerID) {
 	c.vain = map[election.PeerID]int{to: min(c.vain[to]+1, maxPatience)}
 }

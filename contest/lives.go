@@ -12,8 +12,8 @@ import (
 // may have sent or announced. That is its Authority, which Resume takes over.
 
 // Authority is what this agent holds and has asked for. It is on record before anybody sees it
-// (K1). A leadership of the roster election is not part of it (K8): the next life would not know
-// what it had proposed as the driver, and would propose a second roster in the same term.
+// (K1). A leadership of the roster election is not part of it (K8): the next life would not know what
+// the former one had proposed as the driver, and would propose a second roster in the same term.
 func (c *Contest) Authority() election.Authority {
 	a := election.Authority{Election: c.name, Highest: c.asked.highest()}
 	a.Low, a.Far = c.asked.wayBack()
@@ -63,8 +63,8 @@ func (c *Contest) Resume(a election.Authority, lease *quorum.Lease) {
 	c.leader = Known{Holder: c.cfg.Self, Term: a.Term, rank: c.rank(), Until: a.Until}
 }
 
-// Resumed is the first step after Resume. If a leadership was ending, it notifies the programs
-// again: the former life may have died after putting that on record and before notifying them.
+// Resumed is the first step after Resume. If a leadership was ending, it notifies the programs again:
+// the former life may have died after the end was put on record and before the programs were notified.
 func (c *Contest) Resumed(f Facts) Verdict {
 	s := new(step).begin(c, f)
 	if c.Role() == Leaving {
@@ -74,8 +74,8 @@ func (c *Contest) Resumed(f Facts) Verdict {
 	return s.out
 }
 
-// Overtake makes a leader take a higher term at once. Either the programs that are to act now
-// must not be given the present term (K4d), or it was asked for with another lease (K4e).
+// Overtake makes a leader take a higher term at once. Either the programs that are to act now must
+// not be given the present term (K4d), or that term was asked for with another lease (K4e).
 func (c *Contest) Overtake() {
 	if c.Role() == Leader {
 		c.held.outworn = true

@@ -16,7 +16,7 @@ func (c *Contest) seek(s *step) {
 			c.becomeLeader(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease, word: c.bid.word})
 			return
 		}
-		if !c.bid.rewrites { // writing it again takes the voters another write to disk
+		if !c.bid.rewrites { // the voters need time to write the word to disk again
 			c.bid.rewrites, c.bid.deadline = true, max(c.bid.deadline, s.now.Add(c.cfg.VoteTimeout()))
 		}
 		c.bid.word.send(s, c)
@@ -55,7 +55,7 @@ func (c *Contest) seek(s *step) {
 // all candidates start at once when a leader is lost.
 func (c *Contest) startInTurn(s *step, f election.Field) {
 	turn := slices.IndexFunc(f.Ranks, func(r election.Rank) bool { return r.Peer == c.cfg.Self.Peer })
-	if s.Doubts() { // others may doubt too, and see no better candidate either: their peer IDs set the order
+	if s.Doubts() { // agents that doubt do not see each other as candidates, so their peer IDs set the order
 		before, _ := slices.BinarySearch(s.Connected(), c.cfg.Self.Peer)
 		turn += 1 + before
 	}
@@ -132,7 +132,7 @@ func (c *Contest) apply(s *step, f election.Field, v election.Verdict) {
 // holds reports whether this agent needs its own vote to win, but can't have it yet because of a
 // promise of an earlier process run (V5). Its bid would only take votes of others that are needed
 // by a candidate that can lead at once. The vote of an agent that shuts down helps to win but not to
-// renew. So it counts only if the hold ends within the first lease (soon).
+// renew. So such a vote counts only if the hold ends within the first lease (soon).
 func (c *Contest) holds(s *step) bool {
 	held := s.HoldEnd()
 	if s.now >= held {

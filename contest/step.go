@@ -17,15 +17,15 @@ type Facts interface {
 	Doubts() bool // this agent has run late, or is the last resort: it does not see other such agents among the candidates
 	Writes() bool // this agent's disk accepts the promises of its voter
 	Full() bool   // this agent has as many rounds and bids in progress as it may have
-	Closed() bool // a round that starts now has to wait in the queue
-	// Informed reports whether enough voters have reported for this agent to know that nobody
-	// leads. If not, it returns when to ask again if no report arrives before.
+	Closed() bool // no round may start now: a new one has to wait in this agent's queue
+	// Informed reports whether enough agents have reported for this agent to know that nobody
+	// leads. If not, it returns when to call it again if no report arrives earlier.
 	Informed() (bool, election.Instant)
 	// FirstTurn is the earliest instant at which an agent of this rank may seek the first leader.
 	FirstTurn(own election.Rank) election.Instant
 
-	// About this agent's own voter: the grant on record, the end of its promise, and the end of its hold. A
-	// hold is a promise of an earlier process run that keeps the voter from voting for its own agent.
+	// About this agent's own voter: the grant on record, the end of its promise, and the end of its hold. A hold
+	// is a promise from before a start or a suspend, which keeps the voter from voting for its own agent.
 	Granted() election.Grant
 	PromiseEnd() election.Instant
 	HoldEnd() election.Instant
@@ -54,7 +54,7 @@ type Verdict struct {
 	Announce []election.Announcement
 	Replies  []election.Reply
 	WakeAt   election.Instant // when Advance is to be called
-	Again    bool             // Advance is to be called again before that, at once
+	Again    bool             // Advance is to be called at once, whatever WakeAt says
 	Queue    bool             // this agent's round waits for its turn
 	Beat     bool             // send a heartbeat at once
 	Won      bool             // this agent has become the leader

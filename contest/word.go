@@ -9,8 +9,8 @@ import (
 )
 
 // An elected agent reads the election's word from its votes, and writes the word again before its
-// programs are notified that they lead: then no earlier writing whose outcome is unknown can show
-// up later (W4). A new word is written in the same way.
+// programs are notified that they lead. After that, no earlier writing whose outcome is unknown can
+// show up (W4). A new word is written in the same way.
 
 // wording is a register, and what was sent to the voters about it.
 type wording struct {
@@ -37,7 +37,7 @@ func (c *Contest) newWording(t election.Term, r *election.Roster) *wording {
 	return &wording{Register: quorum.NewRegister(t, c.cfg.FirstNumber(), r)}
 }
 
-// settled reports whether the word no longer keeps the agent from leading: it is known, or there can't be one.
+// settled reports whether the agent may lead as far as the word is concerned: it is known, or there can't be one.
 func (w *wording) settled() bool { return w == nil || w.Ready() }
 
 func (w *wording) vote(from election.PeerID, m election.VoteGrant) {
@@ -151,7 +151,7 @@ func (c *Contest) advanceWord(s *step) {
 			c.reply(s, o.unready)
 		case w.Word().ID != o.If:
 			c.reply(s, &election.Refusal{Why: election.DeniedWordChanged, Election: c.name})
-		default: // the writing has not begun, or no vote read for a later term had it
+		default: // the writing has not begun, or began in a former term and is in none of the votes for this one
 			o.at, o.due = w.Replace(o.Text), s.now.Add(c.cfg.Lease)
 		}
 	}

@@ -13,8 +13,8 @@ const (
 	Ring  = "ring"
 )
 
-// Config is what one agent starts with. All parts of its elector read the same Config. The input
-// Configure changes when a leader preempts, and a roster with Settings replaces the algorithm and the timing.
+// Config is what one agent starts with. The parts of its elector, except the voter, share one Config. In it, the
+// input Configure changes when a leader preempts, and a roster's Settings replace the algorithm and the timing.
 type Config struct {
 	Self      Holder
 	Run       RunID  // of this process; 0: it equals the lineage ID

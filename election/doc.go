@@ -6,6 +6,6 @@
 // this package does not check the messages of a peer: internal/base/codec checks their form, and
 // the package that acts on a message checks whether its content makes sense.
 //
-// An Instant is nanoseconds of the local CLOCK_BOOTTIME, which counts suspend. Instants of
-// two hosts are never compared.
+// An Instant is nanoseconds of the local CLOCK_BOOTTIME, which also counts the time that the host was
+// suspended. Instants of two hosts are never compared.
 package election

@@ -41,7 +41,7 @@ type (
 		Election Name   `cbor:"1,keyasint"`
 		Round    uint64 `cbor:"2,keyasint"` // of the BullyElection that it answers
 	}
-	// BullyDecline reports that the sender can't lead, or ranks lower. The receiver need not wait for it.
+	// BullyDecline reports that the sender can't lead, or ranks lower. The receiver need not wait for the sender.
 	BullyDecline struct {
 		Election Name   `cbor:"1,keyasint"`
 		Round    uint64 `cbor:"2,keyasint"`
@@ -235,7 +235,7 @@ type (
 		Lineage LineageID `cbor:"1,keyasint"` // of the agent that sent the candidacies
 		Serial  uint64    `cbor:"2,keyasint"`
 		By      LineageID `cbor:"3,keyasint"` // the lineage of the ack's sender, as in its hello: version 0.2.0 accepts no other number
-		// Run is the run ID of the ack's sender: its next life will not know the candidacies. 0: it equals By.
+		// Run is the run ID of the ack's sender. Its next life needs the candidacies again. 0: it equals By.
 		Run RunID `cbor:"4,keyasint,omitempty"`
 	}
 )
@@ -327,11 +327,11 @@ type Objection uint8
 const (
 	GenesisInvalid       Objection = iota + 1
 	GenesisKnown                   // the refusing agent has already committed this genesis
-	GenesisElsewhere               // it belongs to another cluster; Detail names that cluster
+	GenesisElsewhere               // the refusing agent belongs to another cluster; Detail names that cluster
 	GenesisOtherVoters             // its --voters differ; Detail lists them
 	GenesisOtherIdentity           // the roster has the refusing agent's name with another peer ID
 	GenesisPending                 // it has accepted another genesis, still pending; Detail names the proposer
-	GenesisPendingFormer           // as GenesisPending, but that proposer has this proposer's name and another peer ID
+	GenesisPendingFormer           // as GenesisPending, but the two proposers have one name and different peer IDs
 )
 
 type Envelope struct {

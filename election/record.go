@@ -36,8 +36,8 @@ type Authority struct {
 	Until    Instant `cbor:"4,keyasint,omitempty"` // the latest deadline that was sent to any program under Term; Never: it leads without quorum
 	Priority int     `cbor:"5,keyasint,omitempty"` // of this agent's candidacy; 0: it is not a candidate
 	Ending   Ending  `cbor:"6,keyasint,omitzero"`  // zero: it has not stepped down
-	// Low and Far are 0 unless this agent followed a made-up term upwards, and then went back. If so, it has
-	// asked for terms up to Low and from Far to Highest, and next asks for those above Low and below Far.
+	// Low and Far are set only if this agent followed a made-up term upwards, and then went back (H1). It has
+	// then asked for terms up to Low and from Far to Highest, and next asks for terms between Low and Far.
 	Low Term `cbor:"7,keyasint,omitempty"`
 	Far Term `cbor:"8,keyasint,omitempty"`
 }

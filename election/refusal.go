@@ -93,7 +93,7 @@ type ChangeStatus struct {
 	Committed   bool     // majorities of both sets of voters have accepted the joint roster
 	Back        bool     // the change goes back to the former voters
 	Outcome     bool     // this agent has proposed the outcome, so the change can't be cancelled any more
-	NeedsNew    bool     // to end, the change needs a majority of the new voters too, not only one of the former
+	NeedsNew    bool     // the change can end only with a majority of the new voters, besides one of the former
 	Missing     []string // on the driver: the voters that have not accepted; on others: the voters out of reach
 	PromisesEnd Instant  // when all promises under the former voters have expired; 0: not known, or there are none
 }

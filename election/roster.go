@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Version orders rosters: by the term of the driver that made them, then by its counter. Genesis
-// has {0, 1}; {0, 0} means that there is no roster.
+// Version orders rosters: by the term of the driver that made them, then by that driver's counter.
+// The first roster has {0, 1}. {0, 0} means that an agent has no roster.
 type Version struct {
 	Driver  Term   `cbor:"1,keyasint"`
 	Counter uint64 `cbor:"2,keyasint"`
@@ -70,9 +70,9 @@ func RightsSize(rights []Right) int {
 }
 
 // Roster is a versioned set of voters. It is joint if Next is not empty: then a change from Voters
-// to Next is in progress. Otherwise it is stable. On a joint roster, each decision needs a
-// majority of Voters and, once Committed is set, one of Next too (in Ongaro 2014, section 4.3, it
-// needs both from the start; R9 and R10 in docs/guarantees.md).
+// to Next is in progress. Otherwise it is stable. On a joint roster, each election needs a majority
+// of Voters. Once Committed is set, it also needs a majority of Next (R9 and R10 in
+// docs/guarantees.md). In Ongaro 2014, section 4.3, it needs both from the start.
 //
 // Invariant: a roster is never changed in place. Only a joint roster is Committed.
 type Roster struct {
@@ -82,7 +82,7 @@ type Roster struct {
 	Next      []Voter `cbor:"4,keyasint,omitempty"` // sorted by peer ID
 	Floor     Term    `cbor:"5,keyasint,omitempty"` // terms up to this one are not granted or renewed
 	Committed bool    `cbor:"6,keyasint,omitempty"` // majorities of both halves have accepted it
-	// Only agents of level 2 know the fields Rights and Settings.
+	// Only agents of level 2 or higher know the fields Rights and Settings.
 	Rights   []Right  `cbor:"7,keyasint,omitempty"` // sorted by election; an election without a right may be led by any agent
 	Settings Settings `cbor:"8,keyasint,omitzero"`
 }
@@ -104,10 +104,10 @@ func (r *Roster) Lease() time.Duration {
 	return r.Settings.Lease
 }
 
-// Follows reports whether agents use the roster's settings, not their own. If so, it has all settings.
+// Follows reports whether agents use the roster's settings, not their own. If so, the roster sets all of them.
 func (r *Roster) Follows() bool { return r != nil && r.Settings != (Settings{}) }
 
-// Right returns the right of the election. The result is false if it has none.
+// Right returns the right of the election. The result is false if the election has no right.
 func (r *Roster) Right(e Name) (Right, bool) {
 	if r == nil {
 		return Right{}, false

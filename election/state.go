@@ -21,21 +21,21 @@ type State struct {
 	Roster  *Roster        `cbor:"2,keyasint,omitempty"`
 	Pending *Genesis       `cbor:"3,keyasint,omitempty"` // a genesis that this agent has accepted, and that is not committed yet
 	Grants  map[Name]Grant `cbor:"4,keyasint,omitempty"`
-	Seen    map[Name]Term  `cbor:"5,keyasint,omitempty"` // the highest term led without quorum; the last terms may be missing
+	Seen    map[Name]Term  `cbor:"5,keyasint,omitempty"` // the highest term led without quorum; a crash may have lost the last terms
 	Attempt uint64         `cbor:"6,keyasint,omitempty"` // how many times this agent has proposed a genesis
 	// Forgotten is the highest term of all grants that were dropped to make room for other elections. In an
 	// election without a grant on record, all terms up to Forgotten count as granted.
 	Forgotten Term   `cbor:"7,keyasint,omitempty"`
 	Writes    uint64 `cbor:"8,keyasint,omitempty"` // how often the state or words were written, including this write
-	// Former is the roster that this agent had before it adopted one that lacks several of
-	// its voters; nil once this voter has accepted another roster. Refused is the version
+	// Former is the roster that this agent had before it adopted one that lacks several voters of
+	// Former; nil once this voter has accepted another roster. Refused is the version
 	// from which an operator went back: the agent does not adopt it again.
 	Former  *Roster `cbor:"10,keyasint,omitempty"`
 	Refused Version `cbor:"11,keyasint,omitzero"`
 	// KeepsWords reports whether any word is on disk: if so, a missing log of words means lost promises.
 	KeepsWords bool          `cbor:"12,keyasint,omitempty"`
 	Words      map[Name]Word `cbor:"-"` // kept in a separate log; set here only at a start
-	Unsynced   bool          `cbor:"-"` // only at a start: a power cut may take words, until they have been written again
+	Unsynced   bool          `cbor:"-"` // only at a start: a power cut may still lose words, until they have been written again
 }
 
 // Grant returns the grant on record in an election. If there is none, every term up to Forgotten

@@ -81,8 +81,8 @@ type (
 		Text     string   // at most MaxWord bytes
 		Request  RequestID
 	}
-	// ReadWord asks for the word of an election that this agent leads. If a former life was elected, the
-	// votes are read first (W7).
+	// ReadWord asks for the word of an election that this agent leads. If a former life won the term, this
+	// life first asks for the votes again and reads the word from them (W7).
 	ReadWord struct {
 		Election Name
 		Request  RequestID
@@ -119,7 +119,7 @@ type (
 		Known, Writes uint64 // how many writes Agent remembers, and how many the disk has
 		Cluster       string // another cluster, of which this agent was a voter
 	}
-	// Late reports how late the agent is. It may be its timer, its loop, or the write in progress.
+	// Late reports how late the agent is. The reason may be its timer, its loop, or the write in progress.
 	Late struct{ By time.Duration }
 	// Suspended reports that the host was suspended since the last input. Its clock may now
 	// be wrong by more than the drift.
@@ -153,7 +153,7 @@ type Output struct {
 type Persist struct {
 	Write  uint64
 	Writes uint64      // how often this agent has written its state or words, including this write
-	Words  []NamedWord // those that have changed, sorted by election; to be synced before the state. A zero word is dropped after it
+	Words  []NamedWord // the words that have changed, sorted by election; synced before the state. A zero word is removed after the state is synced
 	State  *State      // nil: only words have changed
 }
 

@@ -29,7 +29,7 @@ func FindCandidacy(sorted []Candidacy, e Name) (int, bool) {
 	return slices.BinarySearchFunc(sorted, e, func(c Candidacy, e Name) int { return cmp.Compare(c.Election, e) })
 }
 
-// RankIn returns the member's rank in the election if these sorted candidacies are the member's.
+// RankIn returns the member's rank in the election, given its sorted candidacies; false: it has none there.
 func (m Member) RankIn(e Name, candidacies []Candidacy) (Rank, bool) {
 	i, found := FindCandidacy(candidacies, e)
 	if !found {
@@ -51,7 +51,7 @@ func (v View) Find(p PeerID) (Member, bool) {
 	return v.Members[i], true
 }
 
-// Named returns the member with that name. If several have it, the first by peer ID.
+// Named returns the member with that name. If several members have it, Named returns the first by peer ID.
 func (v View) Named(name string) (Member, bool) {
 	for _, m := range v.Members {
 		if m.Name == name {
@@ -68,8 +68,8 @@ type Field struct {
 	// Ranks are the candidates that can be elected, the best first. This agent is among them if Able.
 	Ranks []Rank
 	Leads *Leadership // the leadership of this agent; nil: it does not lead
-	// Closed means that a round that starts now has to wait in the queue. This agent then starts none, and
-	// gives up a round that would have to start again, so that other elections get their turn.
+	// Closed means that no round may start now, because this agent has enough rounds in progress or queued.
+	// It then also gives up a round that would have to start again, so that other elections get their turn.
 	Closed bool
 	// Patience is when this agent stops waiting for another agent's round: one vote timeout
 	// after the old lease has ended.

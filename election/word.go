@@ -38,7 +38,7 @@ type WordsHeld uint8
 const (
 	NoWords  WordsHeld = iota // also if the agent's version does not know words
 	HasWords                  // it may lack the newest ones
-	CaughtUp                  // it has all words that majorities of both halves have with that roster (W9)
+	CaughtUp                  // it has the newest words that majorities of both halves have with that roster (W9)
 )
 
 type (

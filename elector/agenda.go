@@ -13,7 +13,7 @@ type agenda struct {
 	queued     int  // elections that wait to start a round
 	serving    bool // it is the turn of the queued elections: they are being advanced in the queue's order
 	contesting int  // elections in which a round or a bid of this agent is in progress
-	window     int  // how many elections may have one in progress at the same time
+	window     int  // the limit for contesting, within which new rounds start
 	narrowedAt election.Instant
 	turns      uint64 // how many places in the queue have been given so far
 }
@@ -31,8 +31,8 @@ const (
 
 func (a *agenda) full() bool { return a.contesting >= a.window }
 
-// closed reports whether a round that starts now, or starts again, has to wait in the queue. If it did not,
-// two agents could fill their windows with rounds that wait for each other and never end.
+// closed reports whether a round that starts now, or starts again, has to wait in the queue. If such rounds did
+// not wait, two agents could fill their windows with rounds that wait for each other and never end.
 func (a *agenda) closed() bool { return a.full() || a.queued > 0 && !a.serving }
 
 // widen records that a bid was won.

@@ -17,7 +17,7 @@ func (e *Elector) bar(in election.Barred) {
 	e.change.Bar(&election.Refusal{Why: election.DeniedBarred, Barred: in})
 	e.touchAll()
 	e.leaveAll(election.ReasonBarred)
-	e.sendAllConnected(e.report(0, "")) // they learn from it that this agent no longer votes
+	e.sendAllConnected(e.report(0, "")) // the report shows that this agent does not vote any more
 }
 
 // meetFormer bars this agent if it formed a cluster alone and meets another cluster whose roster

@@ -33,8 +33,8 @@ func (cs *candidacies) changed() {
 	cs.newest = cs.serial
 }
 
-// connected returns the first serial whose acknowledgement counts for a peer that connects now. An earlier
-// acknowledgement may still arrive, from before the peer forgot what it had acknowledged.
+// connected returns the first serial whose acknowledgement counts for a peer that connects now. A lower serial may
+// be acknowledged late: the peer may have forgotten those candidacies since it sent that acknowledgement.
 func (cs *candidacies) connected() uint64 {
 	if cs.newest > 0 {
 		cs.serial++
@@ -42,7 +42,7 @@ func (cs *candidacies) connected() uint64 {
 	return cs.serial
 }
 
-const maxMetas = 64 << 10 // bytes of all metas in one message, which stays far below its limit with them
+const maxMetas = 64 << 10 // bytes of all metas in one message, so that the message stays far below its size limit
 
 // sent is the candidacies as peers get them: with priority 0 while this agent can't write or runs late, and
 // without the metas that do not fit.
@@ -122,7 +122,7 @@ func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck
 	p.knows, p.sendAt = max(p.knows, m.Serial), e.now
 }
 
-// rank returns a member's rank as it reported or, from agents up to 0.3.0, as gossip shows it.
+// rank returns a member's rank by the candidacies that it has sent since it connected, or else by gossip.
 func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bool) {
 	if p := e.peers.get(m.Peer); p != nil && p.listed && p.lineage == m.Lineage {
 		return m.RankIn(name, p.candidacies)

@@ -22,9 +22,9 @@ func (e *Elector) diskPatience() time.Duration {
 
 // diskWatch is a leader's question to the other agents: can they write to their disks?
 type diskWatch struct {
-	question uint64 // the ID of its Inquiry; 0: it was not asked
+	question uint64 // the ID of the Inquiry with the question; 0: the leader has not asked
 	asked    election.Instant
-	askAt    election.Instant // when to send it again to agents that have not answered
+	askAt    election.Instant // when to send the Inquiry again to agents that have not answered
 	wrote    map[election.PeerID]bool
 }
 

@@ -15,7 +15,7 @@ import (
 // doubt is since when, and until when, this agent doubts that it can be on time.
 type doubt struct {
 	since election.Instant // when the first delay of this series was; its delays are at most a lease apart
-	until election.Instant // the doubt ends then, unless another delay comes
+	until election.Instant // when the doubt ends; each further delay makes this later
 }
 
 func (e *Elector) late(by time.Duration) {

@@ -373,9 +373,9 @@ func (e *Elector) activateRoster() {
 	}
 	if first {
 		for i, p := range e.foreign.rows {
-			e.meetFormer(e.foreign.keys[i], p) // it may have reported its roster before
+			e.meetFormer(e.foreign.keys[i], p) // this peer may have reported its roster earlier
 		}
-		own := e.report(0, "") // it shows peers of other clusters that this agent is not in theirs
+		own := e.report(0, "") // this report shows agents of other clusters that this agent is not in theirs
 		e.sendAllConnected(own)
 		for _, id := range e.foreign.keys {
 			e.send(id, own)

@@ -39,7 +39,7 @@ func newSelection(cfg election.Config, name election.Name, after uint64) contest
 }
 
 // advanceContests advances the elections that were touched or whose time has come. If facts have changed on
-// which all elections depend, it advances all. Then it advances those that wait in the queue.
+// which all elections depend, it advances all. Then it advances queued elections while the window has room.
 func (e *Elector) advanceContests() {
 	if facts := e.facts.renew(e); facts != e.advanced {
 		e.advanced = facts
@@ -165,8 +165,8 @@ const (
 
 // FirstTurn is when this agent may start a round for the first leader. It delays the round if many members
 // have just started: while they are not connected to each other, each takes itself for one of the best, and
-// a hundred rounds would keep all too busy to vote. So once enough voters have reported, each counts all
-// better members, and waits for them. A member that is not connected counts as a candidate.
+// a hundred rounds would keep all too busy to vote. So once enough voters have reported, each agent waits
+// some time for each better member. A member that is not connected counts as a candidate.
 func (c *entry) FirstTurn(own election.Rank) election.Instant {
 	e := c.e
 	if e.settled || !e.cfg.Quorum || len(e.view.Members) < crowd {
@@ -211,7 +211,7 @@ func (c *entry) StopsSoon(id election.PeerID) bool {
 	return p != nil && p.leaving
 }
 
-// SharesRoster: an agent with another roster would get no votes under the present one.
+// SharesRoster is asked before a preemption: an agent with another roster would get no votes under the present one.
 func (c *entry) SharesRoster(id election.PeerID) bool {
 	p := c.e.peers.get(id)
 	return !c.e.cfg.Quorum || c.e.roster == nil || p != nil && p.Holds == c.e.roster.Version

@@ -20,7 +20,7 @@ func (e *Elector) held(name election.Name) *entry {
 	return c
 }
 
-// contest does the same, but makes a contest if there is none; nil if there is no room for one.
+// contest returns the election's contest, as held does. If there is none, it makes one; nil if there is no room.
 func (e *Elector) contest(name election.Name) *entry {
 	if c := e.held(name); c != nil {
 		return c
@@ -120,7 +120,7 @@ func (e *Elector) exists(c *entry) bool {
 }
 
 // remember records the term that this agent leads without quorum. If too many terms are recorded, it
-// removes those of elections that no longer exist, and keeps only the highest of the removed ones.
+// removes those of elections without a contest, and keeps only the highest of the removed terms.
 func (e *Elector) remember(name election.Name, t election.Term) {
 	e.ledger.Change(func(s *election.State) {
 		if len(s.Seen) >= e.cfg.MaxElections {

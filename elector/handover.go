@@ -20,7 +20,7 @@ func (e *Elector) campaign(in election.Campaign) *election.Refusal {
 func (e *Elector) stand(c *entry, candidate bool, as election.Candidacy, last bool) {
 	c.Stand(candidate, as.Priority)
 	if c.LastResort = last; last {
-		as.Priority = 0 // other agents see priority 0, as of an agent that runs late
+		as.Priority = 0 // the other agents get priority 0, so that they do not count a last resort as a candidate
 	}
 	if c.Name() != election.RosterElection {
 		e.stands.set(candidate, as)
@@ -28,7 +28,7 @@ func (e *Elector) stand(c *entry, candidate bool, as election.Candidacy, last bo
 }
 
 // withdrawCandidacy ends a candidacy and the leadership that depends on it. The best remaining candidate is
-// next, perhaps another one of this host. If all have stopped already, this step releases the term.
+// next, perhaps another one of this host. If all programs have stopped already, this step releases the term.
 func (e *Elector) withdrawCandidacy(in election.Withdraw) {
 	c := e.held(in.Election)
 	if c == nil {

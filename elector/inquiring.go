@@ -63,9 +63,9 @@ func (e *Elector) conclude(id uint64, q *inquiry) {
 	}
 }
 
-// answered counts a voter's report. A holder leads if a majority has promised it the same term,
-// and these promises have not expired. If a majority has answered and has promised to no holder
-// in this way, nobody leads.
+// answered counts a voter's report. A holder leads if a majority has promised it the same term, and these
+// promises have not expired. Nobody leads if a majority has answered and no answer has such a promise, or if
+// all voters have answered and no holder has such a majority.
 func (e *Elector) answered(from election.PeerID, r election.Report) {
 	q := e.inquiries.get(r.ID)
 	if q == nil || !r.Voter || r.Election != q.election || e.older(from) {
@@ -73,7 +73,7 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 	}
 	q.answers[from] = election.Record{}
 	for _, s := range r.Records {
-		if s.Election == q.election && s.Remaining > 0 && s.Term > e.roster.Floor { // promises up to the floor have expired (R4)
+		if s.Election == q.election && s.Remaining > 0 && s.Term > e.roster.Floor { // promises of terms up to the floor are not renewed any more (R5)
 			q.answers[from] = s
 		}
 	}

@@ -16,7 +16,7 @@ type lives struct {
 	shortest time.Duration       // the shortest lease that a roster has set in this life; 0: none has
 
 	former    []*entry         // the elections that the former life led; nil after the first step
-	ends      election.Instant // when the last of the former life's leases ends; 0: other agents know of a renewal since
+	ends      election.Instant // when the last of the former life's leases ends; 0: there is none, or a renewal of this life was sent to all
 	unclaimed []election.Name
 	lapsesAt  election.Instant
 }
@@ -31,7 +31,7 @@ func (e *Elector) takeOver(past *election.Past) {
 		c.recorded = a
 		ends := a.Ending.Reason != ""
 		if !ends && (a.Until == election.Never) == e.cfg.Quorum {
-			a.Term = 0 // it was led under the other setting of Quorum
+			a.Term = 0 // the former life led this term under the other setting of Quorum
 		}
 		var lease *quorum.Lease
 		if e.cfg.Quorum && a.Term != 0 {
@@ -52,8 +52,8 @@ func (e *Elector) takeOver(past *election.Past) {
 	}
 }
 
-// resumeCandidacy takes over the candidacy behind a leadership. The candidacy ends unless the
-// agent repeats its Campaign before the last deadline that programs were given.
+// resumeCandidacy takes over the candidacy behind a leadership. When the last deadline that programs
+// were given has passed, the candidacy ends if the agent has not repeated its Campaign (lapse).
 func (e *Elector) resumeCandidacy(c *entry, a election.Authority) {
 	if a.Priority == 0 {
 		return

@@ -14,7 +14,7 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 		return
 	}
 	if e.cfg.Quorum && e.heldRoster() != nil && p.roster == nil {
-		p.early = new(m) // it overtook the Report, which names the sender's cluster
+		p.early = new(m) // the heartbeat overtook the Report, which names the sender's cluster
 		e.askReport(from, p)
 		return
 	}
@@ -96,7 +96,7 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	e.carry(c, c.Released(c, m))
 }
 
-// voteRequest passes a request to the voter. The contest learns from it that a round is in progress.
+// voteRequest passes a request to the voter, and shows the contest that another agent's round is in progress.
 func (e *Elector) voteRequest(from election.PeerID, m election.VoteRequest) {
 	if m.Holder.Peer != from || m.Rank.Peer != from {
 		e.counters.Dropped["invalid"]++

@@ -14,13 +14,13 @@ type peer struct {
 	lineage  election.LineageID
 	run      election.RunID
 	leaving  bool                // the agent shuts down
-	reportAt election.Instant    // when this agent next asks for its Report; 0: it has not waited for one yet
+	reportAt election.Instant    // when this agent next asks for the peer's Report; 0: no heartbeat has come before the Report
 	roster   *election.Roster    // the one that it last reported
 	early    *election.Heartbeat // its newest heartbeat that arrived before its Report; nil: none did
 
 	stamp     election.Instant // the newest instant of its clock that it sent; heartbeats echo it
 	stampedAt election.Instant // when the stamp arrived
-	stale     bool             // the last echo sent to it was too old to be of use to it
+	stale     bool             // the last echo sent to it may have been too old to show that the claimed leases still run
 
 	unwritableUntil election.Instant          // until then it counts as a voter that can't write its promises
 	beats           *failuredetector.Detector // of its heartbeats as a leader; nil: it leads nothing
@@ -36,7 +36,7 @@ type peer struct {
 	candidacies []election.Candidacy // sorted
 	since       uint64               // acknowledgements of lower serials do not count
 	knows       uint64               // the newest serial of this agent's candidacies that it has acknowledged
-	sendAt      election.Instant     // when this agent's candidacies are next sent to it, unless it knows them
+	sendAt      election.Instant     // when this agent's candidacies are next sent to it, if it does not know them by then
 }
 
 func (e *Elector) connected(in election.PeerConnected) {

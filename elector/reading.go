@@ -28,7 +28,7 @@ func (e *Elector) Contests() []*ContestStatus {
 		if c.refresh || facts != e.shownFacts {
 			c.listing.renew(e, c, facts)
 			changed = e.show(c) || changed
-			c.refresh = c.listing.fleeting || c.Heeds(e.now) // then what readers are shown may change by time alone
+			c.refresh = c.listing.fleeting || c.Heeds(e.now) // in both cases, what readers are shown may change by time alone
 		}
 	}
 	e.shownFacts = facts
@@ -45,7 +45,7 @@ func (e *Elector) Contests() []*ContestStatus {
 }
 
 // Drives returns the term in which this agent leads the roster election, and until when it leads. The
-// term is 0 if it does not. Contests omits that election.
+// term is 0 if it does not lead. Contests omits the roster election.
 func (e *Elector) Drives() (election.Term, election.Instant) {
 	l := rosterFacts{e}.Lead()
 	return l.Term, l.Until
@@ -156,7 +156,7 @@ type QuorumStatus struct {
 	Voters    int
 	Needed    int
 	Reachable int  // how many are reachable and renew all that this agent leads; this agent included
-	Exists    bool // the reachable voters are a majority (of both halves, if there are two)
+	Exists    bool // the voters that count as Reachable are a majority (of each half, if the roster is marked)
 	Edge      bool // a majority exists, and the loss of one more voter may end it
 }
 
@@ -191,8 +191,8 @@ func (c ContestStatus) LeaderAt(now election.Instant) (election.Holder, bool) {
 	return c.Leader, true
 }
 
-// Warning is a condition that an operator should end, as facts. It is about one agent; several
-// agents give several. Package agent/words has the texts.
+// Warning is a condition that an operator should end, as facts. It is about one agent, and the same
+// condition at several agents gives several warnings. Package agent/words has the texts.
 type Warning struct {
 	Code    string          // which condition; codes stay the same from version to version
 	Agent   string          // the name of the agent that the warning is about; empty: this agent

@@ -125,7 +125,7 @@ func (e *Elector) noteProgress(list ...election.Progress) {
 		case n.Stamp <= m.Stamp:
 			continue
 		case n.Writes < m.writes && !m.older:
-			m.older = true // its whole machine went back to a snapshot
+			m.older = true // the peer's whole machine went back to a snapshot
 		}
 		if n.Writes != m.Writes {
 			m.since = e.now
@@ -159,7 +159,7 @@ func (e *Elector) news(to *peer, beat bool) (list []election.Progress) {
 	return list
 }
 
-// sendProgress reports this agent's progress after a lease, if no leader passes it on. It needs no wake-up.
+// sendProgress reports this agent's progress after a lease, if no leader passes it on. No step is made just for this.
 func (e *Elector) sendProgress() {
 	self := e.cfg.Self
 	if n := e.ledger.Writes(); e.cfg.Quorum && n != e.progress.get(self.Peer).Writes {

@@ -101,7 +101,7 @@ func (e *Elector) followSettings() {
 	if algorithm == e.cfg.Algorithm {
 		return
 	}
-	e.cfg.Algorithm, e.rounds = algorithm, e.counters.Steps // above all former rounds, because a step starts no two rounds of one election
+	e.cfg.Algorithm, e.rounds = algorithm, e.counters.Steps // above all former round numbers: a step starts at most one round of an election
 	for _, c := range e.contests.rows {
 		c.Select(newSelection(e.cfg, c.Name(), e.cfg.FirstNumber()+e.rounds))
 	}

@@ -39,8 +39,8 @@ func (e *Elector) redial(id election.PeerID, p *peer) {
 	}
 }
 
-// heardFrom records that a message arrived. If the peer no longer leads, missing heartbeats are
-// not silence, so the detector is dropped.
+// heardFrom records that a message arrived. If the peer has stopped leading, its missing heartbeats
+// are not a sign of silence, so their detector is dropped.
 func (e *Elector) heardFrom(id election.PeerID, m election.Message) {
 	p := e.peers.get(id)
 	p.heardAt, p.unansweredSince = e.now, election.Never

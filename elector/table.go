@@ -22,7 +22,7 @@ func (t *table[K, V]) has(key K) bool {
 	return has
 }
 
-// put sets the row of a key. A walk in progress does not see it.
+// put sets the row of a key. A walk in progress does not come to a key that is new.
 func (t *table[K, V]) put(key K, row V) {
 	if t.byKey == nil {
 		t.byKey = map[K]V{}
@@ -37,7 +37,7 @@ func (t *table[K, V]) put(key K, row V) {
 	t.rows = slices.Insert(slices.Clone(t.rows), i, row)
 }
 
-// remove drops a key. A walk in progress still sees it.
+// remove drops a key. A walk in progress still comes to it.
 func (t *table[K, V]) remove(key K) {
 	delete(t.byKey, key)
 	if i, ok := slices.BinarySearch(t.keys, key); ok {

@@ -91,8 +91,8 @@ func (e *Elector) missing() string {
 	return strings.Join(election.Names(e.roster.Counted(), func(v election.Voter) bool { return !e.supports(v.Peer) }), ", ")
 }
 
-// otherVoters reports whether this agent was started with other voters than the first roster
-// has. A difference that comes from later changes of the roster is not a mistake.
+// otherVoters reports whether this agent was started with other voters than the roster has, if that is the first
+// roster or lacks this agent. Other differences come from later changes of the roster, and are not mistakes.
 func (e *Elector) otherVoters() bool {
 	if len(e.cfg.Voters) == 0 {
 		return false

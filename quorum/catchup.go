@@ -15,7 +15,7 @@ import (
 // maxPage is how many bytes the words of one page may have.
 const maxPage = 128 << 10
 
-// catchUp is what a voter has read of the others' words, for one marked joint roster.
+// catchUp is what this voter has read of the other voters' words, for one marked joint roster.
 type catchUp struct {
 	version election.Version
 	newest  map[election.Name]election.Word
@@ -74,7 +74,7 @@ func (v *Voter) want(of election.PeerID) election.Envelope {
 }
 
 // Page answers a request for words. It returns false if this voter does not have that roster, or a
-// write is in progress: then the request is repeated.
+// write is in progress: then the other voter has to repeat its request.
 func (v *Voter) Page(m election.WordsWanted) (election.Words, bool) {
 	if v.barred || v.roster == nil || v.roster.Version != m.Version || !v.roster.Has(v.cfg.Self.Peer) || !v.idle() {
 		return election.Words{}, false
@@ -119,7 +119,7 @@ func (v *Voter) takeOver() {
 	if b.writing != 0 || !v.idle() || v.roster.Version != b.version || !Accepted(v.roster, func(id election.PeerID) bool { return b.whole[id] }) {
 		return
 	}
-	b.writing = max(v.ledger.durable, v.ledger.urgent) // words may be unsynced since the start
+	b.writing = max(v.ledger.durable, v.ledger.urgent) // also wait for words that were unsynced at the start
 	for _, w := range sortedWords(b.newest) {
 		if w.Word.Newer(v.ledger.Word(w.Election)) {
 			b.writing = v.ledger.KeepWord(w.Election, w.Word)

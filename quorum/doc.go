@@ -42,7 +42,7 @@
 //	VoteGrant       the grant: term, holder and lease
 //	RosterAccept    the roster, and the driver's term in the roster election
 //	GenesisAccept   the pending genesis
-//	any roster      Voter.Roster returns the roster on disk, and no other roster is sent
+//	any roster      Voter.Roster returns the roster on disk; only proposals have another one
 //
 // Ledger.Change returns a generation. A message given to Ledger.WhenDurable leaves when that
 // generation is on disk. One write is in progress at a time, and all changes made meanwhile
@@ -52,25 +52,25 @@
 //
 // # One vote
 //
-// The agents are a, b and c. Agent a leads in term 4, and dies. Agent b is the nominee and asks
-// for term 5. Agent c has promised the election to a until 10:00:01, so b's request waits at c.
-// b asks again and again, each time with a new send ID; c keeps only the last request. At
-// 10:00:01 Tick finds that c may answer. judge changes the grant on record to term 5 and b, and
-// promises b a lease from the receipt on. The election is locked, so other messages about it
-// wait. Ledger.Next returns the write. When the caller reports with Ledger.Persisted that it is
-// durable, Voter.Settle unlocks the election and Ledger.Take returns the VoteGrant. b finds in
-// Sends when the request left. With its own vote and c's, Lease.Count has a majority: b leads
-// until Lease.End. From then on heartbeats renew the promises, and each acknowledgement moves
-// Lease.End.
+// The agents are a, b and c. Agent a leads in term 4, and dies. Agent b is the nominee and asks for
+// term 5. Agent c has promised the election to a until 10:00:01, so b's request waits at c. b asks
+// again and again, each time with a new send ID; c keeps only the last request. At 10:00:01 Tick
+// finds that c may answer. judge changes the grant on record to term 5 and b, and promises b a lease
+// from the receipt on. The election is locked, so other messages about it wait. Ledger.Next returns
+// the write. When the caller reports with Ledger.Persisted that the write is durable, Voter.Settle
+// unlocks the election and Ledger.Take returns the VoteGrant. b finds in Sends when the request left.
+// With its own vote and c's, Lease.Count has a majority: b leads until Lease.End. From then on
+// heartbeats renew the promises, and each acknowledgement moves Lease.End.
+//
 // # Guarantees
 //
 // If every agent of a roster follows the rules and every clock runs within 1 ± drift of real
 // time, at most one holder of an election has an unexpired lease at any instant of real time,
-// and terms only rise. This is so through loss, duplication and reordering of messages, crashes,
-// restarts and changes of the roster. Progress is not guaranteed: it needs a majority whose
+// and terms only rise. This also holds when messages are lost, duplicated or reordered, and through
+// crashes, restarts and changes of the roster. Progress is not guaranteed: it needs a majority whose
 // messages arrive and whose disks accept writes. Nothing is guaranteed against agents that lie,
 // or disks that lose what was written.
 //
-// Leases are those of Gray and Cheriton 1989, votes are Paxos' promises (Lamport
-// 1998), joint rosters are Raft's (Ongaro 2014, section 4.3).
+// Leases are as in Gray and Cheriton 1989, votes are promises as in Paxos (Lamport 1998), and joint
+// rosters are as in Raft (Ongaro 2014, section 4.3), except for R10.
 package quorum

@@ -12,7 +12,7 @@ import (
 // Invariant: all proposals of a ballot have different versions. The driver proposes the stable roster of
 // the new voters only after majorities of both halves have accepted the mark, and after the earlier
 // promises of a majority of the former voters have ended. If the mark is inherited, the promises of a
-// majority of the new voters must have ended too. After this proposal there is no way back.
+// majority of the new voters must have ended too. After this proposal the driver can't go back.
 type Driver struct {
 	Ballot    election.Term
 	drift     float64
@@ -24,7 +24,7 @@ type Driver struct {
 	refused   map[election.PeerID]bool               // these voters have granted a higher ballot
 	reported  map[election.PeerID]election.Term      // voter → the highest term in its last report, even if that is not believed
 	floor     election.Term                          // the highest term that acceptances of the marked roster have reported (R4 ii)
-	waited    bool                                   // the marked roster was accepted, and WaitsUntil has passed
+	waited    bool                                   // the marked or revised roster was accepted, WaitsUntil has passed, and CaughtUp holds
 	words     map[election.PeerID]election.WordsHeld // what acceptances of the marked roster have reported
 	waits     bool                                   // the lease changes, and not the voters: promises under the former lease must end first
 }
@@ -48,8 +48,8 @@ func NewRevision(ballot election.Term, drift float64, stable, changed *election.
 }
 
 // InheritChange continues the change of the highest joint roster that voters reported (R3). won
-// is the roster under whose majority the driver was elected. If neither roster has the mark, no
-// mark has been agreed on yet. Otherwise, or if won is nil, one may have been (R11, R13).
+// is the roster whose majority elected the driver. If neither roster has the mark, both halves have
+// accepted no mark yet. If one has it, or if won is nil, they may have accepted one (R11, R13).
 func InheritChange(ballot election.Term, drift float64, joint, won *election.Roster) *Driver {
 	d := newDriver(ballot, drift, *joint)
 	d.inherited = joint.Committed || won == nil || won.Committed
@@ -72,7 +72,7 @@ func (d *Driver) propose(r election.Roster, counter uint64) {
 // Proposal is the roster to propose now. Each proposal is a separate value.
 func (d *Driver) Proposal() *election.Roster { return d.proposal }
 
-// Accept counts an acceptance. What is left of its promises counts from its arrival (R4).
+// Accept counts an acceptance. The remaining time of the voter's promises counts from this arrival (R4).
 func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.RosterAccept) {
 	if m.Driver != d.Ballot || m.Version != d.proposal.Version || !d.Asks(from) {
 		return
@@ -109,8 +109,8 @@ func (d *Driver) TooFar(voter election.PeerID) bool {
 	return !d.reported[voter].Follows(others)
 }
 
-// CatchesUp reports whether the voters must catch up before the stable roster is proposed: one of them has
-// words. An acknowledged word is on at least one voter of each majority of the former voters.
+// CatchesUp reports whether the voters must catch up before the stable roster is proposed, because at least one
+// has words. An acknowledged word is on at least one voter of each majority of the former voters.
 func (d *Driver) CatchesUp() bool { return d.Marks() && len(d.words) > 0 }
 
 // Lacks reports whether the voter has accepted, but has not caught up.
@@ -159,15 +159,15 @@ func (d *Driver) GoBack() bool {
 	return d.back
 }
 
-// MayAlwaysGoBack reports whether this ballot, unlike any later one, can go back without the new
-// voters (R12). If so, the driver must keep the ballot while the new voters are missing.
+// MayAlwaysGoBack reports whether this ballot can go back without the new voters (R12). A later ballot may
+// not be able to. So the driver must then keep this ballot while the new voters are missing.
 func (d *Driver) MayAlwaysGoBack() bool {
 	return !d.inherited && (d.Marks() || d.back)
 }
 
-// WaitsUntil is when the earlier promises of a majority of the former voters have ended; Never
-// until a majority has accepted the mark. If the mark is inherited, the new voters may have
-// granted terms alone since then, so a majority of their promises must have ended too (R13).
+// WaitsUntil is when the earlier promises of a majority of the former voters have ended; Never until a majority
+// has accepted the mark or the revision. If the mark is inherited, the new voters may have granted terms alone
+// meanwhile, so the promises of a majority of them must have ended too (R13).
 func (d *Driver) WaitsUntil() election.Instant {
 	until := d.promisesEnd(d.joint.Voters)
 	if d.inherited {

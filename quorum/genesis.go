@@ -50,8 +50,8 @@ func (f *Formation) Proposer() bool {
 	return len(f.names) > 0 && f.names[0] == f.self.Name
 }
 
-// Advance does what the proposer has to do. find returns the reachable peer with a name, and
-// cluster draws a random name for the new cluster.
+// Advance does what the proposer has to do; on other agents it does nothing. find returns the reachable
+// peer with the given name, and cluster draws a random name for the new cluster.
 func (f *Formation) Advance(now election.Instant, find func(name string) (election.PeerID, bool), cluster func() string) {
 	if f.ledger.State().Roster != nil || !f.Proposer() {
 		return
@@ -210,8 +210,8 @@ func (f *Formation) Refuse(from election.PeerID, name string, m election.Genesis
 	}
 }
 
-// Learn adopts a roster that another agent reports. While a genesis of another cluster is pending, it
-// refuses the roster, unless this agent proposed that genesis: only the proposer could have committed it.
+// Learn adopts a reported roster, with two exceptions. One: a genesis for another cluster is pending whose
+// proposer, another agent, may have committed it. Two: this agent is in a first roster that it has no record of.
 func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	held := f.ledger.State()
 	genesis := r.Version == election.Version{Counter: 1}

@@ -45,7 +45,7 @@ func NewLease(t election.Term, length time.Duration, drift float64, r *election.
 // instant. Answers to that life's sends do not count for it (K4a).
 func ResumeLease(t election.Term, length time.Duration, drift float64, r *election.Roster, until election.Instant) *Lease {
 	l := NewLease(t, length, drift, r)
-	l.earned, l.heard = until, until.Add(-HolderLease(max(length, l.length), drift)) // the true instant is not earlier
+	l.earned, l.heard = until, until.Add(-HolderLease(max(length, l.length), drift)) // heard is a lower bound of the true instant
 	return l
 }
 
@@ -94,9 +94,9 @@ func (l *Lease) SupportedBy(voter election.PeerID) bool {
 	return ok
 }
 
-// Reroster continues the lease under a newer roster: from now on only answers at its version
-// count, with its lease. If the roster sets no lease, a voter promises the lease that its grant
-// has on record. That is not below the shortest lease in any request for this term (R14).
+// Reroster continues the lease under a newer roster: from now on only answers at that roster's version
+// count, with that roster's lease. If the roster sets no lease, a voter promises the lease that its grant
+// has on record. This is never below the shortest lease in any request for the term (R14).
 func (l *Lease) Reroster(r *election.Roster) {
 	l.roster, l.length = r, l.least
 	if agreed := r.Lease(); agreed != 0 {

@@ -37,8 +37,8 @@ type unsent struct {
 	election.Envelope
 }
 
-// NewLedger returns a ledger of a state that is on disk, but for words that are unsynced. retry is the
-// delay before a failed write is repeated.
+// NewLedger returns a ledger of a state that is on disk. If the state's words are Unsynced, they are written
+// again. retry is the delay before a failed write is repeated.
 func NewLedger(s election.State, retry time.Duration) *Ledger {
 	s.Grants = maps.Collect(maps.All(s.Grants)) // copies, and never nil
 	s.Seen = maps.Collect(maps.All(s.Seen))
@@ -82,7 +82,7 @@ func (l *Ledger) Take() []election.Envelope {
 	return out
 }
 
-// Flush makes all changes due to be written. Once a release is on disk, the next run needs no hold (V5).
+// Flush makes a write of all changes due. After a release on disk, the next process run needs no hold (V5).
 func (l *Ledger) Flush() { l.urgent = l.generation }
 
 // State is the state in memory, which may not be durable yet. Callers must not change it.
@@ -124,7 +124,7 @@ func (l *Ledger) DropWord(s *election.State, e election.Name) {
 }
 
 // KeepWord replaces the election's word, which must be written, and returns the generation. The
-// first word also changes the state, which shows from then on that there are words.
+// first word also changes the state: KeepsWords shows from then on that words are on disk.
 func (l *Ledger) KeepWord(e election.Name, w election.Word) uint64 {
 	if !l.state.KeepsWords {
 		l.Note(func(s *election.State) { s.KeepsWords = true })

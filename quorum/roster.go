@@ -8,17 +8,17 @@ func (v *Voter) Propose(now election.Instant, from election.PeerID, p election.R
 	}
 }
 
-// Adopt takes over a newer roster that was reported (R2). The roster counts, and Roster returns
-// it, when it is durable. With keep, the former roster is kept for Restore.
+// Adopt takes over a newer roster that was reported (R2). Once the new roster is durable, it counts,
+// and Roster returns it. With keep, the former roster is kept for Restore.
 func (v *Voter) Adopt(now election.Instant, r *election.Roster, keep bool) {
 	if !v.barred && v.newer(r) {
 		v.receive(now, received{message: election.Report{Roster: r}, at: now, keep: keep})
 	}
 }
 
-// Restore goes back to the roster that Adopt replaced and kept. That is safe: no ballot depends on the
-// newer roster, since this voter has not accepted it from a driver. Restore returns the generation to wait
-// for. It returns false while a vote is being written (V1), or if the voter is barred.
+// Restore goes back to the roster that Adopt replaced and kept. That is safe: this voter has not accepted
+// the newer roster from a driver, so no ballot depends on this voter having it. Restore returns the generation
+// to wait for. It returns false while anything is being written (V1), or if the voter is barred.
 func (v *Voter) Restore() (generation uint64, ok bool) {
 	if v.barred || !v.idle() {
 		return 0, false
@@ -80,7 +80,7 @@ func keepingFloor(held, newer *election.Roster) *election.Roster {
 	return &r
 }
 
-// newer reports whether this agent has no roster, or r is a newer version of it.
+// newer reports whether r is a newer version of this agent's roster, or this agent has none.
 func (v *Voter) newer(r *election.Roster) bool {
 	if r == nil {
 		return false

@@ -11,10 +11,10 @@ import (
 
 // Voter keeps the promises of one agent, in all elections.
 //
-// Invariant: while a grant of an election is being written, the voter handles no other message
-// about that election (V1). During a write of its word, it handles only renewals and releases.
+// Invariant: while a grant of an election is being written, the voter handles no other message about that
+// election (V1). While its word is being written, only renewals and releases of the election are handled.
 type Voter struct {
-	cfg      election.Config // from the start of the agent; its lease counts if the roster sets none
+	cfg      election.Config // the one with which the agent started; its lease counts if the roster sets none
 	ledger   *Ledger
 	roster   *election.Roster // the roster on disk; nil before genesis
 	promises map[election.Name]promise
@@ -64,7 +64,7 @@ func (v *Voter) agreed() time.Duration { return cmp.Or(v.roster.Lease(), v.cfg.L
 func (v *Voter) outlastsAll(now election.Instant) election.Instant {
 	longest := v.agreed()
 	for _, g := range v.ledger.State().Grants {
-		if !g.Released { // nobody acts under such a term any more (V7)
+		if !g.Released { // nobody acts under a released term any more (V7)
 			longest = max(longest, g.Lease)
 		}
 	}
@@ -135,7 +135,7 @@ func (v *Voter) judge(now election.Instant, r received, m election.VoteRequest) 
 	switch {
 	case why != 0:
 		v.refuse(now, r.from, m, why)
-	case m.Term == g.Term && m.Lease <= max(g.Lease, v.roster.Lease()): // the roster's is on disk with the roster
+	case m.Term == g.Term && m.Lease <= max(g.Lease, v.roster.Lease()): // nothing to write: both leases are on disk
 		v.promises[m.Election] = v.promises[m.Election].extended(r.at, m.Holder, cmp.Or(v.roster.Lease(), g.Lease))
 		v.ledger.Send(v.grantOf(now, r.from, m))
 	case v.ledger.Failing():
@@ -146,7 +146,7 @@ func (v *Voter) judge(now election.Instant, r received, m election.VoteRequest) 
 }
 
 // raised is a grant of a higher term or a longer lease. If the holder stays the same, its lease
-// never gets shorter: it may still act under the lower term (R8).
+// never gets shorter, because the holder may still act under the lower term (R8).
 func raised(g election.Grant, t election.Term, h election.Holder, lease time.Duration) election.Grant {
 	if g.Holder == h {
 		lease = max(lease, g.Lease)
@@ -229,7 +229,7 @@ func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Hea
 	return nacks
 }
 
-// Release ends the term on record: nobody gets it again (V7).
+// Release ends the term on record: no holder gets that term again (V7).
 func (v *Voter) Release(now election.Instant, from election.PeerID, m election.Release) {
 	v.receive(now, received{from: from, election: m.Election, message: m, at: now})
 	v.Tick(now)
@@ -262,7 +262,7 @@ func (v *Voter) Counted() (granted, refused uint64) { return v.granted, v.refuse
 // PromiseEnd is when the election's promise ends; 0 if there is none.
 func (v *Voter) PromiseEnd(e election.Name) election.Instant { return v.promises[e].until }
 
-// HoldEnd is the end of the hold that keeps this holder from getting a grant; 0 if there is none.
+// HoldEnd is when the hold ends that keeps the holder h from getting a grant; 0 if no hold does.
 func (v *Voter) HoldEnd(e election.Name, h election.Holder) election.Instant {
 	if p := v.promises[e]; p.hold && p.holder != h {
 		return p.until
@@ -305,9 +305,9 @@ func (v *Voter) Highest() election.Term {
 	return highest
 }
 
-// Forget drops up to n expired grants, those with the lowest terms first, of elections that are unused
-// and have no word. It returns how many. From then on, in every election without a grant on record, all
-// terms up to the highest dropped one count as granted. So no term is granted twice (G2).
+// Forget drops up to n expired grants of elections that are unused and have no word, those with the lowest
+// terms first. It returns how many it dropped. From then on, in every election without a grant on record,
+// all terms up to the highest dropped one count as granted. So no term is granted twice (G2).
 func (v *Voter) Forget(now election.Instant, used func(election.Name) bool, n int) int {
 	grants := v.ledger.State().Grants
 	idle := slices.DeleteFunc(v.ledger.State().Elections(), func(e election.Name) bool {

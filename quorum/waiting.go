@@ -16,13 +16,13 @@ type received struct {
 	election election.Name // for a message about the roster, the constant roster
 	message  election.Message
 	at       election.Instant // when it was received
-	keep     bool             // only for a reported roster: the former one is kept for Restore
+	keep     bool             // only for a reported roster: keep the former roster for Restore
 }
 
 // roster is the key under which messages about the roster wait. It sorts before every election.
 const roster election.Name = ""
 
-// order sorts messages by which is tried first: releases, then requests by rank, the highest first (V3).
+// order sorts waiting messages: vote requests by rank, the highest first (V3), after all other messages.
 func order(a, b received) int {
 	x, asks := a.message.(election.VoteRequest)
 	y, too := b.message.(election.VoteRequest)
@@ -110,7 +110,7 @@ func (v *Voter) wait(now election.Instant, r received) {
 	v.waiting[e] = slices.Insert(v.waiting[e], i, r)
 }
 
-// Tick handles messages that are no longer blocked, and refuses requests that have waited too long.
+// Tick handles messages that are not blocked any more, and refuses requests that have waited too long.
 func (v *Voter) Tick(now election.Instant) {
 	for _, e := range slices.Sorted(maps.Keys(v.waiting)) {
 		v.retryOf(now, e)
@@ -130,7 +130,7 @@ func (v *Voter) retryOf(now election.Instant, e election.Name) {
 		switch {
 		case blocked:
 			v.refuse(now, r.from, m, election.RefusedPromised)
-		case asks && now > r.at.Add(v.cfg.VoteTimeout()): // a write took so long that the nominee has given up or asked again since
+		case asks && now > r.at.Add(v.cfg.VoteTimeout()): // a write took so long that the sender has given up or asked again
 		default:
 			v.handle(now, r)
 		}

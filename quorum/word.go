@@ -15,8 +15,8 @@ func (v *Voter) Keep(now election.Instant, from election.PeerID, m election.Word
 	}
 }
 
-// Words are the words of this voter, of one election or of all, as it has them in memory. If it is not a
-// voter, there are none at the zero version.
+// Words returns the words that this voter has in memory, of one election or, if of is empty, of all. An agent
+// that is not a voter gets no words and the zero version.
 func (v *Voter) Words(of election.Name) election.Words {
 	if v.barred || !v.roster.Has(v.cfg.Self.Peer) {
 		return election.Words{}
@@ -28,9 +28,9 @@ func (v *Voter) Words(of election.Name) election.Words {
 	return election.Words{Version: v.roster.Version, Words: words}
 }
 
-// keep takes the word if its sender holds this voter's grant and no newer word is on disk (W1). A
+// keep takes the word if its sender holds this voter's grant and this voter has no newer word (W1). A
 // word that is on disk already is acknowledged again. Other requests get no answer: the holder
-// repeats them, and learns from heartbeats why it can't go on leading.
+// repeats them, and learns from nacks if it can't go on leading.
 func (v *Voter) keep(from election.PeerID, m election.WordWrite) {
 	g, own := v.ledger.State().Grant(m.Election), v.ledger.Word(m.Election)
 	switch {
@@ -49,7 +49,7 @@ func (v *Voter) keep(from election.PeerID, m election.WordWrite) {
 	v.ledger.WhenDurable(v.keeping[m.Election], ack)
 }
 
-// dropWrites drops the waiting requests to keep a word, because another one has arrived. If a
+// dropWrites drops the waiting requests to keep a word, because another such request has arrived. If a
 // dropped word was newer, its holder sends it again.
 func (v *Voter) dropWrites(e election.Name) {
 	v.setWaiting(e, slices.DeleteFunc(v.waiting[e], func(r received) bool {
@@ -59,8 +59,8 @@ func (v *Voter) dropWrites(e election.Name) {
 }
 
 // Register is the holder's side of one election's word, in one term: a register of Paxos (Lamport
-// 1998) whose ballot is the term. It reads the word from the votes for the term, writes it again,
-// and only then may the word be shown or replaced (W4).
+// 1998) whose ballot is the term. It reads the word from the votes for the term and writes the word
+// again. Only then may the word be shown or replaced (W4).
 //
 // Invariant: read and has count only answers at the roster's version (R10). Once ready, word
 // is one that a majority has acknowledged, or none.
@@ -84,11 +84,11 @@ func NewRegister(t election.Term, after uint64, r *election.Roster) *Register {
 // Ready reports whether the word is known and may be replaced.
 func (r *Register) Ready() bool { return r.ready }
 
-// Word is the word that a majority has acknowledged; zero: there is none. It counts once the
-// register is ready.
+// Word is the word that a majority has acknowledged; zero: there is none. The result is valid once
+// the register is ready.
 func (r *Register) Word() election.Word { return r.word }
 
-// Reading reports whether the votes of a majority have not been read yet.
+// Reading reports whether votes are still missing: those read so far are not from a majority.
 func (r *Register) Reading() bool { return r.read != nil }
 
 // Vote reads the word in a vote that answers this life's request for the term.
@@ -120,8 +120,8 @@ func (r *Register) write(w election.Word) {
 	clear(r.has)
 }
 
-// Replace begins to write a new text. It may be called if the register is ready and writes
-// nothing. It returns the rank of the writing, which is also the ID of the new word.
+// Replace begins to write a new text. It may be called only if the register is ready and no writing is in
+// progress. It returns the rank of the writing, which is also the ID of the new word.
 func (r *Register) Replace(text string) election.WordRank {
 	r.write(election.Word{Text: text})
 	return r.next.ID
@@ -130,7 +130,7 @@ func (r *Register) Replace(text string) election.WordRank {
 // Writing is the word that is being written; zero: none is.
 func (r *Register) Writing() election.Word { return r.next }
 
-// Ack counts a voter that has the word on disk. When a majority has, the word counts.
+// Ack counts a voter that has the word on disk. When a majority has it on disk, the word counts.
 func (r *Register) Ack(from election.PeerID, m election.WordAck) {
 	sent := cmp.Or(r.next, r.word)
 	if m.Rank != sent.Rank || m.Version != r.roster.Version || !r.roster.Has(from) {
@@ -145,8 +145,8 @@ func (r *Register) Ack(from election.PeerID, m election.WordAck) {
 // Has reports whether the voter has the newest word on disk.
 func (r *Register) Has(voter election.PeerID) bool { return r.has[voter] }
 
-// Deleted reports whether all voters of a stable roster have the empty word on disk: then no voter
-// has an older one, and they may forget the election (W11). missing is a voter that lacks it.
+// Deleted reports whether all voters of a stable roster have the empty word on disk. Then no voter
+// has an older word, and they may forget the election (W11). missing is a voter that lacks the empty word.
 func (r *Register) Deleted() (deleted bool, missing string) {
 	if !r.ready || r.next != (election.Word{}) || r.word.Text != "" || r.word.Rank.Term != r.term || r.roster.Joint() {
 		return false, ""
@@ -168,7 +168,7 @@ func (r *Register) Outstanding() election.Word {
 	return newest
 }
 
-// Reroster continues under a newer roster: from now on only answers at its version count.
+// Reroster continues under a newer roster: from now on only answers at that roster's version count.
 func (r *Register) Reroster(roster *election.Roster) {
 	r.roster = roster
 	clear(r.read)

@@ -2,8 +2,8 @@
 // Improved Algorithm for Decentralized Extrema-Finding in Circular Configurations of Processes",
 // CACM 22(5), 1979. A token (Election) goes round all candidates, in the order of their peer
 // IDs. It names the best candidate that it has met. A candidate whose own token comes back is
-// the nominee. When the voters have confirmed it, it sends an announcement (Elected) round the
-// ring.
+// the nominee. When the voters have confirmed the nominee, it sends an announcement (Elected)
+// round the ring.
 //
 // # Differences from the paper
 //
@@ -24,6 +24,6 @@
 // costs time, never safety. Every wait ends. No token or announcement circulates forever, even
 // if its origin has died.
 //
-// No message of a peer makes it panic, and the field bounds its memory. Instants must not go
+// No message of a peer makes a Ring panic, and the field bounds its memory. Instants must not go
 // backwards. Only one goroutine may use a Ring.
 package ring

@@ -32,7 +32,7 @@ func (r *Ring) Receive(now election.Instant, f election.Field, from election.Pee
 	return r.proceed(now, f, v)
 }
 
-// receiveToken passes on a better token. It replaces a worse one by this agent's own, once in a round.
+// receiveToken passes on a better token. Once in a round, it replaces a worse token by this agent's own.
 func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.RingElection, v *election.Verdict) {
 	ring := members(f, r.self)
 	switch {
@@ -59,8 +59,8 @@ func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.R
 	}
 }
 
-// receiveOwn makes this agent the nominee if the token of its current round is back. If its rank
-// has changed since then, the others compared its old rank, so it starts a new round.
+// receiveOwn makes this agent the nominee if the token of its current round is back. If this agent's rank has
+// changed since it sent the token, the others compared its old rank, so it starts a new round.
 func (r *Ring) receiveOwn(now election.Instant, f election.Field, m election.RingElection, v *election.Verdict) {
 	switch {
 	case r.phase != entered || m.Round.Number != r.number || !f.Able || f.Leads != nil:
@@ -77,7 +77,7 @@ func (r *Ring) receiveAck(from election.PeerID, m election.RingAck) {
 	})
 }
 
-// receiveElected passes on a new announcement, until that is back at its origin. An announcement may be
+// receiveElected passes on a new announcement, until the announcement is back at the leader. It may be
 // late, so it does not end a round: the elector calls Stop when heartbeats show which agent leads.
 func (r *Ring) receiveElected(f election.Field, l election.Leadership, v *election.Verdict) {
 	if l.Leader.Peer == r.self || !r.noteAnnounced(l) {
@@ -101,8 +101,8 @@ func (r *Ring) noteAnnounced(l election.Leadership) bool {
 	return true
 }
 
-// notePassage reports whether the token is newer than all earlier ones of the same process run of its
-// origin. Tokens of different process runs are not compared: the one that arrives last counts.
+// notePassage reports whether the token is newer than all earlier ones of the same lineage of its
+// origin. Tokens of different lineages are not compared: the one that arrives last counts.
 func (r *Ring) notePassage(m election.RingElection) bool {
 	p := passage{origin: m.Best.Peer, joined: m.Best.JoinedAt, number: m.Round.Number}
 	i := slices.IndexFunc(r.passages, func(q passage) bool { return q.origin == p.origin })

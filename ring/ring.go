@@ -26,13 +26,13 @@ const (
 type hop struct {
 	token election.RingElection
 	to    election.PeerID
-	until election.Instant // after that, the candidate to is skipped
+	until election.Instant // if no Ack has come by then, the token skips the candidate to
 }
 
-// passage is the newest token seen from one process run of an origin.
+// passage is the newest token seen from an origin.
 type passage struct {
 	origin election.PeerID
-	joined int64 // distinguishes process runs: a restarted origin counts its rounds from 1 again
+	joined int64 // distinguishes lineages: an origin without its record numbers its rounds from the start again
 	number uint64
 }
 
@@ -46,8 +46,8 @@ type Ring struct {
 	number uint64           // of the newest round that this agent started
 	until  election.Instant // when the phase ends, if it is entered or yielded
 	ahead  election.Rank    // the candidate to which this agent has yielded; zero: to no particular one
-	// holders are the candidates that may have the token for which this agent waits. If it has yielded,
-	// that is the candidate to which it has yielded; if its own token is on its way, all better candidates.
+	// holders are the candidates that may have the token for which this agent waits. In the phase yielded,
+	// that is the candidate to which this agent has yielded; in the phase entered, all better candidates.
 	holders []election.PeerID
 
 	// Invariant: hops and passages have at most one entry for each origin, and only for origins

@@ -55,8 +55,8 @@ func (r *Ring) nominate(v *election.Verdict) {
 	v.Nominee = true
 }
 
-// send sends a token to the candidate after h.to. If that is this agent, no other candidate is
-// left. Then its own token is back, and a token of another origin ends here.
+// send sends a token to the candidate after h.to. It drops another agent's token if h.to is that token's
+// origin, or if no candidate but this agent comes next. In the latter case, this agent's own token is back.
 func (r *Ring) send(now election.Instant, ring []election.PeerID, h hop, v *election.Verdict) {
 	origin := h.token.Round.Origin
 	r.dropHop(origin)
@@ -101,8 +101,8 @@ func (r *Ring) proceed(now election.Instant, f election.Field, v election.Verdic
 	return v
 }
 
-// watch notices if a candidate that may have had the token for which this agent waits has left.
-// Then the best remaining candidate starts again at once, and each next one a hop timeout later.
+// watch notices if one of the holders has left the ring: the token for which this agent waits may be
+// lost. Then the best remaining candidate starts again at once, and each next one a hop timeout later.
 func (r *Ring) watch(now election.Instant, f election.Field, ring []election.PeerID) {
 	before := len(r.holders)
 	r.holders = slices.DeleteFunc(r.holders, func(p election.PeerID) bool { return !contains(ring, p) })

@@ -20,7 +20,7 @@ type Peer struct {
 	Holds        election.Version // the version that it had when it was last heard of; zero: not known
 	Agrees       election.Version // the newest version that it has reported without having voted for a later driver
 	doubted      doubted
-	differsSince election.Instant // if it is a voter or is to be added: since when its roster has kept it from voting; 0: its roster does not
+	differsSince election.Instant // since when a voter, or an agent to be added, has had a roster with which it can't vote; 0: no such roster is known
 	bringUpAt    election.Instant // when this agent sends it the present roster again
 }
 
@@ -100,7 +100,7 @@ func lost(held, r *election.Roster) int {
 }
 
 // stillHeld reports whether a majority of the former voters (of each half, if their roster is
-// marked) is known to have no newer roster. Then no newer roster can be committed.
+// marked) is known to have no newer roster. Then no newer roster can have been committed.
 func (c *Change) stillHeld(s *step, held *election.Roster) bool {
 	return quorum.Confirmed(held, func(id election.PeerID) bool {
 		p := s.Peer(id)

@@ -99,7 +99,7 @@ type wanted struct {
 	deadline election.Instant
 }
 
-// Command accepts a change to drive. Its reply follows when the change has ended.
+// Command starts, cancels or undoes a change. If it does not reply at once, Advance replies later.
 func (c *Change) Command(f Facts, in election.ChangeRoster) Verdict {
 	s := new(step).begin(c, f)
 	var refusal *election.Refusal

@@ -53,9 +53,9 @@ func (c *Change) lead(s *step) {
 	}
 }
 
-// keepsDriving reports whether this agent drives on although it lost the roster election. That is safe
-// because of its ballot, whatever happens to its lease (R1). It may be needed: only this agent can go back
-// from its mark without the new voters (R12), and perhaps only it has the outcome that it proposed.
+// keepsDriving reports whether this agent drives on although it lost the roster election. That is safe, because
+// voters check the ballot and not the lease (R1). It may be needed: only this agent can go back from
+// its mark without the new voters (R12), and perhaps no other agent has the outcome that it proposed.
 func (c *Change) keepsDriving(s *step) bool {
 	d := c.driver
 	return d != nil && (d.MayAlwaysGoBack() || c.awaitsOutcome()) && !d.Hopeless() && s.roster.Version.Driver <= d.Ballot
@@ -159,7 +159,7 @@ func (c *Change) drive(s *step) {
 }
 
 // giveUpLostVoters goes back when the new voters are lost and their votes are needed. It does so before the
-// leases that need those votes expire; it takes its own lease as a measure for all (R10, R12).
+// leases that need those votes expire, and takes this agent's own lease as the measure (R10, R12).
 func (c *Change) giveUpLostVoters(s *step) {
 	if !c.driver.Marks() || c.driver.Back() || !c.driver.MayAlwaysGoBack() {
 		return

@@ -32,8 +32,8 @@ func (c *Change) committed(s *step) bool {
 	if c.agreed == s.roster.Version {
 		return true
 	}
-	// A voter counts only if it took this roster before it voted for a later driver. After that vote it must
-	// not accept an earlier ballot: it has this roster then, but another one may be decided.
+	// A voter counts only if it took this roster before it voted for a later driver. A voter that took the
+	// roster after such a vote did not accept it in the earlier ballot: the later driver may undo the change.
 	if quorum.Accepted(s.roster, func(id election.PeerID) bool {
 		p := s.Peer(id)
 		return id == c.cfg.Self.Peer && c.agrees == s.roster.Version || p != nil && p.Agrees == s.roster.Version && !s.Older(id)
@@ -53,7 +53,7 @@ func (c *Change) finishWanted(s *step) {
 	}
 	ended := c.ended(s)
 	if ended && c.driver != nil {
-		c.stopDriving(s) // the change that has ended may be one that another agent drove
+		c.stopDriving(s) // another agent drove the change that has ended
 	}
 	wanted, former := s.roster.SameContent(c.want.goal), s.roster.SameContent(c.want.former)
 	switch {
@@ -89,8 +89,8 @@ func (c *Change) ended(s *step) bool {
 	return !s.roster.Joint() && s.roster.Version != c.want.former.Version && !drives
 }
 
-// wantedCancel is a command to go back from a change. If another agent drives the change, this
-// agent asks that one again and again to go back, until the change has ended.
+// wantedCancel is a command to go back from a change. If another agent drives the change, this agent
+// asks all voters again and again to go back, until the change has ended (askToCancel).
 type wantedCancel struct {
 	former   []election.Voter
 	request  election.RequestID
@@ -113,7 +113,7 @@ func (c *Change) cancelChange(s *step, id election.RequestID) *election.Refusal 
 		return &election.Refusal{Why: election.DeniedNoChange}
 	case idle && s.roster.Version != c.want.former.Version:
 		return &election.Refusal{Why: election.DeniedChangeEnded}
-	case idle: // it was asked for at this agent, and has not started
+	case idle: // the change was asked for at this agent, and has not started
 		s.reply(c.want.request, &election.Refusal{Why: election.DeniedCancelled})
 		c.want = nil
 		s.reply(id, nil)
