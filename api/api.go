@@ -224,7 +224,7 @@ type Outcome struct {
 }
 
 // Reload answers POST /v1/reload. If Done is false, nothing was changed, and Message explains what is
-// wrong. If Done is true, Message is about settings that `doyen settings set` changes, or empty.
+// wrong. If Done is true, Message may name settings that only `doyen settings set` changes.
 type Reload struct {
 	Outcome
 	Applied      []string `json:"applied"`       // the changed settings that are in effect now

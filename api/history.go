@@ -19,7 +19,7 @@ type Transition struct {
 	Term     uint64    `json:"term"`
 	Reason   string    `json:"reason"`
 	// GapMS, only of type leader, is the time since the former leader was last heard, if it fell silent.
-	// If the former leader announced its end, GapMS is the time since then, as VacantMS is.
+	// If the former leader announced its end, GapMS equals VacantMS.
 	GapMS int64 `json:"gap_ms"`
 	// Evidence describes, for people, what this agent knew at that moment: what it had last heard of the
 	// leader, and when.

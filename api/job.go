@@ -16,7 +16,7 @@ type Job struct {
 	Zone     string  `json:"tz,omitempty"`      // the time zone of Spec; empty: UTC
 	Done     string  `json:"done,omitempty"`    // all occurrences up to this one have ended or were passed over
 	Running  *JobRun `json:"running,omitempty"` // the claimed occurrence, which may have started
-	Last     *JobEnd `json:"last,omitempty"`    // how the occurrence ended that ended last
+	Last     *JobEnd `json:"last,omitempty"`    // the end of the occurrence that ended last
 	Unknown  string  `json:"unknown,omitempty"` // the last occurrence that was passed over although nobody knows how it ended
 	// Total counts the occurrences by how they ended, and the missed ones. Only jobs of kind cron have it.
 	Total map[string]int `json:"total,omitempty"`

@@ -120,8 +120,8 @@ func (c *Client) Reload(ctx context.Context) (api.Reload, error) {
 	return call[api.Reload](ctx, c, http.MethodPost, "/v1/reload", struct{}{})
 }
 
-// Restart makes this agent's process end and the next one start. The next process goes on leading. Restart
-// returns before it answers. The next process has another boot ID.
+// Restart makes this agent's process end and the next one start. The next process goes on leading, and
+// has another boot ID. Restart returns before the next process answers.
 func (c *Client) Restart(ctx context.Context) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/restart", struct{}{})
 }

@@ -184,7 +184,7 @@ func passing(err error) bool {
 }
 
 // pause is the wait between two attempts: a random time between half a bound and the bound, which doubles
-// from first up to most. Programs that lost the same agent so do not all come back at once.
+// from first up to most. This keeps programs that lost the same agent from all coming back at once.
 type pause struct{ first, most, last time.Duration }
 
 func (p *pause) reset() { p.last = 0 }

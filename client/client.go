@@ -26,7 +26,7 @@ const (
 	// after 10 s. This shorter time avoids a call on a connection that the agent is just closing.
 	idleTimeout = 5 * time.Second
 	// returnLimit is how long a read is repeated after the agent went away. A keeper starts a dead agent
-	// again within 50 ms, and by default a hanging one within some half a second. The agent then goes on
+	// again within 50 ms, and by default a hanging one within about half a second. The agent then goes on
 	// leading. So a script that asks meanwhile should not get the answer that nobody leads.
 	returnLimit = time.Second
 	// origin is the agent's place in URLs. Which agent gets the call depends on the socket alone.

@@ -15,7 +15,7 @@
 //
 // The package can't guarantee that an answer is still true when it is read: the lease may end just after
 // the agent has answered. api.Election shows how long the answer holds (LeaseRemainingMS, counted from the
-// answer; ValidUntilBoottimeNS, comparable on the same host). IsLeader counts this time. Only
+// answer; ValidUntilBoottimeNS, comparable on the same host). IsLeader checks this. Only
 // Campaign and Run repeat a call that changes something: such a call may have taken effect although no
 // answer came.
 //

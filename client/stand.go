@@ -235,14 +235,14 @@ func (s *Candidacy) Report(ctx context.Context, reports api.Companion) error {
 }
 
 // Write replaces the election's word while this program may act under w.Term: POST /v1/campaigns/ID/word. It
-// returns the new word's ID. An empty text deletes the word. The *APIError has api.CodeWordChanged if the
+// returns the new word's ID. An empty text deletes the word. An *APIError has api.CodeWordChanged if the
 // present word's ID is not w.If, api.CodeNotConfirmed if the new word may have been written all the same,
 // and api.CodeNotAllVoters if the word is empty now but a voter has not confirmed that.
 func (s *Candidacy) Write(ctx context.Context, w api.WordRequest) (api.WordID, error) {
 	return s.client.WriteWord(ctx, s.id, w)
 }
 
-// WriteWord is Candidacy.Write for the campaign with the ID. Other processes of its user may call it too.
+// WriteWord is Candidacy.Write for the campaign with the ID. Any process of the campaign's user may call it.
 func (c *Client) WriteWord(ctx context.Context, campaign string, w api.WordRequest) (api.WordID, error) {
 	return call[api.WordID](ctx, c, http.MethodPost, "/v1/campaigns/"+url.PathEscape(campaign)+"/word", w)
 }
@@ -284,7 +284,7 @@ func (s *Candidacy) Close() error {
 		s.end()
 		l := s.lines
 		s.mu.Unlock()
-		_ = l.conn.CloseWrite() // ends the connection for all copies of the descriptor; fails only if the agent has closed the connection
+		_ = l.conn.CloseWrite() // reaches all copies of the descriptor; fails only if the agent has closed the connection
 		l.hangUp()
 		<-l.ended
 	})

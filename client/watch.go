@@ -172,7 +172,7 @@ func (c *Client) Follow(ctx context.Context, name string, away time.Duration) it
 }
 
 // returns reports whether the error that ended a watch may pass once the agent has started again. A 404
-// may: just after its start, an agent may not know the election yet.
+// may pass: just after its start, an agent may not know the election yet.
 func returns(err error) bool {
 	refused, ok := errors.AsType[*APIError](err)
 	return ok && refused.Status == http.StatusNotFound || passing(err)

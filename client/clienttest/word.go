@@ -80,7 +80,7 @@ func (a *Agent) HoldWrites() (release func()) {
 	}
 }
 
-// LoseAnswers carries out the next n writes, and closes their connections without an answer.
+// LoseAnswers makes the agent carry out the next n writes and close their connections without an answer.
 func (a *Agent) LoseAnswers(n int) {
 	a.words.mu.Lock()
 	defer a.words.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 // Fault is something that can happen to a host. The functions below return all kinds of
 // faults. Scenarios, the soak, the live view and the bench use them.
 type Fault struct {
-	Name   string // in recordings
+	Name   string // the name in recordings
 	Detail string
 	Peers  []string // the hosts at the other ends of the links; nil if the fault is not one of links
 	// Silences is whether the fault keeps the agent from reporting on its leadership.

@@ -12,7 +12,7 @@ import (
 )
 
 // spawner starts processes from one thread, which lives as long as the spawner. The kernel can kill
-// a process when its parent dies, and by parent it means the thread that started the process. The
+// a process when its parent dies. For the kernel, the parent is the thread that started the process. The
 // Go runtime may end any thread, except one to which a living goroutine is locked. Processes inherit
 // the thread's namespaces and system call filters.
 type spawner struct {

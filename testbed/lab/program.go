@@ -71,7 +71,7 @@ func (l *Lab) newProgram(name, election string, h *hosts.Host) *Program {
 func StampsIn(dir, name string) string { return filepath.Join(dir, "stamps-"+name) }
 
 // Launch starts a program on a host. If again is true, the lab starts the program again each time
-// that it has ended, until the program's End or Close is called.
+// that it has ended, until the program's End or the lab's Close is called.
 func (l *Lab) Launch(name, election string, h *hosts.Host, again bool, command func(*Program) *exec.Cmd) (*Program, error) {
 	p := l.newProgram(name, election, h)
 	p.make, p.again = command, again

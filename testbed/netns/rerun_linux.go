@@ -66,7 +66,7 @@ func Rerun() (code int, ran bool, err error) {
 }
 
 // runInside runs this executable in a new user namespace and waits for its end. The user ID stays the same
-// there. As root, agents would refuse to start, because root would not own the system's directories.
+// there. As the namespace's root, agents would refuse to start: it would not own the system's directories.
 func runInside(what string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	// The kernel sends the parent-death signal when this thread ends, so the thread must stay.
 	runtime.LockOSThread()
