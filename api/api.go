@@ -1,5 +1,5 @@
-// Package api has the JSON bodies of every call of the socket API, version 1. The agent that serves the
-// calls and the client that makes them share it.
+// Package api has the JSON bodies of every call of the socket API, version 1. Agents and clients share the
+// package.
 //
 // Within v1, fields are added but never renamed or removed, and readers ignore fields that they do not
 // know. Durations are integers in milliseconds (`_ms`). Wall-clock times are in RFC 3339. Fields in
@@ -15,7 +15,7 @@ import "time"
 type Agent struct {
 	Name      string    `json:"name"`
 	ID        string    `json:"id"`
-	BootID    string    `json:"boot_id"` // of this process run; each run has another one
+	BootID    string    `json:"boot_id"` // random, made at the start of this process run
 	Lineage   string    `json:"lineage"` // shared by this process run and the earlier runs whose record it continues
 	Life      uint64    `json:"life"`    // the number of this process run within the lineage
 	Keeper    bool      `json:"keeper"`
@@ -39,8 +39,8 @@ type Agents struct {
 	Agents []AgentReport `json:"agents"`
 }
 
-// AgentReport is what an agent reports about itself. If it was not reached, it has only what gossip shows
-// of the agent.
+// AgentReport is what an agent reports about itself. If the agent was not reached, the report has only
+// what gossip shows of it.
 type AgentReport struct {
 	Name     string    `json:"name"`
 	ID       string    `json:"id"`
@@ -50,9 +50,9 @@ type AgentReport struct {
 	Keys     []Key     `json:"keys"`   // the cluster keys that the agent accepts
 	LagMS    int64     `json:"lag_ms"` // how long the agent's loop took to answer, rounded up
 	Reached  bool      `json:"reached"`
-	// Dials show whether this agent reaches the ports of the agent that collects the reports. In the
-	// report of that agent itself, they show whether it reaches the others by UDP. Absent unless
-	// requested.
+	// Dials show whether this agent reaches the ports of the agent that collects the reports. The
+	// collector's own report shows whether the collector reaches the others by UDP. Dials are absent
+	// unless requested.
 	Dials []Dial `json:"dials,omitempty"`
 }
 
@@ -107,7 +107,7 @@ type Member struct {
 // The statuses of a member.
 const (
 	StatusAlive   = "alive"
-	StatusSuspect = "suspect" // agents no longer send this status
+	StatusSuspect = "suspect" // only agents of older versions send this status
 	StatusDead    = "dead"
 	StatusLeft    = "left"
 )
@@ -117,7 +117,7 @@ type Elections struct {
 	Elections []Election `json:"elections"`
 }
 
-// Election is one election as this agent knows it, and what that knowledge depends on.
+// Election is one election as this agent knows it. Authority names what this knowledge depends on.
 type Election struct {
 	Election             string   `json:"election"`
 	State                string   `json:"state"` // leading, following, electing, no_quorum or idle
@@ -137,7 +137,7 @@ type Leader struct {
 	Name string `json:"name"`
 	ID   string `json:"id"`
 	Addr string `json:"addr"`
-	// Meta is what the leader's program reports about itself; empty: nothing, or this agent does not know it (yet).
+	// Meta is what the leader's program reports about itself. It is empty if this agent knows of no such report.
 	Meta string `json:"meta,omitempty"`
 }
 
@@ -153,7 +153,7 @@ const (
 // What the answer to a question about an election depends on.
 const (
 	AuthorityLease  = "lease"  // a lease from a majority, which has not expired
-	AuthorityQuorum = "quorum" // like lease, and the agent has just asked a majority
+	AuthorityQuorum = "quorum" // a lease; the agent has just asked a majority of the voters
 	AuthorityView   = "view"   // only what this agent sees; there may be two leaders
 )
 
@@ -171,7 +171,7 @@ type Change struct {
 	// BoottimeNS is when this agent noticed the change, on CLOCK_BOOTTIME of its host.
 	BoottimeNS int64     `json:"boottime_ns"`
 	Snapshot   *Election `json:"snapshot,omitempty"`
-	Missed     uint64    `json:"missed,omitempty"` // only of type lagged: how many changes were lost
+	Missed     uint64    `json:"missed,omitempty"` // only of type lagged: at least so many changes were lost
 }
 
 // The types of a change.
@@ -180,18 +180,18 @@ const (
 	ChangeLeader   = "leader"
 	ChangeNoLeader = "no_leader"
 	ChangeTerm     = "term"
-	// ChangeRestarted means that the agent was restarted and goes on as it was. It is in the history,
-	// and in watches that resume.
+	// ChangeRestarted means that the agent was restarted and goes on as before. The history has it,
+	// and so do watches that resume after an index.
 	ChangeRestarted = "restarted"
-	// ChangeCommand is only in the history: somebody made this agent change something.
+	// ChangeCommand is a command that this agent got. Only the history has it.
 	ChangeCommand = "command"
-	// ChangeStarted and ChangePaused are only in the history, about no election: the agent's process has started, and
-	// it has run again after its host was suspended or the process was paused. Before that, it saw nothing for DownMS.
+	// ChangeStarted means that the agent's process has started; ChangePaused, that it runs again after a pause of the
+	// process or its host. Only the history has them. They name no election. The agent saw nothing for DownMS before.
 	ChangeStarted = "started"
 	ChangePaused  = "paused"
 	ChangeLagged  = "lagged"
-	// ChangeMeta means the same leader in the same term, with another Meta; ChangeCandidates means that other agents
-	// can be elected, or in another order. Only watches have such lines: they show the state, and have the Index of the change before.
+	// ChangeMeta means that the leader's Meta has changed, within its term. ChangeCandidates means that the election's
+	// Candidates have changed. Only watches have these lines. Their Index is that of the change before.
 	ChangeMeta       = "meta"
 	ChangeCandidates = "candidates"
 )
@@ -199,18 +199,18 @@ const (
 // TransferRequest is the body of POST /v1/elections/NAME/transfer.
 type TransferRequest struct {
 	To   string `json:"to"`
-	Term uint64 `json:"term,omitempty"` // transfer only if this is the term; 0: whatever the term is
+	Term uint64 `json:"term,omitempty"` // transfer only in this term; 0: in any term
 }
 
 // ResignRequest is the body of POST /v1/elections/NAME/resign. It may be empty.
 type ResignRequest struct {
-	Term uint64 `json:"term,omitempty"` // resign only if this is the term; 0: whatever the term is
+	Term uint64 `json:"term,omitempty"` // resign only in this term; 0: in any term
 }
 
 // DrainRequest is the body of POST /v1/drain.
 type DrainRequest struct {
 	On    bool   `json:"on"`
-	Force bool   `json:"force,omitempty"` // drain even if an expected election is then without a candidate
+	Force bool   `json:"force,omitempty"` // drain even if this leaves an expected election without a candidate
 	Agent string `json:"agent,omitempty"` // the name of the agent to drain; empty: the agent that is asked
 }
 
@@ -224,7 +224,7 @@ type Outcome struct {
 }
 
 // Reload answers POST /v1/reload. If Done is false, nothing was changed, and Message explains what is
-// wrong. If Done is true, Message is about settings that only another command changes.
+// wrong. If Done is true, Message may name settings that only `doyen settings set` changes.
 type Reload struct {
 	Outcome
 	Applied      []string `json:"applied"`       // the changed settings that are in effect now

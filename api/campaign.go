@@ -38,8 +38,8 @@ type Companion struct {
 	Checks map[string]Check `json:"checks,omitempty"`
 	// Failed gives, by election, the reason why a command for a leadership has failed.
 	Failed map[string]string `json:"failed,omitempty"`
-	// Holds are the terms under which it acts, by election. Only those sent with its campaign count:
-	// with them, a companion whose agent went away goes on in its term, if the deadline has not passed.
+	// Holds are the terms under which it acts, by election. They count only in its first report. A
+	// companion whose agent went away reports them to go on in these terms until their deadlines.
 	Holds map[string]uint64 `json:"holds,omitempty"`
 }
 
@@ -55,7 +55,7 @@ type Check struct {
 // may be elected again.
 type CampaignEvent struct {
 	Type     string `json:"type"`
-	Campaign string `json:"campaign"` // for POST /v1/campaigns/ID/stopped
+	Campaign string `json:"campaign"` // the ID in POST /v1/campaigns/ID/stopped
 	Election string `json:"election"`
 	// Term is the fencing token; 0 in a candidate line. If a renewed line has a higher term than the line
 	// before, it carries a new token.
@@ -85,8 +85,8 @@ const (
 	CampaignElected   = "elected"
 	CampaignRenewed   = "renewed"
 	CampaignRevoked   = "revoked"
-	// Only a companion gets these two. The first reports that another agent leads, or none; the second
-	// that the agent has read its configuration again.
+	// Only companions get these lines. CampaignChanged reports that another agent leads, or none.
+	// CampaignReloaded reports that the agent has read its configuration again.
 	CampaignChanged  = "changed"
 	CampaignReloaded = "reloaded"
 )

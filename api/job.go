@@ -2,27 +2,27 @@ package api
 
 import "time"
 
-// Jobs is the answer to GET /v1/jobs: the jobs of `doyen once` and `doyen cron`, sorted by name, as the voter
-// that answers has them on record. That may be a moment older than what a leader has written.
+// Jobs answers GET /v1/jobs: the jobs of `doyen once` and `doyen cron`, sorted by name. They are what one voter
+// has on disk. A leader may have written newer ones a moment ago.
 type Jobs struct {
 	Jobs []Job `json:"jobs"`
 }
 
-// Job is what an election's word says of a job.
+// Job is a job as its election's word describes it.
 type Job struct {
 	Election string  `json:"election"`
 	Kind     string  `json:"kind"`              // cron, key or series
-	Spec     string  `json:"spec,omitempty"`    // of cron
-	Zone     string  `json:"tz,omitempty"`      // of Spec; empty: UTC
-	Done     string  `json:"done,omitempty"`    // all occurrences up to this one are settled
-	Running  *JobRun `json:"running,omitempty"` // what is claimed: it may have started
-	Last     *JobEnd `json:"last,omitempty"`    // the newest end
+	Spec     string  `json:"spec,omitempty"`    // when the job runs; only for kind cron
+	Zone     string  `json:"tz,omitempty"`      // the time zone of Spec; empty: UTC
+	Done     string  `json:"done,omitempty"`    // all occurrences up to this one have ended or were passed over
+	Running  *JobRun `json:"running,omitempty"` // the claimed occurrence, which may have started
+	Last     *JobEnd `json:"last,omitempty"`    // the end of the occurrence that ended last
 	Unknown  string  `json:"unknown,omitempty"` // the last occurrence that was passed over although nobody knows how it ended
-	// Total is how many occurrences of cron ended in each way, or were missed, since its word exists.
+	// Total counts the occurrences by how they ended, and the missed ones. Only jobs of kind cron have it.
 	Total map[string]int `json:"total,omitempty"`
-	// Missed is how many occurrences were passed over before Done, without a run, since the last one that ran.
+	// Missed is how many occurrences the last write of the word passed over. They never ran.
 	Missed int        `json:"missed,omitempty"`
-	Next   *time.Time `json:"next,omitempty"` // of cron: when the next occurrence after Done is due
+	Next   *time.Time `json:"next,omitempty"` // only for kind cron: when the next occurrence after Done is due
 }
 
 // JobRun is an occurrence that was claimed: a time in UTC, or a key.
@@ -31,7 +31,7 @@ type JobRun struct {
 	Term       uint64    `json:"term"`
 	Try        int       `json:"try"` // from 1
 	Since      time.Time `json:"since"`
-	// Held is whether somebody leads the election; else nothing runs, and nobody has said yet how it ended.
+	// Held is whether the election has a leader. If not, nothing runs, and the outcome is not on record yet.
 	Held bool `json:"held"`
 }
 

@@ -22,9 +22,9 @@ type KeysRequest struct {
 	Use    string `json:"use,omitempty"`    // a fingerprint
 	Remove string `json:"remove,omitempty"` // a fingerprint
 	Rotate bool   `json:"rotate,omitempty"` // give a new key to the voters, use it, and drop all others
-	// With, Without and Only go with Rotate, and contain names or IDs. Agents in With get the key besides
-	// the voters; those in Without don't get it. If Only is set, just its agents and the agent that was
-	// asked get the key, voters or not.
+	// With, Without and Only are options of Rotate, and contain names or IDs. Agents in With get the key
+	// besides the voters. Agents in Without don't get it. If Only is set, only the agents in it and the
+	// agent that was asked get the key, whether they vote or not.
 	With    []string `json:"with,omitempty"`
 	Without []string `json:"without,omitempty"`
 	Only    []string `json:"only,omitempty"`
@@ -58,8 +58,8 @@ type Dial struct {
 	Error string `json:"error"` // why the port is not reached; empty: it is reached
 }
 
-// The ports of a Dial. UDP can't be dialled: for it, what counts is whether the agent's pings were
-// answered.
+// The ports of a Dial. UDP can't be dialled, so the agent sends pings to the UDP port. One that is
+// answered shows that the port is reached.
 const (
 	DialGossipTCP = "gossip-tcp"
 	DialGossipUDP = "gossip-udp"

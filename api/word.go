@@ -2,8 +2,8 @@ package api
 
 import "cmp"
 
-// WordID is the ID of a word: its first writing, by term and by number within the term. The zero ID stands
-// for no word.
+// WordID identifies a word by its first writing: the term, and the number of the writing within the term.
+// The zero ID means that there is no word.
 type WordID struct {
 	Term uint64 `json:"term"`
 	Seq  uint64 `json:"seq"`
@@ -38,8 +38,8 @@ type WordRequest struct {
 	Text string `json:"text"`        // the new word; empty: delete the word
 }
 
-// VoterWords is the answer of one voter to a question of another agent: the words that it has, sorted by election. They may be
-// older than what leaders have written, or of writings that nobody has acknowledged.
+// VoterWords is the answer of one voter to another agent: the words that this voter has, sorted by election. A leader
+// may have written newer ones. A word may also be of a writing that was not acknowledged.
 type VoterWords struct {
 	Version RosterVersion `json:"version"` // of the voter's roster
 	Words   []VoterWord   `json:"words"`
@@ -49,5 +49,5 @@ type VoterWords struct {
 type VoterWord struct {
 	Election string `json:"election"`
 	Word
-	Written WordID `json:"written"` // its last writing; of several voters' words, that with the highest is the newest
+	Written WordID `json:"written"` // the word's last writing: the newest word is the one with the highest Written
 }

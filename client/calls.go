@@ -92,8 +92,8 @@ func (c *Client) DrainAnyway(ctx context.Context) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: true, Force: true})
 }
 
-// Drain makes this agent hand over all that it leads and be no candidate. If on is false, Drain ends
-// such a drain.
+// Drain makes this agent hand over all that it leads and be a candidate in no election. If on is false,
+// Drain ends an earlier drain.
 func (c *Client) Drain(ctx context.Context, on bool) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: on})
 }
@@ -120,8 +120,8 @@ func (c *Client) Reload(ctx context.Context) (api.Reload, error) {
 	return call[api.Reload](ctx, c, http.MethodPost, "/v1/reload", struct{}{})
 }
 
-// Restart makes this agent's process end and the next one start, which goes on leading. It returns before
-// the next process answers. The next process has another boot ID.
+// Restart makes this agent's process end and the next one start. The next process goes on leading, and
+// has another boot ID. Restart returns before the next process answers.
 func (c *Client) Restart(ctx context.Context) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/restart", struct{}{})
 }
@@ -149,8 +149,8 @@ func (c *Client) Voters(ctx context.Context) (api.Voters, error) {
 	return call[api.Voters](ctx, c, http.MethodGet, "/v1/voters", nil)
 }
 
-// ChangeVoters adds, removes or replaces one voter, cancels a change, or restores the roster from before
-// an adopted one. It waits until the new roster is confirmed, which takes a little more than a lease. The
+// ChangeVoters adds, removes or replaces one voter, cancels a change, or undoes the adoption of a roster.
+// It waits until the new roster is confirmed, which takes a little more than a lease. The
 // agent of this client must be a voter.
 func (c *Client) ChangeVoters(ctx context.Context, r api.VotersRequest) (api.Voters, error) {
 	return call[api.Voters](ctx, c, http.MethodPost, "/v1/voters", r)

@@ -141,7 +141,7 @@ type endedError struct{ err error }
 func (e *endedError) Error() string { return e.err.Error() }
 func (e *endedError) Unwrap() error { return e.err }
 
-// receipt gives the agent the receipt, which means that nothing is under way, if the agent can be reached.
+// receipt reports to the agent, if it can be reached, that nothing done as the leader is still under way.
 func (s *Candidacy) receipt() error {
 	ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
 	defer cancel()
@@ -183,8 +183,8 @@ func passing(err error) bool {
 	return unreachable
 }
 
-// pause is the wait between two attempts. It doubles from first up to most, less a random part, so that
-// programs that lost the same agent do not all come back at once.
+// pause is the wait between two attempts: a random time between half a bound and the bound, which doubles
+// from first up to most. This keeps programs that lost the same agent from all coming back at once.
 type pause struct{ first, most, last time.Duration }
 
 func (p *pause) reset() { p.last = 0 }

@@ -25,9 +25,9 @@ const (
 	// idleTimeout is how long a connection is kept for another call. An agent closes idle connections
 	// after 10 s. This shorter time avoids a call on a connection that the agent is just closing.
 	idleTimeout = 5 * time.Second
-	// returnLimit is how long a read is repeated after the agent went away. A keeper starts an agent
-	// again within 50 ms after its death, or half a second if it hangs. Then the agent goes on leading.
-	// A script that asks at that moment should not get the answer that nobody leads.
+	// returnLimit is how long a read is repeated after the agent went away. A keeper starts a dead agent
+	// again within 50 ms, and by default a hanging one within about half a second. The agent then goes on
+	// leading. So a script that asks meanwhile should not get the answer that nobody leads.
 	returnLimit = time.Second
 	// origin is the agent's place in URLs. Which agent gets the call depends on the socket alone.
 	origin = "http://doyen"
@@ -101,7 +101,7 @@ func temporarySocket() string {
 }
 
 // foreign reports whether the directory belongs to another user. Anybody can make a directory below the
-// temporary one, and answer there in place of the agent.
+// temporary directory, and answer there in place of the agent.
 func foreign(dir string, uid int) bool {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -129,8 +129,8 @@ func call[T any](ctx context.Context, c *Client, method, path string, in any) (T
 	return answer, err
 }
 
-// timed is call, but it also returns the instant, on the clock of package alarm, at which it sent the
-// request that was answered.
+// timed is call, and also returns when the request that was answered was sent, by the clock of package
+// alarm.
 func timed[T any](ctx context.Context, c *Client, method, path string, in any) (answer T, asked int64, err error) {
 	body, asked, err := c.ask(ctx, method, path, in)
 	if err != nil {

@@ -5,17 +5,17 @@
 // leads, or Campaign, which returns once the program leads. Both keep the deadline with this process's
 // own clock. So the context that they give ends with the lease even if the agent is frozen or dead. If
 // the agent dies while the program leads, and starts again in time, the leadership and its context go
-// on. They can't make the program obey its context: a program that was stopped and continued, or that
-// checks too rarely, acts late. Only a resource that refuses old tokens is safe from that.
+// on. Neither call can make the program obey its context: a program that was stopped and continued, or
+// that checks too rarely, acts late. Only a resource that refuses old tokens is safe from late acts.
 //
 // The package guarantees that every answer came from the agent that listens at the socket. Nothing that
 // an agent sends makes it panic or read without bound. Where a caller needs details, an error has one of
 // two types: *APIError if the agent refused, *UnreachableError if no answer came, with the cause and what
 // to do.
 //
-// It does not guarantee that an answer is still true when it is read: the lease may end just after the
-// agent has answered. api.Election shows how long the answer holds (LeaseRemainingMS, counted from the
-// answer; ValidUntilBoottimeNS, comparable on the same host), and IsLeader takes that into account. Only
+// The package can't guarantee that an answer is still true when it is read: the lease may end just after
+// the agent has answered. api.Election shows how long the answer holds (LeaseRemainingMS, counted from the
+// answer; ValidUntilBoottimeNS, comparable on the same host). IsLeader checks this. Only
 // Campaign and Run repeat a call that changes something: such a call may have taken effect although no
 // answer came.
 //

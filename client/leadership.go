@@ -68,11 +68,11 @@ func lead(ctx context.Context, s *Candidacy, elected api.CampaignEvent) (*Leader
 	return l, nil
 }
 
-// Context ends as soon as the leadership does: when the lease ends by this process's own reading of
-// CLOCK_BOOTTIME, even if the agent is frozen or dead; as soon as the agent revokes the leadership; and
-// with the context given to Campaign or Run. In the last case it has that context's cause, else
-// context.Cause is a *LostError. The agent's death alone ends nothing: the leadership resumes with the
-// agent's next process run, if that starts before the lease ends and does not refuse.
+// Context ends when the lease ends by this process's own reading of CLOCK_BOOTTIME, even if the agent is
+// frozen or dead; when the agent revokes the leadership; when Resign or Close is called; or when the
+// context given to Campaign or Run ends. In the last case its cause is that context's, otherwise a
+// *LostError. The agent's death alone does not end it: the leadership resumes with the agent's next
+// process run, if that run starts before the lease ends and does not refuse.
 //
 // A program that gets no processor time, or checks too rarely, notices the end late. Work that must not
 // run at the same time as a successor's has to carry Token.
@@ -106,9 +106,9 @@ func (l *Leadership) Word() api.Word {
 
 // Write replaces the word that Word returns by a text of at most 1024 bytes of UTF-8. It returns nil once a
 // majority of the voters has the new word on disk: every later leader is given this word, or a newer one. While
-// the agent can't be reached, Write repeats the call until ctx or the leadership ends. After an error nobody
-// knows whether the word was written, unless the error is an *APIError with another code than
-// api.CodeNotConfirmed. With api.CodeWordChanged, Word returns from then on what the word is.
+// the agent can't be reached, Write repeats the call until ctx or the leadership ends. After an error the word
+// may have been written all the same. After an *APIError with api.CodeWordChanged, Word returns the word that
+// the election has now.
 func (l *Leadership) Write(ctx context.Context, text string) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -151,7 +151,7 @@ func (l *Leadership) Resign(ctx context.Context) error {
 		l.awaitEnd()
 		again := receiptAgain
 		if l.view || alarm.Now() >= l.until.Load() {
-			again = 0 // a receipt is not repeated: no successor waits for it
+			again = 0 // no successor waits for the receipt, so it is not repeated
 		}
 		err = l.candidacy.giveReceipt(ctx, "", again)
 		if gone, ok := errors.AsType[*APIError](err); ok && gone.Code == api.CodeNotFound {
@@ -188,7 +188,7 @@ func (l *Leadership) follow() {
 			if l.ctx.Err() != nil {
 				return // the leadership has ended: a later line is about another one
 			}
-			if alarm.Now() >= l.until.Load() { // this process got no processor time: the clock decides, not the line
+			if alarm.Now() >= l.until.Load() { // this process had no processor time, and the lease ended before it read the line
 				l.over("its lease ended before this program read that it was renewed", nil)
 				return
 			}

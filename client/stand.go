@@ -18,8 +18,8 @@ import (
 )
 
 // Candidacy is one campaign over the socket: a connection that lasts as long as the candidacy, and the
-// lines that the agent writes to it. It only passes deadlines on and does not check them: Campaign and
-// Run do.
+// lines that the agent writes to this connection. A Candidacy passes deadlines on and does not check
+// them. Campaign and Run check them.
 //
 // Several goroutines may call its methods, but only one at a time may call Next or Resume.
 type Candidacy struct {
@@ -47,8 +47,8 @@ type lines struct {
 
 var errClosed = errors.New("the candidacy was withdrawn")
 
-// The wait between two attempts to resume, or to repeat a call: an agent that died is back after some
-// milliseconds.
+// The wait between two attempts to resume, or to repeat a call. It is short, because an agent that died
+// is back after some milliseconds.
 const (
 	firstResume = 5 * time.Millisecond
 	lastResume  = 20 * time.Millisecond
@@ -159,10 +159,10 @@ func (s *Candidacy) ID() string { return s.id }
 // Election is the name of the election in which the program is a candidate.
 func (s *Candidacy) Election() string { return s.election }
 
-// Next waits for the agent's next line: elected, renewed or revoked. After an error, this connection
-// gives no more lines. The error is an *UnreachableError if the agent ended the connection or died. Then
-// the program is not a candidate any more, unless Resume succeeds. One error ends nothing: that of ctx,
-// if ctx ended before a line came.
+// Next waits for the agent's next line: elected, renewed or revoked. If ctx ends before a line comes,
+// Next returns an error and the candidacy goes on. Any other error means that this connection gives no
+// more lines. It is an *UnreachableError if the agent ended the connection or died: then the program is
+// not a candidate any more, unless Resume succeeds.
 func (s *Candidacy) Next(ctx context.Context) (api.CampaignEvent, error) {
 	l := s.newest()
 	select {
@@ -234,22 +234,22 @@ func (s *Candidacy) Report(ctx context.Context, reports api.Companion) error {
 	return nil
 }
 
-// Write replaces the election's word, while this program may act under the term, and returns the new word's ID:
-// POST /v1/campaigns/ID/word. With an empty text it deletes the word. The error is an *APIError with
-// api.CodeWordChanged if the word is not the one with the ID If, with api.CodeNotConfirmed if nobody knows yet
-// whether it was written, and for a deletion with api.CodeNotAllVoters.
+// Write replaces the election's word while this program may act under w.Term: POST /v1/campaigns/ID/word. It
+// returns the new word's ID. An empty text deletes the word. An *APIError has api.CodeWordChanged if the
+// present word's ID is not w.If, api.CodeNotConfirmed if the new word may have been written all the same,
+// and api.CodeNotAllVoters if the word is empty now but a voter has not confirmed that.
 func (s *Candidacy) Write(ctx context.Context, w api.WordRequest) (api.WordID, error) {
 	return s.client.WriteWord(ctx, s.id, w)
 }
 
-// WriteWord is Candidacy.Write for a campaign's ID: another process of its user may write too.
+// WriteWord is Candidacy.Write for the campaign with the ID. Any process of the campaign's user may call it.
 func (c *Client) WriteWord(ctx context.Context, campaign string, w api.WordRequest) (api.WordID, error) {
 	return call[api.WordID](ctx, c, http.MethodPost, "/v1/campaigns/"+url.PathEscape(campaign)+"/word", w)
 }
 
 // StoppedIn gives a companion's receipt for one election: the companion has stopped acting there under
-// the term, and has undone what it had set up for the term. Only a companion that was not asked to stop
-// gives a reason, of one line: the host then hands over.
+// the term, and has undone what it had set up for the term. If the companion was not asked to stop, the
+// host then hands over. The reason, one line, is for this case only.
 func (s *Candidacy) StoppedIn(ctx context.Context, election string, term uint64, reason string) error {
 	return s.client.giveReceipt(ctx, s.id, api.StoppedRequest{Term: term, Election: election, Reason: reason}, 0)
 }
@@ -284,7 +284,7 @@ func (s *Candidacy) Close() error {
 		s.end()
 		l := s.lines
 		s.mu.Unlock()
-		_ = l.conn.CloseWrite() // works for every copy; it fails only if the agent has closed the connection already
+		_ = l.conn.CloseWrite() // reaches all copies of the descriptor; fails only if the agent has closed the connection
 		l.hangUp()
 		<-l.ended
 	})

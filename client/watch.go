@@ -23,11 +23,10 @@ const maxLine = 1 << 20
 
 // Watch follows the changes of an election: GET /v1/elections/NAME/watch. The first element is a snapshot
 // of the present state. If after is 0, later changes follow. If after is the index of an earlier change,
-// the changes since that one follow first, the oldest first; the snapshot then carries that index, but may
-// be newer than those changes. An element of type lagged means that changes were lost, and carries a new
-// snapshot. It comes in place of the first snapshot if the agent no longer knows what followed the index.
-// Elements of types meta and candidates carry a snapshot too. Skip types that you do not know. An election that
-// does not exist yet is waited for.
+// the snapshot carries this index. The changes since that index follow, the oldest first: they lead up to the
+// snapshot. An element of type lagged means that changes were lost, and carries a new snapshot. It replaces
+// the first snapshot if the agent has dropped changes after the index. Elements of types meta and candidates
+// carry a snapshot too. Skip types that you do not know. The election need not exist yet.
 //
 // The sequence ends when the loop ends, or with an element that has an error: ctx's error if ctx ended,
 // *APIError if the agent refused, *UnreachableError if the agent could not be asked or went away. Ranging
@@ -56,8 +55,8 @@ func (c *Client) Watch(ctx context.Context, name string, after uint64) iter.Seq2
 	}
 }
 
-// events decodes each line that is not empty. The last element has the error that ended the lines. It is
-// io.EOF if the agent ended them.
+// events decodes each line that is not empty. The last element has the error that ended the lines, which is
+// io.EOF if the agent ended the stream.
 func events[E any](c *Client, r io.Reader) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		lines := bufio.NewScanner(r)
@@ -119,10 +118,10 @@ const (
 
 // Follow is Watch for a reader that outlives the agent's process. It starts with a snapshot. If the agent
 // goes away, Follow asks again until the agent answers or has been gone for the time `away`. If the agent
-// then goes on as it was, an element of type restarted follows, and the changes since. If the agent does
-// not know what changed, an element of type lagged follows. If other agents can be elected by then, an element
-// of type candidates comes first. The errors are those of Watch. A refusal of
-// the first request ends the sequence at once.
+// then goes on as before, an element of type restarted follows, and the changes since. If the agent does
+// not know what changed, an element of type lagged follows instead. An element of type candidates comes before
+// these if Candidates has changed meanwhile. The errors are those of Watch. If the first request is refused,
+// the sequence ends at once.
 func (c *Client) Follow(ctx context.Context, name string, away time.Duration) iter.Seq2[api.Change, error] {
 	return func(yield func(api.Change, error) bool) {
 		var candidates []string // in the newest snapshot
@@ -172,8 +171,8 @@ func (c *Client) Follow(ctx context.Context, name string, away time.Duration) it
 	}
 }
 
-// returns reports whether the error that ended a watch may pass once the agent has started again. Just
-// after its start, an agent may not know the election yet.
+// returns reports whether the error that ended a watch may pass once the agent has started again. A 404
+// may pass: just after its start, an agent may not know the election yet.
 func returns(err error) bool {
 	refused, ok := errors.AsType[*APIError](err)
 	return ok && refused.Status == http.StatusNotFound || passing(err)

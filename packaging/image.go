@@ -16,11 +16,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// nonroot is the user of the image, by the number that images without a system use.
+// nonroot is the number of the image's user. Images without a system commonly use this number.
 const nonroot = 65532
 
-// image writes a container image for all the platforms, as a tar file with an OCI layout, which
-// `skopeo copy oci-archive:…`, `podman load`, and a Docker that keeps images in containerd read.
+// image writes a container image for all platforms: a tar file with an OCI layout. These read it:
+// `skopeo copy oci-archive:…`, `podman load`, and Docker if it keeps images in containerd.
 func (r *release) image(platforms []platform) error {
 	if len(platforms) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func (r *release) image(platforms []platform) error {
 	if err == nil {
 		err = to.AppendIndex(index, layout.WithAnnotations(map[string]string{
 			"org.opencontainers.image.ref.name": r.version,
-			"io.containerd.image.name":          "docker.io/library/doyen:" + r.version, // containerd, Docker and podman name it so
+			"io.containerd.image.name":          "docker.io/library/doyen:" + r.version, // the image's name in containerd, Docker and podman
 		}))
 	}
 	if err != nil {

@@ -94,7 +94,7 @@ func dist(out string, platforms []string, kind, sign string) error {
 	return r.sign(sign)
 }
 
-// versioned is where the version is written.
+// versioned finds the version in agent/agent.go.
 var versioned = regexp.MustCompile(`(?m)^var Version = "([^"]+)"`)
 
 func newRelease(out string, empty bool) (*release, error) {
@@ -164,15 +164,15 @@ func (r *release) run(env []string, name string, args ...string) (string, error)
 	return string(out), nil
 }
 
-// build builds doyen and returns the path of the program. With pie it is loaded at another
-// address in each process. That needs the system's loader, which an image does not have.
+// build builds doyen and returns the path of the program. With pie, each process loads it at another
+// address. This needs the system's loader, which an image does not have.
 func (r *release) build(system, arch string, pie bool) (string, error) {
 	mode := "exe"
 	if pie {
 		mode = "pie"
 	}
 	to := filepath.Join(r.work, strings.Join([]string{"doyen", system, arch, mode}, "-"))
-	// Built with the Go that has built this program: go.mod names the oldest Go for a release.
+	// Use the Go that has built this program: it is as new as this module's go.mod demands for a release.
 	_, err := r.run([]string{"CGO_ENABLED=0", "GOOS=" + system, "GOARCH=" + arch, "GOFLAGS=", "GOTOOLCHAIN=" + runtime.Version() + "+auto"},
 		"go", "build", "-buildmode="+mode, "-trimpath", "-buildvcs=false", "-tags", "nethttpomithttp2,urfave_cli_no_docs",
 		"-ldflags", "-s -X github.com/doyen-election/doyen/agent.Version="+r.version+" -X main.commit="+r.commit,
@@ -198,7 +198,7 @@ func (r *release) checksums() error {
 	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(text), 0o644)
 }
 
-// sign writes SHA256SUMS.sig with that key. If key is empty, it writes no file.
+// sign writes SHA256SUMS.sig with the key in the named file. If key is empty, sign does nothing.
 func (r *release) sign(key string) error {
 	if key == "" {
 		return nil

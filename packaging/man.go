@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// help is what the program says about itself: pages of the manual and completions, by their paths
-// below /usr/share. The paths are those of Debian; other systems have the same, except for zsh.
+// help has the pages of the manual and the shell completions, by their paths below /usr/share. The paths are
+// those of Debian. Other systems differ only in the path for zsh.
 type help map[string][]byte
 
-// listed is a command in the help's list of them: "   name, n   what it does".
+// listed matches one command in the help's list of commands: "   name, n   what it does".
 var listed = regexp.MustCompile(`(?m)^   ([a-z-]+)(?:, [a-z]+)?  +\S`)
 
 func (r *release) readHelp() (help, error) {
@@ -69,8 +69,8 @@ var (
 	option  = regexp.MustCompile(`^   (-\S.*?)  +(\S.*)$`)
 )
 
-// page turns the help of a command into a page of the manual: the help's sections, an
-// indented paragraph for each flag, and everything else as it stands.
+// page turns the help of a command into a page of the manual. The page has the help's sections, an
+// indented paragraph for each flag, and all other text unchanged.
 func (r *release) page(name, text string, commands []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 %s \"doyen %s\" \"Doyen\"\n", quoteRoff(strings.ToUpper(name)), r.made.Format(time.DateOnly), r.version)
@@ -125,7 +125,7 @@ func (r *release) page(name, text string, commands []string) string {
 
 var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "…", "...")
 
-// quoteRoff quotes a line of text.
+// quoteRoff quotes a line of text for roff, the format of manual pages.
 func quoteRoff(s string) string {
 	s = roff.Replace(s)
 	if strings.HasPrefix(s, ".") {
@@ -150,7 +150,7 @@ func compress(content []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// zshOf is where a distribution other than Debian keeps the completions of zsh.
+// zshOf translates a path of help to one for a system other than Debian: only the path for zsh differs.
 func zshOf(at string) string {
 	if path.Dir(at) == "zsh/vendor-completions" {
 		return "zsh/site-functions/" + path.Base(at)

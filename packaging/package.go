@@ -23,7 +23,7 @@ type platform struct {
 	system, arch string
 }
 
-// documents are the files of the source that come with every release, by their names there.
+// documents are the files and folders that come with every release, by their paths in the source tree.
 var documents = []string{"README.md", "CHANGELOG.md", "LICENSE", "packaging/files/agent.yaml", "docs", "examples"}
 
 var units = []string{"doyen.service", "doyen-act.service"}
@@ -98,7 +98,7 @@ func read(from string, mode os.FileMode) (entry, error) {
 	return entry{content: content, mode: mode}, err
 }
 
-// modeOf is the mode with which a file of the source is delivered: git keeps only whether it can be run.
+// modeOf is the mode with which a file is delivered. It depends only on whether the file can be run, as in git.
 func modeOf(path string) os.FileMode {
 	if info, err := os.Stat(path); err == nil && info.Mode()&0o100 != 0 {
 		return 0o755
@@ -133,7 +133,7 @@ func (r *release) tar(all map[string]entry, below string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// pack writes a package of that kind.
+// pack writes a package: a deb or an rpm.
 func (p platform) pack(kind string) error {
 	packager, err := nfpm.Get(kind)
 	if err != nil {

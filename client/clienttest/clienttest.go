@@ -29,7 +29,7 @@ type Agent struct {
 	t      testing.TB
 	path   string
 	stood  chan *Campaign
-	again  chan *Campaign // has each campaign that was resumed
+	again  chan *Campaign // receives each campaign that a program resumes
 	mu     sync.Mutex
 	all    map[string]*Campaign
 	next   int
@@ -78,7 +78,7 @@ func (a *Agent) Listen() {
 	}(a.server, a.done)
 }
 
-// Stop closes the socket and every connection, as a killed agent's kernel does.
+// Stop closes every connection and removes the socket. Programs can resume after the next Listen.
 func (a *Agent) Stop() {
 	a.mu.Lock()
 	a.lives++
@@ -87,7 +87,7 @@ func (a *Agent) Stop() {
 	<-a.done
 }
 
-// Refuse makes the agent refuse every further campaign and report. A status of 0 ends that.
+// Refuse makes the agent refuse every further campaign and report, until it is called with a status of 0.
 func (a *Agent) Refuse(status int, code, message string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,7 +147,7 @@ func (a *Agent) resume(w http.ResponseWriter, r *http.Request) {
 		a.all[c.ID], c.life = c, a.lives
 	}
 	a.mu.Unlock()
-	if !lost { // the campaign ended by itself, not by the agent's death
+	if !lost { // the campaign did not lose its connection by Stop, so it can't be resumed
 		unknown(w)
 		return
 	}
@@ -155,7 +155,7 @@ func (a *Agent) resume(w http.ResponseWriter, r *http.Request) {
 	c.write(w, r)
 }
 
-// about reads the request for a known campaign. If there is no such campaign, it answers and returns nil.
+// about reads the request for a campaign. If the campaign or the body is not valid, it answers and returns nil.
 func (a *Agent) about(w http.ResponseWriter, r *http.Request, body any) *Campaign {
 	a.mu.Lock()
 	c := a.all[r.PathValue("id")]
@@ -242,7 +242,7 @@ type Campaign struct {
 	Resumed      api.ResumeRequest // of a resumed campaign; else zero
 
 	agent    *Agent
-	term     atomic.Uint64 // under which the program may act, or must still stop; 0: none
+	term     atomic.Uint64 // under which the program may act, or must still stop acting; 0: none
 	life     int
 	lines    chan api.CampaignEvent
 	cut      chan struct{}
@@ -257,7 +257,7 @@ func newCampaign(a *Agent, id, election string) *Campaign {
 		cut: make(chan struct{}), gone: make(chan struct{}), receipts: make(chan api.StoppedRequest, 64), reports: make(chan api.Companion, 64)}
 }
 
-// HoldReceipts makes the agent answer no receipt until release is called.
+// HoldReceipts delays the answers to receipts until release is called.
 func (c *Campaign) HoldReceipts() (release func()) {
 	held := make(chan struct{})
 	c.held.Store(&held)

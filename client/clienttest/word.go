@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// words are the words of elections, and who leads these. One lock is enough: nothing waits under it.
+// words has the words of elections and their leaders. mu guards all fields, and nothing waits under it.
 type words struct {
 	mu      sync.Mutex
 	seq     uint64
@@ -18,7 +18,7 @@ type words struct {
 	leaders map[string]string // by election: the name of an agent, or Here for another program of this host
 	written chan api.WordRequest
 	held    chan struct{} // until it is closed, writes are not answered; nil: they are answered at once
-	lost    int           // how many of the next writes count, and get no answer
+	lost    int           // how many of the next writes are carried out without an answer
 	status  int
 	refuse  api.ErrorDetail
 }
@@ -49,7 +49,7 @@ func (a *Agent) Word(election string) *api.Word {
 	return a.words.of[election]
 }
 
-// SetWord replaces the word, as a former leader or another process of this host's program does.
+// SetWord replaces the word, as if a former leader or another process of the program had written it.
 func (a *Agent) SetWord(election string, term uint64, text string) {
 	a.words.mu.Lock()
 	defer a.words.mu.Unlock()
@@ -63,10 +63,10 @@ func (w *words) set(election string, term uint64, text string) api.WordID {
 	return id
 }
 
-// Writes has each write that programs send, before it counts.
+// Writes receives each write that programs send, before the word is changed.
 func (a *Agent) Writes() <-chan api.WordRequest { return a.words.written }
 
-// HoldWrites makes further writes neither count nor be answered until release is called.
+// HoldWrites delays further writes and their answers until release is called.
 func (a *Agent) HoldWrites() (release func()) {
 	held := make(chan struct{})
 	a.words.mu.Lock()
@@ -80,14 +80,14 @@ func (a *Agent) HoldWrites() (release func()) {
 	}
 }
 
-// LoseAnswers makes the next n writes count, and closes their connections without an answer.
+// LoseAnswers makes the agent carry out the next n writes and close their connections without an answer.
 func (a *Agent) LoseAnswers(n int) {
 	a.words.mu.Lock()
 	defer a.words.mu.Unlock()
 	a.words.lost = n
 }
 
-// RefuseWrites makes the agent refuse further writes, which do not count. A status of 0 ends that.
+// RefuseWrites makes the agent refuse further writes, until it is called with a status of 0.
 func (a *Agent) RefuseWrites(status int, code, message string) {
 	a.RefuseWritesWith(status, api.ErrorDetail{Code: code, Message: message})
 }
@@ -99,8 +99,8 @@ func (a *Agent) RefuseWritesWith(status int, refusal api.ErrorDetail) {
 	a.words.status, a.words.refuse = status, refusal
 }
 
-// write takes a write as an agent does: from a campaign that may act under the term, and if the word is the
-// one that is to be replaced.
+// write carries out a write under the conditions of an agent: the campaign may act under the term, and the
+// present word is the one that is to be replaced.
 func (a *Agent) write(w http.ResponseWriter, r *http.Request) {
 	var q api.WordRequest
 	c := a.about(w, r, &q)
@@ -168,8 +168,8 @@ func (a *Agent) election(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(e)
 }
 
-// campaigns are the campaigns of this host. An election that Leads gave to Here has one without an ID, of
-// another user's program.
+// campaigns are the campaigns of this host. An election that Leads gave to Here has a campaign without an
+// ID, as if another user's program led it.
 func (a *Agent) campaigns() (all []api.Campaign) {
 	a.mu.Lock()
 	for _, c := range a.all {

@@ -47,7 +47,7 @@ func New(c Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The agents' records must not outlive the kernel. Some systems have no such directory.
+	// The agents' records must not outlive the kernel, so they are in memory. Some systems lack this directory.
 	memory, _ := newDirIn(memory)
 	cluster := &Cluster{dir: dir, memory: memory, disks: c.DiskFaults}
 	if err := cluster.layAll(c); err != nil {

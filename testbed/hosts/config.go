@@ -18,8 +18,8 @@ import (
 const (
 	// MaxAgents is how many agents a cluster can have.
 	MaxAgents = 128
-	// maxVoters keeps rosters at a size that people run. The agents after the first maxVoters
-	// are candidates that do not vote.
+	// maxVoters keeps rosters at a size that is usual in practice. The agents after the first
+	// maxVoters are observers: they can lead, and do not vote.
 	maxVoters = 7
 )
 
@@ -69,7 +69,7 @@ type Config struct {
 	OnExit func(Exit)
 }
 
-// Check returns an error if the configuration can't be run. It names the flag to blame.
+// Check returns an error if the configuration can't be run. The error names the flag to blame.
 func (c Config) Check() error {
 	if c.Agents < 1 || c.Agents > MaxAgents {
 		return fmt.Errorf("--agents: %d agents, 1 to %d can be run", c.Agents, MaxAgents)
@@ -181,7 +181,7 @@ func portsOf(addr netip.Addr, n int) ([]place, error) {
 	return found, nil
 }
 
-// listen takes a port for TCP and UDP. Port 0 stands for any free one.
+// listen takes a port for TCP and UDP. Port 0 means any free port.
 func listen(addr netip.Addr, port int) (stop func(), chosen int, err error) {
 	stream, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(addr, uint16(port))))
 	if err != nil {

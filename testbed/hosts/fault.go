@@ -16,10 +16,10 @@ import (
 // Fault is something that can happen to a host. The functions below return all kinds of
 // faults. Scenarios, the soak, the live view and the bench use them.
 type Fault struct {
-	Name   string // as recordings have it
+	Name   string // the name in recordings
 	Detail string
 	Peers  []string // the hosts at the other ends of the links; nil if the fault is not one of links
-	// Silences says that the agent can't report on its leadership during the fault.
+	// Silences is whether the fault keeps the agent from reporting on its leadership.
 	Silences bool
 
 	begin, end func(*Cluster, *Host) (election.Instant, error)
@@ -141,7 +141,7 @@ func Degrade(peers []string, d Direction, l netns.Link, detail string) Fault {
 	return Fault{Name: "link", Detail: detail, Peers: slices.Clip(peers), begin: set(l), end: set(netns.Link{})}
 }
 
-// Short lists names; of more than six only the first five.
+// Short lists names. Of more than six names it lists only the first five, and how many are left.
 func Short(names []string) string {
 	if len(names) > 6 {
 		return strings.Join(names[:5], " ") + fmt.Sprintf(" and %d more", len(names)-5)
@@ -180,8 +180,8 @@ func (c *Cluster) indices(names []string) (all []int, err error) {
 	return all, nil
 }
 
-// change changes the links between each host of a and each of b. If b is empty, it stands for
-// all hosts that are not in a. Like all faults of links, it returns the instant just before the change.
+// change changes the links between each host of a and each host of b. If b is empty, b means all hosts
+// that are not in a. change returns the instant just before the change, as Cut and Heal do.
 func (c *Cluster) change(what string, a, b []string, d Direction, change func(*netns.Link)) (election.Instant, error) {
 	from, err := c.indices(a)
 	if err != nil {
@@ -217,7 +217,7 @@ func (c *Cluster) change(what string, a, b []string, d Direction, change func(*n
 	return at, err
 }
 
-// Cut cuts links, silently. Their delays and losses stay.
+// Cut silently cuts the links between the hosts of a and of b. The links keep their delays and losses.
 func (c *Cluster) Cut(a, b []string, d Direction) (election.Instant, error) {
 	return c.change("cut", a, b, d, func(l *netns.Link) { l.Cut = true })
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// ErrUnavailable says that this machine, or this cluster, can't have a fault.
+// ErrUnavailable reports that a fault is impossible on this machine or in this cluster.
 var ErrUnavailable = errors.New("not available here")
 
 func unavailable(what, why string) error {
 	return fmt.Errorf("%s: %w: %s", what, ErrUnavailable, why)
 }
 
-// Stuck as a delay for SlowDisk makes writes never end.
+// Stuck is the delay with which SlowDisk lets no fsync end.
 const Stuck = time.Duration(math.MaxInt64)
 
 // inSandbox calls do on a thread in the host's sandbox. It returns the instant just before the call.
@@ -43,8 +43,8 @@ func (h *Host) inSandbox(what string, do func() error) (election.Instant, error)
 	return at, wrap.Error(thread.do(do), "%s of %s", what, h.Name())
 }
 
-// Wipe empties the data directory of a host that is down. Its agent is another peer from the
-// next start on. If the host is not down, Wipe returns ErrUp.
+// Wipe empties the data directory of a host that is down. From the next start on, the host's agent
+// has another peer ID. If the host is not down, Wipe returns ErrUp.
 func (h *Host) Wipe() (election.Instant, error) {
 	if h.Status() != Down {
 		return 0, fmt.Errorf("wipe %s: %w", h.Name(), ErrUp)
@@ -105,7 +105,7 @@ func (h *Host) Starve(on bool) (election.Instant, error) {
 }
 
 // Crowd gives the host's processes, except its keeper, the lowest priority, for good, and starts
-// n busy processes that compete with them for the processor. 0 ends the busy ones.
+// n busy processes that compete with them for the processor. If n is 0, it ends the busy processes.
 func (h *Host) Crowd(n int) (election.Instant, error) {
 	h.weight.Lock()
 	defer h.weight.Unlock()
@@ -149,10 +149,10 @@ func (b Busy) End() {
 
 const minRate, maxRate = 0.5, 2
 
-// ClockRate makes CLOCK_BOOTTIME and CLOCK_MONOTONIC run at that rate, without a step, for
-// processes that start on the host from now on; 1 is true time. Other clocks and timers keep true
-// time. An agent reads the changed clock when a timer rings: a fast clock makes it believe that
-// it woke up late. Each reading costs some 20 µs. Real translates stamps.
+// ClockRate makes CLOCK_BOOTTIME and CLOCK_MONOTONIC, as system calls read them, run at the rate,
+// without a step, for processes that start on the host from now on; 1 is true time. All else keeps
+// true time, also timers. So an agent with a fast clock believes that its timers wake it late. Each
+// reading costs some 20 µs. Real translates stamps.
 func (h *Host) ClockRate(rate float64) (election.Instant, error) {
 	if !(rate >= minRate && rate <= maxRate) {
 		return 0, fmt.Errorf("set clock of %s: rate %v: want %v to %v", h.Name(), rate, minRate, maxRate)
@@ -237,7 +237,7 @@ func (h *Host) ration(ctx context.Context) {
 	}
 }
 
-// background runs a function until its context ends. The function end ends it, and waits for it.
+// background starts run in a goroutine. end ends the context of run, and waits until run has returned.
 func background(run func(context.Context)) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -27,9 +27,9 @@ const (
 )
 
 var (
-	// ErrDown says that the host has no process.
+	// ErrDown reports that the host has no process.
 	ErrDown = errors.New("it is down")
-	// ErrUp says that the host has a process already.
+	// ErrUp reports that the host has a process already.
 	ErrUp = errors.New("it is up")
 )
 
@@ -71,7 +71,7 @@ type Host struct {
 type process struct {
 	cmd    *exec.Cmd
 	frozen bool
-	done   chan struct{} // closed once it ended and onExit was called
+	done   chan struct{} // closed once the process has ended, before onExit is called
 }
 
 func (p *process) ended() bool {
@@ -164,7 +164,7 @@ func (h *Host) start() (election.Instant, error) {
 	return at, nil
 }
 
-// thread returns the spawner for new processes: a new one if the clock's rate was changed.
+// thread returns the spawner for new processes. If the host's clock was changed, it makes a new one.
 func (h *Host) thread() (*spawner, error) {
 	old := h.clock()
 	fresh := h.rate != 0 && h.rate != cmp.Or(old.rate, 1) || h.wall != old.wall
@@ -191,7 +191,7 @@ func (h *Host) thread() (*spawner, error) {
 	return thread, nil
 }
 
-// startOn starts a process. Only by system calls does it read a wall clock that is wrong.
+// startOn starts a process. Without a vDSO, the process reads a changed wall clock by system calls.
 func (h *Host) startOn(thread *spawner, cmd *exec.Cmd) error {
 	if h.clock().wall != 0 {
 		return thread.do(func() error { return startWithoutVDSO(cmd) })

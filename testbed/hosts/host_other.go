@@ -28,7 +28,7 @@ func (r *sandbox) fill() error              { return unavailable("fill the disk"
 func (r *sandbox) free() error              { return nil }
 func (r *sandbox) close() error             { return nil }
 
-// canIntercept says why system calls can't be intercepted.
+// canIntercept returns why system calls can't be intercepted.
 func canIntercept() error { return errors.New(onlyLinux) }
 
 func startWithoutVDSO(*exec.Cmd) error { return unavailable("set the wall clock", onlyLinux) }

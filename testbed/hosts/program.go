@@ -58,10 +58,10 @@ func Build(ctx context.Context, dir, command string) (string, error) {
 	return path, goCommand(ctx, os.Environ(), "run", "-exec", copyTo(path), command)
 }
 
-// copyTo is what `go run` runs instead of the program.
+// copyTo returns the command that `go run` runs in place of the program: it copies the program to path.
 func copyTo(path string) string { return `sh -c 'cp "$0" "` + path + `"'` }
 
-// BuildShipped builds the command as docs/operations.md says for an installation: stripped,
+// BuildShipped builds the command as docs/operations.md describes for an installation: stripped,
 // static, without unused code. It shares no compiled package with Build.
 func BuildShipped(ctx context.Context, dir, command string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(command))

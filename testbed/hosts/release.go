@@ -19,13 +19,13 @@ import (
 // Former is the version of the newest release. This version must work together with it.
 const Former = "0.4.0"
 
-// formerCommit is the commit from which that release was built.
+// formerCommit is the commit from which the release Former was built.
 const formerCommit = "07fedb5c8aeeef110e9934a625231c3769e647de"
 
-// formerLacks are the settings that the release does not know.
+// formerLacks are the settings that the release Former does not know.
 var formerLacks []string
 
-// FindFormer returns the root of the source tree, or an error if the repository lacks that release.
+// FindFormer returns the root of the source tree, or an error if the repository lacks the release Former.
 func FindFormer(ctx context.Context) (root string, err error) {
 	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
 	if err != nil {
@@ -36,7 +36,7 @@ func FindFormer(ctx context.Context) (root string, err error) {
 	return root, wrap.Error(err, "find the source of %s: the history here has no commit %.12s", Former, formerCommit)
 }
 
-// BuildFormer builds the product of that release, from its commit, into dir.
+// BuildFormer builds the product of the release Former, from its commit, into dir.
 func BuildFormer(ctx context.Context, dir string) (Binary, error) {
 	root, err := FindFormer(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func BuildFormer(ctx context.Context, dir string) (Binary, error) {
 	return Find(ctx, path), nil
 }
 
-// Find returns the product at a path. That may be the former release.
+// Find returns the product at a path. If this is the release Former, it sets Lacks.
 func Find(ctx context.Context, path string) Binary {
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err == nil && bytes.HasPrefix(out, []byte("doyen "+Former+" ")) {
@@ -76,7 +76,7 @@ func Find(ctx context.Context, path string) Binary {
 	return Binary{Path: path}
 }
 
-// Install copies a program file to Program. The host runs it from its next start on.
+// Install copies a program file to Program. The agent's next start runs this copy.
 func (h *Host) Install(b Binary) (election.Instant, error) {
 	at := boottime.Now()
 	own := h.Program()
@@ -114,7 +114,7 @@ func replace(from, to string) error {
 	return err
 }
 
-// lines removes the settings that the program does not know.
+// lines returns the configuration without the settings that the program does not know.
 func (b Binary) lines(config []byte) []byte {
 	var kept []byte
 	for line := range bytes.Lines(config) {

@@ -68,7 +68,7 @@ const diskSize = 32 << 20
 // disk of its own. The first call makes the namespace.
 func (r *sandbox) enterMounts() error {
 	if r.mounts != nil {
-		// A thread may not enter while it shares its working directory with other threads.
+		// A thread may not enter a mount namespace while it shares its working directory with other threads.
 		err := unix.Unshare(unix.CLONE_FS)
 		if err == nil {
 			err = unix.Setns(int(r.mounts.Fd()), unix.CLONE_NEWNS)
@@ -169,7 +169,7 @@ type filler struct {
 	end  func()
 }
 
-// refillEvery is for how long space that becomes free can stay free.
+// refillEvery is the time between two attempts to take space that became free.
 const refillEvery = 2 * time.Millisecond
 
 func newFiller(path string) (*filler, error) {

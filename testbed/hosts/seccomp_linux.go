@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// intercept has the system calls of a host's processes that the kernel asks the testbed about.
+// intercept selects the system calls of a host's processes that the testbed answers.
 type intercept struct {
 	syncs bool // fsync and fdatasync
-	clock bool // clock_gettime of CLOCK_BOOTTIME, CLOCK_MONOTONIC and CLOCK_REALTIME; of the last one only without a vDSO
+	clock bool // clock_gettime of CLOCK_BOOTTIME, CLOCK_MONOTONIC and CLOCK_REALTIME; readings by the vDSO are no calls
 }
 
 // notification is the kernel's struct seccomp_notif: a system call that waits for an answer.
@@ -58,7 +58,7 @@ func (i intercept) filter(arch uint32) []unix.SockFilter {
 	load := func(offset uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 	}
-	// skip leaves out the next statements, as many as given, unless the value loaded is k.
+	// skip jumps over the given number of next statements, unless the loaded value is k.
 	skip := func(k uint32, statements uint8) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jf: statements}
 	}
@@ -116,7 +116,7 @@ func receive(file *os.File) (n notification, err error) {
 		return n, err
 	}
 	readErr := raw.Read(func(fd uintptr) bool {
-		// In older kernels, receiving blocks even if the file does not.
+		// In older kernels, receiving blocks even if the file is non-blocking.
 		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		switch ready, pollErr := unix.Poll(poll, 0); {
 		case errors.Is(pollErr, unix.EINTR) || pollErr == nil && ready == 0:

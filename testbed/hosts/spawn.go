@@ -11,9 +11,9 @@ import (
 	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
-// spawner starts processes from one thread, which lives as long as the spawner. The kernel can
-// kill a process "when its parent dies"; the parent is then the thread that started it. The Go
-// runtime may end any thread, except one to which a living goroutine is locked. Processes inherit
+// spawner starts processes from one thread, which lives as long as the spawner. The kernel can kill
+// a process when its parent dies. For the kernel, the parent is the thread that started the process. The
+// Go runtime may end any thread, except one to which a living goroutine is locked. Processes inherit
 // the thread's namespaces and system call filters.
 type spawner struct {
 	work  chan func()
@@ -65,8 +65,8 @@ func ended(cmd *exec.Cmd) bool {
 	return errors.Is(cmd.Process.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// Exec starts a program on the host: in its namespaces, with its clock and disk, and in a process group of its own. The program does not outlive the testbed; what it starts may.
-// Unless Exec fails, the caller must Wait for the program.
+// Exec starts a program on the host: in the host's namespaces, with its clock and disk. The program has its own process
+// group. Its children may outlive the testbed. If Exec succeeds, the caller must Wait for the program.
 func (h *Host) Exec(cmd *exec.Cmd) error {
 	return wrap.Error(h.exec(cmd), "start %s on %s", cmd.Path, h.Name())
 }

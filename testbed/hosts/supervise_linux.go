@@ -45,7 +45,7 @@ func newSupervisor(calls *os.File, c clock, delay time.Duration) *supervisor {
 // run answers the system calls of the host's processes, until the file is closed or all of them have ended.
 func (s *supervisor) run() {
 	defer close(s.done)
-	// Not in newSupervisor: on its thread, a clock reading may have to wait for this loop.
+	// This reading can't be in newSupervisor: on that thread, it might be intercepted and wait for this loop.
 	var mono unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono) // fails only for an unknown clock
 	s.ahead = boottime.Now() - election.Instant(mono.Nano())
@@ -63,8 +63,8 @@ func (s *supervisor) run() {
 	}
 }
 
-// time writes the host's time where the caller wants it. Both clocks of a host run at one
-// rate, as on a real host. If only one clock ran fast, a process would take that for a suspend.
+// time writes the host's time where the caller wants it. CLOCK_BOOTTIME and CLOCK_MONOTONIC run at one
+// rate, as on a real host. If only the first ran fast, a process would take this for a suspend.
 func (s *supervisor) time(call notification) response {
 	shown := s.clock.at(boottime.Now())
 	switch call.args[0] {

@@ -15,8 +15,8 @@ import (
 const wordBytes = 8 // of a pointer, and of the kernel's auxiliary vector
 
 // startWithoutVDSO starts a process that does not know the kernel's vDSO, from which it would read its clocks
-// without a system call. It traces the process until that has executed its program. It must be called on a thread
-// that goes on to exist, which a spawner's does.
+// without a system call. It traces the process until the process has executed its program. Call it on a spawner's
+// thread: only the thread that started the process can trace it, and the process is killed when that thread ends.
 func startWithoutVDSO(cmd *exec.Cmd) error {
 	tie(cmd)
 	cmd.SysProcAttr.Ptrace = true
@@ -42,15 +42,15 @@ func startWithoutVDSO(cmd *exec.Cmd) error {
 	return nil
 }
 
-// hideVDSO overwrites the entry that has the vDSO's address. On the stack of a process that has just executed a
-// program are the number of arguments, their pointers, those of the environment, and then the vector.
+// hideVDSO overwrites the auxiliary vector's entry for the vDSO. The stack of a process that has just executed a
+// program has the number of arguments, pointers to the arguments, pointers to the environment, then this vector.
 func hideVDSO(pid int) error {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return err
 	}
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	const startStack = 28 - 3 // the third field of proc(5) is the first one after the name
+	const startStack = 28 - 3 // by proc(5); fields begins with the third, which follows the name
 	at, err := strconv.ParseUint(fields[startStack], 10, 64)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func hideVDSO(pid int) error {
 		return binary.NativeEndian.Uint64(bytes[:])
 	}
 	arguments := peek()
-	at += wordBytes * (arguments + 1) // and the end of them
+	at += wordBytes * (arguments + 1) // the arguments, and the zero after them
 	for peek() != 0 && err == nil {   // the environment
 	}
 	for err == nil {
@@ -75,9 +75,9 @@ func hideVDSO(pid int) error {
 			_, err = syscall.PtracePokeData(pid, uintptr(at-wordBytes), ignore[:])
 			return err
 		case 0:
-			return nil // it has none
+			return nil // the process has no vDSO
 		}
-		peek() // the value
+		peek() // the entry's value
 	}
 	return err
 }

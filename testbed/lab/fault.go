@@ -52,7 +52,7 @@ func (l *Lab) Begin(f hosts.Fault, where ...*hosts.Host) (at election.Instant, e
 	return at, nil
 }
 
-// expect records that a fault is about to end a process. If yes is false, it takes that back.
+// expect records whether the host's process is about to end, if the fault is one that ends processes.
 func (l *Lab) expect(f hosts.Fault, h *hosts.Host, yes bool) {
 	if f.Name == "crash" || f.Name == "terminate" {
 		l.mu.Lock()
@@ -95,7 +95,7 @@ func (l *Lab) StartAll() (first, last election.Instant, err error) {
 
 func (l *Lab) Start(h *hosts.Host) (election.Instant, error) { return l.End(hosts.Crash(), h) }
 
-// Life returns the process that answers at a host's agent: with a keeper, its newest life.
+// Life returns the ID of the process that answers on a host's socket: with a keeper, the agent's newest life.
 func Life(ctx context.Context, h *hosts.Host) (pid int, err error) {
 	err = Call(ctx, h, func(ctx context.Context, c *client.Client) error {
 		a, err := c.Agent(ctx)
@@ -105,9 +105,9 @@ func Life(ctx context.Context, h *hosts.Host) (pid int, err error) {
 	return pid, err
 }
 
-// Strike sends a signal to the present life of an agent with a keeper. The agent's claims then
-// count until the deadline that it reported last, unless a release ends them earlier or the
-// next life reports that it still leads.
+// Strike sends a signal to pid, the present life of an agent with a keeper. The agent's leaderships then count
+// until the deadlines that it reported last. A release may end them earlier, and the next life may
+// report that it still leads.
 func (l *Lab) Strike(what string, h *hosts.Host, pid int, s syscall.Signal) (election.Instant, error) {
 	l.Ask(h)
 	at := boottime.Now()
@@ -144,8 +144,8 @@ func (l *Lab) Restart(ctx context.Context, h *hosts.Host, limit time.Duration) e
 	return err
 }
 
-// HandOver makes an election's leader hand over to the host named in to, or to the next by rank
-// if to is "". It returns the instant just before the request.
+// HandOver makes an election's leader hand over to the host with the name to. If to is "", the next by
+// rank gets the leadership. HandOver returns the instant just before the request.
 func HandOver(ctx context.Context, from *hosts.Host, name, to string) (at election.Instant, err error) {
 	err = Call(ctx, from, func(ctx context.Context, c *client.Client) (err error) {
 		var outcome api.Outcome

@@ -70,7 +70,7 @@ func New(ctx context.Context, c hosts.Config, o Options) (*Lab, error) {
 		l.stop()
 		return nil, err
 	}
-	var lease time.Duration // 0 without quorum; Config.Adjust may have changed it
+	var lease time.Duration // 0 without quorum; read from a host, since Config.Adjust may have changed it
 	if first := l.Cluster.Hosts()[0].Config(); first.Quorum {
 		lease = first.Lease
 	}
@@ -191,8 +191,8 @@ func (l *Lab) note(at election.Instant, format string, args ...any) {
 	l.notes = append(l.notes, note{at, fmt.Sprintf(format, args...)})
 }
 
-// Account lists the newest n things that were seen, or all if n is 0, in the order of their
-// instants. Each line starts with how long ago it was.
+// Account lists the newest n notes, or all if n is 0, in the order of their instants. Each line
+// starts with how long ago the noted event was.
 func (l *Lab) Account(n int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,7 +233,7 @@ func (l *Lab) Together() (d time.Duration) {
 	return d
 }
 
-// Moved returns a channel that is closed when the lab sees something more.
+// Moved returns a channel that is closed when the lab next sees something new.
 func (l *Lab) Moved() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,7 +247,7 @@ func (l *Lab) Exits() []Exit {
 	return slices.Clip(l.exits)
 }
 
-// Running returns the hosts whose agent can answer.
+// Running returns the names of the hosts whose agents run and are not frozen.
 func (l *Lab) Running() []string {
 	var names []string
 	for _, h := range l.Cluster.Hosts() {
@@ -292,7 +292,7 @@ var ErrLate = errors.New("it took too long")
 // lookEvery is how often Until checks its condition if nothing is reported.
 const lookEvery = 5 * time.Millisecond
 
-// Until waits until the condition holds. It returns ErrLate if the limit passes before.
+// Until waits until the condition holds. It returns ErrLate if the limit passes first.
 func (l *Lab) Until(ctx context.Context, limit time.Duration, what string, condition func() bool) error {
 	late := time.NewTimer(limit)
 	defer late.Stop()

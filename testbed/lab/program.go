@@ -23,7 +23,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// Program is a process on a host: a candidate in an election, or an attack.
+// Program is a program on a host: a candidate in an election, what the host's hook runs, or an attack.
 type Program struct {
 	Name, Election string // Election is empty for an attack
 	Host           *hosts.Host
@@ -37,11 +37,11 @@ type Program struct {
 	// Guarded by the lab's lock.
 	cmd    *exec.Cmd
 	closed bool
-	acts   bool // as the process reported last
+	acts   bool // whether the process acts, as it reported last
 	term   uint64
 	pid    int // the process that acts
 	since  election.Instant
-	exit   string   // how the process ended; "" while the process runs, or a child that holds its output
+	exit   string   // how the process ended; "" while the process, or a child that holds its output, runs
 	output []string // the newest lines
 }
 
@@ -60,7 +60,7 @@ const (
 	leaving = 3 * time.Second
 )
 
-// ErrNoProcess reports that a program has no process, and so no signal can be sent.
+// ErrNoProcess reports that a program has no process to which a signal could be sent, or can't start one.
 var ErrNoProcess = errors.New("it does not run")
 
 func (l *Lab) newProgram(name, election string, h *hosts.Host) *Program {
@@ -70,8 +70,8 @@ func (l *Lab) newProgram(name, election string, h *hosts.Host) *Program {
 // StampsIn is the folder for a program's stamps, in its host's folder.
 func StampsIn(dir, name string) string { return filepath.Join(dir, "stamps-"+name) }
 
-// Launch starts a program on a host. With again, the lab starts the program again whenever it has
-// ended, until Close.
+// Launch starts a program on a host. If again is true, the lab starts the program again each time
+// that it has ended, until the program's End or the lab's Close is called.
 func (l *Lab) Launch(name, election string, h *hosts.Host, again bool, command func(*Program) *exec.Cmd) (*Program, error) {
 	p := l.newProgram(name, election, h)
 	p.make, p.again = command, again
@@ -92,7 +92,7 @@ func (l *Lab) Launch(name, election string, h *hosts.Host, again bool, command f
 	return p, nil
 }
 
-// Hook makes a program of what a host's hook starts. All that the lab knows of it are its stamps.
+// Hook adds the program that a host's hook starts. The lab knows this program only by its stamps.
 func (l *Lab) Hook(name, election string, h *hosts.Host) error {
 	p := l.newProgram(name, election, h)
 	if err := os.MkdirAll(p.Stamps, 0o700); err != nil {
@@ -228,8 +228,8 @@ func (p *Program) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Former is the exit status of the process before, -1 if a signal ended it. Only the function that makes the commands
-// may call it. It is false for the first one.
+// Former returns the exit status of the program's former process, -1 if a signal ended it. ok is false if the program
+// had no process before. Only the function that makes the commands may call Former.
 func (p *Program) Former() (code int, ok bool) {
 	if p.cmd == nil {
 		return 0, false

@@ -13,9 +13,9 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// demonstration takes about the given time. It shows that a kill of the leader's agent costs
-// nothing if the agent has a keeper. Then the leader's host is lost, another takes over, and the
-// lost one comes back.
+// demonstration takes about the given time. If the leader's agent has a keeper, it first shows that
+// a kill of this agent costs nothing. Then the leader's host is lost, another host takes over, and
+// the lost host comes back.
 func demonstration(ctx context.Context, l *lab.Lab, length time.Duration) error {
 	quiet := min(2*time.Second, length/5)
 	leader, err := afterAgreement(ctx, l, quiet)
@@ -60,7 +60,7 @@ func killAgent(ctx context.Context, l *lab.Lab, h *hosts.Host) error {
 	return err
 }
 
-// press does what a key says. It reports whether the session has to end.
+// press carries out the command of a key. It reports whether the session has to end.
 func (s *session) press(ctx context.Context, k key) (quit bool) {
 	all := s.lab.Cluster.Hosts()
 	h := all[s.selected]
@@ -109,7 +109,7 @@ func (s *session) press(ctx context.Context, k key) (quit bool) {
 	return false
 }
 
-// do calls what, which takes time, in its own goroutine, and reports a failure.
+// do calls the function what in its own goroutine, since what takes time. It reports a failure.
 func (s *session) do(ctx context.Context, what func() error) {
 	s.working.Go(func() {
 		if err := what(); err != nil {
@@ -137,7 +137,7 @@ func (s *session) cut(ctx context.Context, h *hosts.Host) {
 	s.begin(ctx, hosts.Cut(others, hosts.BothWays), h)
 }
 
-// restart asks a process to end, kills it if it does not, and starts it again.
+// restart asks a host's agent to end, kills an agent that does not end, and starts it again.
 func (s *session) restart(ctx context.Context, h *hosts.Host) error {
 	err := s.lab.Restart(ctx, h, h.Config().Lease+closeLimit)
 	if errors.Is(err, lab.ErrLate) {

@@ -5,9 +5,9 @@
 // everything that was to happen has happened, and no two agents led at once (with quorum).
 // When Run returns, the terminal is as it was and the agents are gone.
 //
-// The package does not measure: package bench does, many times over. The times of a takeover come
-// from the agents' own stamps, see package observe. The rest of a lease is as old as the last
-// poll.
+// For measurements use package bench, which repeats each many times. The times of a takeover come
+// from the agents' own stamps, see package observe. The rest of a lease is counted from the deadline
+// of the last poll.
 //
 // The session is one goroutine that owns everything it shows. Rendering is a pure function of
 // a Model.

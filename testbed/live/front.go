@@ -15,12 +15,12 @@ type front interface {
 	line(Line)
 	show(Model)
 	keys() <-chan key
-	// close gives the terminal back as it was, and then writes the summary.
+	// close restores the terminal, and then writes the summary.
 	close(summary []string) error
 }
 
-// openFront takes the terminal, if there is one. In a run that was given a time it does not,
-// because the caller only waits for the end.
+// openFront takes the terminal, if the process has one. In a run that was given a time it leaves the
+// terminal alone, because the caller only waits for the end.
 func openFront(o Options) (front, error) {
 	out, ok := o.Stdout.(*os.File)
 	interactive := ok && o.For == 0 && o.Stdin != nil && o.Getenv("TERM") != "dumb" &&
@@ -117,7 +117,7 @@ func (s *screen) close(summary []string) error {
 	return err
 }
 
-// readKeys hands over the keys that are pressed and, when the input ends, keyQuit.
+// readKeys sends the keys that are pressed and, when the input ends, keyQuit.
 func readKeys(in *bufio.Reader, pressed chan<- key) {
 	for {
 		b, err := in.ReadByte()

@@ -119,7 +119,7 @@ func (s *session) struck(f observe.Fault, over bool) {
 	s.say(mood, "%s", text)
 }
 
-// tookOver counts a takeover. Hand-overs are counted apart. Only the newest ones are kept.
+// tookOver records the time of a takeover, or of a hand-over if asked. Only the newest times are kept.
 func (s *session) tookOver(d time.Duration, asked bool) {
 	all := &s.takeovers
 	if asked {
@@ -130,8 +130,8 @@ func (s *session) tookOver(d time.Duration, asked bool) {
 	}
 }
 
-// allEnded reports whether all processes have ended and the lab knows how. It learns that only a
-// moment after the end.
+// allEnded reports whether all processes have ended and notice has handled their exits. The lab
+// learns of an exit only a moment after it.
 func (s *session) allEnded() bool {
 	ended := map[string]bool{}
 	for _, e := range s.lab.Exits()[:s.exits] {

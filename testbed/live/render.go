@@ -37,8 +37,8 @@ type Row struct {
 	Socket  string
 }
 
-// Mood is what a line is about, as the code of a terminal's colour. Colour only repeats what the
-// text says.
+// Mood is the kind of a line, as the code of a terminal's colour. The colour only repeats what is
+// in the text.
 type Mood string
 
 const (
@@ -114,7 +114,7 @@ func (m Model) leadership() Line {
 
 const rowFormat = "%2s %-2s%-9s %-9s %-11s %-9s %-6s %s"
 
-// line is an agent's row. The first nine have a digit, the key that selects them.
+// line is an agent's row. Each of the first nine rows shows the digit that selects it.
 func (a Row) line(i int, selected bool) Line {
 	mark, digit, term := "", "", ""
 	if selected {

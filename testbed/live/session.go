@@ -31,12 +31,12 @@ const (
 	endSlack   = 2 * time.Second // in which agents can agree at the end, besides a lease
 	maxLines   = 200
 	maxFor     = 7 * 24 * time.Hour
-	maxShown   = 24 // so many agents at most: a screen has no lines for more
+	maxShown   = 24 // the most agents that can be shown: a screen has no room for more
 )
 
 // Run starts the agents, shows them, does what keys and options ask for, and ends the agents.
-// With a time to run for, it returns an error unless, at the end, the running agents agree on a
-// leader and nothing went wrong.
+// If Options.For is set, Run returns nil only if the running agents agree on a leader at the end
+// and nothing went wrong.
 func Run(ctx context.Context, o Options) (err error) {
 	if err := o.Check(); err != nil {
 		return err
@@ -68,7 +68,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	return s.run(ctx)
 }
 
-// Check returns an error if the options can't be run. It names the flag to blame.
+// Check returns an error if the options can't be run. The error names the flag to blame.
 func (o Options) Check() error {
 	switch {
 	case o.Hosts.Agents < 1 || o.Hosts.Agents > maxShown:
@@ -97,7 +97,7 @@ type session struct {
 	agreed    observe.Agreement // zero while the agents do not agree
 	driving   bool              // the demonstration has not ended
 	hit       *hit              // the newest fault of the leader, until another takes over
-	exits     int               // how many of the lab's exits were shown
+	exits     int               // how many of the lab's exits notice has handled
 	takeovers []time.Duration
 	handOvers []time.Duration
 	together  time.Duration
@@ -153,8 +153,8 @@ func (s *session) run(ctx context.Context) (err error) {
 	return s.loop(ctx)
 }
 
-// loop runs until the session ends. It returns nil if a key ended the session, or if the time was
-// over and all was well.
+// loop runs until the session ends. With a time to run for, it returns nil only if the time has passed
+// and all was well. Without one, it ends by a key or with ctx, and returns nil.
 func (s *session) loop(ctx context.Context) error {
 	draw := time.NewTicker(drawEvery)
 	defer draw.Stop()

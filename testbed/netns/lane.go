@@ -23,8 +23,8 @@ type lane struct {
 	mu     sync.Mutex
 	link   Link
 	rng    *rand.Rand
-	free   time.Duration // when the rate lets the next packet go
-	last   time.Duration // when the latest packet in order arrives
+	free   time.Duration // when Link.Rate allows the next packet to leave
+	last   time.Duration // the latest arrival so far, without packets that Reorder holds back
 	queued int           // packets of this lane that wait in the switch
 }
 
@@ -65,7 +65,7 @@ func (l *lane) judge(now time.Duration, packet []byte) fate {
 	return f
 }
 
-// pace returns when the rate lets a packet go, or false if that is too late.
+// pace returns when Link.Rate allows a packet to leave, or false if it would wait longer than maxBacklog.
 func (l *lane) pace(now time.Duration, size int) (time.Duration, bool) {
 	if l.link.Rate == 0 {
 		return now, true
@@ -78,12 +78,12 @@ func (l *lane) pace(now time.Duration, size int) (time.Duration, bool) {
 	return l.free, true
 }
 
-// chance draws a number only if the fault is on. So a fault that is off does not change the
-// numbers that other faults get.
+// chance reports whether a random fault hits. It draws a number only if the fault is on, so that a
+// fault that is off does not change the numbers of other faults.
 func (l *lane) chance(share float64) bool { return share > 0 && l.rng.Float64() < share }
 
-// arrived records that a queued copy has left the queue. It reports whether to deliver it: if
-// the link was cut meanwhile, the copy is lost.
+// arrived records that a copy has left the queue, and reports whether to deliver this copy. If the
+// link was cut meanwhile, the copy is lost.
 func (l *lane) arrived() (deliver bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +115,7 @@ type Link struct {
 	// Reorder is the share of the packets, 0 to 1, that are held back for another 2 ms and
 	// half a Delay, so that later packets overtake them.
 	Reorder float64
-	Rate    int64 // bytes per second of IP packets; 0 is no limit
+	Rate    int64 // in bytes of IP packets per second; 0: no limit
 	Cut     bool  // nothing arrives, silently
 	// Port closes one port, of TCP and UDP: packets to or from it do not arrive. 0 closes
 	// none.

@@ -152,9 +152,9 @@ func (h *Host) Enter() error {
 	return wrap.Error(netns.Set(h.space), "enter %s", h.Addr)
 }
 
-// SetCarrier takes the host's interface down, as network managers do when the cable is out, or
-// brings it up again. While it is down, packets are lost both ways, and senders on the host get
-// the error ENETUNREACH.
+// SetCarrier brings the host's interface up, or down as network managers do when the cable is out.
+// While the interface is down, packets are lost both ways, and senders on the host get the error
+// ENETUNREACH.
 func (h *Host) SetCarrier(up bool) error {
 	inside, err := netlink.NewHandleAt(h.space)
 	if err == nil {

@@ -25,17 +25,17 @@ func Check() error {
 
 const (
 	rerunVariable = "DOYEN_TESTBED_RERUN"
-	probe         = "probe"  // say by the exit code whether networks can be made
-	inside        = "inside" // do what the arguments say
+	probe         = "probe"  // report by the exit code whether networks can be made
+	inside        = "inside" // do what the arguments ask for
 )
 
-// Rerun runs this executable again, with the same arguments and streams, in a user namespace of its
-// own, where this user has the capabilities that networks and disks need. It does so only if this process may not make networks and the new one
-// may. Then ran is true, and the caller must end with the exit code that is returned. If neither
-// may make networks, the error says why. The caller then goes on without networks, or ends.
+// Rerun runs this executable again, with the same arguments and streams, in a user namespace of its own,
+// where this user has the capabilities that networks and disks need. It does so only if this process may
+// not make networks and the new one may. Then ran is true, and the caller must end with the code. If
+// neither may make networks, the error gives the reason, and the caller may go on without networks.
 //
-// The new process calls Rerun too, before it writes or reads anything. There Rerun returns at
-// once. The new process does not outlive this one.
+// Call Rerun before the process reads or writes anything. The new process calls Rerun too, and that call
+// returns at once. The new process does not outlive this one.
 func Rerun() (code int, ran bool, err error) {
 	switch os.Getenv(rerunVariable) {
 	case inside:
@@ -65,8 +65,8 @@ func Rerun() (code int, ran bool, err error) {
 	return code, err == nil, err
 }
 
-// runInside runs this executable in a new user namespace and waits for its end. The user stays the
-// same there: as a root that does not own the system's directories, agents would refuse to start.
+// runInside runs this executable in a new user namespace and waits for its end. The user ID stays the same
+// there. As the namespace's root, agents would refuse to start: it would not own the system's directories.
 func runInside(what string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	// The kernel sends the parent-death signal when this thread ends, so the thread must stay.
 	runtime.LockOSThread()
@@ -79,7 +79,7 @@ func runInside(what string, stdin io.Reader, stdout, stderr io.Writer) (int, err
 		Cloneflags:  syscall.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
-		// For networks, their packets and low ports, for mounts, and for the memory of its processes.
+		// For networks, their packets and low ports, for mounts, and for the memory of the hosts' processes.
 		AmbientCaps: []uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SYS_PTRACE},
 		Pdeathsig:   syscall.SIGKILL,
 	}

@@ -16,8 +16,8 @@ import (
 
 const (
 	mtu = 1500
-	// maxWaiting bounds the packets that wait in the switch, of all lanes together: 48 MB at
-	// most.
+	// maxWaiting bounds the packets that wait in the switch, of all lanes together. They have
+	// 48 MiB at most.
 	maxWaiting = 32 << 10
 )
 
@@ -102,7 +102,7 @@ func (f *fabric) destination(packet []byte) (int, bool) {
 	return to, ok
 }
 
-// pass decides what becomes of a packet, and hands it over now or later.
+// pass decides what becomes of a packet, and delivers its copies now or later.
 func (f *fabric) pass(from, to int, packet []byte) {
 	if !f.carrier[from].Load() {
 		return
@@ -118,7 +118,7 @@ func (f *fabric) pass(from, to int, packet []byte) {
 	}
 }
 
-// hand gives a packet to a host. If the host's interface is down, the packet is lost.
+// hand delivers a packet to a host. If the host's interface is down, the packet is lost.
 func (f *fabric) hand(to int, packet []byte) {
 	if f.carrier[to].Load() {
 		_, _ = f.ports[to].Write(packet)
@@ -129,7 +129,7 @@ func (f *fabric) keep(d delivery) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.waiting) >= maxWaiting {
-		d.lane.arrived() // the switch is full: the copy is lost, and no longer counts as queued
+		d.lane.arrived() // the switch is full: the copy is lost, and leaves the queue
 		return
 	}
 	i, _ := slices.BinarySearchFunc(f.waiting, d.at, func(other delivery, at time.Duration) int {
@@ -144,7 +144,7 @@ func (f *fabric) keep(d delivery) {
 	}
 }
 
-// deliver runs until the switch is closed, and hands over packets that have waited long enough.
+// deliver delivers packets that have waited long enough, until the switch is closed.
 func (f *fabric) deliver() {
 	defer f.readers.Done()
 	for {
@@ -161,8 +161,8 @@ func (f *fabric) deliver() {
 	}
 }
 
-// due takes the next packet whose time has come. If there is none, it sets the alarm for the
-// next one.
+// due removes and returns the first packet whose time has come. If no packet is due yet, due sets
+// the alarm for the first.
 func (f *fabric) due() (delivery, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
