@@ -18,8 +18,8 @@ import (
 // The code that reads and writes it is the agent's real store.
 //
 // It allows what POSIX allows. Without a sync, the bytes and the name of a new file reach the
-// disk in any order. Bytes whose sync failed never reach the disk, though they can be read and
-// later syncs report no error.
+// disk in any order. Bytes whose sync failed may never reach the disk, though they can be read and later
+// syncs report no error.
 type filesystem struct {
 	shown   map[string]*inode
 	durable map[string]*inode
@@ -31,7 +31,7 @@ type inode struct {
 	data   []byte // as the kernel shows it
 	synced []byte // as the disk has it for sure
 	clean  bool   // the kernel believes that data is on the disk; that is true unless lost
-	lost   bool   // a sync failed: data never reaches the disk
+	lost   bool   // a sync failed: data may never reach the disk
 }
 
 // rename gives a name to a file and takes the file's former name away, at once.

@@ -141,7 +141,7 @@ func identity(number int, life uint32) record.Program {
 	return record.Program{PID: int32(number), Started: 1, Sockets: [record.MaxSockets]uint64{uint64(life)}}
 }
 
-// leaves makes a program close its connection. It acts on until its deadline, or it ends, with proof.
+// leaves closes a program's connection. The program acts until its deadline, or soon ends, with proof.
 func (a *agent) leaves(e int) {
 	p, l := a.programs[e], a.w.logsOf(a)[e]
 	a.programs[e].k = nil
