@@ -68,7 +68,7 @@ type pending struct {
 
 const keptWorlds = 2048
 
-// node says how a state was first reached.
+// node is how a state was first reached.
 type node struct {
 	parent int32 // -1: a root
 	action action
@@ -170,7 +170,7 @@ func (x *explorer) expandLevel(level []pending) ([]pending, bool) {
 				next = append(next, p)
 			}
 		}
-		clear(part) // the states of this part are expanded
+		clear(part) // so that the memory of its worlds can be freed
 	}
 	return next, true
 }
@@ -187,7 +187,7 @@ func (x *explorer) add(f found, parent int32) {
 	}
 }
 
-// expand makes the states of a part of a level again, in order, on all processors.
+// expand expands the states of a part of a level on all processors. The result keeps their order.
 func (x *explorer) expand(part []pending) []expansion {
 	expanded := make([]expansion, len(part))
 	var wg sync.WaitGroup
