@@ -57,8 +57,8 @@ func (r Result) String() string {
 		float64(r.States)/r.Took.Seconds(), r.Bounds)
 }
 
-// pending is a state to expand. Beyond the first keptWorlds of a level only its parent is kept:
-// to make the state again costs one step, and to keep the state would cost the memory of a world.
+// pending is a state to expand. Beyond the first keptWorlds states of a level, only the parent is kept: it
+// takes one step to make the state again, and a world's memory to keep it.
 type pending struct {
 	world  *world // nil: made from the parent by the action
 	parent *world

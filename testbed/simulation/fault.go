@@ -28,7 +28,7 @@ func (w *world) stopFor(a *agent, loud, lost bool, lasts time.Duration) {
 	w.later(lasts, func() { w.start(a) })
 }
 
-// cutPower takes a whole host down, whether its agent runs or not. What was not synced is lost,
+// cutPower takes a whole host down, whether its agent runs or not. What was not synced may be lost,
 // and the clock and the programs start again. Half of the time the agent is killed and restarted
 // a little before that, and then answers according to what its former life wrote.
 func (w *world) cutPower(r *rand.Rand) {

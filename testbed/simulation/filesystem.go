@@ -14,7 +14,7 @@ import (
 )
 
 // filesystem is one host's data directory: what its kernel shows, and what its disk holds.
-// Bytes that were not synced are shown until the power fails; then none or some of them remain.
+// Bytes that were not synced are shown until the power fails. Then none, some or all of them remain.
 // The code that reads and writes it is the agent's real store.
 //
 // It allows what POSIX allows. Without a sync, the bytes and the name of a new file reach the
@@ -88,8 +88,8 @@ func (f *filesystem) files() []*inode {
 // names are the names of all files that a store uses here.
 var names = []string{"identity.key", "state", "state.new", "words", "words.new"}
 
-// powerCut takes back all or some of what was not synced: the disk may have begun to write
-// without a sync.
+// powerCut takes back all, some or nothing of what was not synced: the disk may have begun to write without a
+// sync.
 func (f *filesystem) powerCut(r *rand.Rand) {
 	for _, file := range f.files() {
 		if !bytes.Equal(file.data, file.synced) {

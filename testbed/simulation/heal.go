@@ -169,8 +169,8 @@ func (w *world) healAgent(a *agent) {
 	w.advertise(a)
 }
 
-// watch lets time pass and checks whether all agree: four times per heartbeat until they do,
-// then once per lease. If an agent loses its leader in between, it announces that itself.
+// watch lets time pass and checks whether all agree: at each heartbeat, or soon after a change, until they
+// do; then once per lease. In between, an agent that loses its leader announces that, and observe checks it.
 func (w *world) watch(end int64) {
 	for looks := 0; w.Now < end && w.violation == nil; looks++ {
 		look := int64(w.plan.timing.Lease)

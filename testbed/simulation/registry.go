@@ -351,8 +351,8 @@ func (w *world) checkTerm(a *agent, l *contestLog, x election.Announcement, self
 	l.last, l.holder, l.owners[x.Term] = x.Term, self, self
 }
 
-// withdrawn asks the host's program to stop. The program stops and gives its receipt, or it goes
-// on acting until the last deadline that it knows.
+// withdrawn asks the host's program and companion to stop. Each stops and gives its receipt, or goes on
+// acting until the last deadline that it knows.
 func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	w.heal.withdrawn(w, x)
 	switch x.Reason {
