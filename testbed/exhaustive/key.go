@@ -205,7 +205,7 @@ func numbersRounds(t reflect.Type) bool {
 	return slices.Contains(selections, t.PkgPath()) || t == reflect.TypeFor[election.RoundID]() || strings.HasPrefix(t.Name(), "Bully")
 }
 
-// starter returns which agent began the round that the value has the number of.
+// starter returns which agent began the round whose number the value has.
 func starter(i int, v reflect.Value) int {
 	for _, name := range []string{"id", "origin", "Origin"} {
 		if id := v.FieldByName(name); id.IsValid() && id.String() != "" {

@@ -157,7 +157,7 @@ func (w *world) beginOwn(a *agent) {
 	}
 }
 
-// endOwn takes the agent out of a cluster formed alone. It starts with an empty disk and joins the others.
+// endOwn takes an agent out of a cluster formed alone. The agent joins the others, with an empty disk.
 func (w *world) endOwn(a *agent) {
 	if a.own == nil {
 		return
