@@ -12,7 +12,7 @@ import (
 // mover carries actions out. Each worker has one.
 type mover struct {
 	options Options
-	own     [size]bool // the processes of the new world that it no longer shares with another world
+	own     [size]bool // the processes of which the new world has its own copies
 	dies    bool       // the process dies in the step under way, once its decision is on record
 	hush    bool       // reports wait until both ends are connected
 	copier  *copier
@@ -20,7 +20,7 @@ type mover struct {
 
 func newMover(o Options) *mover { return &mover{options: o, copier: newCopier()} }
 
-// apply returns the world after the action. It does not change the world before.
+// apply returns the world that follows from the action. The world before stays as it was.
 func (m *mover) apply(before *world, x action) *world {
 	w := *before
 	w.network = slices.Clone(before.network)
@@ -242,8 +242,8 @@ func (m *mover) step(w *world, i int, in election.Input) {
 	}
 }
 
-// tell delivers agent i's reports and inquiries at once. Agents send them on a new connection,
-// and they contain nothing that a voter does not also report when it is asked for its vote.
+// tell delivers agent i's reports and inquiries at once. Agents send them on a new connection. All that they
+// contain, a voter also reports when it is asked for its vote.
 func (m *mover) tell(w *world, i int) {
 	for {
 		at := slices.IndexFunc(w.network, func(f flight) bool {
@@ -328,7 +328,7 @@ func (w *world) announced(i int, x election.Announcement) {
 	if x.Election != election.Default || x.Leader != self || x.Event != election.Leading && x.Event != election.NewTerm {
 		return
 	}
-	w.poll(i) // first, since an overlap explains more than a term does
+	w.poll(i) // before the check of the term, since an overlap explains more
 	if x.Term <= w.last {
 		w.fail("terms rise", "%s leads in term %d, after %s in term %d", self, x.Term, w.leader, w.last)
 	}

@@ -17,14 +17,14 @@
 //
 // With Bounds.Lives agents keep a record, as those of elector.Elector do, and the misfortunes
 // are deaths, late messages and resignations. A process dies between two steps, or once it has
-// recorded its decision on a message. One of three things follows: another lineage begins; the
-// next life begins, with the record; the keeper ends the programs and the lineage.
+// recorded its decision on a message. Then either another lineage begins, or the next life begins
+// with the record.
 //
-// A search in which everything may happen in any order does not end. With Bounds.Swaps it ends: what
-// has no cause happens in turn, and messages arrive in the order in which they were sent; on a path,
-// Bounds.Swaps events may come before their turn. Misfortunes, late messages, and what follows a death
-// still come at any step. So TestEveryDeathInTurn visits all states within its bound (Result.Complete).
-// Time then passes by multiples of Bounds.Grain, so timers ring late by less than that.
+// A search that tries every order does not end. With Bounds.Swaps it ends: events without a cause then have
+// a fixed order, in which messages arrive as they were sent. On each path at most Bounds.Swaps events come
+// before their turn. Misfortunes, late messages, and what follows a death still come at any step. So
+// TestEveryDeathInTurn visits all states within its bound (Result.Complete). With Bounds.Grain, time passes
+// by multiples of the grain, so timers ring late by less than a grain.
 //
 // Every state that the search counts was reached by such a path and passed the checks. At any
 // true time, only one holder is inside its lease, or has programs that act. Each term is above
@@ -53,8 +53,8 @@
 // A change of the lease is explored separately too, and not completely (leases.go): the first few
 // steps in every order, then many more at random.
 //
-// So is the word of an election (words.go), to the end of small worlds: the product's own contests and voters,
-// without time and changes of the voters. In one world a voter's writes take time, in another a leader has a
-// second life. No word that a program has written or got is lost, writes form a chain, and no voter takes a
-// word at another roster version.
+// The word of an election is explored separately (words.go), until no state of a small world is left: the
+// product's own contests and voters, without time and changes of the voters. In one world a voter's writes take
+// time, in another a leader has a second life. No word that a program has written or got is lost, writes form
+// a chain, and no voter takes a word at another roster version.
 package exhaustive

@@ -57,8 +57,8 @@ func (r Result) String() string {
 		float64(r.States)/r.Took.Seconds(), r.Bounds)
 }
 
-// pending is a state to expand. Beyond the first keptWorlds of a level only its parent is kept:
-// to make the state again costs one step, and to keep the state would cost the memory of a world.
+// pending is a state to expand. Beyond the first keptWorlds states of a level, only the parent is kept: it
+// takes one step to make the state again, and a world's memory to keep it.
 type pending struct {
 	world  *world // nil: made from the parent by the action
 	parent *world
@@ -68,7 +68,7 @@ type pending struct {
 
 const keptWorlds = 2048
 
-// node says how a state was first reached.
+// node is how a state was first reached.
 type node struct {
 	parent int32 // -1: a root
 	action action
@@ -170,7 +170,7 @@ func (x *explorer) expandLevel(level []pending) ([]pending, bool) {
 				next = append(next, p)
 			}
 		}
-		clear(part) // the states of this part are expanded
+		clear(part) // so that the memory of its worlds can be freed
 	}
 	return next, true
 }
@@ -187,7 +187,7 @@ func (x *explorer) add(f found, parent int32) {
 	}
 }
 
-// expand makes the states of a part of a level again, in order, on all processors.
+// expand expands the states of a part of a level on all processors. The result keeps their order.
 func (x *explorer) expand(part []pending) []expansion {
 	expanded := make([]expansion, len(part))
 	var wg sync.WaitGroup

@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Here are the facts that a contest is given (contest.Facts).
+// This file has the facts that a contest is given (contest.Facts).
 
 func (p *process) Now() election.Instant                    { return p.now }
 func (p *process) Roster() *election.Roster                 { return p.roster }
@@ -57,7 +57,7 @@ func (p *process) Connected() []election.PeerID {
 	return ids
 }
 
-// Candidates returns all live agents except the last one, which is no candidate.
+// Candidates returns the connected agents that are not silent. The last agent is never a candidate.
 func (p *process) Candidates() iter.Seq[election.Rank] {
 	return func(yield func(election.Rank) bool) {
 		for i, o := range p.peers[:size-1] {

@@ -26,7 +26,7 @@ import (
 //     by the slack, which is longer than everything that the protocol waits for.
 //   - The numbers of sends: only the time of the send matters, and whether the contest counts
 //     the send for the term that it leads.
-//   - The numbers of rounds: only how many rounds ago it was, up to 30.
+//   - The numbers of rounds: a key has how many rounds the agent has begun since, up to 30.
 //   - The order of messages under way, unless they arrive in turn (Bounds.Swaps).
 
 var slack = election.Instant(2 * timing.Lease)
@@ -97,7 +97,7 @@ func (w *world) appendFlight(b []byte, f flight) []byte {
 		m = h
 	}
 	switch m.(type) {
-	case election.BullyAnswer, election.BullyDecline: // they answer a round of the other
+	case election.BullyAnswer, election.BullyDecline: // they answer a round of the receiver
 		return w.appendMessage(b, f.to, reflect.ValueOf(m))
 	}
 	return w.appendMessage(b, f.from, reflect.ValueOf(m))
@@ -114,7 +114,7 @@ func (w *world) appendMessage(b []byte, i int, m reflect.Value) []byte {
 	return w.append(append(w.appendWorth(b, m), m.Type().Name()...), i, m)
 }
 
-// append writes a value and all that it refers to, with the instants of agent i's clock.
+// append writes a value and all that it refers to. Its instants are readings of agent i's clock.
 func (w *world) append(b []byte, i int, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -128,7 +128,7 @@ func (w *world) append(b []byte, i int, v reflect.Value) []byte {
 	case reflect.Uint8, reflect.Uint64:
 		n := v.Uint()
 		if v.Type() == reflect.TypeFor[election.SendID]() {
-			n = min(n, 1) // appendWorth writes what matters of it
+			n = min(n, 1) // appendWorth writes what matters of the number
 		}
 		return binary.AppendUvarint(b, n)
 	case reflect.Float64:
@@ -205,7 +205,7 @@ func numbersRounds(t reflect.Type) bool {
 	return slices.Contains(selections, t.PkgPath()) || t == reflect.TypeFor[election.RoundID]() || strings.HasPrefix(t.Name(), "Bully")
 }
 
-// starter returns whose round the number in this value is.
+// starter returns which agent began the round whose number the value has.
 func starter(i int, v reflect.Value) int {
 	for _, name := range []string{"id", "origin", "Origin"} {
 		if id := v.FieldByName(name); id.IsValid() && id.String() != "" {
@@ -215,8 +215,8 @@ func starter(i int, v reflect.Value) int {
 	return i
 }
 
-// roundsAgo returns how many rounds agent i has begun since that one, but at most 30; -1 if the
-// round is not agent i's.
+// roundsAgo returns how many rounds agent i has begun since that one, but at most 30; -1 if the number is 0:
+// no round.
 func (w *world) roundsAgo(i int, round uint64) int64 {
 	if round == 0 {
 		return -1

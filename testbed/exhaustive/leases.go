@@ -12,9 +12,9 @@ import (
 
 // LeaseOptions choose how far leases that change with the roster are explored.
 type LeaseOptions struct {
-	Leases []int // units of time; of the first roster and its successors, 0: the roster names none
+	Leases []int // of the first roster and its successors, in units of time; 0: the roster names no lease
 	Asked  int   // the lease with which agents are started
-	Until  int   // units of time
+	Until  int   // when time stops, in units of time
 	States int   // how many states to visit at most
 }
 
@@ -34,10 +34,10 @@ const unit = election.Instant(time.Second)
 // A leaseWorld has two holders, a and b, of which a leads at the start, and two voters, v and w,
 // which are a majority together.
 // The voters are the product's own quorum.Voter with its ledger, the holders its quorum.Lease.
-// Each agent learns of each roster at any time, in order. A request or a renewal is answered at
-// once, late or never; what it wins counts from its send. A voter may die and start from its
-// disk; a holder may be followed by a life that knows what is on record. Clocks run alike: the
-// drift has its own tests.
+// Each agent learns of each roster at any time, in order. A request or a renewal is answered at once, late or
+// never. A lease counts from the send of the request or renewal that won it. A voter may die and start from its
+// disk. A holder may die and go on in a second life with its record. All clocks have the same rate: the drift
+// has its own tests.
 type leaseWorld struct {
 	now     int
 	rosters []*election.Roster
@@ -210,7 +210,7 @@ func (w *leaseWorld) holderSteps(i int, can func(func(*leaseWorld), string, ...a
 	}
 }
 
-// follow keeps the shortest lease, as elector does when it begins and with each roster.
+// follow keeps the shortest lease of all rosters so far, as the elector does.
 func (h *leaseHolder) follow(r *election.Roster) {
 	if l := r.Lease(); l != 0 {
 		h.shortest = min(h.shortest, l)

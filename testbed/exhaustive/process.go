@@ -26,7 +26,7 @@ type process struct {
 	beatAt    election.Instant
 	wakeAt    election.Instant // when the contest must be advanced
 
-	former bool // a former life left something, from which the first step goes on
+	former bool // a former life led: its leadership goes on with the first step
 
 	own []election.Message // messages to itself, handled within the step
 	out election.Output
@@ -189,8 +189,8 @@ func (p *process) receive(from election.PeerID, m election.Message) {
 	}
 }
 
-// heard records that a message arrived. A peer that no longer leads sends no heartbeats, and is
-// not silent because of that.
+// heard records that a message arrived. A peer that has stopped leading sends no heartbeats, and must not
+// count as silent for that.
 func (p *process) heard(from election.PeerID, m election.Message) {
 	o := p.peer(from)
 	o.askedAt = election.Never
@@ -267,7 +267,7 @@ func (p *process) probe() election.Instant {
 	return wake
 }
 
-// settle sends messages whose write is durable, and handles the messages that it sent to itself.
+// settle sends messages whose write is durable, and handles the messages of the process to itself.
 func (p *process) settle() {
 	for {
 		p.voter.Settle(p.now)

@@ -96,8 +96,8 @@ func (m *mover) toLeader(w *world) *world {
 	return w
 }
 
-// toUnheard does the same, but messages to b about votes and leases are lost, and in the end a
-// is cut off.
+// toUnheard also goes on until a leads, but messages to b about votes and leases are lost. In the end a is
+// cut off.
 func (m *mover) toUnheard(w *world) *world {
 	w = m.quiet(w, func(f flight) bool { return f.to == 1 && f.ofAuthority() })
 	if !w.agents[0].leading {

@@ -236,8 +236,8 @@ func (w *rosterWorld) begin(a *rosterAgent, b *rosterBallot) {
 	w.rosters = append(w.rosters, a.drives.Proposal())
 }
 
-// driving returns what a driver may do next. It learns of all acceptances when it acts: a driver
-// that had not learnt of one could do no more than one that does not act on it.
+// driving returns what a driver may do next. The driver learns of all acceptances when it acts. If it missed
+// one, it would only act later, and the search has every delay anyway.
 func (w *rosterWorld) driving(i int) []rosterStep {
 	next := func(back bool) func(w *rosterWorld) {
 		return func(w *rosterWorld) {

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
-// slowAt is the voter whose writes take time (W2): it goes on receiving while it writes, and what it has only in
-// memory is gone when it crashes. One is enough: a word that it has acknowledged too early is lost with it.
+// slowAt is the voter whose writes take time (W2). It receives messages while it writes. A crash loses what it
+// has only in memory. One such voter is enough: its crash loses any word that it has acknowledged too early.
 const slowAt = 2
 
 // slowVoter is a voter, what it has received since it last wrote, and whether it has written that.
@@ -46,7 +46,7 @@ func (w *wordWorld) writes(s wordState, f func(wordStep)) {
 	w.answers(s, slowAt, r.answers, true, func() string { return fmt.Sprintf("%s has written", peerOf(slowAt)) }, f)
 }
 
-// slowly plays what the slow voter has received since it last wrote, and remembers what came of it.
+// slowly plays what the slow voter has received since it last wrote, and remembers the reaction.
 func (w *wordWorld) slowly(key slowVoter) reaction {
 	if r, known := w.slow[key]; known {
 		return r

@@ -8,9 +8,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Here is what the holder of a term does of its own accord in a wordWorld.
+// This file has what the holder of a term does of its own accord in a wordWorld.
 
-// asks lets each holder ask for a term, if it has asked for no higher one. Holders are alike: the first to ask is a.
+// asks lets each holder without a higher term ask for a term. Holders are alike, so the first to ask is always a.
 func (w *wordWorld) asks(s wordState, t int, f func(wordStep)) {
 	used := 0
 	for _, x := range s.terms {
@@ -44,7 +44,7 @@ func (w *wordWorld) begins(s wordState, t int, f func(wordStep)) {
 	}, func() string { return fmt.Sprintf("the agent that leads term %d begins its second life", t+1) }, f)
 }
 
-// orders lets the program of a term replace the word, if it is the named one.
+// orders lets the program of a term ask to replace the word whose ID is names.
 func (w *wordWorld) orders(s wordState, t int, names uint8, f func(wordStep)) {
 	text := ""
 	if w.o.Terms[t] == "writes" {

@@ -17,7 +17,7 @@ type WordOptions struct {
 	Loses   bool     // answers of voters may be lost
 	Rosters bool     // agents may learn of a newer roster, with the same voters
 	Lives   bool     // the agent of a leader may die, and begin a second life with its record
-	Slow    bool     // c writes to its disk in steps of their own, and loses what it has not written when it crashes
+	Slow    bool     // each write of c is a step of its own, and a crash of c loses what c has not written
 	States  int      // how many states to visit at most
 }
 
@@ -27,7 +27,7 @@ type WordOptions struct {
 // The model has no clock: a voter may grant any higher term, and when a holder is elected, all lower terms
 // have ended (G1).
 //
-// Both parts are plain values that react in the same way each time. So each reaction is played once
+// Voters and contests are plain values that react in the same way each time. So each reaction is played once
 // and remembered, and a state is only the numbers of its parts.
 type wordWorld struct {
 	o         WordOptions
@@ -48,11 +48,11 @@ type wordWorld struct {
 // wordState is a state of the world, comparable. The numbers are indices.
 type wordState struct {
 	voters [size]uint16
-	queue  [2]uint16 // what c has got since it last wrote, in Slow: each a message and 1
+	queue  [2]uint16 // messages that c has got since it last wrote, with Slow: each one's index and 1; 0: none
 	terms  [4]wordTerm
-	sent   [2]uint64 // messages under way, a bit each
+	sent   [2]uint64 // messages that were sent, a bit each; all stay under way
 	newest uint8     // the ID of the newest word that a program has got or written
-	text   uint8     // that word's, an index into texts
+	text   uint8     // the text of that word, an index into texts
 }
 
 type wordTerm struct {
@@ -73,7 +73,7 @@ type (
 	reaction struct {
 		voter   uint16
 		answers []uint16
-		writes  bool // only a slow voter does
+		writes  bool // a write has begun; false for all voters but the slow one
 	}
 	effect struct {
 		contest  uint16
@@ -85,7 +85,7 @@ type (
 	}
 )
 
-// second is a number of the second life that no former life has used (W7).
+// second is the bound above which the second life counts, and below which the first one did (W7).
 var second = (&election.Config{Life: 1}).FirstNumber()
 
 // short is a rank as one byte: terms, lives and numbers are small here.
@@ -128,7 +128,7 @@ func (w *wordWorld) process(i int, s election.State) *process {
 // texts are what programs write, by term and life; the first one deletes the word.
 var texts = []string{"", "of term 1", "of term 1, life 2", "of term 2", "of term 2, life 2", "of term 3", "of term 3, life 2", "of term 4", "of term 4, life 2"}
 
-// wordStep is a state that follows, and how. what is only called for a path.
+// wordStep is a state that follows. what describes the step, for a path; bad is the rule that it breaks.
 type wordStep struct {
 	next wordState
 	what func() string
@@ -206,7 +206,7 @@ func (w *wordWorld) arrives(s wordState, v int, voter, message uint16, f func(wo
 	w.answers(s, v, r.answers, w.o.Loses && r.voter != voter, func() string { return fmt.Sprintf("%s receives %s", peerOf(v), messages.Describe(m)) }, f)
 }
 
-// answers lets one of a voter's answers reach its holder; none does if there is none, or if it may be lost.
+// answers lets each of a voter's answers reach its holder, or none if all may be lost or no answer was given.
 func (w *wordWorld) answers(s wordState, v int, answers []uint16, lost bool, what func() string, f func(wordStep)) {
 	if lost || len(answers) == 0 {
 		f(wordStep{next: s, what: func() string { return what() + ", and no answer arrives" }})
@@ -270,7 +270,7 @@ func (w *wordWorld) apply(s wordState, t int, key [3]uint16, input wordInput, wh
 	f(wordStep{next: s, what: what, bad: bad})
 }
 
-// elected judges the word that a program gets. All lower terms have ended.
+// elected ends all lower terms, and judges the word that the program of the new leader gets.
 func (w *wordWorld) elected(s *wordState, t int, word election.Word) (bad string) {
 	for i := range t {
 		s.terms[i].contest, s.terms[i].leads, s.terms[i].asked = 0, false, true

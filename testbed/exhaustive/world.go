@@ -164,7 +164,7 @@ const (
 	pause     // a process stops for a while, and messages to it wait
 	cut       // nothing that is sent to or from a host arrives any more
 	sleep     // a lease passes in which no agent does anything
-	resign    // the leader is asked to step down: no misfortune, but as rare
+	resign    // the leader is asked to step down: counted as a misfortune, to be rare
 	fatal     // a message arrives, and the process dies once it has put its decision on record
 
 	// What ends misfortunes, at any time.
@@ -294,7 +294,7 @@ func (w *world) untilDue(grain election.Instant) election.Instant {
 }
 
 // ofAuthority reports whether the message is about votes and leases. All others only begin and
-// end rounds of selection: a late or repeated one has the same effect as another one in time.
+// end rounds of selection: a late or repeated one does only what a message in time could do as well.
 func (f flight) ofAuthority() bool {
 	switch f.message.(type) {
 	case election.VoteRequest, election.VoteGrant, election.VoteRefusal, election.Release, election.Heartbeat, election.HeartbeatAck:

@@ -26,19 +26,19 @@ func (w *world) strike() {
 	kinds[w.r.IntN(len(kinds))](i)
 }
 
-// killRunner: the guard kills the command, the kernel proves it, and the term is released.
+// killRunner kills a runner. The guard kills the command, the kernel proves it, and the term is released.
 func (w *world) killRunner(i int) {
 	w.down(i, w.lasts(3*time.Second))
 	w.release(w.lasts(50*time.Millisecond), "its runner is killed")
 }
 
-// killHost: the lease has to pass.
+// killHost switches a host off. The next leadership begins only after the lease.
 func (w *world) killHost(i int) {
 	w.down(i, w.lasts(10*time.Minute))
 	w.release(lease+w.lasts(time.Second), "the host is off")
 }
 
-// down has the runner of a host dead for a time.
+// down ends the runner of a host, and starts another one after that time.
 func (w *world) down(i int, lasts time.Duration) {
 	w.hosts[i].job = nil
 	w.after(lasts, func() {
@@ -48,8 +48,8 @@ func (w *world) down(i int, lasts time.Duration) {
 	})
 }
 
-// cutOff: the command is killed before the lease ends, and its end is not marked. Until then its job
-// goes on, and nothing that it writes is acknowledged.
+// cutOff cuts the leader off. Its command is killed before its lease ends, and the command's end is not
+// marked. Until then the job goes on, and none of its writes is acknowledged.
 func (w *world) cutOff(i int) {
 	term := w.term
 	w.note("host %d is cut off", i)
@@ -61,8 +61,8 @@ func (w *world) cutOff(i int) {
 	})
 }
 
-// killAgent: its next life leads on in the same term. The answer to a write is lost, and the word is
-// read again. One that comes too late has lost its lease.
+// killAgent kills the leader's agent. Its next life leads on in the same term: the answer to a write is lost,
+// and the word is read again. One time in four the next life comes too late for that.
 func (w *world) killAgent(i int) {
 	if w.r.IntN(4) == 0 {
 		w.cutOff(i)
@@ -93,7 +93,7 @@ func (w *world) handOver(i int) {
 	})
 }
 
-// overtake: the term of the leadership rises under its command.
+// overtake raises the leader's term while its command runs on.
 func (w *world) overtake(i int) {
 	if w.leaving {
 		return
@@ -104,7 +104,7 @@ func (w *world) overtake(i int) {
 	w.step(i, jobs.Leads{Term: w.term, Text: w.settled})
 }
 
-// jump has the wall clock of a host wrong for a while.
+// jump makes the wall clock of a host wrong for a while.
 func (w *world) jump(i int) {
 	by := w.lasts(3*time.Hour) - 90*time.Minute
 	w.note("the clock of host %d jumps by %v", i, by)

@@ -15,7 +15,7 @@ type Counts struct {
 	Unknown, Skipped, Missed, ReportedAgain, ClocksJumped, Behind int
 }
 
-// start is the last one of an occurrence.
+// start is the last start of an occurrence.
 type start struct {
 	term uint64
 	try  int
@@ -24,10 +24,10 @@ type start struct {
 type judge struct {
 	schedule calendar.Schedule
 	rerun    bool
-	first    string // occurrence that a leader has waited for
+	first    string // the first occurrence that a leader has waited for
 	starts   map[string]start
-	told     map[string]bool // of an end, or why it never ran
-	alive    map[int]string  // commands
+	told     map[string]bool // by occurrence: its end was reported, or why it never ran
+	alive    map[int]string  // by the number of a living command: its occurrence
 	broken   string
 	counts   Counts
 }
@@ -59,7 +59,7 @@ func (j *judge) start(w *world, i int, s jobs.Start) {
 	j.starts[s.Occurrence] = start{w.term, s.Try}
 }
 
-// waitsFor: from the first occurrence that a leader waits for, all count.
+// waitsFor records the first occurrence that a leader waits for: each one from there on must be reported.
 func (j *judge) waitsFor(out jobs.Output) {
 	at := out.Wake.Add(-time.Second).Format(time.RFC3339)
 	for _, r := range out.Reports {

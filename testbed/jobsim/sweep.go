@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Play plays the world of a seed. With a trace, it writes there what happens. The error says which
-// promise was broken.
+// Play plays the world of a seed. If trace is set, it gets what happens. The error is the promise that was
+// broken.
 func Play(seed uint64, trace *strings.Builder) (Counts, error) {
 	w, err := newWorld(seed, trace)
 	if err != nil {
@@ -32,8 +32,8 @@ func (c *Counts) add(other Counts) {
 }
 
 // Sweep plays worlds from a seed on until they have had so many occurrences, and returns what
-// happened. The first broken promise ends it: its error has the end of the world's story, and the
-// command that replays it.
+// happened. The first broken promise ends the sweep: the error has the end of the world's story, and the
+// command that replays the world.
 func Sweep(ctx context.Context, from uint64, occurrences int) (Counts, error) {
 	var sum Counts
 	for seed := from; sum.Occurrences < occurrences && ctx.Err() == nil; seed++ {

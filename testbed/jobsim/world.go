@@ -14,7 +14,7 @@ import (
 const (
 	hosts = 3
 	lease = 2 * time.Second
-	// occurrences of a world while there are faults.
+	// occurrences is how many are due in a world before faults end.
 	occurrences = 150
 )
 
@@ -27,7 +27,7 @@ type host struct {
 	command int // number of the command that lives here; 0: none
 }
 
-// world is played in virtual time, by events in its order.
+// world is played in virtual time, one event after the other.
 type world struct {
 	virtual.Timeline[time.Duration, func()]
 
@@ -42,7 +42,7 @@ type world struct {
 	settled string
 	flight  string // a write that is not acknowledged
 	leaving bool   // the leader gives its receipt once its job is idle
-	cut     bool   // from the others: no answer comes
+	cut     bool   // the leader is cut off: no answer reaches it
 	number  int    // of the last command
 	judge   judge
 	trace   *strings.Builder
@@ -103,7 +103,7 @@ func (w *world) boot(i int) error {
 
 func (w *world) clock(i int) time.Time { return epoch.Add(w.Now + w.hosts[i].skew) }
 
-// step gives an event to the job of a host that leads, and does what it says.
+// step gives an event to the job of a host, and carries out the job's output.
 func (w *world) step(i int, e jobs.Event) {
 	h := &w.hosts[i]
 	out := h.job.Step(w.clock(i), e)
@@ -118,7 +118,7 @@ func (w *world) step(i int, e jobs.Event) {
 			delay = w.lasts(5 * time.Second)
 		}
 		text := out.Write
-		if w.r.IntN(20) == 0 { // before the answer
+		if w.r.IntN(20) == 0 { // a fault strikes before the answer
 			w.inTerm(w.lasts(delay+time.Millisecond), w.strike)
 		}
 		w.inTerm(delay, func() {
@@ -138,7 +138,7 @@ func (w *world) step(i int, e jobs.Event) {
 		w.judge.waitsFor(out)
 		wait := max(out.Wake.Sub(w.clock(i)), time.Millisecond)
 		w.inTerm(wait, func() { w.step(i, jobs.Tick{}) })
-		if w.r.IntN(3) == 0 { // on the minute
+		if w.r.IntN(3) == 0 { // a fault strikes close to the wake-up
 			w.inTerm(max(wait-500*time.Millisecond+w.lasts(time.Second), 0), w.strike)
 		}
 	}
@@ -182,7 +182,7 @@ func (w *world) dead(i int) {
 	w.hosts[i].command = 0
 }
 
-// elect has a host lead whose runner is up. What was not acknowledged counts, or not.
+// elect makes a host lead whose runner is up. An unacknowledged write takes effect or is lost.
 func (w *world) elect() {
 	if w.leader >= 0 {
 		return
@@ -199,7 +199,7 @@ func (w *world) elect() {
 	w.step(i, jobs.Leads{Term: w.term, Text: w.settled})
 }
 
-// settle decides about the write that is not acknowledged.
+// settle decides whether the unacknowledged write takes effect.
 func (w *world) settle() {
 	if w.flight != "" && w.r.IntN(2) == 0 {
 		w.settled = w.flight
@@ -222,7 +222,7 @@ func (w *world) release(next time.Duration, why string) {
 
 func (w *world) after(d time.Duration, do func()) { w.Push(w.Now+d, do) }
 
-// inTerm is after, unless the leadership ends or is cut off before.
+// inTerm is like after, but does nothing if the term has ended or the leader is cut off by then.
 func (w *world) inTerm(d time.Duration, do func()) {
 	i, life, term := w.leader, 0, w.term
 	if i >= 0 {
@@ -239,7 +239,7 @@ func (w *world) inTerm(d time.Duration, do func()) {
 func (w *world) play() {
 	end := w.calm + 10*time.Minute + 8*w.period
 	if w.jumps {
-		end += 2 * time.Hour // what is done may be ahead
+		end += 2 * time.Hour // the word may have later occurrences as done
 	}
 	for w.Now <= end && w.judge.broken == "" {
 		do, _, _ := w.Next(virtual.Never - 1) // there is always a next fault

@@ -1,5 +1,5 @@
 // Package messages writes what agents send, hear and ask for as text, for traces, diagrams and
-// the reports of failed tests. Brief uses a few words, Describe says all that matters. The text
+// the reports of failed tests. Brief uses a few words, Describe has all that matters. The text
 // is for people: no program reads it.
 package messages
 

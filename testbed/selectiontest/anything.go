@@ -20,7 +20,7 @@ const latest = 1 << 60
 // Anything checks one selector with arbitrary calls and messages, even invalid ones. The selector
 // must not panic. It may hold perPeer things in memory for each candidate of the field, and for
 // one more. In each call it may send two messages for each peer, and two more. It may nominate
-// itself only when it can lead, and once a round. It must not ask to be woken in the past.
+// itself only when it can lead, and once a round. It must ask to be woken later than now.
 func Anything(m Maker, perPeer int) func(*rapid.T) {
 	return func(t *rapid.T) {
 		s := m("self")

@@ -7,5 +7,5 @@
 // by itself and asks for no votes. Messages take no time; only a call moves the time. Equal calls
 // give equal traces.
 //
-// It shows nothing about clocks, goroutines or real networks: it has none.
+// It shows nothing about clocks, goroutines or real networks: it has none of them.
 package selectiontest

@@ -99,8 +99,8 @@ func (n *Network) startSome(t *rapid.T) {
 }
 
 // Recovers first lets messages be lost and repeated, agents die or change whether they can lead,
-// and attempts fail. It checks that, once messages arrive again, there is a nominee if any agent
-// can lead: within the bound, and with at most limit(n) messages.
+// and attempts fail. Then messages arrive again. If any agent can lead, Recovers checks that one is nominated
+// within the bound, and with at most limit(n) messages.
 func Recovers(m Maker, bound func(agents int) time.Duration, limit func(agents int) int) func(*rapid.T) {
 	return func(t *rapid.T) {
 		n := drawNetwork(t, m)
@@ -177,9 +177,9 @@ func (n *Network) heal() {
 	}
 }
 
-// runElectors plays the electors of a cluster without a leader. Every agent without a round under
-// way starts one; the i-th best of these agents waits i quarters of a heartbeat. runElectors ends
-// with the first nominee, or when the time is up.
+// runElectors plays the electors of a cluster without a leader. An agent that can lead starts a round if it
+// has none under way. The i-th best agent of the network waits i quarters of a heartbeat. runElectors ends with
+// the first nominee, or at the time until.
 func (n *Network) runElectors(until election.Instant) {
 	begun := n.Now
 	for turns := 0; n.Now < until; turns++ {

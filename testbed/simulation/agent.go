@@ -27,7 +27,7 @@ type agent struct {
 	wiped  int // how many disks it has lost
 
 	rolledBack bool          // an older copy of its data directory was restored
-	own        []*contestLog // logs of the cluster that it formed alone when it began again; nil: it formed none
+	own        []*contestLog // logs of its cluster, if an agent that began again formed that cluster alone; else nil
 	resets     bool          // its next start is with --reset-genesis
 	peer       election.PeerID
 	name       string
@@ -35,7 +35,7 @@ type agent struct {
 	disk       disk
 
 	settings settings
-	seen     []sighting // by agent: what this one's gossip shows of it
+	seen     []sighting // by agent: what this host's gossip shows of that agent
 	stand    []standing // by election of the plan: its candidacies
 
 	alive     bool
@@ -57,15 +57,15 @@ type agent struct {
 	draining  bool
 	stopping  bool                          // it was asked to shut down
 	ending    bool                          // it has handed over, and is about to end
-	contests  []*elector.ContestStatus      // as the last poll showed them, as to a reader of the socket
-	terms     map[*contestLog]election.Term // by the log of its leader: the highest term that its status ever showed
-	deadlines []election.Instant            // by contest log: the latest own deadline that its status ever showed
+	contests  []*elector.ContestStatus      // the status of its elections, as the last poll read it
+	terms     map[*contestLog]election.Term // by log: the highest term of a leader that its status named in this life
+	deadlines []election.Instant            // by log: the latest end of its own lease that its status showed
 	spin      spin
 	rng       *rand.Rand // for what its host does by chance
 
 	registry       *actors.Registry                // which programs are candidates, and what a release must wait for
 	queue          []election.Input                // what the registry has for the elector
-	turning        bool                            // the method turn runs
+	turning        bool                            // true while the method turn runs
 	priority       int                             // of its candidacies that state no priority
 	recordedActors map[election.Name]record.Actors // the part of its record that the registry writes
 	programs       []process                       // by election of the plan
@@ -129,7 +129,7 @@ func (w *world) firstVoters() []election.Voter {
 	return voters
 }
 
-// voter returns how a roster lists the agent of that number, if the agent has not lost its disk.
+// voter returns the roster's entry for the agent of that number, with the identity of its first disk.
 func voter(number int) election.Voter {
 	return election.Voter{Name: fmt.Sprintf("n%c", digit(number)), Peer: election.PeerID(fmt.Sprintf("p%c", digit(number)))}
 }
@@ -244,7 +244,7 @@ func loudly(loud bool) string {
 	return "its connections stay open"
 }
 
-// input hands the agent an input: now, or when it is no longer paused.
+// input hands the agent an input now or after its pause. A pause keeps at most maxInbox messages.
 func (w *world) input(a *agent, in election.Input) {
 	if !a.alive {
 		return
@@ -260,8 +260,8 @@ func (w *world) input(a *agent, in election.Input) {
 	a.inbox = append(a.inbox, in)
 }
 
-// resume ends one pause. The agent then handles the inputs that waited, and before or after these
-// its overdue timer.
+// resume ends one pause. After the last one, the agent handles the inputs that waited. A Tick for its overdue
+// timer comes before or after these inputs.
 func (w *world) resume(a *agent, life uint32) {
 	if !a.alive || a.life != life {
 		return

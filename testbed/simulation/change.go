@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// leaseFault is the name of a fault that matters most where voters change often.
+// leaseFault names the fault changeLease. A change of the lease matters most where voters change often.
 const leaseFault = "lease"
 
 // settings are what an operator may change at each start of an agent.
@@ -18,8 +18,8 @@ type settings struct {
 	preemptDelay time.Duration
 }
 
-// drawSettings draws the settings of an agent's next life. All agents should have the same lease,
-// and do, except agents that were not restarted since the operator changed it.
+// drawSettings draws the settings of an agent's next life. All agents have the same lease, except those that
+// were not restarted since the operator changed it.
 func (w *world) drawSettings(a *agent) settings {
 	s := w.plan.settings
 	if !w.plan.varied {
@@ -37,10 +37,9 @@ func (w *world) drawSettings(a *agent) settings {
 	return s
 }
 
-// agrees reports whether the two agents accept each other: they compare their leases in the hello
-// and in gossip.
-//
-// An agent whose roster names a lease goes by that.
+// agrees reports whether the two agents accept each other. They compare their configured leases, in the hello
+// and in gossip. The comparison is skipped if the roster of either one names a lease: that lease counts
+// instead.
 func (a *agent) agrees(b *agent) bool {
 	return a.settings.timing.Lease == b.settings.timing.Lease || a.disk.state.Roster.Lease() != 0 || b.disk.state.Roster.Lease() != 0
 }
@@ -57,7 +56,7 @@ func (w *world) changeLease(r *rand.Rand) {
 	unreachable := pick(r, 0, 0.2, 0.5)
 	leader := w.victim(r) // half of the time a leader; it may be spared
 	spared := chance(r, 0.5)
-	if w.changes(rosters) && chance(r, 0.7) { // leaders may not last long now, so voters are changed as well
+	if w.changes(rosters) && chance(r, 0.7) { // leases differ now, so leaders change often: change voters too
 		for i := range 5 {
 			w.later(time.Duration(1+2*i)*w.plan.timing.Lease, func() { w.changeRoster(r) })
 		}
@@ -92,7 +91,7 @@ func (w *world) settle() {
 	}
 }
 
-// slowest is for how long a promise may still run at most.
+// slowest returns the longest time for which a promise can still run.
 func (w *world) slowest() time.Duration { return max(w.longest, w.plan.timing.Lease) }
 
 // strandChange asks for a change of the voters. At some moment of the change it stops the new
@@ -213,7 +212,7 @@ func (w *world) revise(a *agent, r *rand.Rand) election.ChangeRoster {
 }
 
 // unrevise asks one agent after the other to reset the roster's lease to the plan's and to remove
-// its rights. It reports whether all agents have adopted that.
+// its rights. It reports whether all agents have adopted a roster with both.
 func (w *world) unrevise() bool {
 	for tries := range 20 * len(w.agents) {
 		if revised := slices.ContainsFunc(w.agents, w.isRevised); !revised || w.violation != nil {

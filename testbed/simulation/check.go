@@ -170,7 +170,7 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 // agent claims no lease after the lease's end.
 func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *elector.ContestStatus) {
 	if c.State != elector.Leading && (a.lifeNumber() > 1 || w.plan.revised) {
-		a.deadlines[l.index] = 0 // it may lead again with another lease than the one that showed this deadline
+		a.deadlines[l.index] = 0 // its next lease may be shorter, and end before this deadline
 	}
 	if c.Leader.Peer == "" || !w.plan.quorum {
 		return
@@ -217,7 +217,7 @@ const maxFootprint = 400
 // checkFootprints checks that no elector has grown beyond the bound.
 func (w *world) checkFootprints() {
 	if w.violation != nil || w.options.Seed%8 != 0 {
-		return // not in each run: to count them all costs as much as some hundred steps
+		return // only in one run of 8: a count costs as much as some hundred steps
 	}
 	most := maxFootprint * len(w.agents) * len(w.logs)
 	for _, a := range w.agents {

@@ -61,8 +61,8 @@ func (w *world) reprioritize(r *rand.Rand) {
 	w.prioritize(a, e, priority)
 }
 
-// prioritize changes the priority of a candidacy. A candidacy that states its priority begins
-// again; any other has its agent's priority, which an operator changes.
+// prioritize changes the priority of a candidacy. A candidacy with its own priority begins again with the new
+// one. For any other candidacy, an operator changes the priority of the agent.
 func (w *world) prioritize(a *agent, e, priority int) {
 	s := &a.stand[e]
 	if s.priority == priority {
@@ -92,7 +92,7 @@ func (a *agent) configure() {
 	})
 }
 
-// withdraw ends one candidacy for a while, or all of a host, as when the host's check fails.
+// withdraw ends one candidacy for a while or, as the failing check of a host does, all its candidacies.
 func (w *world) withdraw(r *rand.Rand) {
 	a := w.victim(r)
 	e, _ := w.contestOf(r)
@@ -109,7 +109,7 @@ func (w *world) withdraw(r *rand.Rand) {
 		name := w.plan.elections[i]
 		w.note(a, "is no longer a candidate in %s", name)
 		a.call(func() {
-			if !s.stands { // it is still no candidate
+			if !s.stands { // the candidacy has not begun again meanwhile
 				a.leaves(i)
 			}
 		})
@@ -156,9 +156,9 @@ func (w *world) standAgain(a *agent, e int) {
 	a.call(func() { a.candidateAgain(e) }) // an agent that is down becomes a candidate when it starts
 }
 
-// changeRoster asks any agent for a change of the voters: mostly of one voter, at times of so
-// many that an old and a new majority may have no voter in common. It returns the agent and the
-// change.
+// changeRoster asks any agent for a change of the voters: mostly of one voter, at times of so many that an
+// old and a new majority may have no voter in common. It returns the change and the agent. If it asks for a
+// revision instead, the agent is nil.
 func (w *world) changeRoster(r *rand.Rand) (*agent, election.ChangeRoster) {
 	a := w.victim(r)
 	roster := a.disk.state.Roster

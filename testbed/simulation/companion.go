@@ -10,10 +10,10 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// In half of the worlds hosts have a companion: a process that acts beside whatever leads there.
-// A run for a leadership sets something up, such as an address, which stays when the run has ended,
-// and when the companion dies. What is set up counts like a program: it acts until the last deadline
-// that the companion was sent, unless the run for the end of the leadership has undone it before.
+// In half of the worlds hosts have a companion: a process that acts while its host's agent leads. A run for
+// a leadership sets something up, such as an address. The setup stays when the run has ended, and when the
+// companion dies. For the checkers the setup acts like a program: until the last deadline that the companion
+// was sent, or until the run for the end of the leadership undoes it.
 
 type companion struct {
 	number int // of the process; 0: it does not run
@@ -24,11 +24,11 @@ type companion struct {
 
 // run is what a host's companion does in one election, and what it has left there.
 type run struct {
-	actor // what it was sent
+	actor // as the companion was last notified
 	log   *contestLog
-	turn  int   // counts the requests to it: a later request ends an earlier one
-	busy  int64 // until then it can't be killed: its exec hangs
-	leads bool  // it has not been asked to stop since
+	turn  int   // counts the companion's runs: a later run cancels what an earlier one has still to do
+	busy  int64 // when its command has started; before that, the run can't be killed
+	leads bool  // the leadership of which it was notified last has not been revoked
 }
 
 func (a *agent) besides() (names []string) {
@@ -40,8 +40,8 @@ func (a *agent) besides() (names []string) {
 	return names
 }
 
-// needs is for which elections the host needs its companion. In some worlds a host is a candidate
-// only while the companion that is to act in the election is connected.
+// needs returns for which elections the host needs its companion. In some worlds a host is a candidate only
+// while the companion that is to act in the election is connected.
 func (a *agent) needs() actors.Needs {
 	return actors.Needs{Hooked: func(name election.Name) bool {
 		e := slices.Index(a.w.plan.elections, name)
@@ -67,7 +67,7 @@ func (a *agent) accompany() {
 	a.call(a.join)
 }
 
-// join connects the companion. It goes on with leaderships that it was sent, until their deadlines.
+// join connects the companion. It lists the leaderships that the companion was sent and may still act for.
 func (a *agent) join() {
 	c, names := &a.companion, a.besides()
 	if c.number == 0 || c.k != nil && c.life == a.life || len(names) == 0 {
@@ -81,7 +81,7 @@ func (a *agent) join() {
 	}
 	k, err := a.registry.Stand(local, actors.Request{PID: int32(c.number), Program: identity(c.number, 0),
 		Companion: &api.Companion{Elections: names, Holds: holds}})
-	if err != nil { // its former process is still thought to be connected
+	if err != nil { // the registry still has its former process as connected
 		a.call(a.join)
 		return
 	}

@@ -38,7 +38,7 @@ type vote struct {
 	term  election.Term
 }
 
-// actorKind says in what sense an actor leads.
+// actorKind is the sense in which an actor leads.
 type actorKind uint8
 
 const (
@@ -49,7 +49,7 @@ const (
 
 func (k actorKind) String() string { return [...]string{"a program", "a companion", "an agent"}[k] }
 
-// actor is an agent or a program that leads until its deadline on its host's clock. It does so
+// actor is an agent, a program or a companion's setup. It leads until its deadline on its host's clock,
 // whether the agent is alive, paused or dead.
 type actor struct {
 	kind    actorKind
@@ -94,7 +94,7 @@ func (l *contestLog) find(kind actorKind, h election.Holder) *actor {
 	return nil
 }
 
-// actsFor returns the actor for that holder other than its agent; nil: there is none.
+// actsFor returns a program or a companion's setup that acts for that holder; nil: neither does.
 func (w *world) actsFor(l *contestLog, h election.Holder) *actor {
 	for i := range l.actors {
 		if x := &l.actors[i]; x.kind != claimer && x.holder == h && x.acting(w.Now) {
@@ -104,7 +104,7 @@ func (w *world) actsFor(l *contestLog, h election.Holder) *actor {
 	return nil
 }
 
-// acts records that an actor leads until its deadline, and checks G1: no other one does.
+// acts records that an actor leads until its deadline, and checks G1: no other holder leads.
 func (w *world) acts(l *contestLog, now actor) {
 	x := l.find(now.kind, now.holder)
 	if x != nil && x.acting(w.Now) {
@@ -147,7 +147,7 @@ func (w *world) pollOthers(l *contestLog, a *agent) {
 	w.polling = false
 }
 
-// checkAlone checks G1: nobody but x leads.
+// checkAlone checks G1: no holder other than that of x leads.
 func (w *world) checkAlone(l *contestLog, x *actor) {
 	if !w.plan.quorum || !x.acting(w.Now) {
 		return

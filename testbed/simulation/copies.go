@@ -76,9 +76,9 @@ func (w *world) checkTrusted(a *agent) {
 
 // intrude lets a second process use an agent's data directory. The process reads the state,
 // grants itself a term in some election, like an agent that is cut off, writes that, and ends.
-// Its vote wins nothing, so the directory still holds all that was ever promised. The agent
-// must notice that before it promises anything on the basis of what it wrote itself. Later an
-// operator starts the agent again.
+// Its vote wins nothing, so the directory still holds all that was ever promised. The agent must notice the
+// other process before it promises anything that rests on its own next write. Later an operator starts the
+// agent again.
 func (w *world) intrude(r *rand.Rand) {
 	a, boot, lasts := w.victim(r), election.LineageID(r.Uint64()), w.lasts(r)
 	_, name := w.contestOf(r)
@@ -157,7 +157,7 @@ func (w *world) beginOwn(a *agent) {
 	}
 }
 
-// endOwn ends the cluster that the agent formed. The agent starts again and joins the others.
+// endOwn takes an agent out of a cluster formed alone. The agent joins the others, with an empty disk.
 func (w *world) endOwn(a *agent) {
 	if a.own == nil {
 		return
@@ -204,8 +204,8 @@ func (w *world) logsOf(a *agent) []*contestLog {
 	return w.logs
 }
 
-// endOwnClusters ends the clusters that remain when all faults have ended. An agent that is
-// connected to its former cluster must have learnt of it by now.
+// endOwnClusters ends the clusters of agents that began again, when all faults have ended. An agent that is
+// connected to a voter of its former cluster must be barred by now.
 func (w *world) endOwnClusters() {
 	if len(w.clusters) == 0 && !slices.ContainsFunc(w.agents, func(a *agent) bool { return a.own != nil }) {
 		return
@@ -243,7 +243,7 @@ func (w *world) formerOf(a *agent) *agent {
 // more. The agent may or may not have learnt of it.
 func (a *agent) suspect() bool { return a.rolledBack || a.own != nil || a.disk.taken }
 
-// barred reports whether the agent has learnt of such a reason.
+// barred reports whether the agent has learnt that it must not promise or lead anything.
 func (w *world) barred(a *agent) bool {
 	if !a.suspect() || !a.alive || !w.plan.quorum {
 		return false

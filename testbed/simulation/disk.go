@@ -196,7 +196,7 @@ func (d *disk) kill(w *world, a *agent) {
 	}
 }
 
-// powerCut takes back what is not synced.
+// powerCut cuts the power of the disk: what is not synced may be lost.
 func (d *disk) powerCut(w *world, a *agent) {
 	if !d.files.settled() {
 		w.stats.TakenBack++

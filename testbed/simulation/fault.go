@@ -19,7 +19,7 @@ func (w *world) crash(r *rand.Rand) {
 	w.stopFor(a, loud, false, lasts)
 }
 
-// stopFor kills a process, which may take its record with it, and starts the next one after that time.
+// stopFor kills a process and starts the next one after that time. If lost is true, the record is lost too.
 func (w *world) stopFor(a *agent, loud, lost bool, lasts time.Duration) {
 	w.stop(a, loud)
 	if lost {
@@ -28,7 +28,7 @@ func (w *world) stopFor(a *agent, loud, lost bool, lasts time.Duration) {
 	w.later(lasts, func() { w.start(a) })
 }
 
-// cutPower takes a whole host down, whether its agent runs or not. What was not synced is lost,
+// cutPower takes a whole host down, whether its agent runs or not. What was not synced may be lost,
 // and the clock and the programs start again. Half of the time the agent is killed and restarted
 // a little before that, and then answers according to what its former life wrote.
 func (w *world) cutPower(r *rand.Rand) {
@@ -200,9 +200,9 @@ func (w *world) suspect(r *rand.Rand) {
 	w.sight(a, b, w.lasts(r))
 }
 
-// suspend stops a whole host, as freeze does. If the clock counted too much or too little of that
-// time, the agent learns of the suspend before any other input. Otherwise the agent learns of it
-// late, or is notified of a suspend that did not happen.
+// suspend stops a whole host, as freeze does. If the clock then counts too much or too little of that time,
+// the agent learns of the suspend before any other input. If the clock counts right, the agent may learn of
+// the suspend late. At times the host runs on, and the agent is notified of a suspend that did not happen.
 func (w *world) suspend(r *rand.Rand) {
 	a, lasts, late := w.victim(r), w.lasts(r), around(r, w.plan.timing.Heartbeat)
 	how, part, over := r.IntN(4), r.Float64(), around(r, w.plan.timing.Lease)
@@ -237,9 +237,9 @@ func (w *world) suspend(r *rand.Rand) {
 	})
 }
 
-// miscount sets a host's clock as if it had counted too much of a suspend or, if by is negative,
-// too little. If too little, programs stop here as if the clock were right. Real ones may act for
-// longer, until the agent's next step; docs/guarantees.md states that limit.
+// miscount moves a host's clock forward by the given time, as if the clock had counted too much of a suspend.
+// A negative time moves it back. Programs then stop as if the clock were right. Real ones may act for longer,
+// until the agent's next step; docs/guarantees.md states that limit.
 func (w *world) miscount(a *agent, by time.Duration) {
 	w.note(a, "its clock counts the suspend wrongly, by %v", by)
 	a.clock.retime(w.Now, a.clock.ppm)
@@ -279,7 +279,7 @@ func (w *world) strikeCut(r *rand.Rand) {
 	w.cutPairs(r, crossing(w.agents, func(a *agent) bool { return in[a.id] }))
 }
 
-// crossing returns the pairs of an agent of that side and one of the other side.
+// crossing returns all pairs of an agent on that side and an agent on the other side.
 func crossing(agents []*agent, side func(*agent) bool) (all [][2]*agent) {
 	for _, a := range agents {
 		for _, b := range agents {

@@ -14,12 +14,12 @@ import (
 )
 
 // filesystem is one host's data directory: what its kernel shows, and what its disk holds.
-// Bytes that were not synced are shown until the power fails; then none or some of them remain.
+// Bytes that were not synced are shown until the power fails. Then none, some or all of them remain.
 // The code that reads and writes it is the agent's real store.
 //
 // It allows what POSIX allows. Without a sync, the bytes and the name of a new file reach the
-// disk in any order. Bytes whose sync failed never reach the disk, though they can be read and
-// later syncs report no error.
+// disk in any order. Bytes whose sync failed may never reach the disk, though they can be read and later
+// syncs report no error.
 type filesystem struct {
 	shown   map[string]*inode
 	durable map[string]*inode
@@ -31,7 +31,7 @@ type inode struct {
 	data   []byte // as the kernel shows it
 	synced []byte // as the disk has it for sure
 	clean  bool   // the kernel believes that data is on the disk; that is true unless lost
-	lost   bool   // a sync failed: data never reaches the disk
+	lost   bool   // a sync failed: data may never reach the disk
 }
 
 // rename gives a name to a file and takes the file's former name away, at once.
@@ -88,8 +88,8 @@ func (f *filesystem) files() []*inode {
 // names are the names of all files that a store uses here.
 var names = []string{"identity.key", "state", "state.new", "words", "words.new"}
 
-// powerCut takes back all or some of what was not synced: the disk may have begun to write
-// without a sync.
+// powerCut takes back all, some or nothing of what was not synced: the disk may have begun to write without a
+// sync.
 func (f *filesystem) powerCut(r *rand.Rand) {
 	for _, file := range f.files() {
 		if !bytes.Equal(file.data, file.synced) {

@@ -18,7 +18,7 @@ const (
 	healLeases = 3
 	// stableLeases is for how many leases that leader is then watched.
 	stableLeases = 6
-	// handoverLeases is how many leases a preemption may take. In that time nobody leads.
+	// handoverLeases is how many leases a preemption may take. Until then agents need not agree on a leader.
 	handoverLeases = 3
 	// maxHandovers bounds the preemptions of one election after the faults. There are five
 	// priorities, 0 included, and each preemption goes to a higher one.
@@ -29,7 +29,7 @@ const (
 type recovery struct {
 	began     int64
 	agreed    map[election.Name]bool  // whether all have ever agreed on the leader of the election
-	agreedAt  int64                   // from when on they had once agreed in every election; below 0: not yet
+	agreedAt  int64                   // when they had agreed in every election at least once; below 0: not yet
 	handedAt  int64                   // when the last preemption was
 	handed    map[election.Name]int64 // by election: when its last preemption was
 	handovers map[election.Name]int
@@ -59,7 +59,7 @@ func (w *world) healAll() {
 			if r := w.newestRoster(); r == nil || !r.Joint() {
 				w.fail("revision", "the roster can't be revised any more: %s", w.whoLeads())
 			}
-			return // impossible until another change has ended, and its voters may be lost
+			return // a joint roster can't be revised, and lost voters may keep it joint
 		}
 		w.heal.began = w.Now
 	}
@@ -67,7 +67,7 @@ func (w *world) healAll() {
 	w.watch(w.heal.began + healLeases*int64(w.slowest()))
 	w.watch(w.heal.handsOverUntil(w))
 	if w.heal.agreedAt < 0 || !w.agreed() && !w.handingOver() {
-		if !w.promised() && !w.rolledBack { // asked again: a write may have committed a first roster since
+		if !w.promised() && !w.rolledBack { // checked again: a write may have committed a first roster since
 			w.stats.Unpromised++
 			return
 		}
@@ -169,8 +169,8 @@ func (w *world) healAgent(a *agent) {
 	w.advertise(a)
 }
 
-// watch lets time pass and checks whether all agree: four times per heartbeat until they do,
-// then once per lease. If an agent loses its leader in between, it announces that itself.
+// watch lets time pass and checks whether all agree: at each heartbeat, or soon after a change, until they
+// do; then once per lease. In between, an agent that loses its leader announces that, and observe checks it.
 func (w *world) watch(end int64) {
 	for looks := 0; w.Now < end && w.violation == nil; looks++ {
 		look := int64(w.plan.timing.Lease)
@@ -218,7 +218,7 @@ func (r *recovery) checkMetas(w *world) {
 		h, _ := w.agents[0].leaderOf(name, w.agents[0].clock.at(w.Now))
 		p := w.find(h.Peer).programs[e]
 		if p.k == nil {
-			continue // it has not resumed after a death
+			continue // the program has not resumed after a death
 		}
 		w.stats.Metas++
 		for _, a := range w.agents {
@@ -289,7 +289,7 @@ func (r *recovery) withdrawn(w *world, x election.Withdrawal) {
 		}
 		return
 	}
-	if w.phase == stable && !(w.deaths && !slices.Contains(w.plan.elections, x.Election)) { // short elections have no other candidate
+	if w.phase == stable && !(w.deaths && !slices.Contains(w.plan.elections, x.Election)) { // after a death, an agent is not a candidate in short elections
 		w.fail("stability", "the leader of %s withdraws: %s", x.Election, x.Reason)
 	}
 }

@@ -26,7 +26,7 @@ const (
 	forgetsRows              // the next life of a lineage finds none of its rows (K7)
 )
 
-// drawLives decides whether agents keep a record. Nothing else that a seed draws depends on it.
+// drawLives draws if there are records, companions, words, revisions. Other draws do not depend on these.
 func (p *plan) drawLives(seed uint64) {
 	p.lives = rand.New(rand.NewPCG(seed, 0x6c69766573)).IntN(2) == 0
 	p.companions = rand.New(rand.NewPCG(seed, 0x636f6d70616e)).IntN(2) == 0
@@ -75,8 +75,8 @@ func (w *world) beginLife(a *agent, run election.RunID, born int64) *election.Pa
 	return nil
 }
 
-// endLife ends what ends with the process. With a record the lease pages stay, and their readers
-// go on acting, as programs do. A clean stop ends the lineage.
+// endLife ends what ends with the process. If the agent has a record and did not stop cleanly, its lease
+// pages stay: their readers go on acting, as programs do. A clean stop ends the lineage.
 func (w *world) endLife(a *agent) {
 	logs := w.logsOf(a)
 	if a.past != nil && !a.ending {
@@ -106,8 +106,8 @@ func (w *world) record(a *agent, r *election.LifeRecord) {
 	}
 }
 
-// beforeAll reports whether an action exists only in worlds with lives. In worlds without lives
-// it is not counted as a moment at which the process may die.
+// beforeAll reports whether an action matters only in worlds with lives. In other worlds it is skipped, and
+// not counted as a moment at which the process may die.
 func beforeAll(action any) bool {
 	switch action.(type) {
 	case *election.LifeRecord, virtual.Publish:
@@ -132,8 +132,8 @@ func (w *world) checkRecorded(a *agent, l *contestLog, c *elector.ContestStatus)
 	}
 }
 
-// checkRecordedFirst checks that, before a message leaves, what it rests on is on record (K1),
-// and that no term is released while a program of the lineage acts (K4b).
+// checkRecordedFirst checks that all that a message rests on is on record before the message leaves (K1, K8),
+// and that no term is released while a program or companion acts for its holder (K4b).
 func (w *world) checkRecordedFirst(a *agent, local election.Instant, m election.Message) {
 	if a.past == nil {
 		return
@@ -333,7 +333,7 @@ func (w *world) acting(a *agent) []int {
 	return all
 }
 
-// disputed reports whether the agent is about to take a higher term for a reason other than a death.
+// disputed reports whether the agent's next life may need a higher term for a reason other than the death.
 func (w *world) disputed(a *agent) bool {
 	return a.past == nil || a.past.Lease != a.settings.timing.Lease || a.recorded(election.RosterElection).Term != 0
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// loseDisk takes a host's data directory away. The agent comes back with another identity, and is
-// no voter until an operator puts that identity on the roster.
+// loseDisk takes a host's data directory away. The agent comes back with another identity, and is not a voter
+// until an operator puts that identity on the roster.
 func (w *world) loseDisk(r *rand.Rand) {
 	a, lasts, later, careless := w.victim(r), w.lasts(r), w.lasts(r), chance(r, 0.1)
 	if a.own == nil && w.mayLose(a, careless) {
@@ -18,8 +18,8 @@ func (w *world) loseDisk(r *rand.Rand) {
 	}
 }
 
-// wipe takes the data directory away. The agent starts again when lasts is over. When later is
-// over too, an operator replaces its former identity on the roster.
+// wipe takes the data directory away. After the time lasts the agent starts again. After the further time
+// later, an operator replaces its former identity on the roster.
 func (w *world) wipe(r *rand.Rand, a *agent, lasts, later time.Duration) {
 	before := a.peer
 	w.takeDisk(a)
@@ -45,9 +45,9 @@ func (w *world) takeDisk(a *agent) {
 
 // mayLose reports whether the agent's disk may be lost. An identity that is lost never votes
 // again, so a loss makes two leaders only if a second cluster is formed. Hence one of the agents
-// that form clusters must always know of the first cluster, unless nobody can have led in it. If
-// no operator changes the voters, a majority of them must remain as well, since G4 needs it. If
-// one does, the loss may be careless; G4 is then demanded only if promised reports true.
+// that form clusters must always know of the first cluster, unless nobody can have led in it. If no operator
+// changes the voters, a majority of them must remain as well, since G4 needs it. If an operator does, the
+// loss may be careless; G4 is then demanded only if promised reports true.
 func (w *world) mayLose(a *agent, careless bool) bool {
 	newest := w.newestRoster()
 	if newest == nil || !w.plan.quorum {
@@ -73,8 +73,8 @@ func (w *world) newestRoster() (newest *election.Roster) {
 	return newest
 }
 
-// remembered reports whether an agent other than a, among those that form the cluster at their
-// start, knows that there is a cluster.
+// remembered reports whether no second cluster is formed if a loses its disk. Either no genesis of several
+// voters happens, or an agent other than a that takes part in genesis has a roster on disk.
 func (w *world) remembered(a *agent) bool {
 	return w.plan.prepared || len(w.firstVoters()) == 1 || slices.ContainsFunc(w.agents, func(b *agent) bool {
 		return b != a && b.own == nil && b.number < w.plan.voters && b.disk.state.Roster != nil

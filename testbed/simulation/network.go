@@ -29,7 +29,7 @@ type flight struct {
 type link struct {
 	rng    *rand.Rand
 	cuts   int   // cuts under way
-	lastAt int64 // when the newest message arrives; links keep the order of messages, except in bursts
+	lastAt int64 // when the last message arrives; only messages drawn to be reordered overtake it
 	held   []flight
 }
 
@@ -101,8 +101,8 @@ func (w *world) transmit(l *link, e flight) {
 	w.Push(l.lastAt, event{flight: e})
 }
 
-// arrive hands over a message. A message of an old connection is usually lost; one to a former
-// process always is.
+// arrive hands over a message. A message of an old connection may be lost; a message to a former process
+// always is.
 func (w *world) arrive(e flight) {
 	if !e.to.alive || e.to.life != e.life {
 		w.lost(e)
@@ -303,7 +303,7 @@ func (w *world) advert(a *agent) election.Member {
 	return election.Member{Peer: a.peer, Lineage: a.boot, Run: a.run, Name: a.name, JoinedAt: a.joinedAt, Draining: a.draining}
 }
 
-// advertise shows the agent's advertisement to the agent itself at once, and to others gradually.
+// advertise lets the agent see itself in gossip at once. It and the others see each other gradually.
 func (w *world) advertise(a *agent) {
 	a.seen[a.id] = sighting{present: true, member: w.advert(a)}
 	w.tellView(a)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// statedDrift is the bound of clock drift in the electors' configuration, in parts per million.
-// Real clocks stay within it unless Options choose otherwise.
+// statedDrift is the bound of clock drift in the electors' configuration, in parts per million. The clocks of
+// a run stay within that bound unless Options.Drift is larger.
 const statedDrift = 10_000
 
 // Options choose a run. Equal options give equal runs.
@@ -35,8 +35,8 @@ type Options struct {
 	// careless is the rule about lives that hosts break.
 	careless carelessness
 	spoil    func(*agent) // if set, breaks a rule of companions
-	// blind is a checker that is wrong on purpose, to have something to shrink. Above 0, it
-	// reports leaderships after that many as violations, once Stats.Cut is above 0.
+	// blind is a checker that is wrong on purpose, to have something to shrink. If blind is above 0, each
+	// leadership after that many is reported as a violation, once Stats.Cut is above 0.
 	blind int
 }
 
@@ -150,7 +150,7 @@ type Stats struct {
 	Refused     int            // operations that the counter refused for an old token
 	Words       int            // words that programs wrote
 	Deleted     int            // words that programs deleted
-	Metas       int            // elections in whose end all agents had to have the meta of the leader's program
+	Metas       int            // elections in which, at the end, every agent's meta of the leader was checked
 	Terms       int            // terms used up, in all elections
 	Rounds      int            // rounds of selection begun
 	Attempts    int            // attempts of nominees to win the votes

@@ -20,15 +20,15 @@ type plan struct {
 	varied     bool // an agent's settings change from life to life
 	prepared   bool // the roster exists from the start; if not, the voters form it
 	lives      bool // agents keep a record for their next life
-	companions bool // hosts have something that acts beside what leads
-	needed     bool // a host is a candidate only while the companion is connected, if one is to act there
+	companions bool // hosts have a companion
+	needed     bool // a host is a candidate only while its companion for the election is connected
 	words      bool // programs of leaders write words
 	revised    bool // the roster's settings and rights change
 	early      bool // disks are lost while the voters form the roster
 	algorithm  string
 	settings
 
-	loss, repeat, reorder float64 // shares of messages outside of bursts; in bursts they are larger
+	loss, repeat, reorder float64 // shares of messages; a burst may make them larger
 
 	drift     int64         // how far clock rates really stray, parts per million
 	delay     time.Duration // mean delay of a message
@@ -163,7 +163,7 @@ const (
 
 func faultKinds() []fault {
 	return []fault{
-		{name: "join", strike: nil}, // an agent's first start, at a moment of the chaos phase
+		{name: "join", strike: nil}, // an agent's first start, at a moment before the faults end
 		{name: "crash", strike: (*world).crash},
 		{name: "power cut", strike: (*world).cutPower},
 		{name: "damaged disk", strike: (*world).damageDisk},

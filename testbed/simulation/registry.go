@@ -141,7 +141,7 @@ func identity(number int, life uint32) record.Program {
 	return record.Program{PID: int32(number), Started: 1, Sockets: [record.MaxSockets]uint64{uint64(life)}}
 }
 
-// leaves makes a program close its connection. It acts on until its deadline, or it ends, with proof.
+// leaves closes a program's connection. The program acts until its deadline, or soon ends, with proof.
 func (a *agent) leaves(e int) {
 	p, l := a.programs[e], a.w.logsOf(a)[e]
 	a.programs[e].k = nil
@@ -351,8 +351,8 @@ func (w *world) checkTerm(a *agent, l *contestLog, x election.Announcement, self
 	l.last, l.holder, l.owners[x.Term] = x.Term, self, self
 }
 
-// withdrawn asks the host's program to stop. The program stops and gives its receipt, or it goes
-// on acting until the last deadline that it knows.
+// withdrawn asks the host's program and companion to stop. Each stops and gives its receipt, or goes on
+// acting until the last deadline that it knows.
 func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	w.heal.withdrawn(w, x)
 	switch x.Reason {

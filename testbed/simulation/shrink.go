@@ -26,8 +26,8 @@ type Shrinking struct {
 // agents and elections, and shortens the time between faults, as long as the violation stays
 // (Zeller and Hildebrandt 2002). It plays up to tries worlds on the given cores; their
 // number does not change the result. When ctx ends it returns early, with the smallest world so
-// far. If nothing can be omitted, the result has the Options given. It is nil if those show no
-// violation.
+// far. If nothing can be omitted, the result has the given Options. The result is nil if the given Options
+// show no violation.
 func Shrink(ctx context.Context, o Options, tries, cores int) *Shrinking {
 	o.Live, o.Record, o.chaosOnly = nil, false, false
 	first := Run(o)
@@ -39,7 +39,7 @@ func Shrink(ctx context.Context, o Options, tries, cores int) *Shrinking {
 	s.faults = s.struck(o)
 	before := len(s.faults)
 	if !s.attempt(withFaults(o, s.faults)) {
-		s.faults = newWorld(o).kept // the violation needs the later faults too, by chance: keep all
+		s.faults = newWorld(o).kept // without the later faults the run differs: a dropped join starts its agent early
 	}
 	s.rounds()
 	return &Shrinking{Options: s.best, Violation: s.found, Faults: len(s.struck(s.best)), Before: before, Tries: tries - s.left}
@@ -75,7 +75,7 @@ func withFaults(o Options, faults []int) Options {
 	return o
 }
 
-// rounds repeats all reductions as long as a round achieves any.
+// rounds repeats all reductions as long as a round achieves any, at most 6 times.
 func (s *shrinker) rounds() {
 	for range 6 {
 		before := s.best.Shrunk.String()

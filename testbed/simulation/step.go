@@ -8,9 +8,9 @@ import (
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
-// pollEvery is after how many steps an agent's status is polled even if there is no other
-// reason. Only G5 needs these polls. For the other rules, all agents that led are polled when one
-// begins to lead, and each agent is polled when it stops or is stopped.
+// pollEvery: after each such number of steps in the world, the agent that took the last one is polled. Only
+// G5 needs these polls. For the other rules, all agents that led are polled when one begins to lead, and each
+// agent is polled when it stops or is paused.
 const pollEvery = 32
 
 // step lets the agent handle one input now, and carries out what its output asks for.
@@ -146,7 +146,7 @@ func (w *world) poll(a *agent) {
 	}
 }
 
-// look checks whether the agent leads the roster election.
+// look reads whether the agent leads the roster election, and records it.
 func (w *world) look(a *agent, local election.Instant) {
 	t, until := a.elector.Drives()
 	w.checkDriving(a, local, t, until)

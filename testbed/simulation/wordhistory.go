@@ -12,9 +12,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/history"
 )
 
-// wordHistory is what programs did with the words of elections, for a judge that knows nothing of
-// ranks: porcupine searches for one order of the writes and of what leaders read that explains all
-// answers (G8).
+// wordHistory is what programs did with the words of elections. Its judge knows nothing of ranks: porcupine
+// searches for one order of the writes, and of what leaders read, that explains all answers (G8).
 type wordHistory struct {
 	operations map[*contestLog][]porcupine.Operation
 	unknown    []*writing // writes that were answered without their outcome
@@ -26,8 +25,8 @@ func (h *wordHistory) read(l *contestLog, word election.Word, now int64) {
 		Output: history.WordResult{Known: true, Word: word}, Return: now})
 }
 
-// wrote adds a write with its answer. A refusal for another reason than the ones below means that nothing
-// was written.
+// wrote adds a write with its answer. A refusal for a reason that is not listed below means that nothing was
+// written.
 func (h *wordHistory) wrote(q *writing, r election.Reply, now int64) {
 	result := history.WordResult{Known: true, Word: r.Word}
 	if r.Refusal != nil {
@@ -49,8 +48,8 @@ func (q *writing) operation(result history.WordResult, end int64) porcupine.Oper
 	return porcupine.Operation{Input: history.WordOperation{If: q.If, Text: q.Text}, Call: q.called, Output: result, Return: end}
 }
 
-// judge searches for an order of each election's operations. A write whose outcome is not known happens at
-// any time, or never; if its text was read, it happened before. One whose text nobody has read explains nothing.
+// judge searches for an order of each election's operations. Of the writes whose outcome is not known, a
+// deletion may happen at any time or never, a text that was read was written before, and others are left out.
 func (s *scribe) judge() {
 	all := maps.Clone(s.history.operations)
 	for _, q := range slices.AppendSeq(slices.Clone(s.history.unknown), maps.Values(s.asked)) {

@@ -71,7 +71,7 @@ func (s *scribe) writes(n int) {
 	if none {
 		q.If = election.WordRank{}
 	}
-	if s.rng.IntN(4) == 0 { // W11
+	if s.rng.IntN(4) == 0 { // it deletes the word (W11)
 		q.Text = ""
 		if s.deleted[q.log] == nil {
 			s.deleted[q.log] = map[election.WordRank]bool{}

@@ -57,15 +57,15 @@ type world struct {
 	chaosEnd   time.Duration
 	programs   int                      // started so far
 	metas      int                      // given so far
-	deaths     bool                     // leaders die while all is well
+	deaths     bool                     // leaders die after all other faults have ended
 	former     map[election.PeerID]bool // identities whose disks are lost
 	formed     bool                     // a first roster was committed
-	shared     bool                     // the first roster was committed on two disks
+	shared     bool                     // the first roster was committed on at least two disks
 	orphaned   bool                     // the first roster was on one disk only, and that disk was lost
 	wipedEarly int
 	rolledBack bool // an older data directory was restored somewhere
 	inquiries  map[election.RequestID]inquiry
-	stepping   *agent                   // the agent whose step is under way
+	stepping   *agent                   // the agent that is polled within its own step
 	clusters   map[string][]*contestLog // by cluster ID: the logs of clusters of agents that began again
 	handles    election.Message         // the message that the present step handles
 	polling    bool                     // pollOthers runs
@@ -206,7 +206,7 @@ func (w *world) later(d time.Duration, run func()) {
 	})
 }
 
-// inLife returns a function that calls run, but does nothing once the agent's process has ended.
+// inLife returns a function that calls run, but does nothing once the agent's next life has begun.
 func (a *agent) inLife(run func()) func() {
 	life := a.life
 	return func() {

@@ -37,7 +37,7 @@ func newDrawing(d Diagram) *drawing {
 	return g
 }
 
-// x is a lane's middle.
+// x returns where the middle of a lane is.
 func (g *drawing) x(lane int) float64 { return gutter + (float64(lane)+0.62)*g.lane }
 
 func seconds(t time.Duration) string { return fmt.Sprintf("%.3f s", t.Seconds()) }
@@ -119,8 +119,8 @@ func (g *drawing) life(s Span) {
 	}
 }
 
-// bar draws a leadership left of its lane: solid while it lasted, then dashed
-// until its lease would have ended.
+// bar draws a leadership left of its lane: solid while it lasted, then dashed until the end of its lease. The
+// bar of a program that acts is thin, and has no dashed part.
 func (g *drawing) bar(b Bar) {
 	left := g.x(b.Lane) - 8 - barWidth - float64(b.Row)*rowWidth
 	from, to, lease := g.axis.y(b.From), g.axis.y(b.To), g.axis.y(b.Lease)
@@ -175,7 +175,7 @@ func (g *drawing) arrow(a Arrow) {
 	})
 }
 
-// end is when the arrow ends: when the message came, or else when the drawing ends.
+// end returns when the message came or was lost; if neither happened, when the drawing ends.
 func (a Arrow) end(end time.Duration) time.Duration {
 	if a.Came == Never {
 		return end
@@ -199,7 +199,7 @@ func (g *drawing) mark(m Mark) {
 const (
 	lineHeight = 15.0 // pixels, of a line of text
 	leastGap   = 4.0  // at least, between two different moments
-	decade     = 16.0 // more height for ten times as long
+	decade     = 16.0 // how much higher a ten times longer time is drawn
 )
 
 // axis maps times to heights: in order, but not to scale.

@@ -1,6 +1,6 @@
 // Package spacetime draws what a cluster did as a space-time diagram (Lamport 1978). It has a
 // lane per agent, time downwards, messages as arrows between lanes, and leaderships as bars.
-// Beside the diagram is, line by line, who did what when.
+// Lines of text beside the diagram list who did what when.
 //
 // A diagram is one self-contained HTML page, readable in light and dark and without colour,
 // with every text escaped. Time is not to scale: short times are drawn too long and long ones too
@@ -46,7 +46,7 @@ type Bar struct {
 	Span
 	Label string        // beside its beginning
 	Row   int           // which election, if there are several
-	Acts  bool          // true: a program acts; false: an agent says that it leads
+	Acts  bool          // true: a program acts; false: an agent's status shows that it leads
 	Lease time.Duration // when the leadership's lease ends
 }
 
@@ -57,10 +57,10 @@ type Arrow struct {
 	Text       string
 	Detail     string
 	Lost       bool
-	Quiet      bool // such as a heartbeat, of which there are many: drawn thin, not listed
+	Quiet      bool // of a frequent kind, such as a heartbeat: drawn thin, not listed
 }
 
-// MarkKind says what a mark is about.
+// MarkKind is what a mark is about.
 type MarkKind uint8
 
 const (
@@ -97,7 +97,7 @@ type Line struct {
 	Sent bool // it is about messages
 }
 
-// Lines tells in words what is drawn: each mark, and each message that is not quiet. Equal
+// Lines puts into words what is drawn: each mark, and each message that is not quiet. Equal
 // messages that one agent sends at once share a line.
 func (d Diagram) Lines() []Line {
 	all := each.Of(d.Marks, func(m Mark) Line { return Line{Mark: m} })
