@@ -50,9 +50,9 @@ type probe struct {
 	due  election.Instant // when the next try should end; Never after giveUp
 }
 
-// Start begins to watch the processors that this process may use, where the system allows to
-// choose among them, and the disk of the directory, unless that is "". If no file can be
-// written there, err says why, and the Meter works without the disk.
+// Start begins to watch the processors that this process may use, and the disk of the directory dir.
+// Outside Linux one thread watches all processors. With dir "" no disk is watched. If no file can be
+// written in dir, err says why, and the Meter works without the disk.
 func Start(dir string) (m *Meter, err error) {
 	m = &Meter{}
 	m.ctx, m.stop = context.WithCancel(context.Background())
@@ -79,7 +79,7 @@ func (m *Meter) probe(what string, nap time.Duration) *probe {
 	return p
 }
 
-// tried notes that a try ended, and how late.
+// tried notes that a try ended now, and how late that is.
 func (m *Meter) tried(p *probe) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -41,7 +41,7 @@ const (
 	healing   = 15 * time.Second
 	pollEvery = 50 * time.Millisecond
 	showEvery = 30 * time.Second
-	longest   = 30 * 24 * time.Hour // a soak runs no longer
+	longest   = 30 * 24 * time.Hour // the longest For
 )
 
 // Check returns an error if the options can't be run. It names the flag to blame.
@@ -204,7 +204,7 @@ func (s *soak) heal(ctx context.Context) error {
 		s.lab.Look(func(e *observe.Elections) {
 			_, hosts := e.Of(string(election.Default)).Agreement(names)
 			_, programs := e.Of(Election).Agreement(names)
-			all = hosts && (programs || s.o.Doyen != "") // who runs a job changes with each
+			all = hosts && (programs || s.o.Doyen != "") // with jobs, the leader changes with each job
 		})
 		return all && s.lastAct() > healed
 	}
