@@ -45,7 +45,7 @@ func (s *soak) violate(rule, what string) {
 	}
 }
 
-// fallen describes the first leader whose term is not above the terms of all other leaders before it, or returns "".
+// fallen describes the first leader whose term is not above the terms of all other earlier leaders; "" if none.
 func fallen(name string, claims []observe.Claim) string {
 	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b observe.Claim) int { return cmp.Compare(a.Start, b.Start) })
 	var highest observe.Claim

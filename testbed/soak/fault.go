@@ -65,7 +65,7 @@ func kinds() map[string]kind {
 // Kinds returns the names of all kinds.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds())) }
 
-// leading, as strike.Host, means the leader when the fault begins or, half of the time, the host of the newest job.
+// leading, as strike.Host, means the leader when the fault begins or, by chance, the host of the newest job.
 const leading = -1
 
 // strike is one fault of a round.

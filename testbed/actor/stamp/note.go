@@ -36,7 +36,7 @@ func (n Note) Write(dir string) error {
 	return wrap.Error(err, "note")
 }
 
-// Notes reads the notes of a folder: one for each process. Last is the newest stamp of a process that noted no end.
+// Notes reads the notes of a folder, one for each process. Without a noted end, Last is the newest stamp.
 func Notes(dir string) ([]Note, error) {
 	file, err := os.Open(filepath.Join(dir, noteFile))
 	if errors.Is(err, fs.ErrNotExist) {
