@@ -38,7 +38,7 @@ func Campaign(socket, election, priority, stamps string) []string {
 }
 
 // Command returns the arguments of the command that `doyen run` or a hook starts. The command acts
-// for as long as it lives, and looks at no lease. Under a hook it acts from the event `leading` on.
+// for as long as it lives, and does not check a lease. Under a hook it acts from the event `leading` on.
 func Command(stamps string) []string { return []string{word, "command", stamps} }
 
 // Job returns the arguments of the command of a job. The command acts for the given time and then ends with

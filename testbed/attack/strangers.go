@@ -14,8 +14,8 @@ import (
 // stranger is how the name of a stranger begins.
 const stranger = "stranger-"
 
-// strangers makes one agent after another join with the cluster key in the target's key file. Each
-// stays for a while and answers what it is asked. The attack fails if any of them is sent a key.
+// strangers makes one agent after another join, each with the cluster key that is in use at its start.
+// Each stays for a while and answers what it is asked. The attack fails if any of them is sent a key.
 func strangers(ctx context.Context, o Order) (string, error) {
 	var every, stay time.Duration
 	if err := o.spans(map[string]*time.Duration{"every": &every, "stay": &stay}); err != nil {

@@ -27,13 +27,13 @@ type Options struct {
 	Rounds   int      // how often the leader is killed; the repetitions of other parts follow from it
 	Only     []string // the parts to measure, see Parts; empty: the usual ones
 	Binary   string   // path of the product; "": Run builds it
-	Before   string   // path of another build, measured in turns with Binary; "": none
+	Before   string   // path of another build, measured alternately with Binary; "": none
 	Seed     uint64   // for the random moments at which faults hit
 	Progress io.Writer
 }
 
 const (
-	// DefaultRounds make a run of six to eight minutes on the lan profile.
+	// With DefaultRounds, a run takes six to eight minutes on the lan profile.
 	DefaultRounds = 50
 	maxRounds     = 10_000
 	// With manyAgents agents or more, fewer rounds are made, because each round takes long.
@@ -161,7 +161,7 @@ func (b *bench) measure(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// builds measures the product once, or two builds in turns.
+// builds measures the product once, or two builds alternately, each turns times.
 func (b *bench) builds(ctx context.Context, measure func() error) error {
 	all := []struct{ build, path string }{{"", b.o.Binary}}
 	if b.o.Before != "" {

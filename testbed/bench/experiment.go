@@ -162,8 +162,8 @@ type fault struct {
 	// deal makes the fault happen, and returns the instant just before it.
 	deal   func(*rig, context.Context, *hosts.Host) (election.Instant, error)
 	undo   func(*rig, context.Context, *hosts.Host) error // nil: nothing to undo
-	ends   bool                                           // it ends the leader's process
-	unsure bool                                           // the former leader may go on leading, so no other one is awaited
+	ends   bool                                           // deal ends the leader's process
+	unsure bool                                           // the former leader may go on leading, so a round waits for no other leader
 }
 
 func faults() map[string]fault {

@@ -133,7 +133,7 @@ func (b *bench) readTraffic(ctx context.Context, h *hosts.Host) ([]value, error)
 	}
 	// All messages of elections, heartbeats included, and their bytes before encryption.
 	values := []value{{Value: m.Sum("doyen_messages_total"), Unit: "messages/s"}, {Value: m.Sum("doyen_transport_bytes_total"), Unit: "message-bytes/s"}}
-	if b.o.Net == hosts.Namespaces { // otherwise agents share a loopback interface
+	if b.o.Net == hosts.Namespaces { // without namespaces the agents share one interface, and its counters
 		packets, bytes, err := readInterfaces(h.PID())
 		if err != nil {
 			return nil, err

@@ -22,7 +22,7 @@ import (
 const (
 	// longLife: a keeper starts the next life at once if the last one reached this age.
 	longLife = 2100 * time.Millisecond
-	// renewedBy is a part of a lease: a renewal that was sent after an instant is valid longer than that from it.
+	// A leader whose lease is still valid renewedBy of a lease after an instant has renewed it after that instant.
 	renewedBy = 0.975
 	// rolling is how many agents are restarted one after another.
 	rolling = 5

@@ -121,7 +121,7 @@ func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration)
 		phase := func(what, name string, within, watch time.Duration) error {
 			settled, err := b.await(ctx, what, c, within, c.allLed)
 			b.add(name, took(settled, perSettling))
-			if err != nil && name != "Load/loops=some" { // beside busy loops, watch anyway
+			if err != nil && name != "Load/loops=some" { // beside busy loops, a limit that has passed does not end the measurement
 				return err
 			}
 			lost, err := b.watchLeads(ctx, what+", watching", c, watch)

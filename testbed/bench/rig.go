@@ -22,7 +22,7 @@ type rig struct {
 }
 
 const (
-	// patience is how long anything may take that should take a few leases.
+	// patience is the limit for everything that should take only a few leases.
 	patience = 20 * time.Second
 	// pollEvery is how often agents are asked for their deadlines, if there are fewer
 	// than twice pollFew. If there are more, they are asked less often, so that asking stays cheap.

@@ -230,7 +230,7 @@ func (b *bench) jobs(ctx context.Context) error {
 		if _, err := b.await(ctx, what, c, 2*patience, c.allLed); err != nil {
 			return err
 		}
-		if err := observe.Sleep(ctx, idleSettle); err != nil { // the takeovers of the start are over
+		if err := observe.Sleep(ctx, idleSettle); err != nil { // until then the takeovers of the start have ended
 			return err
 		}
 		before, began := done.Load(), boottime.Now()

@@ -22,7 +22,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// command carries out one word of the language. What it observed, saw, is recorded with the script's line.
+// command carries out one word of the language. Its result saw describes what it saw, for the recording.
 type command func(w *world, ts *testscript.TestScript, args []string) (saw string, err error)
 
 func commands() map[string]func(*testscript.TestScript, bool, []string) {

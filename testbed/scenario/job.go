@@ -47,9 +47,9 @@ func (w *world) launchJob(name, host, verb string, what, flags []string) error {
 	})
 }
 
-// startsQuantity: starts of KEY LIMIT. It is how often a job's command was started with this DOYEN_KEY. The name of
-// a cron job means all its keys. Each start of a key must have a higher term than the one before, or it is an
-// error. It must also have a higher try, except a first try: the job was deleted before.
+// startsQuantity: starts of KEY LIMIT. It is how often a job's command was started with this DOYEN_KEY. The name
+// of a cron job means all its keys. It is an error if a start of a key has no higher term than the start before.
+// The try must rise as well, but it begins again with 1 after a deletion.
 func startsQuantity(w *world, of string, words []string) (float64, string, []string, error) {
 	starts, _, saw, err := w.starts(of)
 	return float64(starts), saw, words, err

@@ -33,11 +33,11 @@ type world struct {
 	lines  []scriptLine // the lines of the script that have not run yet
 
 	config   hosts.Config
-	settings map[string][]setting // by host, for the first start
+	settings map[string][]setting // by host: what changes its configuration before the first start
 	noNet    error                // why the hosts share the loopback interface; nil if each has its own network
 	lab      *lab.Lab             // nil before the first start
 	meter    *hiccup.Meter        // nil before the first start
-	hooks    []*hooked            // hooks to be laid out
+	hooks    []*hooked            // the script's hooks
 
 	began     election.Instant
 	wall      time.Time

@@ -47,7 +47,7 @@ func kinds() map[string]kind {
 		"freeze program": {program: (*lab.Program).Freeze},
 		"resign":         {asks: (*soak).resign},
 		"drain":          {asks: (*soak).drainFor},
-		"cut":            {fault: cut(hosts.BothWays)}, // silently, as all cuts
+		"cut":            {fault: cut(hosts.BothWays)}, // packets get lost silently, as in all cuts
 		"cut out":        {fault: cut(hosts.Forth)},    // no other host hears this one
 		"cut in":         {fault: cut(hosts.Back)},     // this host hears no other
 		"cut pair": {fault: func(f strike, others []string) hosts.Fault {

@@ -37,7 +37,7 @@ const (
 	// Election is the election in which the programs are candidates.
 	Election = "soak"
 	// healing is how long it may take, once all faults are over, until agents agree and a program
-	// goes on. Some leases are added to it.
+	// goes on. heal adds five leases to it.
 	healing   = 15 * time.Second
 	pollEvery = 50 * time.Millisecond
 	showEvery = 30 * time.Second
