@@ -22,7 +22,7 @@ import (
 const (
 	// longLife: a keeper starts the next life at once if the last one reached this age.
 	longLife = 2100 * time.Millisecond
-	// A leader whose lease is still valid renewedBy of a lease after an instant has renewed it after that instant.
+	// If a lease is valid for more than renewedBy of its length after an instant, it was renewed after that instant.
 	renewedBy = 0.975
 	// rolling is how many agents are restarted one after another.
 	rolling = 5
@@ -146,7 +146,7 @@ func (t *contenders) cost(ctx context.Context, leader *hosts.Host, was api.Elect
 }
 
 // nextLife waits until an agent's next process answers, and either does not lead or has renewed
-// its lease. It returns how long after the instant at the process first answered so.
+// its lease. It returns the time from the instant at to that answer.
 func (r *rig) nextLife(ctx context.Context, h *hosts.Host, former int, at election.Instant) (after time.Duration, err error) {
 	err = until(ctx, "the next life of "+h.Name(), patience, askEvery, func(ctx context.Context) (bool, error) {
 		ask, done := context.WithTimeout(ctx, r.lease)

@@ -102,8 +102,8 @@ func (b *bench) load(ctx context.Context) error {
 	return b.underLoad(ctx, loadElections, b.o.Busy, loadBusy)
 }
 
-// underLoad starts agents, busy loops, and on each host programs that want to lead n elections. When
-// all are led, it watches them for a while. Then it ends the busy loops, and does both again.
+// underLoad starts agents, busy loops, and on each host programs that want to lead n elections. When all
+// are led, it watches them for a while. If there were busy loops, it then ends them, and waits and watches again.
 func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration) (err error) {
 	return b.quiet(ctx, b.config(), func(r *rig, _ *hosts.Host) error {
 		loops, err := hosts.StartBusy(busy, (*exec.Cmd).Start)

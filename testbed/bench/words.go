@@ -23,7 +23,7 @@ const (
 	wordWriters = 8
 	// wordSize is about the size of a job's word in bytes.
 	wordSize = 240
-	// wordVoters is how many agents are voters, while one more agent is there to replace a voter.
+	// wordVoters is how many agents are voters. One more agent is there to replace a voter.
 	wordVoters = 3
 
 	jobElections  = 200

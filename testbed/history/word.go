@@ -15,7 +15,7 @@ type WordOperation struct {
 }
 
 // WordResult is the answer to a WordOperation. If the answer is not known, the write happened at some
-// instant between its call and its return. It replaced the word only if its If named that word then.
+// instant between its call and its return. It replaced the word only if its If named the word of that instant.
 type WordResult struct {
 	Known   bool
 	Changed bool          // the write was refused, because the word is another one

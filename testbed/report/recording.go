@@ -180,8 +180,8 @@ type lead struct {
 	silent   bool // its agent was frozen, and could not report the end of its lease
 }
 
-// leaderships returns the leaderships of one election, in the order of their beginnings. Each ends when
-// its agent reports so. A frozen agent reports that too late, so its leadership ends with its lease.
+// leaderships returns the leaderships of one election, in the order of their beginnings. Each ends when its
+// agent reports the end. A frozen agent reports the end too late, so its leadership ends with its lease.
 func leaderships(r *observe.Recording, name string) []lead {
 	var all []lead
 	for _, h := range r.Hosts {

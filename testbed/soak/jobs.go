@@ -94,7 +94,7 @@ func (s *soak) newestStart() (where *hosts.Host, at election.Instant) {
 
 // JobCounts counts what happened to the jobs of `soak --jobs`.
 type JobCounts struct {
-	Keys     int // occurrences that a lane went past, because it had an answer
+	Keys     int // occurrences for which a lane got an answer
 	Started  int // of them
 	Finished int // of them: their command did all of its work
 	Unknown  int // of them: a lane got 76, because it is not known how far the command got

@@ -121,7 +121,7 @@ func (d *desk) Returned(at int64, _ *actor.Answer) error {
 	return nil
 }
 
-// leave ends the operation that a program had under way, since the program can no more receive the result.
+// leave ends the operation that a program had under way. The program can't receive the result any more.
 func (r *Register) leave(client int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
