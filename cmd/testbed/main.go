@@ -1,6 +1,6 @@
-// Command testbed runs agents as real processes of this machine. `up` shows them live and does
-// to them what hosts suffer, `run` plays scenario scripts, `bench` measures them, `mutants`
-// shows that the tests notice broken code.
+// Command testbed runs agents as real processes of this machine. `up` shows them live and breaks
+// them, `run` plays scenario scripts, `soak` runs for hours under random faults, `bench` measures.
+// `simulate` searches simulated worlds for broken promises, `mutants` breaks code to test the tests.
 //
 // The package holds flags, signals and exit codes. All other logic is in the packages below
 // testbed/. Exit code 0 says that all went well, 1 that something failed, 64 that the command
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.W
 		ErrWriter:   stderr,
 		HideVersion: true,
 		Commands:    []*cli.Command{upCommand(stdin), runScriptsCommand(), benchCommand(), soakCommand(), simulateCommand(), mutantsCommand()},
-		// Only run returns the exit code: nothing else may end the process.
+		// By default cli may end the process on an error. Here only main ends it, with run's exit code.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,
 		Action: func(c *cli.Context) error {

@@ -1,9 +1,9 @@
-// Package actor is the testbed's programs: candidates in elections, by the client library, and
-// the commands of `doyen run` and of hooks. Each stamps when it acts (package stamp) and
-// reports on stdout when it begins and stops acting.
+// Package actor is the testbed's programs: candidates in elections, by the client library, and the
+// commands of `doyen run`, of jobs and of hooks. Each stamps when it acts (package stamp) and reports
+// on stdout when it begins and stops acting. Only the program of Count reports to a register instead.
 //
-// They are the testbed's own executable, run again with a hidden word. The exception is the small
-// executable in command, which the bench starts while it measures.
+// A program is the testbed's own executable, run again with a hidden first argument. The exception
+// is the small executable in command, which the bench starts while it measures.
 package actor
 
 import (
@@ -29,25 +29,25 @@ import (
 )
 
 // word makes an executable one of the programs. It is not meant for people.
-const word = "program-of-testbed" // ROLE ARGUMENT…
+const word = "program-of-testbed" // followed by ROLE ARGUMENT…
 
 // Campaign returns the arguments of a program that is a candidate, and acts while it leads.
-// The priority is a number, or "-" for the agent's.
+// The priority is a number, or "-" for the agent's own priority.
 func Campaign(socket, election, priority, stamps string) []string {
 	return []string{word, "campaign", socket, election, priority, stamps}
 }
 
 // Command returns the arguments of the command that `doyen run` or a hook starts. The command acts
-// for as long as it lives, and looks at no lease. Under a hook it acts from the event `leading` on.
+// for as long as it lives, and does not check a lease. Under a hook it acts from the event `leading` on.
 func Command(stamps string) []string { return []string{word, "command", stamps} }
 
-// Job returns the arguments of the command of a job: it acts for that time and then ends with status 0, or on
-// SIGTERM with another one. It notes its start and its end in stamps (stamp.Note).
+// Job returns the arguments of the command of a job. The command acts for the given time and then ends with
+// status 0, or on SIGTERM earlier with status 1. It notes its start and its regular end in stamps (stamp.Note).
 func Job(stamps string, lasts time.Duration) []string {
 	return []string{word, "job", stamps, lasts.String()}
 }
 
-// Parent returns the arguments of a command that starts a child, which acts in its place.
+// Parent returns the arguments of a command that does not act itself, but starts a child that does.
 func Parent(stamps string) []string { return []string{word, "parent", stamps} }
 
 // Count returns the arguments of a candidate that adds to a register while it leads.
@@ -60,9 +60,9 @@ func Attack(o attack.Order) ([]string, error) {
 	return []string{word, "attack", string(order)}, wrap.Error(err, "encode an order")
 }
 
-// Serve runs an attack or a program of the testbed, if the args name one. It returns the exit
-// code and true once that has ended. Otherwise it returns false at once. The main function must
-// call Serve before anything else.
+// Serve runs an attack or a program of the testbed, if the args name one. It returns the exit code
+// and true once the attack or program has ended. If the args name none, it returns false at once.
+// The main function must call Serve before anything else.
 func Serve(args []string, stdout, stderr io.Writer) (code int, served bool) {
 	if len(args) < 3 || args[1] != word {
 		return 0, false
@@ -184,7 +184,7 @@ func command(ctx context.Context, stamps string, stdout io.Writer) error {
 
 var errStopped = errors.New("stopped before its end")
 
-// job acts for a time, and notes its start and its end.
+// job acts for a time, and notes its start and, if it was not stopped early, its end.
 func job(ctx context.Context, stamps, lasts string, stdout io.Writer) error {
 	at := stamp.Now()
 	long, err := time.ParseDuration(lasts)
@@ -219,7 +219,7 @@ func job(ctx context.Context, stamps, lasts string, stdout io.Writer) error {
 }
 
 // parent starts a child, which acts in its place. The child inherits only stdin, stdout and
-// stderr, as with most runtimes.
+// stderr: the runtimes of most languages start children in this way.
 func parent(self, stamps string, stdout io.Writer) error {
 	for fd := 3; fd < 256; fd++ {
 		syscall.CloseOnExec(fd)

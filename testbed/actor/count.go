@@ -17,8 +17,8 @@ import (
 const (
 	// pace is the mean time between a program's additions.
 	pace = 10 * time.Millisecond
-	// dawdles: once in so many operations a program is held up at the worst moment, and so writes
-	// too late. If another program acts by then, the register has to refuse the write.
+	// One operation in dawdles is held up between the look at the lease and the write. If another
+	// program has acted by then, the register has to refuse the write.
 	dawdles = 100
 )
 
@@ -30,7 +30,7 @@ type Ask struct {
 	Token uint64
 	Value int   // to write
 	At    int64 // an instant at which the program knew that it leads
-	Call  int64 // when it asked
+	Call  int64 // when the program sent the request
 }
 
 type Answer struct {
@@ -58,7 +58,7 @@ func (p *counter) act(l *client.Leadership) error {
 			return nil
 		}
 		a := Ask{Add: true, Token: now, Value: value + 1, At: int64(at)}
-		if !read || now != token { // the first operation with a token reads, and shuts out earlier tokens
+		if !read || now != token { // the first operation with a token reads; from then on the register refuses lower tokens
 			a.Add, a.Value, token = false, 0, now
 		}
 		if rand.IntN(dawdles) == 0 { // as if the process paused between looking at the lease and acting

@@ -27,8 +27,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// Target is an agent that is attacked. An attacker can find out all these fields from the
-// network, except KeyFile, which is for attackers who have the key.
+// Target is an agent that is attacked. An attacker can find out the fields from the network, except
+// Socket, which is for attackers on the agent's host, and KeyFile, which is for those with the key.
 type Target struct {
 	Gossip  netip.AddrPort
 	Peer    netip.AddrPort
@@ -178,17 +178,17 @@ func (p *pace) wait(ctx context.Context) bool {
 	p.next = p.next.Add(p.every)
 	pause := time.Until(p.next)
 	if pause < time.Millisecond {
-		return ctx.Err() == nil // late, so it catches up
+		return ctx.Err() == nil // behind its rate: go at once, to catch up
 	}
 	return observe.Sleep(ctx, pause) == nil
 }
 
-// giveBack takes back the last permission: what was let through did not happen.
+// giveBack takes back the last permission, because what wait permitted did not happen.
 func (p *pace) giveBack() { p.next = p.next.Add(-p.every) }
 
-// sendGossip sends rate packets a second, each made by packet for its target: to the targets in
-// turn, from the sockets in turn. It returns how many packets it sent. Some of them may be lost,
-// to a full queue or a target that is down.
+// sendGossip sends rate packets a second to the targets in turn, from the sockets in turn. The
+// function packet makes each packet for its target. sendGossip returns how many packets it sent;
+// a full queue or a target that is down may have lost some of them.
 func (o Order) sendGossip(ctx context.Context, rate int, packet func(Target) ([]byte, error), from ...net.PacketConn) (sent int, err error) {
 	for p := newPace(float64(rate)); p.wait(ctx); sent++ {
 		t := o.Targets[sent%len(o.Targets)]

@@ -52,7 +52,7 @@ func idle(ctx context.Context, o Order) (string, error) {
 			return "", err
 		}
 		if network == "unix" && o.Options["user"] != "" {
-			address = filepath.Base(address) // become made its directory the working directory
+			address = filepath.Base(address) // become made the socket's directory the working directory
 		}
 		for i := range n {
 			var from net.Addr
@@ -76,8 +76,8 @@ func idle(ctx context.Context, o Order) (string, error) {
 }
 
 // become gives this process to another user for good. It also opens the target's socket to all
-// users, as an operator may do. The process stays in the socket's directory, since the user may
-// not look into the directories on the way there.
+// users, as an operator may do. It makes the socket's directory the working directory, since the
+// user may not enter the directories above.
 func become(uid int, targets []Target) error {
 	if len(targets) != 1 {
 		return fmt.Errorf("user=%d: attack one host at a time", uid)

@@ -119,7 +119,7 @@ func (l *liar) close() {
 	_ = l.network.Close(ctx)
 }
 
-// remain takes part as an agent does until ctx ends, and calls lie every now and then.
+// remain answers other agents, as an agent would, until ctx ends. At intervals of every it calls lie.
 func (l *liar) remain(ctx context.Context, every time.Duration, lie func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -136,7 +136,7 @@ func (l *liar) remain(ctx context.Context, every time.Duration, lie func()) {
 	}
 }
 
-// viewed connects to all agents, but not to strangers.
+// viewed connects to all agents, except those that the attack strangers has made.
 func (l *liar) viewed(v membership.View) {
 	var peers []transport.Peer
 	for _, m := range v.Members {
@@ -189,8 +189,8 @@ func (l *liar) told(by election.PeerID, m election.Message) {
 	}
 }
 
-// introduce sends the report that every agent sends first. Until it comes, an agent ignores
-// everything else from a peer.
+// introduce sends the report that every agent sends first. Until an agent has this report of a
+// peer, it ignores everything else from that peer.
 func (l *liar) introduce(to election.PeerID, inquiry uint64) {
 	l.network.Send(to, election.Report{ID: inquiry, Roster: l.roster, Lineage: l.self.Lineage, Stamp: 1})
 }

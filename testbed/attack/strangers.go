@@ -14,8 +14,8 @@ import (
 // stranger is how the name of a stranger begins.
 const stranger = "stranger-"
 
-// strangers makes one agent after another join with the key that is in use then. Each stays for a
-// while and answers what it is asked. The attack fails if any of them is sent a key.
+// strangers makes one agent after another join, each with the cluster key that is in use at its start.
+// Each stays for a while and answers what it is asked. The attack fails if any of them is sent a key.
 func strangers(ctx context.Context, o Order) (string, error) {
 	var every, stay time.Duration
 	if err := o.spans(map[string]*time.Duration{"every": &every, "stay": &stay}); err != nil {
@@ -32,7 +32,7 @@ func strangers(ctx context.Context, o Order) (string, error) {
 			defer l.close()
 			staying, cancel := context.WithTimeout(ctx, stay)
 			defer cancel()
-			l.remain(staying, every, func() {}) // it sends nothing of its own
+			l.remain(staying, every, func() {}) // it sends only what an agent has to
 			keys.Add(int64(l.keys))
 			if len(l.stamps) > 0 {
 				met.Add(1)

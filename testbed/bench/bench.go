@@ -27,16 +27,16 @@ type Options struct {
 	Rounds   int      // how often the leader is killed; the repetitions of other parts follow from it
 	Only     []string // the parts to measure, see Parts; empty: the usual ones
 	Binary   string   // path of the product; "": Run builds it
-	Before   string   // path of another build, measured in turns with Binary; "": none
+	Before   string   // path of another build, measured alternately with Binary; "": none
 	Seed     uint64   // for the random moments at which faults hit
 	Progress io.Writer
 }
 
 const (
-	// DefaultRounds make a run of six to eight minutes on the lan profile.
+	// With DefaultRounds, a run takes six to eight minutes on the lan profile.
 	DefaultRounds = 50
 	maxRounds     = 10_000
-	// manyAgents: with so many agents or more, fewer rounds are made, because each takes long.
+	// With manyAgents agents or more, fewer rounds are made, because each round takes long.
 	manyAgents   = 25
 	fewestRounds = 3
 	// fewAgents is the largest number of agents to which all targets apply.
@@ -62,7 +62,7 @@ func Points(agents []int, algorithms, profiles []string) []Point {
 	return all
 }
 
-// Check returns an error if something can't be measured. It names the flag that asks for it.
+// Check returns an error if something can't be measured. The error names the flag that asks for it.
 func (o Options) Check() error {
 	if o.Rounds < 1 || o.Rounds > maxRounds {
 		return fmt.Errorf("--rounds: %d is not between 1 and %d", o.Rounds, maxRounds)
@@ -90,7 +90,7 @@ type bench struct {
 	o        Options
 	on       Point // the cluster that is measured now
 	program  hosts.Program
-	binary   string // its path; "": it is not a file
+	binary   string // the path of program
 	build    string // buildOld or buildNew; "": there is only one build
 	rng      *rand.Rand
 	idled    bool          // the idle agents have been measured
@@ -99,7 +99,7 @@ type bench struct {
 	report   Report
 }
 
-// Run measures, and returns the results; with an error, the results until then.
+// Run measures, and returns the results. If it fails, it returns the results until then.
 func Run(ctx context.Context, o Options) (report Report, err error) {
 	if err := o.Check(); err != nil {
 		return Report{}, err
@@ -133,7 +133,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	return b.report, errors.Join(errs...)
 }
 
-// measure measures one cluster. If there are several, it goes on after a part that fails.
+// measure measures one cluster. If several clusters are measured, it goes on after a part that fails.
 func (b *bench) measure(ctx context.Context) error {
 	var errs []error
 	for _, p := range parts() {
@@ -161,7 +161,7 @@ func (b *bench) measure(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// builds measures the product once, or two builds in turns.
+// builds measures the product once, or two builds alternately, each turns times.
 func (b *bench) builds(ctx context.Context, measure func() error) error {
 	all := []struct{ build, path string }{{"", b.o.Binary}}
 	if b.o.Before != "" {
@@ -181,7 +181,7 @@ func (b *bench) config() hosts.Config {
 		Program: b.program}
 }
 
-// rounds returns that many tenths of the kills that were asked for, but at least a few.
+// rounds returns so many tenths of Options.Rounds: fewer for many agents or two builds, but at least a few.
 func (b *bench) rounds(tenths int) int {
 	all := b.o.Rounds
 	if b.on.Agents >= manyAgents {
@@ -272,7 +272,7 @@ type part struct {
 	name    string
 	when    when
 	measure func(*bench, context.Context) error
-	lacks   func(*bench) string // returns why it can't be measured here, or ""; nil: it can
+	lacks   func(*bench) string // returns why the part can't be measured here, or ""; nil: it always can
 }
 
 // when says to which runs a part belongs if --only names no parts.

@@ -97,7 +97,7 @@ func (r *rig) round(ctx context.Context, e experiment, f fault) (found, error) {
 	case e.hasty:
 		settle = r.lease / 4
 	case e.count:
-		settle += afterAgreement // the start's messages have been sent by then
+		settle += afterAgreement // before the fault, all messages of the start have been sent and counted
 	case e.again:
 		if _, err := r.round(ctx, experiment{}, faults()["kill"]); err != nil {
 			return found{}, err
@@ -162,8 +162,8 @@ type fault struct {
 	// deal makes the fault happen, and returns the instant just before it.
 	deal   func(*rig, context.Context, *hosts.Host) (election.Instant, error)
 	undo   func(*rig, context.Context, *hosts.Host) error // nil: nothing to undo
-	ends   bool                                           // it ends the leader's process
-	unsure bool                                           // the former leader may go on leading, so no other one is awaited
+	ends   bool                                           // deal ends the leader's process
+	unsure bool                                           // the former leader may go on leading, so a round waits for no other leader
 }
 
 func faults() map[string]fault {
@@ -174,8 +174,8 @@ func faults() map[string]fault {
 		"transfer": {deal: (*rig).transfer},
 		"cut":      {deal: begin(silentCut()), undo: (*rig).heal},
 		"freeze":   {deal: begin(hosts.Freeze()), undo: (*rig).thaw},
-		// Another agent may or may not lead when the former leader is thawed. Here the two come
-		// closest to an overlap.
+		// Another agent may or may not lead when the former leader is thawed. With this fault two
+		// leaderships come closest to an overlap.
 		"freeze-for-a-lease": {deal: (*rig).freezeForALease, undo: (*rig).thaw, unsure: true},
 	}
 }
@@ -240,7 +240,7 @@ func (r *rig) other(than *hosts.Host) *hosts.Host {
 	}
 }
 
-// handOver is like lab.HandOver, for a leader that may have lost its lead before.
+// handOver calls lab.HandOver. If the agent has lost its lead before, the error leads to a repeated round.
 func handOver(ctx context.Context, from *hosts.Host, name, to string) (election.Instant, error) {
 	at, err := lab.HandOver(ctx, from, name, to)
 	refused, ok := errors.AsType[*client.APIError](err)
@@ -266,7 +266,7 @@ type counter struct {
 	before   float64
 }
 
-// around returns the fault with the counters read just before it.
+// around returns a fault that first reads the counters, and then does what f does.
 func (c *counter) around(f fault) fault {
 	deal := f.deal
 	f.deal = func(r *rig, ctx context.Context, leader *hosts.Host) (at election.Instant, err error) {
@@ -279,7 +279,7 @@ func (c *counter) around(f fault) fault {
 	return f
 }
 
-// read returns how many messages were sent until all agree.
+// read waits until all agents agree, and returns how many messages were sent since the fault.
 func (c *counter) read(ctx context.Context, r *rig) (float64, error) {
 	if _, err := r.agree(ctx); err != nil {
 		return 0, err

@@ -20,8 +20,8 @@ type cost struct {
 }
 
 const (
-	idleSettle = 5 * time.Second // after that the costs of the start have ended
-	busySettle = time.Minute     // the same for agents that are never idle, see internal/base/footprint
+	idleSettle = 5 * time.Second // how long to wait until the costs of an agent's start have ended
+	busySettle = time.Minute     // how long busy agents need until they return the start's memory, see internal/base/footprint
 	idleWindow = 20 * time.Second
 )
 
@@ -90,7 +90,7 @@ func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string, set
 
 // usage is what a host's newest process has used so far.
 type usage struct {
-	cpu     time.Duration // by the scheduler's count of all threads: the count for the process has steps of 10 ms
+	cpu     time.Duration // the sum over all threads by the scheduler, since the count for the process has steps of 10 ms
 	sleeps  float64       // how often its main thread has gone to sleep
 	traffic []value
 }
@@ -133,7 +133,7 @@ func (b *bench) readTraffic(ctx context.Context, h *hosts.Host) ([]value, error)
 	}
 	// All messages of elections, heartbeats included, and their bytes before encryption.
 	values := []value{{Value: m.Sum("doyen_messages_total"), Unit: "messages/s"}, {Value: m.Sum("doyen_transport_bytes_total"), Unit: "message-bytes/s"}}
-	if b.o.Net == hosts.Namespaces { // otherwise agents share a loopback interface
+	if b.o.Net == hosts.Namespaces { // without namespaces the agents share one interface, and its counters
 		packets, bytes, err := readInterfaces(h.PID())
 		if err != nil {
 			return nil, err

@@ -22,7 +22,7 @@ import (
 const (
 	// longLife: a keeper starts the next life at once if the last one reached this age.
 	longLife = 2100 * time.Millisecond
-	// renewedBy is for what part of a lease a renewal is valid, counted from its send.
+	// If a lease is valid for more than renewedBy of its length after an instant, it was renewed after that instant.
 	renewedBy = 0.975
 	// rolling is how many agents are restarted one after another.
 	rolling = 5
@@ -46,7 +46,7 @@ func lives(what string, on Point, tenths int, end ending) func(*bench, context.C
 					return err
 				}
 				return b.repeat(what, b.rounds(tenths), func() error {
-					leader, was, err := t.settled(ctx, longLife-t.lease) // cost has waited for a lease
+					leader, was, err := t.settled(ctx, longLife-t.lease) // cost waited for a lease in the last round
 					if err != nil {
 						return err
 					}
@@ -87,7 +87,7 @@ func (b *bench) keepers(ctx context.Context) error {
 	})
 }
 
-// signalled sends a signal to the agent on whose host a program leads.
+// signalled sends a signal to the agent on the host of the program that leads.
 func signalled(by syscall.Signal) ending {
 	return func(ctx context.Context, _ *bench, t *contenders, leader *hosts.Host) (time.Duration, error) {
 		pid, err := lab.Life(ctx, leader)
@@ -114,9 +114,9 @@ func restarted(ctx context.Context, b *bench, t *contenders, _ *hosts.Host) (tim
 	return 0, nil
 }
 
-// cost waits until the programs know all that follows from what happened at that instant. It
-// returns how many leads were lost, for how long there was no leader, for how long no program
-// acted, and for how long two did.
+// cost waits for a lease and until a program acts, so that all effects of the ending at the instant at
+// are visible. It returns whether the lead was lost (1 or 0), how long the election had no leader, how
+// long no program acted, and how long two programs acted at once.
 func (t *contenders) cost(ctx context.Context, leader *hosts.Host, was api.Election, at election.Instant) ([]value, error) {
 	if err := observe.Sleep(ctx, t.lease); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (t *contenders) cost(ctx context.Context, leader *hosts.Host, was api.Elect
 }
 
 // nextLife waits until an agent's next process answers, and either does not lead or has renewed
-// its lease. It returns how long after the instant that was.
+// its lease. It returns the time from the instant at to that answer.
 func (r *rig) nextLife(ctx context.Context, h *hosts.Host, former int, at election.Instant) (after time.Duration, err error) {
 	err = until(ctx, "the next life of "+h.Name(), patience, askEvery, func(ctx context.Context) (bool, error) {
 		ask, done := context.WithTimeout(ctx, r.lease)

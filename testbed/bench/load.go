@@ -102,8 +102,8 @@ func (b *bench) load(ctx context.Context) error {
 	return b.underLoad(ctx, loadElections, b.o.Busy, loadBusy)
 }
 
-// underLoad starts agents, busy loops, and on each host programs that want to lead n elections.
-// When all are led, it watches them for a while.
+// underLoad starts agents, busy loops, and on each host programs that want to lead n elections. When all
+// are led, it watches them for a while. If there were busy loops, it then ends them, and waits and watches again.
 func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration) (err error) {
 	return b.quiet(ctx, b.config(), func(r *rig, _ *hosts.Host) error {
 		loops, err := hosts.StartBusy(busy, (*exec.Cmd).Start)
@@ -121,7 +121,7 @@ func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration)
 		phase := func(what, name string, within, watch time.Duration) error {
 			settled, err := b.await(ctx, what, c, within, c.allLed)
 			b.add(name, took(settled, perSettling))
-			if err != nil && name != "Load/loops=some" { // beside busy loops, watch anyway
+			if err != nil && name != "Load/loops=some" { // beside busy loops, a limit that has passed does not end the measurement
 				return err
 			}
 			lost, err := b.watchLeads(ctx, what+", watching", c, watch)
@@ -156,7 +156,7 @@ type candidates struct {
 
 	mu      sync.Mutex
 	won     []victory // by election: the newest victory
-	holders []int     // by election: how many programs lead it; one agent allows at most one
+	holders []int     // by election: how many programs lead it; 2 if the next leader is noticed before the last one's end
 	leading int       // how many elections some program leads
 	lost    int       // how many leads have ended
 }
@@ -203,7 +203,7 @@ func (c *candidates) start(i, host int) {
 	})
 }
 
-// works lets a candidate work for as long as it leads, once.
+// works makes a candidate campaign once, and work while it leads.
 func (c *candidates) works(i, host int) {
 	l, err := c.clients[host].Campaign(c.ctx, fmt.Sprintf("bench-%04d", i))
 	if err != nil {
@@ -295,8 +295,8 @@ func (b *bench) watchLeads(ctx context.Context, what string, c *candidates, d ti
 }
 
 const (
-	// atOnceVoters is how many of the agents are voters: few, as in real clusters of many agents,
-	// and fewer than the testbed usually has.
+	// atOnceVoters is how many of the agents are voters. Real clusters of many agents have as few;
+	// other parts of the testbed have more.
 	atOnceVoters = 5
 	// atOncePatience is how long agents that all start at once may take to agree, and how long
 	// each may then take until it is connected to all others.

@@ -93,7 +93,7 @@ func (b *bench) leaveUnread(ctx context.Context, answers int, d time.Duration) e
 		_ = os.WriteFile(filepath.Join(a.DataDir, "history"), []byte(strings.Repeat(change, unreadChanges)), 0o600)
 	}
 	return b.quiet(ctx, config, func(_ *rig, leader *hosts.Host) error {
-		if err := observe.Sleep(ctx, d/2); err != nil { // the memory of the start is given back by then
+		if err := observe.Sleep(ctx, d/2); err != nil { // until then the agent has given back the memory of its start
 			return err
 		}
 		all := &crowd{}
@@ -105,7 +105,7 @@ func (b *bench) leaveUnread(ctx context.Context, answers int, d time.Duration) e
 			}
 			if n < answers {
 				all.conns = append(all.conns, a)
-			} else { // the agent closes the old ones now and then
+			} else { // replace the oldest connection, which the agent may have closed
 				all.conns[n%answers].conn.Close()
 				all.conns[n%answers] = a
 			}

@@ -39,8 +39,8 @@ type contenders struct {
 
 type command func(*lab.Program) *exec.Cmd
 
-// strike makes the program that acts on a host stop acting. It returns the program if it has
-// ended it, else nil.
+// strike makes the program that acts on a host stop acting. It returns the program if the strike
+// also ends the program's process, else nil.
 type strike func(ctx context.Context, t *contenders, host *hosts.Host, acting observe.ProgramSpan) (*lab.Program, error)
 
 func strikes() map[string]strike {
@@ -145,7 +145,7 @@ func (t *contenders) start(h *hosts.Host) (err error) {
 	return err
 }
 
-// await reads the stamps until fits accepts the newest ones.
+// await reads the stamps until fits accepts the newest span.
 func (t *contenders) await(ctx context.Context, what string, fits func(observe.ProgramSpan) bool) (newest observe.ProgramSpan, err error) {
 	err = until(ctx, what, patience, lookEvery, func(context.Context) (bool, error) {
 		spans, err := t.Spans()
@@ -158,8 +158,8 @@ func (t *contenders) await(ctx context.Context, what string, fits func(observe.P
 	return newest, err
 }
 
-// acted returns for how long no program acted, and for how long two did, between two instants. It
-// goes by the programs' own stamps.
+// acted returns the longest time between two instants in which no program acted, and the longest
+// time after from in which two programs acted at once, both by the programs' own stamps.
 func (t *contenders) acted(from, until election.Instant) (paused, together time.Duration, err error) {
 	spans, err := t.Spans()
 	if err != nil {
@@ -172,8 +172,8 @@ func (t *contenders) acted(from, until election.Instant) (paused, together time.
 	return paused, together, nil
 }
 
-// round strikes the program that acts. It returns how long it took until another one acted, and
-// for how long both did.
+// round strikes the program that acts. It returns how long it took until the next program acted, and for
+// how long two programs acted at once.
 func (t *contenders) round(ctx context.Context, hit strike) (took, together time.Duration, err error) {
 	for h, p := range t.programs {
 		if p.Acting().Ended != "" {
@@ -209,8 +209,8 @@ func (t *contenders) round(ctx context.Context, hit strike) (took, together time
 	return next.From.Sub(at), together, err
 }
 
-// settled waits for that time, and then until a program leads and another one is a candidate
-// too. It returns the host that leads, and what is known there.
+// settled waits for d and a little longer, and then until a program leads and another one is a candidate
+// too. It returns the host that leads, and the election as that host's agent reports it.
 func (r *rig) settled(ctx context.Context, d time.Duration) (leader *hosts.Host, e api.Election, err error) {
 	if err := observe.Sleep(ctx, d+time.Duration(r.rng.Int64N(int64(r.lease/4)))); err != nil {
 		return nil, e, err

@@ -147,8 +147,8 @@ func timed(ctx context.Context, call func() error) ([]float64, error) {
 	return took, context.Cause(ctx)
 }
 
-// together lets callers call as often as they can for a while, each with a connection of its own.
-// n counts the calls of one caller.
+// together lets callers call as often as they can for a while, each on its own connection. The
+// argument n of call counts the calls of one caller.
 func together(ctx context.Context, h *hosts.Host, callers int, d time.Duration, call func(caller, n int, a *asking) error) error {
 	var running sync.WaitGroup
 	errs := make([]error, callers)
@@ -195,7 +195,7 @@ func (b *bench) askTogether(ctx context.Context, h *hosts.Host) error {
 }
 
 const (
-	// readerCount readers send quorum reads, one after another, for readersFor.
+	// readerCount readers send quorum reads for readersFor. Each sends one read after another.
 	readerCount = 60
 	readersFor  = 10 * time.Second
 )

@@ -87,7 +87,7 @@ func (r Report) Figures() []Figure {
 	return all
 }
 
-// Value returns a statistic of the samples: median, p90, p95, p99, min or max. The p99 is the least sample that 99 % do not exceed (the nearest rank).
+// Value returns a statistic of the samples: median, p90, p95, p99, min or max. Percentiles are nearest ranks.
 func (f Figure) Value(of string) float64 {
 	n := len(f.Samples)
 	percent := map[string]int{ofP90: 90, ofP95: 95, ofP99: 99}[of]
@@ -144,8 +144,8 @@ func (r Report) Config() []string {
 	return all
 }
 
-// machine describes this machine, except for what is unknown. The load is not in config, because
-// results with different configurations are not compared.
+// machine describes this machine, as far as that is known. The load is not in config, because benchstat
+// does not compare results with different configurations.
 func machine() (config []benchfmt.Config, load string) {
 	add := func(key, value string) {
 		if value != "" {

@@ -22,7 +22,7 @@ type rig struct {
 }
 
 const (
-	// patience is how long anything may take that should take a few leases.
+	// patience is the limit for everything that should take only a few leases.
 	patience = 20 * time.Second
 	// pollEvery is how often agents are asked for their deadlines, if there are fewer
 	// than twice pollFew. If there are more, they are asked less often, so that asking stays cheap.
@@ -97,7 +97,7 @@ func (r *rig) successor(ctx context.Context, after election.Instant) (observe.Cl
 	return c, err
 }
 
-// until asks again and again until done reports true, or fails.
+// until calls done again and again until done reports true or fails, or the limit has passed.
 func until(ctx context.Context, what string, limit, every time.Duration, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

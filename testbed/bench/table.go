@@ -75,8 +75,8 @@ const (
 )
 
 const (
-	// slack is how many milliseconds a takeover may take beyond the lease, whose end safety must
-	// wait for. manySlack is the same for a takeover of many elections.
+	// slack is how many milliseconds a takeover may take beyond a lease, since the former leader's
+	// lease has to expire first. manySlack is the slack for a takeover of many elections.
 	slack     = 30
 	manySlack = 200
 	// hostsUp is how long fifty hosts may take to start and agree.
@@ -103,8 +103,8 @@ func (p Point) lease() time.Duration {
 	return hosts.Config{Agents: p.Agents, Algorithm: p.Algorithm, Profile: p.Profile, Quorum: true}.Lease()
 }
 
-// few returns the targets, which were set for a few agents, or none if there are more agents:
-// then the figures are for information only.
+// few returns the targets if at most fewAgents agents run, since the targets were set for so few. For
+// more agents it returns none: the figures are then for information only.
 func few(p Point, targets []Target) []Target {
 	if p.Agents > fewAgents {
 		return nil
@@ -151,7 +151,7 @@ func afterlives(p Point) []measure {
 	}
 	ends := []struct {
 		name, what string
-		none       string // the statistic of the time without a leader that has to be 0
+		none       string // which statistic of the changes of leader, and of the time without one, has to be 0
 		took       []Target
 	}{
 		{"Life/end=kill", "kill -9 of the leader", ofP99, []Target{{ofMedian, 150}, {ofP99, 300}}},

@@ -122,7 +122,7 @@ func (c *crowd) count(line string, first bool, at election.Instant) {
 	seen.read, seen.last = seen.read+1, max(seen.last, at)
 }
 
-// until waits until done reports true or fails. done may look at what was read.
+// until waits until done reports true or fails. It holds c.mu while done runs.
 func (c *crowd) until(ctx context.Context, done func() (bool, error)) error {
 	return until(ctx, "all watchers to read the same", patience, lookEvery, func(context.Context) (bool, error) {
 		c.mu.Lock()
@@ -132,8 +132,8 @@ func (c *crowd) until(ctx context.Context, done func() (bool, error)) error {
 	})
 }
 
-// reached takes the lines that all watchers have read. It returns how long each line took to
-// reach all watchers, in milliseconds, and whether a line says that the agent leads.
+// reached removes the lines that all watchers have read. It returns how long each of these lines took
+// to reach all watchers, in milliseconds, and whether one of them names leader as the leader.
 func (c *crowd) reached(leader string) (took []float64, led bool, err error) {
 	for line, seen := range c.lines {
 		if seen.read < c.size {

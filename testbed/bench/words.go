@@ -23,7 +23,7 @@ const (
 	wordWriters = 8
 	// wordSize is about the size of a job's word in bytes.
 	wordSize = 240
-	// wordVoters of the agents are voters while one is replaced.
+	// wordVoters is how many agents are voters. One more agent is there to replace a voter.
 	wordVoters = 3
 
 	jobElections  = 200
@@ -167,7 +167,7 @@ func (b *bench) kept(ctx context.Context, r *rig, n int) (samples [3][]float64, 
 	err = b.repeat(name+", voters replaced", b.rounds(1), func() error {
 		c := client.New(all[0].Config().Socket)
 		defer c.Close()
-		for range 2 { // there and back
+		for range 2 { // replace a voter, and then the new voter by the former one
 			began := boottime.Now()
 			for _, change := range []api.VotersRequest{{Add: newest}, {Remove: former}} {
 				if _, err := c.ChangeVoters(ctx, change); err != nil {
@@ -182,7 +182,7 @@ func (b *bench) kept(ctx context.Context, r *rig, n int) (samples [3][]float64, 
 	return samples, err
 }
 
-// renewed ends an agent and starts it again. It returns how long it took until the agent knew who leads.
+// renewed ends an agent and starts it again. It returns how long after the start the agent had a quorum.
 func (r *rig) renewed(ctx context.Context, h *hosts.Host) (after time.Duration, err error) {
 	if _, err := h.Terminate(); err != nil {
 		return 0, err
@@ -205,7 +205,7 @@ func (r *rig) renewed(ctx context.Context, h *hosts.Host) (after time.Duration, 
 	})
 }
 
-// jobs lets the leaders of many elections claim and end occurrences, as fast as a thousand jobs would.
+// jobs lets the leaders of many elections claim and end jobsPerSecond occurrences a second in all.
 func (b *bench) jobs(ctx context.Context) error {
 	return b.quiet(ctx, b.config(), func(r *rig, _ *hosts.Host) error {
 		c := newCandidates(ctx, r.Cluster.Hosts(), jobElections)
@@ -230,7 +230,7 @@ func (b *bench) jobs(ctx context.Context) error {
 		if _, err := b.await(ctx, what, c, 2*patience, c.allLed); err != nil {
 			return err
 		}
-		if err := observe.Sleep(ctx, idleSettle); err != nil { // the takeovers of the start are over
+		if err := observe.Sleep(ctx, idleSettle); err != nil { // until then the takeovers of the start have ended
 			return err
 		}
 		before, began := done.Load(), boottime.Now()

@@ -1,5 +1,5 @@
-// Package executable writes files that tests execute. It guarantees that no process which starts
-// meanwhile inherits the file while it is open for writing: the kernel executes no such file (ETXTBSY).
+// Package executable writes files that tests execute. The kernel does not execute a file that any process has
+// open for writing (ETXTBSY). So while the package writes, this process starts no child that inherits the file.
 package executable
 
 import (
@@ -16,7 +16,7 @@ func Write(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o700)
 }
 
-// Script returns a command that runs a line of the shell: root runs such a line only from a script.
+// Script returns a command that runs a shell line. For root it is a script: doyen as root refuses a bare line.
 func Script(t *testing.T, line string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {

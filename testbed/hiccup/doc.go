@@ -1,5 +1,5 @@
-// Package hiccup records when the machine was paused. Then a thread that wakes up does not run,
-// or a small write does not reach the disk, for much longer than either ever takes by itself.
+// Package hiccup records when the machine was paused. During a pause a thread that wakes up does not
+// run, or a small write does not reach the disk, for much longer than usual.
 // Causes are a hypervisor that gives the processors to others, a host that is paused, a quota, a
 // busy disk. Method and name are those of jHiccup (Gil Tene, 2012).
 //

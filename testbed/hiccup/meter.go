@@ -50,9 +50,9 @@ type probe struct {
 	due  election.Instant // when the next try should end; Never after giveUp
 }
 
-// Start begins to watch the processors that this process may use, where the system allows to
-// choose among them, and the disk of the directory, unless that is "". If no file can be
-// written there, err says why, and the Meter works without the disk.
+// Start begins to watch the processors that this process may use, and the disk of the directory dir.
+// Outside Linux a single thread watches, on whichever processor it runs. With dir "" no disk is watched.
+// If no file can be written in dir, err says why, and the Meter works without the disk.
 func Start(dir string) (m *Meter, err error) {
 	m = &Meter{}
 	m.ctx, m.stop = context.WithCancel(context.Background())
@@ -79,7 +79,7 @@ func (m *Meter) probe(what string, nap time.Duration) *probe {
 	return p
 }
 
-// tried notes that a try ended, and how late.
+// tried notes that a try ended now, and how late that is.
 func (m *Meter) tried(p *probe) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,7 +95,7 @@ func (m *Meter) giveUp(p *probe) {
 	p.due = election.Never
 }
 
-// note keeps a hiccup if it lasted for Least. The caller holds the lock.
+// note keeps a hiccup if it lasted at least as long as Least. The caller holds the lock.
 func (m *Meter) note(h Hiccup) {
 	if h.To.Sub(h.From) < Least {
 		return
@@ -129,8 +129,8 @@ func (m *Meter) Between(from, to election.Instant) []Hiccup {
 	return found
 }
 
-// Total is for how long at least one thing stood still: in total, and the longest stretch.
-// Hiccups have to be in the order in which Between returns them.
+// Total returns for how long at least one processor or the disk stood still, in total and in the longest
+// stretch. Hiccups have to be in the order in which Between returns them.
 func Total(hiccups []Hiccup) (total, longest time.Duration) {
 	var from, to election.Instant
 	for _, h := range hiccups {

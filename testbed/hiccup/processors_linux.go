@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxProcessors is how many processors are watched at most.
 const maxProcessors = 64
 
 // watchProcessors has a thread on each processor, because one processor may stand still while
@@ -27,14 +26,14 @@ func (m *Meter) watchProcessors() {
 }
 
 func (m *Meter) watchProcessor(cpu int, p *probe) {
-	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	runtime.LockOSThread() // it is never unlocked, so the thread ends with the goroutine
 	var only unix.CPUSet
 	only.Set(cpu)
 	if unix.SchedSetaffinity(0, &only) != nil {
 		m.giveUp(p)
 		return // the processor was taken from this process meanwhile
 	}
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // of this thread; only root may
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // the priority of this thread; it fails for users other than root
 	nap := unix.NsecToTimespec(int64(napCPU))
 	for m.ctx.Err() == nil {
 		_ = unix.Nanosleep(&nap, nil)

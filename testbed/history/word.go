@@ -14,24 +14,24 @@ type WordOperation struct {
 	Text  string            // of a write; empty: it deletes the word
 }
 
-// WordResult is the answer to a WordOperation. If it is not known, a write happens at some instant
-// between its call and its return, and replaces the word only if that is then the one it names.
+// WordResult is the answer to a WordOperation. If the answer is not known, the write happened at some
+// instant between its call and its return. It replaced the word only if its If named the word of that instant.
 type WordResult struct {
 	Known   bool
 	Changed bool          // the write was refused, because the word is another one
-	Word    election.Word // the one that was read or written, or the other one
+	Word    election.Word // the word that was read or written; if Changed, the word that was there instead
 }
 
-// register is the word of an election. Until somebody has read the word of a write without an
-// answer, its ID is not known.
+// register is the word of an election. The ID of a word whose write got no answer is not known
+// until a program reads that word.
 type register struct {
 	id      election.WordRank
 	text    string // empty: there is no word, or the last one was deleted
 	unnamed bool
 }
 
-// is reports whether the word may be read as one with that ID and text, and returns what is then
-// known. A deleted word is read as the empty one, or as none.
+// is reports whether a program may read the word with this ID and text, and returns what is known
+// after that read. A program reads a deleted word either as an empty text or as no word.
 func (g register) is(id election.WordRank, text string) (register, bool) {
 	switch {
 	case g.text != text:
@@ -51,7 +51,7 @@ func (g register) replacedBy(named election.WordRank) bool {
 }
 
 // Word is the specification of an election's word: a register with compare-and-set, which begins
-// with no word. Each text but the empty one must be written once. Inputs are WordOperations, outputs
+// with no word. No text except the empty one may be written twice. Inputs are WordOperations, outputs
 // are WordResults.
 func Word() porcupine.Model {
 	return porcupine.Model{

@@ -19,10 +19,10 @@ func NeedTwo(t testing.TB) {
 	}
 }
 
-// FreePorts returns ports of 127.0.0.1 at which nobody listens. They are below the ports that the
-// kernel itself chooses: another program could get such a port before the test uses it. FreePorts
-// opens no port to find out: a process that a parallel test is just starting would keep that port
-// open for a moment.
+// FreePorts returns ports of 127.0.0.1 at which nobody listens. They are below the range from which
+// the kernel chooses ports, so that it gives none of them to another program before the test uses
+// it. FreePorts connects to each port to try it, and does not listen: a process that a parallel test
+// starts could inherit the listening socket and keep the port in use.
 func FreePorts(t testing.TB, n int) []int {
 	t.Helper()
 	var ports []int
@@ -40,4 +40,4 @@ func FreePorts(t testing.TB, n int) []int {
 	return ports
 }
 
-var given sync.Map // ports that a test of this process has
+var given sync.Map // ports that FreePorts has returned in this process, or found in use

@@ -62,7 +62,7 @@ func Read(dir fs.FS) ([]Mutant, error) {
 	return all, nil
 }
 
-// parse reads a head of "key: value" lines, and then the edits of each package.
+// parse reads a head of "key: value" lines, and then the edits of each declaration.
 func parse(name string, data []byte) (Mutant, error) {
 	m := Mutant{Name: name}
 	archive := txtar.Parse(data)
@@ -266,7 +266,7 @@ func words(code []byte) (all []word) {
 		last := len(all) - 1
 		if closes := tok == token.EOF || tok == token.RPAREN || tok == token.RBRACE || tok == token.RBRACK; closes && last >= 0 &&
 			(all[last].text == ";" || all[last].text == ",") {
-			all = all[:last] // it is there only for a line break
+			all = all[:last] // the ; or , is there only because of a line break
 		}
 		if tok == token.EOF {
 			return all
@@ -275,7 +275,7 @@ func words(code []byte) (all []word) {
 		if tok.IsLiteral() {
 			w.text = lit
 		}
-		if tok != token.SEMICOLON { // which may be a line break
+		if tok != token.SEMICOLON { // a semicolon may be a line break, without text
 			w.to += len(w.text)
 		}
 		all = append(all, w)

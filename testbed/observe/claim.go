@@ -18,7 +18,7 @@ type Claim struct {
 	// Ended is when the agent itself stopped claiming; Never if it did not.
 	Ended election.Instant
 	// Silent says that the agent was frozen or killed during the claim. Programs may act under
-	// the claim until the deadline that they received, and no longer.
+	// the claim until the deadline that they received, but not after it.
 	Silent bool
 
 	gone     election.Instant // when the agent's process ended; Never if it did not
@@ -36,7 +36,7 @@ func (c Claim) span(lease time.Duration) span {
 	if lease == 0 || !c.Silent && !late {
 		return span{c.Start, c.Ended}
 	}
-	until := cmp.Or(c.Until, c.Start.Add(lease)) // if none is known: the latest deadline that it can have reported
+	until := cmp.Or(c.Until, c.Start.Add(lease)) // without a known deadline: the latest that the agent can have reported
 	return span{c.Start, max(c.Start, min(until, c.Ended))}
 }
 
@@ -49,9 +49,9 @@ func (c *Claim) endReleased() {
 }
 
 // defiant reports whether the agent went on claiming past its deadline though it could run: it
-// answered after the deadline, and did not take its claim back soon after that. An agent that had
-// no processor for a while could not take its claim back in time, and is not defiant. No program
-// may act on what such an agent reported after the deadline.
+// answered a poll after the deadline, and did not take its claim back soon after that answer. An
+// agent that got no processor could not take its claim back in time. It is not defiant: its claim
+// counts only until the deadline, since no program may act after the deadline.
 func (c Claim) defiant(lease time.Duration) bool {
 	return c.answered != 0 && c.Ended > c.answered.Add(lease/12)
 }

@@ -9,12 +9,12 @@
 // The claim of an agent that was frozen or killed lasts until the last deadline that it
 // reported to this package. Deadlines that it reported to others are not seen, so frequent
 // polls find more overlaps. An agent that could not run reports late that its lease expired: its
-// claim also lasts until its deadline. But if that agent answered in between and still claimed to
-// lead, the claim lasts until the agent took it back. Without quorum there are no deadlines, and
-// a killed agent's claim ends with the agent.
+// claim, too, ends at its deadline. But if that agent answered a poll between its deadline and its
+// report, the claim lasts until the report. Without quorum there are no deadlines, and a killed
+// agent's claim ends with its process.
 //
 // A Tracker is about one election; Elections covers several. A Recording has what was seen in a
-// whole run, in a form that can be written to a file. Package report draws it.
+// whole run, in a form that can be written to a file. Package report draws a Recording.
 //
 // Only Follow and Ask talk to agents, and only Follow starts goroutines.
 package observe

@@ -65,7 +65,7 @@ func (e *Elections) Froze(agent string) {
 	}
 }
 
-// Thawed notes that a frozen agent runs again since the instant.
+// Thawed notes that a frozen agent has run again since the instant at.
 func (e *Elections) Thawed(agent string, at election.Instant) {
 	delete(e.frozen, agent)
 	for _, t := range e.trackers {
@@ -161,8 +161,8 @@ func (l *timeline) until(now election.Instant) []StateSpan {
 	return spans
 }
 
-// Takeovers orders claims of one election by their beginnings. It adds to each for how long there
-// was no leader before, and the newest fault that hit the leader before.
+// Takeovers orders claims of one election by their beginnings. To each it adds how long the election
+// had no leader before the claim, and the newest fault that hit the former leader.
 func Takeovers(claims []Claim, lease time.Duration, faults []Fault) []Takeover {
 	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b Claim) int { return cmp.Compare(a.Start, b.Start) })
 	var all []Takeover
@@ -186,7 +186,7 @@ func Takeovers(claims []Claim, lease time.Duration, faults []Fault) []Takeover {
 	return all
 }
 
-// cause is the newest fault that hit the former leader between the start of its claim and at.
+// cause returns the newest fault that hit the former leader between the start of its claim and the instant at.
 func cause(faults []Fault, before Claim, at election.Instant) (found Fault, ok bool) {
 	for _, f := range faults {
 		hit := slices.Contains(f.Where, before.Agent) || slices.Contains(f.Peers, before.Agent)

@@ -63,8 +63,8 @@ type Options struct {
 
 const (
 	defaultRetry = 3 * time.Millisecond
-	// refusedRetry is how soon an agent that refused is asked again. It refuses if it has no such
-	// election yet, or too many followers.
+	// refusedRetry is how soon an agent that refused a watch is asked again. An agent refuses a
+	// watch if it does not know the election yet, or serves too many watches.
 	refusedRetry = 20 * time.Millisecond
 	// pollTimeout bounds a poll: a frozen agent does not answer.
 	pollTimeout = time.Second

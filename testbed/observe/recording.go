@@ -28,7 +28,7 @@ type Recording struct {
 	Faults    []Fault
 	Steps     []Step
 	Takeovers []Takeover
-	Overlaps  []OverlapSpan // empty, as it should be
+	Overlaps  []OverlapSpan // empty if all went well
 	Failed    string        // why the run failed; empty if it passed
 }
 
@@ -46,7 +46,7 @@ type HostRecord struct {
 type StateSpan struct {
 	Election string
 	State    string
-	Leader   string // the leader that it named
+	Leader   string // the leader that the agent named
 	Term     uint64
 	Reason   string // the agent's reason for this change
 	From     election.Instant
@@ -77,10 +77,10 @@ type Fault struct {
 	To     election.Instant // Never while the fault lasts; in a recording, the end of the run instead
 }
 
-// OfProgram is how the detail of a fault begins that hit a program, and not its host.
+// OfProgram begins the Detail of a fault that hit a program and not the program's host.
 const OfProgram = "program "
 
-// Program is the program that a fault hit; "" if it hit the host.
+// Program returns the name of the program that the fault hit; "" if the fault hit the host.
 func (f Fault) Program() string {
 	name, ok := strings.CutPrefix(f.Detail, OfProgram)
 	if !ok {

@@ -13,12 +13,12 @@ const maxClaims = 4096
 
 type View struct {
 	Agent  string
-	Heard  bool // its watch is followed; if not, no leader is known from the agent
+	Heard  bool // the agent's watch is followed now; if not, Leader is empty
 	Leader string
 	Term   uint64
 	Leads  bool             // the agent is the leader itself
 	Since  election.Instant // when the agent learned of this leader and term
-	State  string           // one of api's State constants, of the newest answer
+	State  string           // one of api's State constants: from the newest answer, or guessed from a newer change
 	Until  election.Instant // the deadline of the leadership, as the agent last reported it; 0 if none
 	Reason string           // of the newest change
 }
@@ -131,8 +131,8 @@ func stateOf(c api.Change, state string) string {
 	return state
 }
 
-// disclaim ends those claims of the agent that the change contradicts. If it comes from the agent's next life,
-// that life may have stepped down before anybody watched it, a quarter of a heartbeat before its deadline.
+// disclaim ends those claims of the agent that the change contradicts. The change may come from a later life of
+// the agent, which led on unwatched: a leader steps down a quarter of a heartbeat before its deadline.
 func (t *Tracker) disclaim(name string, at election.Instant, c api.Change) {
 	for _, claim := range t.claims {
 		switch over := claim.Ended == election.Never && claim.Agent == name && (!c.IsLeader || claim.Term != c.Term); {
@@ -210,16 +210,16 @@ func (t *Tracker) Froze(agent string) {
 	t.silence(agent)
 }
 
-// Thawed notes that a frozen agent runs again since the instant. Its earlier claims end at
-// their deadline, unless it reports again that it leads.
+// Thawed notes that a frozen agent has run again since the instant at. Its earlier claims end
+// at their deadlines, unless the agent reports again that it leads.
 func (t *Tracker) Thawed(agent string, at election.Instant) {
 	if _, ok := t.frozen[agent]; ok {
 		t.frozen[agent] = at
 	}
 }
 
-// Exited notes that an agent's process ended at the instant. Reports from before may still
-// arrive, and end its claims. Reports of a later process of the same agent do not end them.
+// Exited notes that an agent's process ended at the instant at. Reports from before may still arrive
+// and end its claims. A report of the agent's next life ends a claim just before the claim's deadline.
 func (t *Tracker) Exited(agent string, at election.Instant) {
 	delete(t.frozen, agent)
 	t.silence(agent)

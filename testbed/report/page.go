@@ -5,8 +5,8 @@
 // readable in light and dark, on paper and without colour: shapes and words say the same. Every
 // text in it is escaped. Equal input gives an equal page.
 //
-// The package draws what a recording says, and judges nothing. If there is too much to draw, only
-// the newest leaders and faults stay; no overlap is omitted.
+// The package draws what a recording says, and judges nothing. If a diagram would have too many
+// marks, only the newest leaders and faults stay, and all overlaps.
 package report
 
 import (

@@ -14,7 +14,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/spacetime"
 )
 
-// maxMarks bounds the lines of a diagram: soaks have many thousands of changes.
+// maxMarks bounds the marks of a diagram: soaks have many thousands of changes.
 const maxMarks = 600
 
 // recorded is one election of a recording as a diagram.
@@ -65,7 +65,7 @@ func drawElection(r *observe.Recording, name string, from, to election.Instant) 
 
 func (d *recorded) at(t election.Instant) time.Duration { return t.Sub(d.r.From) }
 
-// mark adds what happened to a host, or to none.
+// mark adds a mark to the lane of a host. If host is "", the mark belongs to no lane.
 func (d *recorded) mark(host string, at election.Instant, kind spacetime.MarkKind, text string) {
 	lane, known := d.lane[host]
 	if !known {
@@ -154,8 +154,8 @@ func (d *recorded) faults() {
 	}
 }
 
-// thin removes lines if there are too many: first what matters least, of that the oldest first.
-// Every overlap stays.
+// thin removes marks if there are too many. It first removes all that are not about leaders, faults
+// or overlaps. Then it lets the diagram begin later, but not after the first overlap.
 func (d *recorded) thin() {
 	d.Marks = slices.DeleteFunc(d.Marks, func(m spacetime.Mark) bool { return m.At < d.From || m.At > d.To })
 	if len(d.Marks) > maxMarks {
@@ -180,8 +180,8 @@ type lead struct {
 	silent   bool // its agent was frozen, and could not report the end of its lease
 }
 
-// leaderships returns the leaderships of one election in order. A leadership ends when its agent
-// stops saying that it leads, or earlier, with its lease: a frozen agent says so for too long.
+// leaderships returns the leaderships of one election, in the order of their beginnings. Each ends when its
+// agent reports the end. A frozen agent reports the end too late, so its leadership ends with its lease.
 func leaderships(r *observe.Recording, name string) []lead {
 	var all []lead
 	for _, h := range r.Hosts {

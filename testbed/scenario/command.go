@@ -22,7 +22,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// command is one word of the language. What it saw is recorded with its line.
+// command carries out one word of the language. Its result saw describes what it saw, for the recording.
 type command func(w *world, ts *testscript.TestScript, args []string) (saw string, err error)
 
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
@@ -54,7 +54,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 
 const many = math.MaxInt
 
-// takes makes a command fail if it gets fewer or more words.
+// takes makes a command fail if it gets fewer than least words or more than most.
 func takes(least, most int, want string, c command) command {
 	return func(w *world, ts *testscript.TestScript, args []string) (string, error) {
 		if len(args) < least || len(args) > most {
@@ -74,8 +74,8 @@ func started(c command) command {
 	}
 }
 
-// wrap notes the step. It turns an error into the script's failure, with what was seen and
-// where the logs are.
+// wrap records the step. It turns an error into the script's failure, and adds what was seen of
+// the agents.
 func wrap(name string, c command) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		w := worldOf(ts)
@@ -139,8 +139,8 @@ func scriptLines(text string) []scriptLine {
 	return all
 }
 
-// lineOf returns the number of the line that runs now. A script has no loops, so it is the next
-// line that starts with the word.
+// lineOf returns the number of the line that runs now. A script has no loops, so that line is the
+// next one that starts with the word.
 func (w *world) lineOf(word string) int {
 	for i, l := range w.lines {
 		if l.word == word {
@@ -180,7 +180,7 @@ func (w *world) names(words []string) ([]string, error) {
 	if len(found) == 0 {
 		return nil, errors.New("no host is named")
 	}
-	// In the order of the cluster: hosts with a vote come first.
+	// The result is in the order of the cluster: hosts with a vote come first.
 	return slices.DeleteFunc(slices.Clone(w.config.Names()), func(name string) bool { return !slices.Contains(found, name) }), nil
 }
 
@@ -306,9 +306,9 @@ func share(text string) (float64, error) {
 const doyenTimeout = 30 * time.Second
 
 // doyenCommand runs the product's command line with a host's socket: doyen HOST [exit=N] ARG….
-// It must end with status N, by default 0. After ! it must end with a status other than 0. The
-// commands stdout and stderr then apply to its output. With & at the end, it runs in the
-// background until the script ends.
+// doyen must end with status N, by default 0. After ! it must end with a status other than 0. The
+// script's next commands stdout and stderr apply to the output of doyen. With & at the end, doyen
+// runs in the background until the script ends or doyenTimeout has passed.
 func doyenCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
 	fails := len(args) > 0 && args[0] == "!"
 	if fails {

@@ -126,7 +126,7 @@ func inState(t *observe.Tracker, among []string, state string) verdict {
 	})
 }
 
-// ofEach joins the verdicts on all hosts: it holds if all do, since the newest of them began to.
+// ofEach joins the verdicts on all hosts. The result holds if all verdicts hold; its since is their latest.
 func ofEach[H any](all []H, separator string, judge func(H) verdict) verdict {
 	joined := verdict{holds: true}
 	var saw []string

@@ -3,10 +3,10 @@
 // describes the language.
 //
 // Each expectation is checked against the agents' own watch streams and the programs' own stamps,
-// whose instants are all readings of the machine's CLOCK_BOOTTIME. It waits for the next report,
-// not for a fixed time. A failure shows the script's line, what was seen instead, which agent led
-// when, and where the agents' logs are. Nothing outlives a script: its processes, namespaces and
-// files end with it.
+// whose instants are all readings of the machine's CLOCK_BOOTTIME. An expectation waits for the next
+// report, not for a fixed time. A failure shows the script's line, what was seen instead, which agent
+// led when, and where the agents' logs are. Only these logs outlive a script: its processes,
+// namespaces and other files end with it.
 //
 // If the machine itself was paused during a play that fails, the play decides nothing, and the
 // script is played again. But if two led at once, a term did not rise or an agent panicked, the script fails.

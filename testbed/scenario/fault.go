@@ -21,7 +21,7 @@ import (
 // ails are the faults that exclude a host from the word rest.
 var ails = []string{"crash", "terminate", "freeze", "cut", "carrier"}
 
-// begin makes a fault happen to hosts. The next expectation counts from there.
+// begin makes a fault happen to hosts. The next expectation counts its time from the fault.
 func (w *world) begin(f hosts.Fault, where ...*hosts.Host) error {
 	at, err := w.lab.Begin(f, where...)
 	if err != nil {
@@ -92,14 +92,14 @@ func startAll(w *world, targets []*hosts.Host) error {
 			return err
 		}
 	}
-	w.acted = began // not when the last agent started
+	w.acted = began // expectations count from the first start, not from the last
 	return nil
 }
 
 const (
 	// atOnce is how many agents start at a time. If dozens started at once on one processor,
-	// their packets would be too late for time limits. Hosts that each have a processor do not
-	// have that problem.
+	// their packets would be too late for time limits. Real hosts do not have that problem,
+	// because each has a processor.
 	atOnce      = 6
 	settleLimit = 3 * time.Second
 	settleEvery = 30 * time.Millisecond

@@ -47,9 +47,9 @@ func (w *world) launchJob(name, host, verb string, what, flags []string) error {
 	})
 }
 
-// startsQuantity: starts of KEY LIMIT. It is how often a job's command was started with that DOYEN_KEY or, of the name
-// of a cron job, with any of its keys. It is an error if a later start has no higher term, or no higher try
-// and is not the first after a deletion.
+// startsQuantity: starts of KEY LIMIT. It is how often a job's command was started with this DOYEN_KEY. The name
+// of a cron job means all its keys. It is an error if a start of a key has no higher term than the start before.
+// The try must rise as well, but it begins again with 1 after a deletion.
 func startsQuantity(w *world, of string, words []string) (float64, string, []string, error) {
 	starts, _, saw, err := w.starts(of)
 	return float64(starts), saw, words, err
@@ -89,8 +89,8 @@ func (w *world) starts(of string) (starts, keys int, saw string, err error) {
 	return starts, len(all), fmt.Sprintf("%d starts: %s", starts, strings.Join(described, "; ")), err
 }
 
-// tearWords: tear-words HOST… end|middle. It damages the log of words of hosts that are down: the last record is cut
-// short, as by a crash, or a byte of an earlier one is changed.
+// tearWords: tear-words HOST… end|middle. It damages the log of words of hosts that are down: end cuts the last
+// record short, as a crash may; middle changes a byte in the middle of the log.
 func tearWords(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if n := len(args) - 1; n < 1 || args[n] != "end" && args[n] != "middle" {
 		return "", errors.New("want hosts, and then end or middle")
@@ -123,5 +123,5 @@ func tearWords(w *world, _ *testscript.TestScript, args []string) (string, error
 	return "", nil
 }
 
-// tornOff is how many bytes of the last record are lost. A record has more.
+// tornOff is how many bytes of the last record are lost. Every record is longer.
 const tornOff = 7

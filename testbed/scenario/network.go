@@ -23,8 +23,8 @@ type sides struct {
 	direction hosts.Direction
 }
 
-// split reads "A…", "A… -> B…", "A… <- B…" and "A… | B…". If B is missing, it is every host not
-// in A.
+// split reads "A…", "A… -> B…", "A… <- B…" and "A… | B…". A missing B means every host that is
+// not in A.
 func (w *world) split(words []string) (sides, error) {
 	direction, at := hosts.BothWays, len(words)
 	for i, word := range words {

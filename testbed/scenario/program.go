@@ -41,7 +41,7 @@ func programCommand(w *world, _ *testscript.TestScript, args []string) (string, 
 }
 
 // runCommand: run NAME HOST ELECTION [by-a-child] [FLAG…]. It starts `doyen run` with a command
-// that acts as long as it runs or, by-a-child, starts a child that does.
+// that acts as long as it runs. With by-a-child, a child of the command acts in its place.
 func runCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	role, flags := actor.Command, args[3:]
 	if len(flags) > 0 && flags[0] == "by-a-child" {
@@ -144,7 +144,7 @@ func (w *world) acting(name string, words []string) (condition, error) {
 	if len(all) == 0 {
 		return condition{}, errors.New("no program is named")
 	}
-	// Nothing reports the end of a command that was killed, or what a hook does.
+	// Nothing reports the end of a command that was killed, or what a hook does, so asks is true.
 	return condition{asks: true, judge: func() verdict {
 		c := census(all)
 		switch name {
@@ -164,7 +164,7 @@ func (w *world) acting(name string, words []string) (condition, error) {
 
 type counted struct {
 	acting, ended int
-	since         election.Instant // the instant of their newest report
+	since         election.Instant // the instant of the programs' newest report
 	saw           string
 }
 
@@ -232,7 +232,7 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	return "", nil
 }
 
-// layOutHooks makes a program of what each hook starts.
+// layOutHooks adds each hook to the lab as a program, so that conditions can name it.
 func (w *world) layOutHooks() error {
 	for _, h := range w.hooks {
 		host, err := w.oneHost(h.host)
@@ -246,8 +246,8 @@ func (w *world) layOutHooks() error {
 	return nil
 }
 
-// attackCommand: attack NAME from HOST on HOST… [KEY=VALUE…] [as=P] for TIME. The script does
-// not wait for its end. The attack is a program of the script, named NAME or P.
+// attackCommand: attack NAME from HOST on HOST… [KEY=VALUE…] [as=P] for TIME. The script does not
+// wait for the attack's end. The attack is a program of the script, named NAME or, with as=P, P.
 func attackCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	const want = "want: attack NAME from HOST on HOST… [KEY=VALUE…] for TIME"
 	long, words, err := duration(args, "for", 0)

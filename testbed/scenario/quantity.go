@@ -48,7 +48,7 @@ func (w *world) measure(q quantity, args []string) (string, error) {
 	return saw, nil
 }
 
-// settle polls the agents, to learn their present state.
+// settle polls all agents once, so that the trackers know their present states and deadlines.
 func (w *world) settle() {
 	for _, h := range w.lab.Cluster.Hosts() {
 		w.lab.Ask(h)
@@ -159,8 +159,8 @@ func termRises(w *world, of string, words []string) (float64, string, []string, 
 	return float64(broken), "terms: " + strings.Join(described, ", "), nil, nil
 }
 
-// countedQuantity: counted METRIC [among HOST…] LIMIT. It is how much the metric rose since the
-// mark on all hosts that run.
+// countedQuantity: counted METRIC LIMIT. It is how much the metric rose since the mark, summed
+// over all hosts that run.
 func countedQuantity(w *world, _ string, words []string) (float64, string, []string, error) {
 	if len(words) == 0 {
 		return 0, "", nil, errors.New("want the name of a counter, as in: counted doyen_selection_rounds_total <= 10")
@@ -174,7 +174,7 @@ func countedQuantity(w *world, _ string, words []string) (float64, string, []str
 		host, metric, _ := strings.Cut(key, " ")
 		if metric == words[0] || strings.HasPrefix(metric, words[0]+"{") {
 			before := w.counters[host+" "+metric]
-			if x >= before { // otherwise x is from a later life
+			if x >= before { // otherwise a later life of the agent counted again from 0
 				x -= before
 			}
 			sum += x

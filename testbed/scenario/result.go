@@ -47,7 +47,7 @@ type Options struct {
 type Result struct {
 	Name    string
 	Passed  bool
-	Skipped bool // by its own command skip
+	Skipped bool // the script's own command skip ended the play
 	Took    time.Duration
 	Log     string // the transcript; if the script passed, only its headings
 	// Recording is what was seen; nil if no host was laid out.
@@ -182,7 +182,7 @@ func (w *world) excused() string {
 
 // excuse describes the pauses if one lasts at least a heartbeat. Such a pause stops agents and
 // packets for so long that it looks like a fault for which no script asked. Leases leave room
-// for shorter ones.
+// for shorter pauses.
 func excuse(hiccups []hiccup.Hiccup, heartbeat time.Duration) string {
 	if _, longest := hiccup.Total(hiccups); longest < heartbeat {
 		return ""
@@ -197,8 +197,8 @@ func (w *world) reportHiccups() {
 	}
 }
 
-// doubtful is the instant from which on a pause may have caused the failure: a lease before the
-// instant from which the script counts and measures.
+// doubtful returns the instant from which on a pause may have caused the failure. It is a lease
+// before the mark or the last act, whichever is earlier; without a mark, before the script's start.
 func (w *world) doubtful() election.Instant {
 	from := w.began
 	if w.marked != 0 {
@@ -210,8 +210,8 @@ func (w *world) doubtful() election.Instant {
 // agents is the configuration that all agents have in common.
 func (w *world) agents() settings.Config { return w.lab.Cluster.Hosts()[0].Config() }
 
-// brokenSoon waits so long that a leader that leads for too long would overlap its successor.
-// Then it reports whether a rule is broken.
+// brokenSoon first waits for a lease: if a leader leads for too long, it then overlaps with its
+// successor. Then brokenSoon reports whether a rule is broken.
 func (w *world) brokenSoon() bool {
 	_ = observe.Sleep(w.ctx, w.agents().Lease+deliverySlack)
 	w.settle()
@@ -229,5 +229,5 @@ func (w *world) broken() bool {
 	return err != nil || len(overlaps) > 0 || falls > 0
 }
 
-// panicked reports whether the exit status is the one that Go gives to a panic.
+// panicked reports whether an agent ended with status 2, the exit status of a Go program that panics.
 func panicked(e lab.Exit) bool { return strings.Contains(e.How, "exit status 2") }

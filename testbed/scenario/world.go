@@ -33,16 +33,16 @@ type world struct {
 	lines  []scriptLine // the lines of the script that have not run yet
 
 	config   hosts.Config
-	settings map[string][]setting // by host, for the first start
-	noNet    error                // why the hosts have no networks of their own
+	settings map[string][]setting // by host: what changes its configuration before the first start
+	noNet    error                // why the hosts share the loopback interface; nil if each has its own network
 	lab      *lab.Lab             // nil before the first start
 	meter    *hiccup.Meter        // nil before the first start
-	hooks    []*hooked            // hooks to be laid out
+	hooks    []*hooked            // the script's hooks
 
 	began     election.Instant
 	wall      time.Time
 	acted     election.Instant // just before the last thing that was done to the hosts
-	marked    election.Instant // from when on takeovers and counters are counted
+	marked    election.Instant // the instant of the command mark: takeovers and counters count from it
 	counters  map[string]float64
 	afflicted map[string]map[string]bool // by host: the faults that ail it
 	steps     []observe.Step
@@ -58,9 +58,9 @@ const (
 	closeLimit = 3 * time.Second // how long agents may take to end by themselves
 	maxHosts   = 64
 	pollBase   = 50 * time.Millisecond
-	// fewHosts: within closeLimit, so many agents can end one by one, each handing over to another.
+	// fewHosts is how many agents can end one by one within closeLimit, each handing over to the next.
 	fewHosts = 9
-	// recent: a failure shows so many of the newest lines about what was seen.
+	// recent is how many of the newest lines about what was seen a failure shows.
 	recent = 24
 	// deliverySlack is how long after the agent's stamp a report may arrive here.
 	deliverySlack = 700 * time.Millisecond
@@ -152,7 +152,7 @@ func (w *world) close() {
 		w.meter.Stop()
 		ctx, stop := context.WithTimeout(context.Background(), closeLimit)
 		if w.failure != "" || len(w.lab.Cluster.Hosts()) > fewHosts {
-			stop() // do not wait: when many agents end one by one, each handing over, that takes long
+			stop() // kill the agents: clean ends of many take long, since each hands over to the next
 		}
 		w.cancel()
 		if err := w.lab.Close(ctx); err != nil {
@@ -269,7 +269,7 @@ func settingOf(key, value string, abs func(string) string) (func(*settings.Confi
 	}
 	if key == "key-file" {
 		value = abs(value)
-		if err := os.Chmod(value, 0o600); err != nil { // other users could read a script's file
+		if err := os.Chmod(value, 0o600); err != nil { // testscript lets other users read the file, which an agent refuses
 			return nil, fmt.Errorf("%s=%s: %w", key, value, err)
 		}
 	}

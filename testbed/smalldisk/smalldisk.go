@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package smalldisk runs a part of a test in a process of its own, in which a directory is a small
+// Package smalldisk runs a part of a test in a separate process, in which a directory is a small
 // disk in memory. The process has its own user and mount namespaces, so nothing is left behind. If
-// there are none here, the test is skipped.
+// the system does not allow such namespaces, the test is skipped.
 package smalldisk
 
 import (
@@ -18,8 +18,8 @@ import (
 // inside is set in the environment of the process: its value is the directory.
 const inside = "DOYEN_TEST_SMALL_DISK"
 
-// Main is what TestMain calls. It runs the tests or, in the process of Run, mounts a disk of that
-// size, such as "16k", and calls body with its directory.
+// Main is what TestMain calls. It runs the tests. In the process that Run starts, it instead mounts a
+// disk of the given size, such as "16k", and calls body with the disk's directory.
 func Main(m *testing.M, size string, body func(dir string) error) {
 	dir := os.Getenv(inside)
 	if dir == "" {
@@ -35,7 +35,7 @@ func Main(m *testing.M, size string, body func(dir string) error) {
 	}
 }
 
-// Run starts the test binary again as the process with the disk. The test fails if Main's body does.
+// Run starts the test binary again as the process with the disk. The test fails if the body given to Main fails.
 func Run(t *testing.T) {
 	t.Helper()
 	self := exec.CommandContext(t.Context(), "/proc/self/exe")

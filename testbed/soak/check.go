@@ -45,7 +45,7 @@ func (s *soak) violate(rule, what string) {
 	}
 }
 
-// fallen describes a leader whose token is not above that of every earlier leader; "" if all are.
+// fallen describes the first leader whose term is not above the terms of all other earlier leaders; "" if none.
 func fallen(name string, claims []observe.Claim) string {
 	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b observe.Claim) int { return cmp.Compare(a.Start, b.Start) })
 	var highest observe.Claim
@@ -112,7 +112,7 @@ func (s *soak) keep() error {
 	return errors.Join(s.lab.KeepLogs(s.o.Keep), os.WriteFile(filepath.Join(s.o.Keep, "history.txt"), []byte(history.String()), 0o644))
 }
 
-// Result is what a soak met.
+// Result is the outcome of a soak.
 type Result struct {
 	Seed      uint64
 	Lasted    time.Duration
@@ -129,7 +129,7 @@ type Result struct {
 
 // Violation is something that must never happen.
 type Violation struct {
-	Rule   string // overlap, token, history or no recovery
+	Rule   string // overlap, token, history or no recovery; with jobs also exit, stamps or a rule of run.broken
 	What   string
 	At     time.Duration // since the start
 	Round  int

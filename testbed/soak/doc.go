@@ -10,15 +10,15 @@
 //   - agents that do not agree, or a program that does not go on, in bounded time after all
 //     faults are over
 //
-// With Options.Doyen the programs are jobs run by `doyen once`, in place of the counter. By the
-// stamps of their commands no two jobs of a series may run at once, none may be started twice
-// (with --retry: only under a higher term, and not after it was reported as finished), and each
-// was started or is reported as unknown.
+// With Options.Doyen the programs are jobs run by `doyen once`, in place of the counter. The stamps of
+// the jobs' commands must show that no two jobs of a series ran at once, and that none was started
+// twice. With --retry a job may be started again under a higher term, until it is reported as
+// finished. A job that was not started must be reported as unknown.
 //
-// At the first violation it stops and keeps all logs.
+// At the first violation the soak stops and keeps all logs.
 //
-// Now and then a program is held up after it looked at its lease and before it writes, so that
-// the register meets an old token and must refuse it.
+// Now and then a program is held up after it looked at its lease and before it writes. Its token
+// may then be old, and the counter must refuse the write.
 //
 // The seed decides which faults strike which hosts, when and for how long. It does not decide
 // their effects: processes, disks and clocks are real. So the same seed plays the same faults

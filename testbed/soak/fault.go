@@ -23,9 +23,9 @@ import (
 type kind struct {
 	// fault is what happens to the host's agent, disk, processor or links to the others.
 	fault func(f strike, others []string) hosts.Fault
-	// program is what happens to the host's program. Either of these may be nil.
+	// program is what happens to the host's programs. Either fault or program may be nil.
 	program func(*lab.Program) (election.Instant, error)
-	// asks is what the agent is asked for instead, if it is not nil. It returns how to end that.
+	// asks, unless it is nil, asks the agent for something in place of a fault, and returns how to end that.
 	asks func(*soak, context.Context, *hosts.Host) (undo, error)
 }
 
@@ -47,7 +47,7 @@ func kinds() map[string]kind {
 		"freeze program": {program: (*lab.Program).Freeze},
 		"resign":         {asks: (*soak).resign},
 		"drain":          {asks: (*soak).drainFor},
-		"cut":            {fault: cut(hosts.BothWays)}, // silently, as all cuts
+		"cut":            {fault: cut(hosts.BothWays)}, // packets get lost silently, as in all cuts
 		"cut out":        {fault: cut(hosts.Forth)},    // no other host hears this one
 		"cut in":         {fault: cut(hosts.Back)},     // this host hears no other
 		"cut pair": {fault: func(f strike, others []string) hosts.Fault {
@@ -65,7 +65,7 @@ func kinds() map[string]kind {
 // Kinds returns the names of all kinds.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds())) }
 
-// leading stands for the host that leads when the fault strikes.
+// leading, as strike.Host, means the leader when the fault begins or, by chance, the host of the newest job.
 const leading = -1
 
 // strike is one fault of a round.
@@ -88,7 +88,7 @@ func (s strike) String() string {
 }
 
 // drawRound draws the faults of one round, in the order of their beginnings: most often one,
-// sometimes two or three. All faults are over a few leases after the round began.
+// sometimes two or three. All faults end within six leases of the round's start.
 func drawRound(rng *rand.Rand, kinds []string, hosts int, lease time.Duration) []strike {
 	n := []int{1, 1, 1, 2, 2, 3}[rng.IntN(6)]
 	var all []strike
@@ -110,7 +110,7 @@ func drawRound(rng *rand.Rand, kinds []string, hosts int, lease time.Duration) [
 	return all
 }
 
-// around draws an exponentially distributed time with that mean, cut at most.
+// around draws an exponentially distributed time with the given mean. A time longer than most becomes most.
 func around(rng *rand.Rand, mean, most time.Duration) time.Duration {
 	return min(time.Duration(rng.ExpFloat64()*float64(mean)), most)
 }
@@ -186,7 +186,7 @@ func (s *soak) target(f strike) *hosts.Host {
 	return target
 }
 
-// begin lets f happen to the host, its program or both. It returns how to end f.
+// begin lets f happen to the host, its programs or both. It returns how to end f.
 func (s *soak) begin(ctx context.Context, f strike, h *hosts.Host) (undo, error) {
 	k := kinds()[f.Kind]
 	if k.asks != nil {
@@ -196,7 +196,7 @@ func (s *soak) begin(ctx context.Context, f strike, h *hosts.Host) (undo, error)
 	if k.program != nil {
 		if err := s.each(h, k.program); k.fault == nil {
 			return thaw, err
-		} // if the host has a fault too, the program may be gone
+		} // otherwise err does not count: a program may not run, but the host's fault can begin
 	}
 	var others []string
 	for _, other := range s.lab.Cluster.Hosts() {

@@ -20,11 +20,11 @@ import (
 // lane starts `doyen once SERIES/1`, SERIES/2 and so on, on one host.
 type lane struct {
 	program *lab.Program
-	series  string // its own word
+	series  string // the election whose word records the jobs
 	rerun   bool   // --retry
 
 	mu    sync.Mutex
-	exits []exit // by key, from 1 on; the next one is under way
+	exits []exit // the exits of keys 1, 2, …; the key after the last one is under way
 	odd   string // the first exit that can't be explained
 }
 
@@ -35,10 +35,10 @@ type exit struct {
 
 const (
 	skips  = "skip"  // the series in which an occurrence whose end is unknown is not started again
-	reruns = "rerun" // the one in which it is
+	reruns = "rerun" // the series in which it is started again
 
 	jobUsual = 10 * time.Millisecond
-	// One job in jobSlow lasts for leases, so that faults find it in the middle.
+	// One job in jobSlow lasts up to two leases, so that faults hit it while it runs.
 	jobSlow = 30
 )
 
@@ -59,7 +59,7 @@ func (s *soak) openJobs() error {
 	return nil
 }
 
-// next returns the command for the next key or, if the last one ended without an answer, for the same key again.
+// next returns the command for the next key, or for the same key again if the last command ended without an answer.
 func (l *lane) next(s *soak, h *hosts.Host, p *lab.Program) *exec.Cmd {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +82,7 @@ func (l *lane) next(s *soak, h *hosts.Host, p *lab.Program) *exec.Cmd {
 	return exec.Command(s.o.Doyen, append(args, actor.Job(p.Stamps, lasts)...)...)
 }
 
-// newestStart is the host whose job was started last, of those that run, and when.
+// newestStart returns the host of the running job that was started last, and the instant of that start.
 func (s *soak) newestStart() (where *hosts.Host, at election.Instant) {
 	for _, l := range s.lanes {
 		if a := l.program.Acting(); a.Acts && a.Since > at {
@@ -92,12 +92,12 @@ func (s *soak) newestStart() (where *hosts.Host, at election.Instant) {
 	return where, at
 }
 
-// JobCounts is what `soak --jobs` met.
+// JobCounts counts what happened to the jobs of `soak --jobs`.
 type JobCounts struct {
-	Keys     int // that were passed
+	Keys     int // occurrences for which a lane got an answer
 	Started  int // of them
 	Finished int // of them: their command did all of its work
-	Unknown  int // of them: somebody got 76, since nobody knows how far they got
+	Unknown  int // of them: a lane got 76, because it is not known how far the command got
 	Again    int // starts beyond the first of a key
 	Answers  int // exits with 0, 76 or 77
 }
@@ -126,12 +126,12 @@ func (s *soak) judgeJobs() error {
 	var c JobCounts
 	for _, series := range []string{skips, reruns} {
 		runs, notes := map[string]run{}, []stamp.Note{}
-		for _, l := range s.lanes { // all exits first: what they claim has been noted before
+		for _, l := range s.lanes { // read the exits before the notes: a command writes its notes before its exit is known
 			if l.series == series {
 				s.violateIf("exit", l.report(runs))
 			}
 		}
-		passed := len(runs) // the lanes pass the keys in order
+		passed := len(runs) // each lane goes through the keys in order, so runs has all keys from 1 on
 		for _, l := range s.lanes {
 			these, err := stamp.Notes(l.program.Stamps)
 			if err != nil {
@@ -205,7 +205,7 @@ func (c *JobCounts) add(r run) {
 // atOnce describes two commands of a series that ran at once, or a lower term after a higher one; "" if none did. The
 // notes are in the order of their starts.
 func atOnce(notes []stamp.Note) string {
-	var before stamp.Note // the one that ran longest so far
+	var before stamp.Note // the command started before n
 	for _, n := range notes {
 		if n.First < before.Last {
 			return fmt.Sprintf("%s (term %d, process %d) was started %s before the last stamp of %s (term %d, process %d)", n.Key, n.Term, n.PID,

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// window is how many operations are judged together. A window ends only when no operation is
-	// under way, so that the next window begins with a known value.
+	// window is how many operations are judged together; Check may judge fewer. A window ends only
+	// when no operation is under way, so that the next window begins with a known value.
 	window = 2000
 	// judging bounds how long the judgement of one window may take.
 	judging = 20 * time.Second
@@ -45,7 +45,7 @@ type Register struct {
 	violated string
 }
 
-// Counts says how much a register has met.
+// Counts counts the operations of a register.
 type Counts struct {
 	Operations int // done
 	Refused    int // for an old token
@@ -77,7 +77,7 @@ func (r *Register) Serve(ctx context.Context, l net.Listener) error {
 			_ = server.RegisterName("Desk", d) // it has methods
 			defer context.AfterFunc(ctx, func() { conn.Close() })()
 			server.ServeConn(conn)
-			r.leave(d.client) // no further request of it can come
+			r.leave(d.client) // the program can send no further request
 		})
 	}
 }
@@ -85,7 +85,7 @@ func (r *Register) Serve(ctx context.Context, l net.Listener) error {
 // desk has the methods that one program calls over its connection.
 type desk struct {
 	register *Register
-	client   int // -1 before it has entered
+	client   int // the program's index in Register.names; -1 before it has called Enter
 	host     string
 }
 
@@ -121,7 +121,7 @@ func (d *desk) Returned(at int64, _ *actor.Answer) error {
 	return nil
 }
 
-// leave ends the operation that the program had under way, and whose result it never received.
+// leave ends the operation that a program had under way. The program can't receive the result any more.
 func (r *Register) leave(client int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,14 +213,14 @@ func (r *Register) Acts() []observe.ProgramSpan {
 	return slices.Clone(r.acts)
 }
 
-// Counts returns what the register has met.
+// Counts returns the counts until now.
 func (r *Register) Counts() Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.counts
 }
 
-// LastAdd is when the counter was last added to.
+// LastAdd returns when a program last added to the counter.
 func (r *Register) LastAdd() election.Instant {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -37,11 +37,11 @@ const (
 	// Election is the election in which the programs are candidates.
 	Election = "soak"
 	// healing is how long it may take, once all faults are over, until agents agree and a program
-	// goes on. Some leases are added to it.
+	// goes on. heal adds five leases to it.
 	healing   = 15 * time.Second
 	pollEvery = 50 * time.Millisecond
 	showEvery = 30 * time.Second
-	longest   = 30 * 24 * time.Hour // a soak runs no longer
+	longest   = 30 * 24 * time.Hour // the longest For
 )
 
 // Check returns an error if the options can't be run. It names the flag to blame.
@@ -204,7 +204,7 @@ func (s *soak) heal(ctx context.Context) error {
 		s.lab.Look(func(e *observe.Elections) {
 			_, hosts := e.Of(string(election.Default)).Agreement(names)
 			_, programs := e.Of(Election).Agreement(names)
-			all = hosts && (programs || s.o.Doyen != "") // who runs a job changes with each
+			all = hosts && (programs || s.o.Doyen != "") // with jobs, the leader changes with each job
 		})
 		return all && s.lastAct() > healed
 	}

@@ -28,8 +28,8 @@ const Suspended = 24 * time.Hour
 const inside = "DOYEN_TEST_TIME_NAMESPACE"
 
 // Run runs body in a time namespace whose CLOCK_BOOTTIME is Suspended ahead of
-// CLOCK_MONOTONIC. For that it starts the test binary again there, with the calling test
-// alone. It needs root, unshare of util-linux and Linux 5.6, which CI has.
+// CLOCK_MONOTONIC. For that it starts the test binary again in the namespace, with the calling
+// test alone. It needs root, unshare of util-linux and Linux 5.6, which CI has.
 func Run(t *testing.T, body func(t *testing.T)) {
 	t.Helper()
 	if os.Getenv(inside) != "" {
@@ -52,8 +52,8 @@ func Run(t *testing.T, body func(t *testing.T)) {
 	}
 }
 
-// Uptime reads CLOCK_BOOTTIME from /proc/uptime. No code under test does that. The result is
-// rounded down to a hundredth of a second.
+// Uptime reads CLOCK_BOOTTIME from /proc/uptime, a source that the code under test does not use.
+// The result is rounded down to a hundredth of a second.
 func Uptime(t *testing.T) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile("/proc/uptime")

@@ -16,7 +16,7 @@ type Note struct {
 	Stamp
 	Key   string // DOYEN_KEY
 	Try   int
-	Ended bool // it has done all of its work
+	Ended bool // the command has done all of its work
 }
 
 const (
@@ -24,8 +24,8 @@ const (
 	noteForm = "%s %d %d %d %d %d %t\n"
 )
 
-// Write adds the note to those of a folder. It is one write, so it is there as a whole or not at all, even if
-// the process is killed.
+// Write adds the note to the notes of a folder, in a single write. So the file has all of the note or nothing of
+// it, even if the process is killed.
 func (n Note) Write(dir string) error {
 	file, err := os.OpenFile(filepath.Join(dir, noteFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -36,7 +36,7 @@ func (n Note) Write(dir string) error {
 	return wrap.Error(err, "note")
 }
 
-// Notes reads the notes of a folder: one for each process. Last of one that has not ended is its newest stamp.
+// Notes reads the notes of a folder, one for each process. Without a noted end, Last is the newest stamp.
 func Notes(dir string) ([]Note, error) {
 	file, err := os.Open(filepath.Join(dir, noteFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -2,9 +2,9 @@
 // millisecond, whether two programs acted at once.
 //
 // A program that acts writes the instants of its first and its newest act, on CLOCK_BOOTTIME,
-// into a file of its own, every half a millisecond. What a program does after its newest stamp
-// is not seen. So an overlap of less than that may go unnoticed, but every overlap that is
-// reported happened.
+// into a separate file, every half a millisecond. What a program does after its newest stamp
+// is not seen. So an overlap of less than half a millisecond may go unnoticed, but every overlap
+// that is reported happened.
 //
 // The package imports few others, so that testbed/actor/command, which is built from it alone,
 // stays small. The bench starts that command while it measures.
