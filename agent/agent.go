@@ -266,7 +266,7 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 		Actors: actors.New(actors.Config{
 			Settings:       acting(a.cfg),
 			MaxCandidacies: serve.Bound(actors.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
-			Step: a.cfg.Step(false), StepOfMany: a.cfg.Step(true), NewID: newCampaignID, Authority: map[bool]string{false: api.AuthorityView}[a.cfg.Quorum],
+			Step: a.cfg.Step(false), StepOfMany: a.cfg.Step(true), NewID: rand.Text, Authority: map[bool]string{false: api.AuthorityView}[a.cfg.Quorum],
 			Past: actors.Before(a.past, a.cfg.Quorum), Record: a.record.WriteProgram, RecordCompanion: a.record.WriteCompanion,
 		}),
 		Clock: boottime.Now, Suspended: a.suspends.Seen, Life: a.around.Life, Lease: a.cfg.Lease, Heartbeat: a.cfg.Heartbeat, Voters: a.cfg.Voters, Given: a.cfg.Shared(), Self: holder, Name: a.cfg.Name,
@@ -307,10 +307,6 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 
 // newRun draws the run ID, which is never 0.
 func newRun() election.RunID { return election.RunID(random() | 1) }
-
-// newCampaignID draws the ID of a campaign, which its receipts name. Another program of the
-// same user can't guess it.
-func newCampaignID() string { return rand.Text() }
 
 func random() uint64 {
 	var b [8]byte

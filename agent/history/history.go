@@ -107,7 +107,8 @@ func (l *Log) Enter(t api.Transition) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := len(l.kept) - 1; i >= max(0, len(l.kept)-equalAmong); i-- {
-		if k := &l.kept[i]; equal(*k, t) {
+		k := &l.kept[i]
+		if k.By != nil && user(*k) == user(t) && k.Election == t.Election && k.Term == t.Term && k.Reason == t.Reason && t.Time.Sub(k.Time) < equalWithin {
 			k.Count = max(k.Count, 1) + 1
 			return false
 		}
@@ -122,10 +123,6 @@ func (l *Log) Enter(t api.Transition) bool {
 // user identifies the user that gives a command: all processes of a user count as one.
 func user(t api.Transition) api.Caller {
 	return api.Caller{UID: t.By.UID, User: t.By.User, Host: t.By.Host}
-}
-
-func equal(a, b api.Transition) bool {
-	return a.By != nil && user(a) == user(b) && a.Election == b.Election && a.Term == b.Term && a.Reason == b.Reason && b.Time.Sub(a.Time) < equalWithin
 }
 
 func (l *Log) save(t api.Transition) {

@@ -13,9 +13,10 @@ import (
 // is sent again and again until no process is left.
 type command struct {
 	order Order
-	pid   int // 0: not known yet, since the exec has not ended
-	group int // its separate process group; 0: it has none, or none yet
-	kept  int // descriptor of its copy of the campaign's connection; -1: there is none
+	pid   int            // 0: not known yet, since the exec has not ended
+	early syscall.Signal // the last signal that came before pid was known, to be passed on then
+	group int            // its separate process group; 0: it has none, or none yet
+	kept  int            // descriptor of its copy of the campaign's connection; -1: there is none
 	term  uint64
 
 	schedule Schedule
@@ -85,7 +86,9 @@ func (c *command) end(status int) {
 // pass sends the command a signal that does not end the run. Descendants don't get it:
 // most programs die of a signal that they do not expect.
 func (c *command) pass(signal syscall.Signal) {
-	if c.pid > 0 && !c.ended {
+	if c.pid == 0 {
+		c.early = signal
+	} else if !c.ended {
 		_ = syscall.Kill(c.pid, signal)
 	}
 }

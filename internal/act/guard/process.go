@@ -249,6 +249,7 @@ func (g *process) born(b birth) {
 	} else {
 		calm(b.pid, c.group, c.order.Nice)
 	}
+	c.pass(c.early) // 0 sends nothing
 	g.tell(Report{Kind: Started})
 }
 

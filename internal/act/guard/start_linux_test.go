@@ -133,3 +133,21 @@ func TestTheCommandInheritsACopyOfTheConnection(t *testing.T) {
 		t.Errorf("the command does not inherit it: flags %d, %v; it is a copy: %v", flags, err, of.Ino == copied.Ino)
 	}
 }
+
+// The command may run, and say so, before its guard knows which process it is.
+func TestASignalBeforeTheCommandsProcessIsKnownIsPassedOn(t *testing.T) {
+	child := exec.Command("sleep", "1000")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer child.Process.Kill()
+	_, own := linked(t)
+	g := &process{link: own, forks: make(chan fork, 1)}
+	g.start(&Order{Do: Start, Term: 1, Schedule: Schedule{TermAt: never, KillAt: never}})
+	g.command.pass(syscall.SIGUSR1)
+	g.born(birth{pid: child.Process.Pid})
+	_ = child.Wait()
+	if status := child.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGUSR1 {
+		t.Errorf("the command got %v", status.Signal())
+	}
+}
