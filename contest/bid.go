@@ -223,7 +223,7 @@ func (c *Contest) Reroster(f Facts) Verdict {
 		b.resendAt = s.now
 		clear(b.refused)
 	}
-	if c.Role() == Leader && c.held.lease != nil && c.held.term > s.roster.Floor { // otherwise the leader overtakes its term
+	if c.Role() == Leader && c.held.lease != nil && c.held.term > s.roster.Floor { // a leader of a term up to the floor overtakes it instead
 		s.sendVoters(c.request(s, c.held.lease))
 	}
 	return s.out

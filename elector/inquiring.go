@@ -108,7 +108,7 @@ func (e *Elector) expireInquiries() election.Instant {
 	wake := election.Never
 	ids := e.inquiries.keys
 	for i, q := range e.inquiries.rows {
-		for _, waiting := range []*[]reader{&q.readers, &q.next} { // the earliest deadline first
+		for _, waiting := range []*[]reader{&q.readers, &q.next} { // each is sorted by deadline, the earliest first
 			for len(*waiting) > 0 && e.now >= (*waiting)[0].deadline {
 				e.reply((*waiting)[0].request, &election.Refusal{Why: election.DeniedNoAnswer})
 				*waiting = (*waiting)[1:]

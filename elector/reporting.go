@@ -108,7 +108,7 @@ func (c *entry) Informed() (bool, election.Instant) {
 type progress struct {
 	election.Progress                  // the last report
 	since             election.Instant // when its number of writes was first reported
-	writes            uint64           // the highest number reported by a process run that was not older
+	writes            uint64           // the highest number reported so far; a process run that is older does not change it
 	older             bool             // this process run has reported fewer writes than were known before
 }
 

@@ -20,7 +20,7 @@ type Driver struct {
 	joint     election.Roster // the joint roster of this change; never changed
 	inherited bool            // an earlier ballot may have set the mark, and may even have committed the new voters (R13)
 	back      bool
-	accepted  map[election.PeerID]election.Instant   // voter → when the promises that it reported have ended, whichever clock measures them
+	accepted  map[election.PeerID]election.Instant   // voter → by when the promises that it reported have surely ended, by any clock within the drift
 	refused   map[election.PeerID]bool               // these voters have granted a higher ballot
 	reported  map[election.PeerID]election.Term      // voter → the highest term in its last report, even if that is not believed
 	floor     election.Term                          // the highest term that acceptances of the marked roster have reported (R4 ii)

@@ -58,7 +58,7 @@ func (c Config) Await(ctx context.Context, notice func(string)) {
 	}
 }
 
-// missingAddress returns an error about an address that this host may have later; nil: none is missing.
+// missingAddress returns an error if this host lacks an address now but may get it later; nil: none is missing.
 func (c Config) missingAddress() *Error {
 	resolved, err := c.Resolve()
 	if err == nil {

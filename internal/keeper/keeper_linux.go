@@ -49,7 +49,7 @@ type keeper struct {
 	startAt int64          // when the next life is to be started; never: a life runs, or none may be started yet
 	feedAt  int64          // when the keeper feeds the watchdog next; never: the life feeds it, or there is none
 	hung    bool           // the life was killed because it was overdue
-	slow    bool           // hung is true, and the life may only have been slow: no signal had stopped it
+	slow    bool           // the killed life may only have been slow: it hung, but had not been stopped by a signal
 	held    syscall.Signal // a signal that asks for an end, to be passed on once the life has ticked; 0: none
 	asked   bool           // a signal has asked for the end
 	askedAt int64          // when the first such signal came
@@ -174,7 +174,7 @@ func (k *keeper) pass(s os.Signal) {
 	if !ok || k.pid == 0 || sent == syscall.SIGPIPE {
 		return
 	}
-	if sent != syscall.SIGHUP || k.page.next.Load() != 0 { // a life that is starting reads its configuration anyway
+	if sent != syscall.SIGHUP || k.page.next.Load() != 0 { // a life that is starting needs no SIGHUP: it reads its configuration anyway
 		_ = syscall.Kill(k.pid, sent) // the life is not reaped yet, so its number can't belong to another process
 	}
 }

@@ -25,8 +25,8 @@ func newBare() bare {
 	return b
 }
 
-// giveUp takes all capabilities from this thread and from everything that it starts. The service manager
-// may forbid the calls after the first. If so, only a process of root keeps some capabilities.
+// giveUp takes all capabilities from this thread and from everything that it starts. If the service manager
+// forbids capset, then of what this thread starts only a process of root keeps some capabilities.
 func giveUp() {
 	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)

@@ -161,7 +161,7 @@ func (b *bench) measure(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// builds measures the product once, or two builds alternately, each turns times.
+// builds calls measure once for the product. To compare two builds, it calls measure alternately, `turns` times each.
 func (b *bench) builds(ctx context.Context, measure func() error) error {
 	all := []struct{ build, path string }{{"", b.o.Binary}}
 	if b.o.Before != "" {

@@ -146,7 +146,7 @@ func (w *world) checkRecordedFirst(a *agent, local election.Instant, m election.
 	case election.Heartbeat:
 		for _, c := range m.Claims {
 			row := a.recorded(c.Election)
-			// In the same step the leader may have gone on in a higher term.
+			// The record may have a higher term than the claim: the leader may have overtaken its term in the same step.
 			if c.Election != election.RosterElection && c.Remaining > 0 && (row.Term < c.Term || row.Until < local.Add(c.Remaining)) {
 				w.fail("K1", "%s claims term %d of %s for %v, on record is %+v", a.peer, c.Term, c.Election, c.Remaining, row)
 			}

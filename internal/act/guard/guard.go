@@ -119,7 +119,7 @@ func (g *Guard) Send(o Order, of ...syscall.Conn) error {
 		_ = g.conn.SetWriteDeadline(time.Now().Add(time.Second))
 		return send(g.conn, o, fds...)
 	}
-	for _, c := range slices.Backward(of) { // keeps each one open until the order is sent
+	for _, c := range slices.Backward(of) { // each Control call contains the next one, which keeps all open until the order is sent
 		raw, err := c.SyscallConn()
 		if err != nil {
 			return fmt.Errorf("reach what the command is given: %w", err)

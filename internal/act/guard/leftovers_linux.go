@@ -32,9 +32,9 @@ func endMarked(mark string, logger *slog.Logger) {
 	}
 }
 
-// EndLeftovers kills what an earlier process with the same owner was running when it was killed
-// together with its guards. Once none is left or ctx ends, it returns how many processes there
-// were. It spares a process in another session: a run that ended normally may have left that process.
+// EndLeftovers kills the processes that an earlier process with the same owner left behind because it was
+// killed together with its guards. Once none is left or ctx ends, it returns how many there were. It spares
+// processes in another session: a run that ended normally may have left them.
 func EndLeftovers(ctx context.Context, owner string, logger *slog.Logger) int {
 	return end(ctx, logger, func(of string, s seen) bool {
 		words := strings.SplitN(of, " ", 5) // the parts of a mark, in the order that mark writes

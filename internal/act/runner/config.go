@@ -136,8 +136,8 @@ func (c Config) args() []string {
 // given are the variables that only Run sets for the command. The command does not inherit them from this process.
 var given = []string{"DOYEN_ELECTION", "DOYEN_SOCKET", "DOYEN_TERM", "DOYEN_OCCURRENCE", "DOYEN_TRY", "DOYEN_KEY"}
 
-// environment returns this process's environment with those variables for the command that are the same at
-// every start.
+// environment returns what the command inherits of this process's environment, and those of its own variables
+// that have the same value at each start.
 func environment(c Config) []string {
 	var env []string
 	for _, entry := range os.Environ() {
