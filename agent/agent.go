@@ -300,7 +300,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
 		KeepDrain: a.store.SetDrained,
 		Pings:     a.membership.Ping,
-		LogLevel:  a.level.during, Debug: map[string]func() []byte{"log": a.lines.Text, "configuration": a.configuration},
+		LogLevel:  a.level.during, Debug: map[string]func() []byte{"log": a.lines.Text, "configuration": func() []byte { return a.settings.Load().WithoutSecrets() }},
 		Access: a.access, ActUser: actUser, Files: a.files, Hosts: a.cfg.Hosts(), HTTPAPI: a.cfg.HTTPAPI,
 	})
 }
@@ -313,6 +313,3 @@ func random() uint64 {
 	_, _ = rand.Read(b[:]) // never fails
 	return binary.NativeEndian.Uint64(b[:])
 }
-
-// configuration returns the settings of this agent, without secrets, for bug reports.
-func (a *agent) configuration() []byte { return a.settings.Load().WithoutSecrets() }

@@ -12,7 +12,7 @@ import (
 // report is what this agent's voter has on record about an election; with an empty name, about all.
 func (e *Elector) report(id uint64, of election.Name) election.Report {
 	r := election.Report{ID: id, Roster: e.roster, Stamp: e.now, Election: of}
-	if e.cfg.Quorum {
+	if e.cfg.Quorum && e.ledger.Sure() {
 		r.Lineage, r.Writes = e.cfg.Self.Lineage, e.ledger.Writes()
 	}
 	if e.roster.Has(e.cfg.Self.Peer) && e.barred.Code == "" {
@@ -162,7 +162,7 @@ func (e *Elector) news(to *peer, beat bool) (list []election.Progress) {
 // sendProgress reports this agent's progress after a lease, if no leader passes it on. No step is made just for this.
 func (e *Elector) sendProgress() {
 	self := e.cfg.Self
-	if n := e.ledger.Writes(); e.cfg.Quorum && n != e.progress.get(self.Peer).Writes {
+	if n := e.ledger.Writes(); e.cfg.Quorum && e.ledger.Sure() && n != e.progress.get(self.Peer).Writes {
 		e.progress.put(self.Peer, progress{since: e.now, Progress: election.Progress{Peer: self.Peer, Lineage: self.Lineage, Stamp: e.now, Writes: n}})
 		e.reportAt = min(e.reportAt, e.now.Add(e.cfg.Lease))
 	}

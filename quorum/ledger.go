@@ -150,6 +150,9 @@ func (l *Ledger) Durable(generation uint64) bool { return generation <= l.durabl
 // after a later one has succeeded.
 func (l *Ledger) Writes() uint64 { return l.written }
 
+// Sure reports whether all counted writes are certainly on disk: words that were unsynced at the start are not.
+func (l *Ledger) Sure() bool { return l.durable > 0 || len(l.altered) == 0 }
+
 // Settled reports whether everything that must be written is durable.
 func (l *Ledger) Settled() bool { return l.urgent <= l.durable }
 

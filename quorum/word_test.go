@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"testing"
+	"time"
 
 	"github.com/doyen-election/doyen/election"
 )
@@ -369,5 +370,18 @@ func TestW2AWordThatAStartFoundUnsyncedIsWrittenBeforeItIsAcknowledged(t *testin
 	}
 	if d.disk.Unsynced {
 		t.Error("the words on disk are called unsynced")
+	}
+}
+
+// What is reported must not be taken back by a power cut: the others would take the agent's disk for an older copy.
+func TestWritesAreNotReportedWhileWordsAreUnsynced(t *testing.T) {
+	s := state()
+	s.KeepsWords, s.Unsynced, s.Writes, s.Words = true, true, 9, map[election.Name]election.Word{"e": wordOf(5, 1, "x")}
+	l := NewLedger(s, time.Second)
+	if l.Sure() {
+		t.Error("they are reported at the start")
+	}
+	if p := l.Next(at(1)); p == nil || l.Sure() || !l.Persisted(p.Write) || !l.Sure() || l.Writes() != 10 {
+		t.Errorf("after %+v: sure %t, %d writes", p, l.Sure(), l.Writes())
 	}
 }
