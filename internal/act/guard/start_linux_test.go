@@ -146,6 +146,7 @@ func TestASignalBeforeTheCommandsProcessIsKnownIsPassedOn(t *testing.T) {
 	g.start(&Order{Do: Start, Term: 1, Schedule: Schedule{TermAt: never, KillAt: never}})
 	g.command.pass(syscall.SIGUSR1)
 	g.born(birth{pid: child.Process.Pid})
+	_ = child.Process.Signal(syscall.SIGTERM) // it ends in any case
 	_ = child.Wait()
 	if status := child.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGUSR1 {
 		t.Errorf("the command got %v", status.Signal())
