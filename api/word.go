@@ -3,7 +3,7 @@ package api
 import "cmp"
 
 // WordID identifies a word by its first writing: the term, and the number of the writing within the term.
-// The zero ID means that there is no word.
+// Without a word, the ID is zero.
 type WordID struct {
 	Term uint64 `json:"term"`
 	Seq  uint64 `json:"seq"`

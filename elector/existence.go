@@ -20,7 +20,7 @@ func (e *Elector) held(name election.Name) *entry {
 	return c
 }
 
-// contest returns the election's contest, as held does. If there is none, it makes one; nil if there is no room.
+// contest returns the election's contest, as held does, or makes one. It returns nil if all places are taken.
 func (e *Elector) contest(name election.Name) *entry {
 	if c := e.held(name); c != nil {
 		return c

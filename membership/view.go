@@ -154,7 +154,7 @@ func (l *ledger) arrive(host netip.Addr) {
 }
 
 // note records a hint. Hints that differ only in the port count as one: each message of a host with another
-// key or cluster may have a new port. If there is no room, a hint about a known address (see hint.wanted)
+// key or cluster may have a new port. Once all places are taken, a hint about a known address (see hint.wanted)
 // replaces a hint about a stranger.
 func (l *ledger) note(now time.Time, r Refusal, wanted bool) {
 	k := hintKey{r.Cause, r.Name, r.Addr.Addr()}

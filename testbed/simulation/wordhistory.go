@@ -49,7 +49,7 @@ func (q *writing) operation(result history.WordResult, end int64) porcupine.Oper
 }
 
 // judge searches for an order of each election's operations. Of the writes whose outcome is not known, a
-// deletion may happen at any time or never, a text that was read was written before, and others are left out.
+// deletion may happen at any time or never, and a text that was read was written before. It ignores the others.
 func (s *scribe) judge() {
 	all := maps.Clone(s.history.operations)
 	for _, q := range slices.AppendSeq(slices.Clone(s.history.unknown), maps.Values(s.asked)) {
