@@ -169,6 +169,7 @@ func (a *agent) start() error {
 	}
 	a.loop.History.Started(time.Now(), int64(boottime.Now()))
 	a.server = a.newServer(hub)
+	a.admit()
 	if err := a.listenTCP(a.cfg.HTTP); err != nil {
 		return errors.Join(err, sockets.Close())
 	}
@@ -285,7 +286,7 @@ func named(words map[election.Name]election.Word) (all []election.NamedWord) {
 
 func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	a.metrics.watch(a.cfg, a.loop, a.transport)
-	a.keys = settings.NewKeyring(a.cfg.KeyFile, a.membership, a.logger.With("part", "keys"))
+	a.keys = settings.NewKeyring(a.cfg.KeyFile, ring{a.membership, a.transport}, a.logger.With("part", "keys"))
 	a.loop.Desk = forward.New(a.transport.Send, func(ctx context.Context, from election.PeerID, c election.Call) election.CallAnswer {
 		return a.server.Forwarded(ctx, from, c)
 	}, func(id election.PeerID) bool { return a.roster.Load().Has(id) })

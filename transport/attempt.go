@@ -83,7 +83,7 @@ func (l *link) call(ctx context.Context, addr netip.AddrPort, dark bool, timeout
 	defer cancel()
 	var w *wire
 	if w, o.err = l.t.open(ctx, l.pid, addr); o.err == nil {
-		l.meet(ctx, w, o)
+		l.meet(ctx, w, l.pass(), o)
 	}
 	o.dark, o.tooSlow = l.t.unanswered(o.err, turn.began)
 	switch {
@@ -119,12 +119,14 @@ func (t *Transport) reach(ctx context.Context, addr netip.AddrPort) error {
 	return nil
 }
 
-// meet greets the peer on the stream.
-func (l *link) meet(ctx context.Context, w *wire, o *outcome) {
+// meet greets the peer on the stream. pass is what this side brings if it has dialled.
+func (l *link) meet(ctx context.Context, w *wire, pass Pass, o *outcome) {
 	o.wire = w
+	ours := l.t.greeting().frame(o.held)
+	ours.Pass = pass
 	// An abandoned attempt closes its connection at once.
 	release := context.AfterFunc(ctx, func() { _ = w.conn.Close() })
-	o.theirs, o.err = greet(o.wire, l.t.greeting().frame(o.held), func(h Hello) error { return l.t.accept(l.id, h) })
+	o.theirs, o.err = greet(o.wire, ours, func(h Hello) error { return l.t.accept(l.id, h) })
 	if !release() && !o.refused() {
 		o.err = fmt.Errorf("exchange hellos: %w", context.Cause(ctx))
 	}
@@ -167,27 +169,25 @@ func (t *Transport) serve() {
 // link.
 func (t *Transport) receive(c transport.CapableConn) {
 	l := t.link(idOf(c.RemotePeer()))
-	if l == nil || l.dials {
+	switch {
+	case l == nil && t.admission.Load() != nil:
+		t.visit(c)
+		return
+	case l == nil || l.dials:
 		_ = c.Close() // the gater accepted the connection before the list of peers changed
 		return
 	}
-	ctx, cancel := context.WithTimeout(l.ctx, t.limits.greet)
-	defer cancel()
-	release := context.AfterFunc(ctx, func() { _ = c.Close() })
-	s, err := c.AcceptStream()
-	if err == nil {
-		mux := multistream.NewMultistreamMuxer[string]()
-		mux.AddHandler(protocolID, nil)
-		_, _, err = mux.Negotiate(s)
+	if w, err := t.awaitStream(l.ctx, c); err == nil {
+		l.arrive(w)
 	}
-	if err != nil || !release() {
-		_ = c.Close()
-		return
-	}
+}
+
+// arrive gives the link a stream that the peer opened.
+func (l *link) arrive(w *wire) {
 	select {
-	case l.arrivals <- newWire(c, s):
+	case l.arrivals <- w:
 	case <-l.ctx.Done():
-		_ = c.Close()
+		_ = w.conn.Close()
 	}
 }
 
@@ -230,28 +230,6 @@ func (l *link) probe() {
 		case l.probes <- l.t.knock(ctx, addr):
 		case <-l.ctx.Done():
 		}
-	})
-}
-
-// wake makes the peer, which is the side that dials, dial at once: the peer refuses wake's connection, and
-// then dials. A peer whose attempts have failed for a while would otherwise dial only rarely.
-func (l *link) wake() {
-	l.t.running.Go(func() {
-		ctx, cancel := context.WithTimeout(l.ctx, l.t.limits.greet)
-		defer cancel()
-		turn, err := l.t.dialling.begin(ctx, l.urgent, false)
-		if err != nil {
-			return
-		}
-		c, err := l.t.host.dial(ctx, l.pid, l.where())
-		l.t.dialling.end(turn, false)
-		if err != nil {
-			return // a peer that is down dials when it starts
-		}
-		release := context.AfterFunc(ctx, func() { _ = c.Close() })
-		defer release()
-		_, _ = c.AcceptStream() // waits until the peer has closed the connection: if this side closed it first, that would reset it
-		_ = c.Close()
 	})
 }
 

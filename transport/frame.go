@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ type wire struct {
 	r      *bufio.Reader
 	w      *bufio.Writer
 	buf    []byte
+	early  []byte // a frame that peek has read; nil: none
 }
 
 func newWire(c io.Closer, s network.MuxedStream) *wire {
@@ -54,9 +56,22 @@ func (w *wire) send(body []byte) error {
 	return w.flush()
 }
 
+// peek is read, and the next call of read returns the same frame.
+func (w *wire) peek(limit int) ([]byte, error) {
+	body, err := w.read(limit)
+	if err == nil {
+		w.early = bytes.Clone(body)
+	}
+	return body, err
+}
+
 // read returns the next frame, which is valid until the next call. For a frame over the limit it returns
 // an error, and allocates no memory. read waits for a frame until the stream's deadline.
 func (w *wire) read(limit int) ([]byte, error) {
+	if body := w.early; body != nil {
+		w.early = nil
+		return body, nil
+	}
 	header, err := w.r.Peek(frameHeader)
 	if err != nil {
 		return nil, cut(err, len(header) > 0)

@@ -39,7 +39,7 @@ const (
 
 var errStranger = errors.New("it is not a known member")
 
-// gater accepts the peers on the allow-list, once they have proven their identity.
+// gater accepts the peers on the allow-list, once they have proven their identity, and those that may be guests.
 type gater struct{ t *Transport }
 
 var _ connmgr.ConnectionGater = gater{}
@@ -65,9 +65,10 @@ func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.
 	}
 	l := g.t.link(idOf(p))
 	switch {
+	case l == nil && p != g.t.host.self && g.t.admission.Load() != nil:
+		return true // its hello decides (see visit)
 	case l == nil:
-		g.t.strangers.knock(g.t.box, idOf(p), addrPort(addrs.RemoteMultiaddr()))
-		g.t.count.refused[refuseUnknownPeer].Add(1) // counted last, so that a reader who sees the count also finds the stranger
+		g.t.turnAway(idOf(p), addrPort(addrs.RemoteMultiaddr()))
 		return false
 	case l.dials:
 		g.t.count.refused[refuseDirection].Add(1)
@@ -75,6 +76,12 @@ func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.
 		return false
 	}
 	return true
+}
+
+// turnAway counts an unknown peer that is refused.
+func (t *Transport) turnAway(p election.PeerID, from netip.AddrPort) {
+	t.strangers.knock(t.box, p, from)
+	t.count.refused[refuseUnknownPeer].Add(1) // counted last, so that a reader who sees the count also finds the stranger
 }
 
 // strangers remembers which unknown peers connect, so that each is reported once.

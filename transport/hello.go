@@ -68,6 +68,7 @@ type helloFrame struct {
 	// not 0, the new connection only replaces a broken one.
 	Held election.RunID `cbor:"10,keyasint,omitempty"`
 	Hello
+	Pass
 }
 
 // verdictFrame is the second frame in each direction.

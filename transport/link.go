@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -30,7 +31,9 @@ type link struct {
 	id      election.PeerID
 	pid     peer.ID
 	dials   bool         // this side dials and the other waits; if false, the reverse
-	wakes   bool         // the peer may dial only rarely now, so this side wakes it
+	wakes   bool         // the peer may dial only rarely now, so this side dials once
+	guest   bool         // SetPeers has not named the peer (see Admission); t.mu guards it
+	brought *wire        // the stream with which a guest came; nil: it is not a guest
 	urgency atomic.Int32 // how urgent this side's dials are
 	ctx     context.Context
 	stop    context.CancelFunc
@@ -86,11 +89,17 @@ func newLink(t *Transport, id peer.ID, p Peer) *link {
 
 func (l *link) loop() {
 	defer l.end()
-	if !l.dials && l.wakes {
-		l.wake()
+	switch {
+	case l.brought != nil:
+		l.answer(l.brought)
+	case l.wakes && !l.dials, l.visits():
+		l.dial() // a peer that knows this agent refuses, and then dials itself
 	}
 	for {
 		session := l.current()
+		if session == nil && l.part() {
+			return
+		}
 		select {
 		case <-l.ctx.Done():
 			return
@@ -138,6 +147,13 @@ func (l *link) current() *session {
 	return l.session
 }
 
+// holds reports whether Connected was reported, but not yet Lost.
+func (l *link) holds() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held != 0
+}
+
 // connected returns the session, if there is one, and the feature level of its peer.
 func (l *link) connected() (*session, uint64) {
 	l.mu.Lock()
@@ -171,7 +187,7 @@ func (l *link) answer(w *wire) {
 	l.begin(l.claim(), func(ctx context.Context, o *outcome) {
 		ctx, cancel := context.WithTimeout(ctx, l.t.limits.greet)
 		defer cancel()
-		l.meet(ctx, w, o)
+		l.meet(ctx, w, Pass{}, o)
 	})
 }
 
@@ -246,7 +262,7 @@ func (l *link) resumes(o outcome) bool {
 func (l *link) adopt(o outcome) {
 	l.met = true
 	theirs := o.theirs.hello()
-	s := newSession(o.wire)
+	s, guest := newSession(o.wire), l.asGuest(o.theirs.Pass)
 
 	l.mu.Lock()
 	if l.removed {
@@ -258,7 +274,7 @@ func (l *link) adopt(o outcome) {
 		if l.held != 0 {
 			l.t.box.put(Lost{Peer: l.id, Err: errRestarted})
 		}
-		l.t.box.put(Connected{Peer: l.id, Hello: theirs})
+		l.t.box.put(Connected{Peer: l.id, Hello: theirs, Pass: guest})
 	}
 	old := l.session
 	l.session, l.held, l.level, l.told = s, theirs.Run, theirs.Level, ""
@@ -331,16 +347,30 @@ func (l *link) afresh() {
 	l.again(0)
 }
 
-// again sets the time of the next dial. On the side that does not dial, it does nothing.
+// again sets the time of the next dial. The side that does not dial does so all the same, but rarely, where
+// the peer may have to be asked to let it in.
 func (l *link) again(in time.Duration) {
-	if l.dials {
+	switch {
+	case l.dials:
 		l.retry.Reset(in)
+	case l.visits():
+		pause := min(redialRefused<<min(l.turned, 8), redialStranger)
+		l.retry.Reset(pause/2 + rand.N(pause))
 	}
+}
+
+// visits reports whether this side dials although the peer is the one to do so: a voter that does not know
+// this agent may let it in. One that does refuses, and dials.
+func (l *link) visits() bool {
+	return !l.dials && l.urgent() == first && l.t.admission.Load() != nil
 }
 
 // lose reports Lost if Connected was reported before.
 func (l *link) lose(err error) {
 	l.patience.Stop()
+	if l.visits() {
+		l.again(0)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.untell(err)

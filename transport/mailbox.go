@@ -17,6 +17,7 @@ type (
 	Connected struct {
 		Peer  election.PeerID
 		Hello Hello
+		Pass  *Pass // of a guest (see Admission); nil: SetPeers has named the peer
 	}
 	// Lost ends the connection that Connected reported.
 	Lost struct {

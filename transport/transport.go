@@ -91,7 +91,9 @@ type Transport struct {
 	answering  *handshakes
 	known      atomic.Pointer[map[netip.Addr]place] // the peers' addresses
 	strangers  strangers
-	ctx        context.Context // when it ends, everything closes
+	admission  atomic.Pointer[Admission]  // nil: only the peers of SetPeers are connected
+	visitors   *door.Places[netip.Prefix] // of connections whose hello decides whether they are let in
+	ctx        context.Context            // when it ends, everything closes
 	cancel     context.CancelFunc
 	closing    chan struct{} // once closed, links send what is queued and end
 	running    sync.WaitGroup
@@ -101,6 +103,7 @@ type Transport struct {
 	mu     sync.RWMutex
 	closed bool
 	links  map[election.PeerID]*link
+	era    int // how often Dismiss was called
 }
 
 // New listens at the configured address. It connects to nobody until SetPeers.
@@ -120,7 +123,8 @@ func New(c Config) (*Transport, error) {
 		box:       newMailbox(),
 		strangers: strangers{known: map[election.PeerID]*stranger{}, grace: strangerGrace},
 		grace:     grace, limits: limitsFor(c.Hello.Heartbeat),
-		closing: make(chan struct{}), links: map[election.PeerID]*link{},
+		visitors: door.NewPlaces[netip.Prefix](door.Unproven, door.ForMembers),
+		closing:  make(chan struct{}), links: map[election.PeerID]*link{},
 	}
 	if c.tune != nil {
 		c.tune(&t.limits)
@@ -177,7 +181,7 @@ func (t *Transport) Next() (Event, bool) { return t.box.take() }
 func (t *Transport) Addr() netip.AddrPort { return t.addr }
 
 // SetPeers replaces the peers that this agent may talk to. The transport keeps a connection to each as far
-// as it can, and closes those to all others. If a peer's address has changed, a connection that works is
+// as it can, and closes those to all others but guests (see Admit). If a peer's address has changed, a connection that works is
 // kept. Invalid peer IDs and this agent's own are skipped.
 func (t *Transport) SetPeers(peers []Peer) {
 	wanted := make(map[peer.ID]Peer, len(peers))
@@ -203,13 +207,14 @@ func (t *Transport) SetPeers(peers []Peer) {
 	}
 	t.known.Store(&known)
 	for id, l := range t.links {
-		if _, ok := wanted[l.pid]; !ok {
+		if _, ok := wanted[l.pid]; !ok && !l.guest {
 			delete(t.links, id)
 			l.remove()
 		}
 	}
 	for id, p := range wanted {
 		if l := t.links[p.ID]; l != nil {
+			l.guest = false
 			l.relocate(p)
 			continue
 		}

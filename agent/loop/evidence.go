@@ -90,7 +90,7 @@ func (p *peers) describeNew(self election.Holder, now election.Instant, c electo
 const unknown membership.Status = "unknown" // of a peer that gossip does not know
 
 func (p *peers) gossiped(id election.PeerID) membership.Status {
-	all := slices.Concat(p.view.Members, p.view.Departed)
+	all := slices.Concat(p.news.Members, p.news.Departed)
 	if m, known := each.First(all, func(m membership.Member) bool { return m.Peer == id }); known {
 		return m.Status
 	}

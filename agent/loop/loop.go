@@ -25,6 +25,7 @@ package loop
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -125,7 +126,7 @@ func New(c Config) *Loop {
 		pending:  pending{},
 		presence: newPresence(c.Lease),
 		peers: peers{view: &membership.View{}, heard: map[election.PeerID]election.Instant{}, lost: map[election.PeerID]election.Instant{},
-			connected: map[election.PeerID]bool{}},
+			connected: map[election.PeerID]bool{}, guests: map[election.PeerID]guest{}},
 		History: history.New(int64(c.Clock()), string(election.Default)),
 		warnings: warnings{grace: c.Lease, logger: c.Logger, begun: map[api.Warning]begun{}, dueAt: election.Never,
 			refused: map[election.PeerID]api.Warning{}, current: []api.Warning{}},
@@ -309,6 +310,9 @@ func (l *Loop) event(e transport.Event) {
 		l.connect(e.Peer, true)
 		delete(l.warnings.refused, e.Peer)
 		l.Logger.Info("peer connected", "peer", e.Peer, "name", e.Hello.Name)
+		if l.peers.admit(l.Clock(), e, l.Gossip) {
+			l.viewed(l.news)
+		}
 		l.step(election.PeerConnected{Peer: e.Peer, Lineage: e.Hello.Lineage, Run: e.Hello.Run, Level: e.Hello.Level, Heartbeat: e.Hello.Heartbeat})
 	case transport.Lost:
 		delete(l.heard, e.Peer)
@@ -316,6 +320,10 @@ func (l *Loop) event(e transport.Event) {
 		l.connect(e.Peer, false)
 		l.Logger.Info("peer lost", "peer", e.Peer, "name", l.names.Of(e.Peer), "err", e.Err)
 		l.step(election.PeerLost{Peer: e.Peer})
+		if _, is := l.guests[e.Peer]; is {
+			delete(l.guests, e.Peer)
+			l.viewed(l.news)
+		}
 	case transport.Refused:
 		l.warnings.refuse(e)
 		l.publish(l.Clock())
@@ -361,6 +369,7 @@ type (
 		Send(election.PeerID, election.Message) bool
 		SetPeers([]transport.Peer)
 		Suspect(election.PeerID)
+		Dismiss(...election.PeerID)
 		Unsendable() string
 		Ready() <-chan struct{}
 		Next() (transport.Event, bool)
@@ -368,6 +377,7 @@ type (
 	// gossip knows the members.
 	gossip interface {
 		Views() <-chan membership.View
+		Introduced(from election.PeerID, advert, proof []byte, gossip netip.AddrPort) (membership.Member, error)
 		Update(func(*membership.Member)) error
 	}
 	// disk makes a state durable. It blocks until that is done.

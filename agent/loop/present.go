@@ -21,11 +21,16 @@ import (
 // before there is a warning.
 const gossipBlockedAfter = 5 * time.Second
 
+// gossipLateAfter is how long gossip may fail to show a guest before there is a warning. Where many agents
+// start at once, it takes seconds.
+const gossipLateAfter = 30 * time.Second
+
 // present is a member that this agent treats as present.
 type present struct {
 	membership.Member
-	dead      bool // gossip calls it dead, but its stream works
-	deadSince election.Instant
+	dead  bool             // gossip calls it dead, but its stream works
+	guest bool             // gossip does not show it yet
+	since election.Instant // since when it is dead or a guest
 }
 
 // presence knows which agents are present, by gossip and by streams. It belongs to the loop.
@@ -46,13 +51,14 @@ func newPresence(lease time.Duration) presence {
 }
 
 // update determines who is present, and reports whether that has changed.
-func (p *presence) update(now election.Instant, v *membership.View, heard map[election.PeerID]election.Instant) bool {
+func (p *presence) update(now election.Instant, v *membership.View, guests map[election.PeerID]guest, heard map[election.PeerID]election.Instant) bool {
 	p.dueAt = election.Never
 	names := map[string]bool{}
 	members := make([]present, 0, len(v.Members))
 	for _, m := range v.Members {
 		names[m.Name] = true
-		members = append(members, present{Member: m})
+		g, isGuest := guests[m.Peer]
+		members = append(members, present{Member: m, guest: isGuest, since: g.since})
 	}
 	dead := map[election.PeerID]election.Instant{}
 	for _, m := range v.Departed {
@@ -69,7 +75,7 @@ func (p *presence) update(now election.Instant, v *membership.View, heard map[el
 			continue
 		}
 		m.Suspected = at <= since
-		members = append(members, present{Member: m, dead: true, deadSince: since})
+		members = append(members, present{Member: m, dead: true, since: since})
 		p.dueAt = min(p.dueAt, now.Add(p.lease/4))
 		if !known {
 			p.dueAt = now // this member is asked at once
@@ -78,7 +84,7 @@ func (p *presence) update(now election.Instant, v *membership.View, heard map[el
 	p.dead = dead
 	slices.SortFunc(members, func(a, b present) int { return cmp.Compare(a.Peer, b.Peer) })
 	changed := !slices.EqualFunc(members, p.members, func(a, b present) bool {
-		return reflect.DeepEqual(a.Member.Member, b.Member.Member) && a.PeerAddr == b.PeerAddr && a.dead == b.dead
+		return reflect.DeepEqual(a.Member.Member, b.Member.Member) && a.PeerAddr == b.PeerAddr && a.dead == b.dead && a.guest == b.guest
 	})
 	p.members = members
 	return changed
@@ -92,7 +98,7 @@ func (p *presence) view() election.View {
 // warnings returns a warning about each member that gossip has wrongly called dead for long.
 func (p *presence) warnings(now election.Instant) (all []api.Warning) {
 	for _, m := range p.members {
-		if m.dead && !m.Suspected && now.Sub(m.deadSince) >= gossipBlockedAfter {
+		if m.dead && !m.Suspected && now.Sub(m.since) >= gossipBlockedAfter || m.guest && now.Sub(m.since) >= gossipLateAfter {
 			all = append(all, api.Warning{Code: warnGossip, Message: fmt.Sprintf(
 				"gossip does not reach %s, whose direct connection works: open port %d at %s, for UDP and TCP, in both directions",
 				m.Name, m.GossipAddr.Port(), m.GossipAddr.Addr())})
@@ -103,7 +109,9 @@ func (p *presence) warnings(now election.Instant) (all []api.Warning) {
 
 // peers is what the loop knows of other agents, from gossip and from their connections.
 type peers struct {
-	view      *membership.View
+	news      membership.View                      // gossip's newest view
+	guests    map[election.PeerID]guest            // connected agents that gossip does not show yet
+	view      *membership.View                     // gossip's members and the guests
 	names     serve.Names                          // nil: must be made again
 	heard     map[election.PeerID]election.Instant // last message of each connected peer
 	lost      map[election.PeerID]election.Instant // when its connection closed, for each peer that has none now
@@ -119,11 +127,14 @@ func (p *peers) lose(id election.PeerID, at election.Instant) {
 	p.lost[id] = at
 }
 
-// viewed handles a new view of the members.
+// viewed handles a new view of gossip's members, or a change of the guests.
 func (l *Loop) viewed(v membership.View) {
-	l.view, l.names = &v, nil
+	l.news = v
 	l.Known = slices.DeleteFunc(l.Known, func(r record.Voter) bool { return l.gossiped(r.Peer) != unknown })
-	l.warnings.viewed(v)
+	for _, guest := range l.invite(l.roster) {
+		l.Network.Dismiss(guest)
+	}
+	l.warnings.viewed(*l.view)
 	l.look()
 	l.step(election.ViewChanged{View: l.presence.view()})
 	if why := sharedIdentity(v); why != "" {
@@ -150,7 +161,7 @@ func (l *Loop) review() {
 
 // look determines who is present, and reports whether that has changed.
 func (l *Loop) look() bool {
-	changed := l.presence.update(l.Clock(), l.view, l.heard)
+	changed := l.presence.update(l.Clock(), l.view, l.guests, l.heard)
 	if changed {
 		l.reach()
 	}
@@ -167,7 +178,7 @@ func (l *Loop) reach() {
 	}
 	plain := !l.led && (l.roster != nil || len(l.Voters) > 0) && !votes(l.Self.Peer, l.Name)
 	for _, m := range l.presence.members {
-		if m.Peer == l.Self.Peer {
+		if m.Peer == l.Self.Peer || m.guest { // the transport keeps guests by itself
 			continue
 		}
 		first := votes(m.Peer, m.Name)

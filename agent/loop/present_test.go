@@ -42,7 +42,7 @@ func TestAMemberThatGossipCallsDeadStaysWhileItsStreamIsHeard(t *testing.T) {
 	v := &membership.View{Members: []membership.Member{memberOf("a", membership.Alive), memberOf("b", membership.Alive)}}
 	heard := map[election.PeerID]election.Instant{"b": 1}
 	at := election.Instant(time.Minute)
-	p.update(at, v, heard)
+	p.update(at, v, nil, heard)
 	if p.who() != "a b" || p.dueAt != election.Never {
 		t.Fatalf("present: %s, look again at %d", p.who(), p.dueAt)
 	}
@@ -65,7 +65,7 @@ func TestAMemberThatGossipCallsDeadStaysWhileItsStreamIsHeard(t *testing.T) {
 			heard["b"] = at.Add(step.heard)
 		}
 		now := at.Add(step.after)
-		p.update(now, v, heard)
+		p.update(now, v, nil, heard)
 		if p.who() != step.want {
 			t.Errorf("%s: present are %q, want %q", step.what, p.who(), step.want)
 		}
@@ -90,7 +90,7 @@ func TestOnlyTheDeadWithAStreamAreKept(t *testing.T) {
 		{"another has its name", []membership.Member{other}, membership.Dead, map[election.PeerID]election.Instant{"b": at}},
 	} {
 		p := newPresence(lease)
-		p.update(at, &membership.View{Members: c.live, Departed: []membership.Member{memberOf("b", c.gone)}}, c.heard)
+		p.update(at, &membership.View{Members: c.live, Departed: []membership.Member{memberOf("b", c.gone)}}, nil, c.heard)
 		if slices.ContainsFunc(p.members, func(m present) bool { return m.Peer == "b" }) {
 			t.Errorf("%s: it is kept", c.name)
 		}
@@ -104,7 +104,7 @@ func TestGossipThatIsBlockedIsAWarning(t *testing.T) {
 	heard := map[election.PeerID]election.Instant{}
 	for d := time.Duration(0); d <= gossipBlockedAfter; d += lease / 2 {
 		heard["b"] = at.Add(d)
-		p.update(at.Add(d), v, heard)
+		p.update(at.Add(d), v, nil, heard)
 		if w := p.warnings(at.Add(d)); (len(w) > 0) != (d >= gossipBlockedAfter) {
 			t.Fatalf("%s after the verdict: %v", d, w)
 		}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -114,7 +116,12 @@ func (r *rig) those(are func(transport.Peer) bool) string {
 }
 func (r *rig) Unsendable() string        { return "" }
 func (r *rig) Suspect(p election.PeerID) { r.note("suspect:" + string(p)) }
-func (r *rig) Ready() <-chan struct{}    { return r.ready }
+func (r *rig) Dismiss(all ...election.PeerID) {
+	for _, p := range all {
+		r.note("dismiss:" + string(p))
+	}
+}
+func (r *rig) Ready() <-chan struct{} { return r.ready }
 func (r *rig) Next() (transport.Event, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +141,17 @@ func (r *rig) hear(events ...transport.Event) {
 	r.ready <- struct{}{}
 }
 func (r *rig) Views() <-chan membership.View { return r.views }
-func (r *rig) Write(election.Persist) error  { r.note("write"); return r.full }
+
+// Introduced accepts the proof "good", and the advertisement is the name.
+func (r *rig) Introduced(from election.PeerID, advert, proof []byte, gossip netip.AddrPort) (membership.Member, error) {
+	if string(proof) != "good" {
+		return membership.Member{}, errors.New("no proof")
+	}
+	m := memberOf(string(from), membership.Alive)
+	m.Name, m.GossipAddr = string(advert), gossip
+	return m, nil
+}
+func (r *rig) Write(election.Persist) error { r.note("write"); return r.full }
 func (r *rig) Update(f func(*membership.Member)) error {
 	var m membership.Member
 	f(&m)
