@@ -20,7 +20,7 @@ var limits = []struct {
 	code, comments int      // lines
 }{
 	// What is installed, with the client that programs use.
-	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 41960, 6220},
+	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 42020, 6240},
 	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 7803, 1345},
 	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 23788, 2497},
 }
@@ -37,7 +37,7 @@ var methods = map[string]int{
 
 const (
 	mostMethods = 60    // of any other receiver
-	docsWords   = 64730 // README.md, docs and the folders in it
+	docsWords   = 64790 // README.md, docs and the folders in it
 )
 
 // In lines: what fits in a head. A test may be longer than a function, for its

@@ -18,6 +18,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -218,6 +219,7 @@ func (a *agent) connect() (err error) {
 		PeerIDOf:    transport.PeerIDOf,
 		Judge:       a.judge,
 		Rightful:    a.rightful,
+		Votes:       a.votes,
 		Met:         a.transport.Met,
 		Logger:      a.logger.With("part", "membership"),
 	})
@@ -232,6 +234,12 @@ func (a *agent) connect() (err error) {
 func (a *agent) rightful(m membership.Member) bool {
 	v, ok := a.roster.Load().Named(m.Name)
 	return ok && v.Peer == m.Peer
+}
+
+// votes reports whether the roster lists the member, or the configuration if there is no roster yet.
+func (a *agent) votes(m membership.Member) bool {
+	r := a.roster.Load()
+	return r.Has(m.Peer) || r == nil && slices.Contains(a.cfg.Voters, m.Name)
 }
 
 // self is what this agent gossips about itself.

@@ -51,6 +51,9 @@ type Config struct {
 	// live member had it first, and a view may show the owner before it has answered. Several goroutines call
 	// Rightful. If Rightful is nil, nobody owns a name.
 	Rightful func(Member) bool
+	// Votes reports whether a member votes: a change of it is in a view at once, also in a large cluster.
+	// Several goroutines call Votes, and it must not block. If it is nil, nobody votes.
+	Votes func(Member) bool
 	// Met reports whether this agent has a direct connection to a member. If a connection is missing for long,
 	// this agent exchanges lists with the member. One goroutine calls Met. If Met is nil, none is missing.
 	Met    func(election.PeerID) bool

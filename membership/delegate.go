@@ -21,9 +21,11 @@ type delegate struct {
 	notary *notary
 	self   string            // this agent's gossip name
 	owns   func(Member) bool // reports whether the member owns its name
+	votes  func(Member) bool // reports whether the member votes
 	meta   atomic.Pointer[[]byte]
 	live   atomic.Int64   // nodes memberlist counts as alive or suspect
 	poke   chan struct{}  // one slot; an element means that something changed
+	urgent atomic.Bool    // a voter changed since the loop last asked
 	forged chan<- Refusal // bounded; a refusal may be lost, since a forgery is gossiped again and again
 	slow   *suspicion     // nil only in tests
 
@@ -69,8 +71,10 @@ const (
 
 func newDelegate(n *notary, self string) *delegate {
 	return &delegate{notary: n, self: self, poke: make(chan struct{}, 1), nodes: map[string]*listed{}, asking: map[string]bool{},
-		claims: map[string]Member{}, proven: map[string]bool{}, owns: func(Member) bool { return false }}
+		claims: map[string]Member{}, proven: map[string]bool{}, owns: noMember, votes: noMember}
 }
+
+func noMember(Member) bool { return false }
 
 // open verifies the node's advertisement and returns its content. It does not verify again what it verified
 // last, or what the node is listed with: the same advertisement arrives again and again.
@@ -161,6 +165,9 @@ func (d *delegate) saw(n *memberlist.Node, status Status) {
 	m.GossipAddr, m.Status = nodeAddr(n), status
 	k.Member, k.meta, k.since = m, bytes.Clone(n.Meta), now
 	d.mu.Unlock()
+	if d.votes(m) {
+		d.urgent.Store(true)
+	}
 	offer.To(d.poke, struct{}{})
 }
 

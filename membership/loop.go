@@ -33,6 +33,9 @@ const (
 	// a fifth of the time.
 	readRest    = 4
 	readRestMin = 2 * time.Millisecond
+	// readRestEach, for each member, is the shortest rest where there are more than few: each reading makes the
+	// agent look at all members. A change of a voter is read at once.
+	readRestEach = 15 * time.Millisecond
 	// calmPolls is how many probe intervals pass between two readings while nothing changes.
 	calmPolls = 5
 	// fewDoubted is up to how many doubted members are also asked by TCP. If there are more, they are probably
@@ -62,7 +65,9 @@ func (l *loop) run() {
 		case <-timer.C:
 			l.m.del.slow.woke(due, time.Now())
 		case <-l.m.del.poke:
-			l.stale = true
+			if l.stale = true; l.m.del.urgent.Swap(false) {
+				l.readAt = time.Time{}
+			}
 		case r := <-l.joiner.done:
 			l.finish(r, time.Now())
 		case seeds := <-l.m.reseed:
@@ -94,13 +99,22 @@ func (l *loop) wake(now time.Time) time.Time {
 	return later(at, now)
 }
 
+// restAfter is how long after a reading the next one comes at the earliest.
+func restAfter(took time.Duration, members int) time.Duration {
+	rest := max(readRestMin, readRest*took)
+	if members > few {
+		rest = max(rest, time.Duration(members)*readRestEach)
+	}
+	return rest
+}
+
 // read reads memberlist's list and publishes the view that results.
 func (l *loop) read(now time.Time) {
 	seen := l.m.del.seen(now, l.m.keys.removed.Load())
 	defer func() { // the longer a reading takes, the later the next one comes
 		done := time.Now()
-		l.readAt = done.Add(max(readRestMin, readRest*done.Sub(now)))
-		l.pollAt = done.Add(calmPolls * l.m.timing.probeInterval)
+		l.readAt = done.Add(restAfter(done.Sub(now), len(seen)))
+		l.pollAt = later(l.readAt, done.Add(calmPolls*l.m.timing.probeInterval))
 	}()
 	l.stale = false
 	l.listed = map[netip.AddrPort]bool{}

@@ -62,7 +62,10 @@ func New(cfg Config) (*Membership, error) {
 		cfg.Judge = func(Member) error { return nil }
 	}
 	if cfg.Rightful == nil {
-		cfg.Rightful = func(Member) bool { return false }
+		cfg.Rightful = noMember
+	}
+	if cfg.Votes == nil {
+		cfg.Votes = noMember
 	}
 	m := &Membership{
 		cfg: cfg, timing: t, notary: newNotary(cfg.Cluster, cfg.PeerIDOf),
@@ -89,7 +92,7 @@ func New(cfg Config) (*Membership, error) {
 func (m *Membership) open() error {
 	m.del = newDelegate(m.notary, gossipName(m.cfg.Self.Member))
 	m.del.forged = m.hints
-	m.del.owns = m.cfg.Rightful
+	m.del.owns, m.del.votes = m.cfg.Rightful, m.cfg.Votes
 	g := &guard{label: m.cfg.Cluster, left: m.del.left}
 	var err error
 	if m.keys, err = newKeyring(g, m.cfg.Key, m.cfg.OtherKeys); err != nil {

@@ -26,13 +26,14 @@ const (
 type suspicion struct {
 	config *memberlist.Config // of the list that is running
 	calm   int                // the multiplier while the agent is not patient
+	nodes  int                // to how many members a round of gossip goes in a small cluster
 	began  time.Time
 	list   atomic.Pointer[memberlist.Memberlist] // nil until the list exists
 	until  atomic.Pointer[time.Time]             // until when the agent is patient
 }
 
 func newSuspicion(c *memberlist.Config, now time.Time) *suspicion {
-	return &suspicion{config: c, calm: c.SuspicionMult, began: now}
+	return &suspicion{config: c, calm: c.SuspicionMult, nodes: c.GossipNodes, began: now}
 }
 
 // woke makes the agent patient if it ran much later than it should have.
@@ -48,10 +49,13 @@ func (s *suspicion) bear(now time.Time) {
 	s.until.Store(&until)
 }
 
-// adapt sets the multiplier for memberlist's next suspicion. The caller holds the lock under which
-// memberlist reads the multiplier.
+// adapt sets the multiplier for memberlist's next suspicion, and to how many members its next round of
+// gossip goes. The caller holds the lock under which memberlist reads both.
 func (s *suspicion) adapt(now time.Time, members int64) {
 	list := s.list.Load()
+	if list != nil { // before that, memberlist reads it without the lock
+		s.config.GossipNodes = gossipNodes(s.nodes, members)
+	}
 	if list != nil && list.GetHealthScore() > 0 || members >= crowd && now.Sub(s.began) < patientAfter {
 		s.bear(now)
 	}
@@ -60,6 +64,15 @@ func (s *suspicion) adapt(now time.Time, members int64) {
 		mult = max(mult*patientBy, unconfirmed(members))
 	}
 	s.config.SuspicionMult = mult
+}
+
+// few is up to how many members a cluster has no need to save gossip and readings of the list.
+const few = 32
+
+// gossipNodes returns to how many members a round of gossip goes: the more members there are, the fewer, so
+// that gossip leaves processors to handshakes and votes where hundreds of agents start at once.
+func gossipNodes(most int, members int64) int {
+	return max(1, most*few/int(max(few, members)))
 }
 
 // unconfirmed returns a multiplier with which memberlist gossips a suspicion only once: if the multiplier is

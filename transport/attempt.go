@@ -79,7 +79,7 @@ func (l *link) call(ctx context.Context, addr netip.AddrPort, dark bool, timeout
 		o.err = err
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.t.limits.within(timeouts))
+	ctx, cancel := context.WithTimeout(ctx, l.within(timeouts))
 	defer cancel()
 	var w *wire
 	if w, o.err = l.t.open(ctx, l.pid, addr); o.err == nil {
@@ -94,6 +94,15 @@ func (l *link) call(ctx context.Context, addr netip.AddrPort, dark bool, timeout
 		o.hungUp = true
 	}
 	l.t.dialling.end(turn, o.tooSlow)
+}
+
+// within is how long the attempt may take after that number of timeouts in a row.
+func (l *link) within(timeouts int) time.Duration {
+	limit := l.t.limits.within(timeouts)
+	if l.urgent() == first {
+		limit = max(limit, greetVoter*l.t.limits.greet/2)
+	}
+	return limit
 }
 
 // unanswered reports two things about a dial that failed: dark, if nothing answered at all; and late, if

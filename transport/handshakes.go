@@ -43,6 +43,8 @@ type handshakes struct {
 	sources  map[netip.Addr]source
 	peak     int  // the most that were ever under way at once
 	resting  bool // no handshake of urgency later may start now
+	only     bool // only those of urgency first start, until onlyTill
+	onlyTill time.Time
 }
 
 // handshake is a handshake that waits or is under way.
@@ -52,7 +54,7 @@ type handshake struct {
 	// handshakes under way are doubtful, so that frozen peers don't keep the others waiting.
 	doubtful bool
 	from     netip.Addr    // the source of an inbound handshake; else not valid
-	at       place         // what was known of that address when the handshake came
+	at       func() place  // what is known of that address
 	paced    bool          // it had urgency later when it started, so a rest follows
 	may      chan struct{} // closed when the handshake may start
 	began    time.Time
@@ -104,8 +106,34 @@ func (h *handshakes) begin(ctx context.Context, u func() urgency, doubtful bool)
 
 // answer is begin for an inbound handshake. The addresses take turns, however many handshakes each has
 // waiting.
-func (h *handshakes) answer(ctx context.Context, from netip.Addr, at place) (*handshake, error) {
-	return h.wait(ctx, &handshake{urgency: urgencyOf(at.first, false).always, from: from, at: at, may: make(chan struct{})})
+func (h *handshakes) answer(ctx context.Context, from netip.Addr, at func() place) (*handshake, error) {
+	return h.wait(ctx, &handshake{urgency: func() urgency { return urgencyOf(at().first, false) }, from: from, at: at, may: make(chan struct{})})
+}
+
+// onlyMost bounds the time in which only handshakes of urgency first start.
+const onlyMost = 10 * time.Second
+
+// favour lets only handshakes of urgency first start while on is set, but not longer than onlyMost after the
+// first call.
+func (h *handshakes) favour(on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if on && h.onlyTill.IsZero() {
+		h.onlyTill = time.Now().Add(onlyMost)
+		time.AfterFunc(onlyMost, h.look)
+	}
+	h.only = on
+	h.admit()
+}
+
+// favours reports whether only handshakes of urgency first may start now. The caller holds the lock.
+func (h *handshakes) favours() bool { return h.only && time.Now().Before(h.onlyTill) }
+
+// closed reports whether a handshake from an unknown address has to wait too.
+func (h *handshakes) closed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.favours()
 }
 
 func (h *handshakes) wait(ctx context.Context, one *handshake) (*handshake, error) {
@@ -216,8 +244,8 @@ func (h *handshakes) next() int {
 func (h *handshakes) mayBegin(w *handshake, u urgency) bool {
 	from := h.sources[w.from] // empty for a handshake that this agent started
 	crowded := (w.doubtful || from.doubtful) && h.doubtful >= h.limit/2
-	hasShare := w.from.IsValid() && from.underWay >= w.at.share(h.limit)
-	return !crowded && !hasShare && !(u == later && h.resting)
+	hasShare := w.from.IsValid() && from.underWay >= w.at().share(h.limit)
+	return !crowded && !hasShare && !(u < first && h.favours()) && !(u == later && h.resting)
 }
 
 const (
@@ -271,11 +299,12 @@ type patient struct {
 }
 
 // SecureInbound waits for its turn if the connection comes from a member's address. Other connections
-// don't wait, since anybody could fill their queue: only the doorman limits them.
+// don't wait, since anybody could fill their queue: only the doorman limits them. But while voters go first,
+// all others wait.
 func (p patient) SecureInbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
 	from := addrOf(c.RemoteAddr()).Addr()
-	at := p.known(from)
-	if at.peers == 0 {
+	at := func() place { return p.known(from) }
+	if at().peers == 0 && !p.line.closed() {
 		return p.secure(ctx, c, id)
 	}
 	turn, err := p.line.answer(ctx, from, at)

@@ -273,3 +273,6 @@ func drained(c net.Conn) error {
 	_, err := io.Copy(io.Discard, c)
 	return err
 }
+
+// always returns p.
+func (p place) always() place { return p }

@@ -46,6 +46,10 @@ type limits struct {
 // greetMost: after attempts that timed out, the next one may take up to greetMost times limits.greet.
 const greetMost = 4
 
+// greetVoter halves of limits.greet, 5 s mostly, is how long an attempt with a voter may take: where many
+// agents start at once, all of them call the voters, which answer each other first.
+const greetVoter = 5
+
 func limitsFor(heartbeat time.Duration) limits {
 	greet := max(2*time.Second, 4*heartbeat)
 	return limits{connect: max(300*time.Millisecond, heartbeat), greet: greet, turn: (greetMost - 1) * greet}

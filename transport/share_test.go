@@ -18,7 +18,7 @@ import (
 // background, and notes the address once it has begun.
 func answer(h *handshakes, began *[]string, from string, u urgency) (end func(timedOut bool)) {
 	return inBackground(h, began, from, func() (*handshake, error) {
-		return h.answer(context.Background(), netip.MustParseAddr(from), place{peers: 1, of: 9, first: u == first})
+		return h.answer(context.Background(), netip.MustParseAddr(from), place{peers: 1, of: 9, first: u == first}.always)
 	})
 }
 
@@ -129,7 +129,7 @@ func TestManyAgentsBehindOneAddressAllGetTheirTurn(t *testing.T) {
 			began := time.Now()
 			for range 60 {
 				go func() {
-					one, err := h.answer(t.Context(), netip.MustParseAddr("10.0.0.1"), place{peers: 60, of: 62})
+					one, err := h.answer(t.Context(), netip.MustParseAddr("10.0.0.1"), place{peers: 60, of: 62}.always)
 					if err != nil {
 						t.Error(err)
 						return

@@ -224,7 +224,12 @@ func (t *Transport) SetPeers(peers []Peer) {
 		t.running.Go(l.loop)
 	}
 	t.dialling.look()
+	t.answering.look() // a caller may be known as a voter now
 }
+
+// VotersOnly makes the transport answer First peers alone while on is set, for 10 s at most in its life. It is
+// for voters that have no roster yet: until then, the others have nothing to wait for but each other.
+func (t *Transport) VotersOnly(on bool) { t.answering.favour(on) }
 
 // relocate stores the peer's urgency and address, and wakes the loop if the address is new.
 func (l *link) relocate(p Peer) {

@@ -368,6 +368,7 @@ type (
 	network interface {
 		Send(election.PeerID, election.Message) bool
 		SetPeers([]transport.Peer)
+		VotersOnly(bool)
 		Suspect(election.PeerID)
 		Dismiss(...election.PeerID)
 		Unsendable() string

@@ -168,7 +168,8 @@ func (l *Loop) look() bool {
 	return changed
 }
 
-// reach makes the transport connect to the present members, voters first. A connection between two
+// reach makes the transport connect to the present members, voters first: those without a roster answer each
+// other alone until they have one, or for some seconds. A connection between two
 // agents that neither vote nor lead can wait. A later life has to renew its lease in time, so it
 // connects to voters that gossip has not shown yet at their addresses on record.
 func (l *Loop) reach() {
@@ -190,6 +191,7 @@ func (l *Loop) reach() {
 		}
 	}
 	l.Network.SetPeers(peers)
+	l.Network.VotersOnly(l.roster == nil && votes(l.Self.Peer, l.Name))
 	if l.roster != nil {
 		l.Record.SetVoters(l.votersToReach(l.Record.Voters()))
 	}

@@ -229,3 +229,31 @@ func TestRecordedVotersAreConnectedUntilGossipShowsThem(t *testing.T) {
 		}
 	})
 }
+
+// While the first roster forms, voters answer each other alone.
+func TestVotersWithoutARosterAnswerVotersAlone(t *testing.T) {
+	for _, c := range []struct {
+		voters []string
+		roster *election.Roster
+		want   string
+	}{
+		{[]string{"a", "b"}, nil, "true"},
+		{[]string{"b"}, nil, "false"},
+		{[]string{"a", "b"}, &election.Roster{Voters: []election.Voter{{Name: "a", Peer: me}}}, "false"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, nil)
+			r.loop.Voters, r.status.Roster = c.voters, c.roster
+			r.start(t)
+			defer r.cancel()
+			r.views <- membership.View{Members: []membership.Member{memberOf("a", membership.Alive), memberOf("b", membership.Alive)}}
+			synctest.Wait()
+			r.hear(transport.Connected{Peer: "b"}) // the picture has the roster
+			synctest.Wait()
+			all := r.happened()
+			if last := all[strings.LastIndex(all, "voters-only:"):]; !strings.HasPrefix(last, "voters-only:"+c.want) {
+				t.Errorf("voters %v, roster %v: %s, want %s", c.voters, c.roster, last, c.want)
+			}
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -116,6 +117,9 @@ func (r *rig) those(are func(transport.Peer) bool) string {
 }
 func (r *rig) Unsendable() string        { return "" }
 func (r *rig) Suspect(p election.PeerID) { r.note("suspect:" + string(p)) }
+func (r *rig) VotersOnly(on bool) {
+	r.note("voters-only:" + strconv.FormatBool(on))
+}
 func (r *rig) Dismiss(all ...election.PeerID) {
 	for _, p := range all {
 		r.note("dismiss:" + string(p))
