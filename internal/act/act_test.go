@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		runOne(os.Args[1], os.Args[2])
 		return
 	}
-	if err := flag.Set("test.parallel", "8"); err != nil { // they wait for leases, not for processors
+	if err := flag.Set("test.parallel", "8"); err != nil { // the tests wait for leases, not for processors
 		panic(err)
 	}
 	os.Exit(m.Run())

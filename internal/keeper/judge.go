@@ -9,12 +9,12 @@ type watch struct {
 	next      int64         // the life has written that it will tick by then; never: the life is not being judged
 	allowance time.Duration // how much later than next the tick may come
 	due       int64         // when step has to be called next
-	checks    int           // how many checks in a row found the life overdue, and were on time
+	checks    int           // how many checks in a row were on time and found the life overdue
 	silence   silence
 }
 
-// enoughChecks is how many such checks in a row kill a life. A late check does not count: the keeper was late
-// itself, so perhaps the life could not run either.
+// A life is killed after enoughChecks checks in a row that were on time and found it overdue. A late
+// check does not count: the keeper was late itself, so perhaps the life could not run either.
 const enoughChecks = 4
 
 // step is called at due or later. next and allowance are what the life has written. It returns true if the life

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
-	if err := flag.Set("test.parallel", "8"); err != nil { // they wait for time, not for processors
+	if err := flag.Set("test.parallel", "8"); err != nil { // the tests wait for deadlines, not for processors
 		panic(err)
 	}
 	os.Exit(m.Run())

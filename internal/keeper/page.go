@@ -125,7 +125,7 @@ func knownFrom(s string) Known {
 	return Known{Record: all[0], Pages: all[1], Peer: all[2], Act: len(all) == 4 && all[3] != ""}
 }
 
-// Begins reports to the keeper that the life has begun and catches the signals that ask for an end.
+// Begins reports to the keeper that the life has begun, and that it catches the signals that ask for an end.
 func (l *Life) Begins(now int64) {
 	if l != nil {
 		l.page.next.Store(now + int64(startLimit))

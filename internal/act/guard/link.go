@@ -26,7 +26,7 @@ type Order struct {
 	// Standard means that the command's input and output come with the order, as two descriptors. If the command
 	// then ends by itself, what it leaves running goes on.
 	Standard    bool          `json:"standard,omitempty"`
-	LeavesGroup bool          `json:"leaves_group,omitempty"` // with Standard: so does what it leaves in its process group
+	LeavesGroup bool          `json:"leaves_group,omitempty"` // with Standard: what the command leaves in its process group goes on too
 	Grace       time.Duration `json:"grace,omitempty"`        // how long descendants may outlive the command
 	Campaign    string        `json:"campaign,omitempty"`     // the campaign for which the guard gives the receipt; empty: it gives none
 

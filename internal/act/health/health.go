@@ -156,7 +156,7 @@ func (h *Checks) Set(checks map[election.Name]Check, healthy func(election.Name)
 // Wait returns once ctx and then all checks have ended.
 func (h *Checks) Wait() {
 	<-h.ctx.Done()
-	h.mu.Lock() // a Set that runs now is the last one that starts a check
+	h.mu.Lock() // waits for a Set in progress; later ones start no check
 	clear(h.running)
 	h.mu.Unlock()
 	h.ended.Wait()

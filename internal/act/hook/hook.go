@@ -2,8 +2,8 @@
 //
 // It guarantees order, one run at a time for each election, a bounded queue and bounded runs: a command that
 // takes too long is killed with its whole process group. An event that is outdated before it runs is skipped.
-// For each election only the newest event waits, and before it perhaps the end of a leadership: only another
-// such end replaces that. The ends of this agent's own leaderships run first, then their starts, then all other
+// For each election at most two events wait: the newest, and before it perhaps the end of a leadership, which
+// only another such end replaces. The ends of this agent's own leaderships run first, then their starts, then all other
 // events. Elections that the configuration does not name share a few places, so that the named elections never
 // wait for them.
 //

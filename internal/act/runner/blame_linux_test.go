@@ -129,7 +129,7 @@ func TestNothingIsStartedWhenTheLeaseIsAboutToEnd(t *testing.T) {
 	r.word("2")
 }
 
-// After the deadline, the agent could take the receipt for one of the next leadership.
+// A receipt that the agent gets after the deadline could end the next leadership.
 func TestALateReceiptEndsTheCandidacy(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, `echo up >&9; exec sleep 1000`)

@@ -65,8 +65,8 @@ type Config struct {
 	// does not send that within ReadyIn, Run hands over.
 	Ready   bool
 	ReadyIn time.Duration
-	// Watchdog, if above 0, is the longest time between two WATCHDOG=1 of the acting command. After it Run hands
-	// over.
+	// Watchdog, if above 0, is the longest time between two WATCHDOG=1 of the acting command. If it is exceeded,
+	// Run hands over.
 	Watchdog time.Duration
 	// Timeout, if above 0, is how long one run of the command may take. Run then ends the command as at the end
 	// of a leadership. It counts as failed with StatusTimeout.

@@ -96,7 +96,7 @@ func (r *runner) giveReceipt() {
 	r.leading, r.owed, r.revoked, r.why = false, false, false, ""
 	if t := r.task; t != nil {
 		r.advise(jobs.Lost{})
-		*t = task{Job: t.Job, writes: t.writes + 1} // new number: the answer to a write of that leadership is ignored
+		*t = task{Job: t.Job, writes: t.writes + 1} // with a new number: answers to writes of the former leadership are ignored
 	}
 	if r.Try && !r.over {
 		go r.askWho(r.candidacy)

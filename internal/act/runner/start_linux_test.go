@@ -36,7 +36,7 @@ func TestTheRunnerStartsNothingWhenTheLeaseIsAboutToEnd(t *testing.T) {
 	}
 }
 
-// After the deadline, the agent could take the receipt for one of the next leadership.
+// A receipt that the agent gets after the deadline could end the next leadership.
 func TestACandidacyGoesOnOnlyAfterAReceiptInTime(t *testing.T) {
 	const until = int64(time.Hour)
 	for _, test := range []struct {

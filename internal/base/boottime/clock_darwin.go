@@ -2,8 +2,8 @@ package boottime
 
 import "golang.org/x/sys/unix"
 
-// These two clocks show a sleep: counting counts it, the other one stops. Neither clock is corrected, so only a
-// sleep changes their difference.
+// These two clocks show a sleep: the clock `counting` counts it, the clock `still` stops. Neither clock is
+// corrected, so only a sleep changes their difference.
 const (
 	counting = unix.CLOCK_MONOTONIC_RAW
 	still    = unix.CLOCK_UPTIME_RAW

@@ -12,8 +12,8 @@
 //   - Neither reading nor writing ends the process, even if the file shrinks or its disk is full.
 //
 // It does not guarantee that the agent still leads when the caller acts on the answer. An act that starts
-// inside the lease may end after it. Nor is a program that only reads the page asked before a leadership is
-// given up. So send the term along with each act, or be a candidate and be notified. The page is about the
+// inside the lease may end after it. A leadership may also be given up without asking a program
+// that only reads the page. So send the term along with each act, or be a candidate and be notified. The page is about the
 // agent: a program that is a candidate must compare the term with the one in which it was elected. Only the
 // agent's user and root may write the page. Reader and writer must be in one time namespace.
 //
