@@ -58,7 +58,7 @@ func (r *Registry) join(now election.Instant, q Request) (*Candidacy, error) {
 	return k, nil
 }
 
-// Report replaces what a companion reports of itself, or returns a *api.ErrorDetail.
+// Report replaces a companion's report of itself, or returns a *api.ErrorDetail.
 func (r *Registry) Report(now election.Instant, id string, c api.Companion, authorized func(uid uint32) bool) error {
 	k := r.byID[id]
 	if k == nil || k.companion == nil || k.ended {
@@ -269,8 +269,8 @@ func (b *Companions) Reloaded() {
 	}
 }
 
-// advanceCompanions ends the deeds whose companion is gone and whose last deadline has passed. After companionGrace,
-// it steps down from the elections that lack the companion they need.
+// advanceCompanions ends the deeds whose companion is gone and whose last deadline has passed. Once companionGrace has
+// passed, the host steps down from the elections whose companion is missing.
 func (r *Registry) advanceCompanions(now election.Instant) {
 	for c := range r.beside.unattended {
 		if now >= c.deed.until {

@@ -25,7 +25,7 @@ type Settings struct {
 }
 
 // Configure replaces the settings. A leadership ends if its candidacy now has priority 0, if the candidacy is the
-// host's own and Host is now false, or if a check fails that the new settings do not excuse.
+// host's own and Host is now false, or if a check fails and the new settings have no keep-last for it.
 func (r *Registry) Configure(now election.Instant, s Settings) {
 	if s.Host && !r.cfg.Host {
 		r.standHost()

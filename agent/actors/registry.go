@@ -45,11 +45,11 @@ type Config struct {
 	Step, StepOfMany time.Duration
 	// Authority is part of each line that lets a program act.
 	Authority string
-	// MaxCandidacies is how many candidacies there may be; 0: as many as the constant. Some of them
+	// MaxCandidacies is how many candidacies there may be; 0: the constant MaxCandidacies. Some of them
 	// are reserved for root and the agent's own user. MaxOfUser is how many any other user may
 	// have; 0: any number.
 	MaxCandidacies, MaxOfUser int
-	// NewID draws the random ID of a candidacy. Nobody can guess an ID, and no ID may come twice.
+	// NewID draws the random ID of a candidacy. An ID can't be guessed, and none may come twice.
 	NewID func() string
 	// Past is what an earlier life of this agent left, sorted by election. The registry continues
 	// from there.

@@ -81,7 +81,7 @@ func (r *Registry) restore(p Past) {
 	}
 	switch {
 	case c.why != "" && len(c.candidates) == 0:
-	case c.why != "", acts: // otherwise the elector gives the candidacy up (K4d)
+	case c.why != "", acts: // without a Campaign, the elector would give the candidacy up (K4d)
 		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
 	case (p.Program.Campaign == "" || p.Program.Told < p.Term) && len(c.candidates) > 0 && c.candidates[0].priority > 0:
 		c.acting = c.candidates[0] // the host itself: no program was sent this term

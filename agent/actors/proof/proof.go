@@ -2,8 +2,8 @@
 // socket has ended.
 //
 // It guarantees that a process which it calls gone has ended with all its threads: it executes no
-// further instruction. This process is the one that made the connection, even if another process has
-// its number by now, or if it has executed another program. If the package calls the process alone, no other
+// further instruction. This process is the one that made the connection, even if it has executed another
+// program since, or if another process has its number by now. If the package calls the process alone, no other
 // process had the other end open when this one ended. A shutdown of that end is not enough.
 //
 // It proves nothing about other processes, such as children of that process or processes to which the
