@@ -59,7 +59,7 @@ func TestTheLeasePageSaysWhatTheSocketSays(t *testing.T) {
 		t.Errorf("the page is still there: %v", err)
 	}
 	_, _, stop = start(t, c)
-	for end := time.Now().Add(patience); !r.Valid(); { // the same reader, the next life
+	for end := time.Now().Add(patience); !r.Valid(); { // the reader follows the page of the next life
 		if time.Now().After(end) {
 			t.Fatal("the next agent's page is not followed")
 		}

@@ -24,7 +24,7 @@ func TestAHostWhoseCheckFailsIsNotACandidateUntilItSucceeds(t *testing.T) {
 	r.Take()
 	report(t, r, act, checks(map[string]api.Check{"payments": {Reason: "check failed: no database"}}))
 	wantInputs(t, r, election.Withdraw{Election: pay})
-	other := stand(t, r, 200) // the host stays withdrawn
+	other := stand(t, r, 200) // this candidate waits too
 	r.End(other.ID())
 	wantInputs(t, r)
 	report(t, r, act, checks(map[string]api.Check{"payments": {Reason: "check failed: no database"}, "*": {Reason: "check failed: no network"}}))

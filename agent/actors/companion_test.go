@@ -84,8 +84,7 @@ func TestACompanionThatDoesNotStopIsNotWaitedForBeyondTheLease(t *testing.T) {
 	wantInputs(t, r)
 }
 
-// If a reload removes the hook of a companion that acts, its receipt is awaited all the same: the
-// configuration does not show what has started (A2).
+// If a reload removes the hook of a companion that acts, the companion's receipt is still awaited (A2).
 func TestACompanionThatActsIsWaitedForWhateverItReports(t *testing.T) {
 	r, program, companion := paired(t)
 	r.Configure(10, Settings{Priority: 100})

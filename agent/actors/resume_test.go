@@ -81,7 +81,7 @@ func TestAProgramResumesInItsTermAndGoesOn(t *testing.T) {
 	wantLines(t, k, "elected 6 until 4000")
 }
 
-// The next life goes on with what a life records.
+// The next life goes on from what the former life has recorded.
 func TestWhatIsRecordedOfAProgram(t *testing.T) {
 	var recorded record.Program
 	r := New(Config{Settings: Settings{Priority: 100}, NewID: func() string { return "k1" }, Record: func(_ election.Name, p record.Program) { recorded = p }})

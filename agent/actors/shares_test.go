@@ -91,7 +91,7 @@ func TestNewElectionsAreTakenAtARate(t *testing.T) {
 			t.Errorf("after %s more, %+v begins %d, want %d", c.after, c.q, got, c.want)
 		}
 	}
-	// A candidacy in an election that exists is not limited.
+	// Only new elections are limited, not new candidacies in an election that exists.
 	if _, err := r.Stand(now, Request{Election: "there", Own: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 const (
 	perVoter = 4  // calls of one voter that are answered at the same time
 	ofVoters = 14 // calls of all voters together
-	ofOthers = 2  // calls of all other agents together, one of each: with the cluster key, anyone can run an agent
+	ofOthers = 2  // calls of all other agents together, one of each agent; anyone who has the cluster key can run an agent
 	// patience bounds how long an answer may take. A change of the voters takes longest.
 	patience = time.Minute
 )

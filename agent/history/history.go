@@ -31,7 +31,7 @@ const (
 	MaxActs = 1000
 	// MaxListed bounds how many changes one answer lists.
 	MaxListed = 1024
-	// maxVacant bounds the elections of which the log keeps since when nobody leads.
+	// maxVacant bounds the elections for which the log keeps since when they have no leader.
 	maxVacant = 2048
 	// A user who is not an administrator may add commandsEach commands a second, and commandsAtOnce at once.
 	commandsEach, commandsAtOnce = 1, 10
@@ -101,8 +101,8 @@ func (l *Log) Add(t api.Transition) {
 	l.save(t)
 }
 
-// Enter adds a command. It returns false if the log has no new entry: either the same user has just
-// given an equal command, whose entry counts it, or a user who is not an administrator gives too many.
+// Enter adds a command, and returns whether the log has a new entry. An equal command by the same user only raises
+// the count of the earlier entry. A user who is not an administrator may give too many commands: the rest is dropped.
 func (l *Log) Enter(t api.Transition) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

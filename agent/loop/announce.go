@@ -112,8 +112,8 @@ func (s *shown) update(l *Loop, now election.Instant) {
 	s.candidates, s.dueAt = picture, election.Never
 }
 
-// nobody returns the change that reports to a companion that no leader is known: when the companion connects,
-// or at the end of a leadership.
+// nobody returns a change for a companion: no leader is known. The companion gets it when it connects, or at the end
+// of a leadership.
 func (l *Loop) nobody(name election.Name, term election.Term, why string) api.Change {
 	return api.Change{Time: time.Now().UTC(), Type: api.ChangeNoLeader, Election: string(name),
 		Term: uint64(term), Reason: why, BoottimeNS: int64(l.Clock())}

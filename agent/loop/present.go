@@ -30,10 +30,9 @@ type present struct {
 
 // presence knows which agents are present, by gossip and by streams. It belongs to the loop.
 //
-// Gossip has a separate port, which a firewall rule or a flood can block while every stream works.
-// So if gossip calls a member dead, this agent asks it for an answer over its stream. The member stays present
-// until a lease has passed since gossip called it dead and since its last message. A member that left is not kept,
-// because it reported itself that it left.
+// Gossip has a separate port, which a firewall rule or a flood can block while every stream works. So if gossip
+// calls a member dead, this agent asks the member for an answer over its stream. The member stays present until a lease
+// has passed since gossip called it dead and since its last message. A member that reported that it leaves is not kept.
 type presence struct {
 	lease   time.Duration
 	dead    map[election.PeerID]election.Instant // when this agent noticed that gossip calls the peer dead
@@ -131,8 +130,8 @@ func (l *Loop) viewed(v membership.View) {
 	}
 }
 
-// review checks, when that is due, the members that gossip calls dead but whose streams work, and
-// asks each for an answer.
+// review decides again, when that is due, which members are present. It then asks each member that gossip calls dead,
+// but whose stream works, for an answer.
 func (l *Loop) review() {
 	now := l.Clock()
 	if now < l.presence.dueAt {

@@ -5,8 +5,8 @@ import "github.com/doyen-election/doyen/election"
 // Actors are the program and the companion that act under this agent's term in one election.
 type Actors struct {
 	Program Program `cbor:"1,keyasint,omitzero"` // zero: no program acts
-	// Companion is the companion that was last sent a term of the election; zero: none was. Its sockets
-	// and priority are not recorded: the end of a companion proves nothing, and it is not a candidate.
+	// Companion is the companion that was last sent a term of the election; zero: none was. Sockets and priority are
+	// not recorded for it: the end of a companion proves nothing, and a companion is not a candidate.
 	Companion Program `cbor:"2,keyasint,omitzero"`
 }
 
