@@ -1,4 +1,4 @@
-// Package api has the JSON bodies of every call of the socket API, version 1. Agents and clients share the
+// Package api has the JSON bodies of the calls of the socket API, version 1. Agents and clients share the
 // package.
 //
 // Within v1, fields are added but never renamed or removed, and readers ignore fields that they do not
@@ -186,7 +186,7 @@ const (
 	// ChangeCommand is a command that this agent got. Only the history has it.
 	ChangeCommand = "command"
 	// ChangeStarted means that the agent's process has started; ChangePaused, that it runs again after a pause of the
-	// process or its host. Only the history has them. They name no election. The agent saw nothing for DownMS before.
+	// process or its host. Only the history has them. They name no election. For DownMS before that, the agent saw nothing.
 	ChangeStarted = "started"
 	ChangePaused  = "paused"
 	ChangeLagged  = "lagged"

@@ -192,8 +192,8 @@ func (c *Client) RotateKeys(ctx context.Context, r api.KeysRequest) (api.Keys, e
 	return call[api.Keys](ctx, c, http.MethodPost, "/v1/keys", r)
 }
 
-// Drills asks every agent for what a drill of the election depends on, and for what that agent has seen
-// of a drill.
+// Drills asks every agent for its view of a drill of the election: whether it could be run now, and what that
+// agent has seen of it.
 func (c *Client) Drills(ctx context.Context, election string) ([]api.DrillView, error) {
 	answer, err := call[api.Drills](ctx, c, http.MethodGet, electionPath(election, "/drill"), nil)
 	return answer.Agents, err

@@ -129,8 +129,7 @@ func call[T any](ctx context.Context, c *Client, method, path string, in any) (T
 	return answer, err
 }
 
-// timed is call, and also returns when the request that was answered was sent, by the clock of package
-// alarm.
+// timed is call, and also returns when the answered request was sent, by the clock of package alarm.
 func timed[T any](ctx context.Context, c *Client, method, path string, in any) (answer T, asked int64, err error) {
 	body, asked, err := c.ask(ctx, method, path, in)
 	if err != nil {

@@ -15,9 +15,9 @@
 //
 // The package can't guarantee that an answer is still true when it is read: the lease may end just after
 // the agent has answered. api.Election shows how long the answer holds (LeaseRemainingMS, counted from the
-// answer; ValidUntilBoottimeNS, comparable on the same host). IsLeader checks this. Only
-// Campaign and Run repeat a call that changes something: such a call may have taken effect although no
-// answer came.
+// answer; ValidUntilBoottimeNS, comparable on the same host). IsLeader checks this. A call that changes
+// something may have taken effect although no answer came. Only Campaign, Run, Leadership.Write and the calls
+// that give receipts repeat such a call.
 //
 // A call waits no longer than its context allows.
 package client

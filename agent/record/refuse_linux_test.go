@@ -73,7 +73,7 @@ func TestWhatDoesNotFitBeginsANewLineage(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.Run = 99
-			r, past, err := Open(c) // a record of a new lineage, and why not the former one
+			r, past, err := Open(c) // the error is why the former record is not used
 			t.Cleanup(func() { r.Close() })
 			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || past != nil || r.Lineage().ID != 99 {
 				t.Fatalf("lineage %+v, past %v, %v; want …%s…", r.Lineage(), past, err, want)

@@ -204,7 +204,7 @@ func (h *candidacies) authorized(r *http.Request) func(uid uint32) bool {
 	return func(uid uint32) bool { return p.UID == uid || h.Access.Own(p.UID) }
 }
 
-// maxOfCompanion is a third of how many names a companion's elections, checks and failures may have together.
+// maxOfCompanion is how many elections, checks or failures a companion may name: together three times as many.
 const maxOfCompanion = election.MaxElections
 
 // join makes the connection the stream of a companion. A companion is not a candidate and needs no right

@@ -98,7 +98,7 @@ func (s *Server) ask(ctx context.Context, command func(election.RequestID) elect
 	return reply, err
 }
 
-// comesBack is a warning that this agent, which has just handed over, will take the lead back by its
+// comesBack is a warning that this agent, which has just handed over, will lead again because of its
 // higher priority; empty: it will not.
 func (s *Server) comesBack(name election.Name, leader election.PeerID) string {
 	p := s.Picture()

@@ -69,8 +69,8 @@ func (s *Server) entry(r *http.Request, right access.Right, values map[string]an
 
 const askedBy = ", asked by "
 
-// longestShown is the length up to which values of the call `keys` are shown. A fingerprint is
-// not longer than that, and a key is.
+// longestShown is the longest value that is shown of the call `keys`. Fingerprints are that short, and keys are
+// longer.
 const longestShown = 16
 
 // commandText names a call as an operator would: by the last word of its path, and the values in its

@@ -144,8 +144,8 @@ func (o others) call(ctx context.Context, to election.PeerID, c election.Call, r
 // unable are the reasons why this agent can't change the roster although another voter may be able to.
 var unable = []election.Denial{election.DeniedBarred, election.DeniedNoMajority, election.DeniedNotConnected}
 
-// unchanged are the codes of refusals after which nothing was changed, and another voter may be
-// able to make the change.
+// unchanged are the codes of refusals that changed nothing, and after which another voter may be able to make
+// the change.
 var unchanged = []string{api.CodeNotFound, api.CodeNoQuorum, api.CodeForbidden, api.CodeNotVoter}
 
 // reviseElsewhere handles a change of the roster that this agent has refused. If another voter may be able
@@ -208,7 +208,7 @@ func callerOf(text, host string) *api.Caller {
 	return by
 }
 
-// agents asks every agent, and answers about all. To another agent it answers only about this one.
+// agents collects the reports of all agents. A call from another agent gets only this agent's report.
 func (s *Server) agents(r *http.Request) (any, error) {
 	own, back := s.others.reportOwn(r.Context()), r.URL.RawQuery == dialBack
 	if from, ok := passedBy(r); ok {

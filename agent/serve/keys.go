@@ -92,8 +92,8 @@ func (k *keyChanges) changeKeys(c *call[api.KeysRequest]) (any, error) {
 	return k.keys(c.Request)
 }
 
-// takeTurn is take. But first it frees the turn if this agent has a single key: then no rotation
-// is under way here.
+// takeTurn first frees the turn if this agent has a single key, since no rotation is under way here then. Then it
+// calls take.
 func (k *keyChanges) takeTurn(by election.PeerID) bool {
 	if len(k.Keyring.Keys()) == 1 {
 		k.turn.giveBack()

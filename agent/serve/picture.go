@@ -78,7 +78,7 @@ func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
 	return empty, expected || name == election.Default
 }
 
-// ContestOf returns what a status has about one election.
+// ContestOf returns the part of a status about one election.
 func ContestOf(s *elector.Status, name election.Name) (elector.ContestStatus, bool) {
 	i, ok := slices.BinarySearchFunc(s.Contests, name, byElection)
 	if !ok {
@@ -127,9 +127,9 @@ func (p *Picture) Line(kind string, name election.Name, now election.Instant, in
 		Leader: e.Leader, IsLeader: e.IsLeader, Term: e.Term, BoottimeNS: int64(now), Snapshot: &e}
 }
 
-// inquired adapts the answer e to s, the term and the holder that a majority has reported. The result
-// names a leader only if e names the same one in the same term, and only until the end of the lease in e:
-// the voters' promises last longer than the lease.
+// inquired adapts the answer e to what a majority has reported: the term and the holder in s. The result names
+// a leader only if e names the same leader in the same term, and only until the end of the lease in e: the
+// voters' promises last longer than that lease.
 func (p *Picture) inquired(e api.Election, s election.Record) api.Election {
 	e.Authority = api.AuthorityQuorum
 	if e.Leader != nil && e.Leader.ID == string(s.Holder.Peer) && e.Term == uint64(s.Term) {

@@ -141,8 +141,8 @@ func attentionFor(lease time.Duration) time.Duration {
 	return min(max(2*lease, 2*time.Second), writeTimeout)
 }
 
-// left is how much longer the program may leave lines unread. To save system calls, it checks for unread
-// lines only four times in t.of.attention, but at each call while lines are unread.
+// left is how much longer the program may leave lines unread. To save system calls, left checks for unread lines
+// only four times in t.of.attention. While lines are unread, it checks at each call.
 func (t *stream) left() time.Duration {
 	now := time.Now()
 	if !t.unread.IsZero() || now.Sub(t.looked) >= t.of.attention/4 {

@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Another user who has learnt a campaign's ID may not write its word.
+// A user who knows the ID of another user's campaign can't write the word.
 func TestAnotherUserWritesNoWord(t *testing.T) {
 	r := actors.New(actors.Config{Settings: actors.Settings{Priority: 100}, NewID: func() string { return "k1" }})
 	a := stand(t, func(c *serve.Config) { c.Campaigns = programs{r: r} })

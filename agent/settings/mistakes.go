@@ -46,8 +46,8 @@ func (c Config) Mistakes() []error {
 	return all
 }
 
-// checkPrograms refuses commands whose program does not exist. It accepts a program that this user may not
-// look for, if doyen act runs as another user.
+// checkPrograms refuses commands whose program does not exist. If doyen act runs as another user, it accepts a
+// program that only that user may find.
 func checkPrograms(c Config) error {
 	for _, h := range c.hookLines() {
 		if err := hook.Missing(h.line); err != nil && !(c.actsApart() && errors.Is(err, fs.ErrPermission)) {
@@ -102,7 +102,7 @@ func checkOwners(c Config) error {
 	return nil
 }
 
-// Nearest returns the path itself if look finds it, else the nearest directory above that look finds.
+// Nearest returns the path itself if look finds it. Otherwise it returns the nearest directory above that look finds.
 func Nearest(path string, look func(string) (fs.FileInfo, error)) string {
 	for path != filepath.Dir(path) {
 		if _, err := look(path); !errors.Is(err, fs.ErrNotExist) {

@@ -51,10 +51,10 @@ type words struct {
 	words  map[election.Name]election.Word
 }
 
-// open reads the log if the state shows that there are words. It then writes the log again, as a new file: the
-// records of a former process run may not be on disk, and to sync the old file again may succeed without a write.
-// If the disk is full, the agent starts all the same, and has to write the words before anything depends on them
-// (Unsynced). If the state shows no words, open ignores any log: none of its words has been acknowledged.
+// open reads the log if the state shows that there are words. Records of a former process run may not be on disk, and
+// a sync of the old file may succeed without a write. So open writes the log again, as a new file. If the disk is full,
+// the agent starts all the same, and has to write the words before anything depends on them (Unsynced). If the
+// state shows no words, open ignores any log: none of its words has been acknowledged.
 func (w *words) open(s *election.State) error {
 	w.peer = s.Peer
 	if !s.KeepsWords {
