@@ -40,7 +40,7 @@ func TestTheLeasePageSaysWhatTheSocketSays(t *testing.T) {
 	if !ok || first.Term != 1 || first.Remaining > c.Lease {
 		t.Errorf("%+v, %t", first, ok)
 	}
-	for end := time.Now().Add(patience); ; { // a renewal
+	for end := time.Now().Add(patience); ; { // until a renewal
 		l, ok := r.Check()
 		if !ok || time.Now().After(end) {
 			t.Fatalf("%+v, %t", l, ok)

@@ -29,7 +29,7 @@ type reloading struct {
 	reread atomic.Int64 // how often the configuration was read again
 	t      *testing.T
 	c      settings.Config // as it is read next
-	wrong  error           // why it can't be read
+	wrong  error           // the error of the next reading; nil: none
 	client *http.Client
 	out    *stderr
 	hup    chan os.Signal

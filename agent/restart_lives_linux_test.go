@@ -19,7 +19,7 @@ import (
 	"github.com/doyen-election/doyen/internal/keeper"
 )
 
-// A restart ends no leadership, since the next life leads on: programs read of no end.
+// A restart ends no leadership, since the next life leads on. So programs are sent no revoked line.
 func TestARestartTellsNoProgramThatItIsOver(t *testing.T) {
 	t.Parallel()
 	c := lone(t)

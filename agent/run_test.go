@@ -120,7 +120,7 @@ func start(t *testing.T, c settings.Config, around ...agent.Process) (*http.Clie
 	return &http.Client{Transport: transport, Timeout: patience}, out, stop
 }
 
-// follow watches an election until until accepts a change, and returns that change.
+// follow watches an election until the function accepts a change, and returns that change.
 func follow(t *testing.T, c *http.Client, until func(api.Change) bool) api.Change {
 	t.Helper()
 	response, err := c.Get("http://d/v1/elections/default/watch")

@@ -227,7 +227,7 @@ func TestRunActsWheneverItLeadsAndEndsWithItsWork(t *testing.T) {
 	}
 	first.end <- errors.New("of no interest: it had to stop")
 	wait(t, "receipt", stood.Receipts())
-	stood.Elect(3, lease) // of the same candidacy
+	stood.Elect(3, lease) // the same candidacy is elected again
 	second := wait(t, "second call", acts)
 	if first.token != 1 || second.token != 3 {
 		t.Errorf("tokens %d, %d", first.token, second.token)

@@ -8,7 +8,7 @@ import (
 )
 
 // Before each act, a program checks that its host's agent is inside its lease, and sends the token along. The check
-// is no call to the agent.
+// does not call the agent.
 func ExampleOpenLease() {
 	lease, err := client.OpenLease(client.LeasePath(client.DefaultSocket(), "payments"))
 	if err != nil {

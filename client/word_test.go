@@ -135,7 +135,7 @@ func TestARefusedWriteIsNotRepeated(t *testing.T) {
 	}
 }
 
-// If a voter has not confirmed a deletion, the word is the empty text. The program deletes that by its new ID.
+// If a voter has not confirmed a deletion, the word is the empty text. A program then deletes the word by its new ID.
 func TestADeletionThatAVoterMissesIsMadeAgain(t *testing.T) {
 	a, _, l := campaign(t, lease)
 	if err := l.Write(t.Context(), "paid"); err != nil {

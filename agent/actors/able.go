@@ -17,7 +17,7 @@ const (
 
 // Needs lists the elections for which a host needs a companion, as configured.
 type Needs struct {
-	// Hooked reports whether a hook acts in an election; nil: none acts in any.
+	// Hooked reports whether a hook acts in an election; nil: no election has a hook.
 	Hooked func(election.Name) bool
 	// Checked are the elections that have a check; api.EveryElection: the host as a whole has one.
 	Checked []election.Name

@@ -113,7 +113,7 @@ func TestAProgramReportsWhyItGivesUpTheLead(t *testing.T) {
 	}
 }
 
-// With keep-last a host whose check fails is a candidate where no other host can lead, and leads on.
+// With keep-last, a host whose check fails stays a candidate if no other host can lead, and goes on leading.
 func TestAHostThatKeepsTheLastIsTheLastResort(t *testing.T) {
 	r := newRegistry(true)
 	r.cfg.Needs = Needs{KeepLast: []election.Name{api.EveryElection}}

@@ -137,7 +137,7 @@ func (s *stage) withdraw(why election.Reason) {
 // release gives the term back. No program may act any more (H6).
 func (s *stage) release() {
 	for _, p := range s.all {
-		if s.acts(p) { // under this term, or under an older one if it has not read the rise
+		if s.acts(p) { // under this term, or under an older one if it has not read of the rise
 			s.t.Fatalf("term %d is given back while %s acts until %d, now %d", s.term, p.k.id, p.until, s.now)
 		}
 	}

@@ -239,8 +239,8 @@ func (r *Registry) leave(k *Candidacy) {
 	r.review()
 }
 
-// companionStopped handles a companion's receipt: nothing that it has run acts in the election any more, and what
-// it had set up is undone. If nobody asked for the receipt, this host gives up the leadership, for the reason why.
+// companionStopped handles a companion's receipt: nothing that the companion has run acts in the election any more, and
+// what that had set up is undone. If nobody asked for the receipt, this host gives up the leadership; why is the reason.
 func (r *Registry) companionStopped(k *Candidacy, name election.Name, term election.Term, why election.Reason) {
 	c := r.races[name]
 	if c == nil || c.deed.by != k || c.deed.term == 0 || term != 0 && term < c.deed.term {
@@ -255,7 +255,7 @@ func (r *Registry) companionStopped(k *Candidacy, name election.Name, term elect
 	}
 }
 
-// Change sends the companion that acts in an election a change, as a watch would show it.
+// Change sends a change, as a watch would show it, to the companion that acts in the election.
 func (b *Companions) Change(name election.Name, change api.Change) {
 	if k := b.of(name); k != nil {
 		k.say(api.CampaignEvent{Type: api.CampaignChanged, Election: string(name), Term: change.Term, Change: &change})

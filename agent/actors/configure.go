@@ -15,8 +15,8 @@ type Settings struct {
 	Priority int
 	// Host makes the host itself a candidate in the default election, where it comes last among equal priorities.
 	Host bool
-	// Preempt makes a better program of this host replace the one that acts, once the better one's
-	// priority has been strictly higher for PreemptDelay.
+	// Preempt: if a program of this host has had a strictly higher priority than the one that acts for
+	// PreemptDelay, it replaces that one.
 	Preempt      bool
 	PreemptDelay time.Duration
 	// Needs lists the elections that need a companion on this host. A leadership goes on without its companion

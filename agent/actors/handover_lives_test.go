@@ -26,7 +26,7 @@ func TestACandidacyThatHandsOverIsClaimedByTheNextLife(t *testing.T) {
 	t.Errorf("the host is a candidate, and the elector gives its candidacy up: it received %+v", inputs)
 }
 
-// The election has no candidates any more, so its race is dropped. But its program may still act.
+// The election has no candidates any more, so its race is dropped. But the program that acted may still act.
 func TestAProgramThatIsWaitedForAndAbsentIsListed(t *testing.T) {
 	r, _ := next(theActor(), func(p *Past) { p.Ending = election.Ending{Reason: election.ReasonTransferred, StopBy: 1000} })
 	withdrawn(r, 4, 1000, election.ReasonTransferred)

@@ -24,7 +24,7 @@ type race struct {
 	until  election.Instant // the newest deadline sent to the program
 	lease  election.Instant // until when the host leads, as far as this registry knows
 	deed   deed             // what a companion may still do
-	change *api.Change      // the present term, as watches show it
+	change *api.Change      // the start of the present term, as watches show it
 	why    election.Reason  // why this host steps down; empty: it does not step down
 	given  election.Reason  // the reason that the program or companion gave for giving up; empty: none
 	idle   election.Term    // a term under which nothing acts: the elector releases it in the step in which the host steps down

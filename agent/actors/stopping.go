@@ -60,7 +60,7 @@ func (r *Registry) revoke(c *race, wt *wait) {
 	if k != nil && !k.host {
 		r.Counters.Revoked.Add(1)
 		k.say(wt.revoked())
-		k.newest = max(k.newest, wt.term) // the program does not know a term that rose and ended in one step
+		k.newest = max(k.newest, wt.term) // a term that rose and ended in one step is new to the program
 		wt.by, k.wait = k, wt
 		if k.leaves {
 			r.remove(k)

@@ -162,7 +162,7 @@ func (l *Log) Flush() error {
 	l.mu.Unlock()
 	if len(fresh) == 0 && !f.whole {
 		now := time.Now()
-		_ = os.Chtimes(f.path, now, now) // after an error, the next run reports a downtime that began a minute earlier
+		_ = os.Chtimes(f.path, now, now) // after an error, the downtime that the next run reports may be a minute too long
 		return nil
 	}
 	var lines bytes.Buffer

@@ -124,7 +124,7 @@ func TestAHistoryThatWasCutOffGoesOn(t *testing.T) {
 	}
 }
 
-// What is damaged is set aside, and a new history starts.
+// A damaged file is set aside, and a new history starts.
 func TestADamagedHistoryStartsAnew(t *testing.T) {
 	written := func(text string) func(string) error {
 		return func(path string) error { return os.WriteFile(path, []byte(text), 0o600) }

@@ -35,7 +35,7 @@ const (
 	maxVacant = 2048
 	// A user who is not an administrator may add commandsEach commands a second, and commandsAtOnce at once.
 	commandsEach, commandsAtOnce = 1, 10
-	// Equal commands are one entry if among the newest equalAmong entries and within equalWithin.
+	// Equal commands within equalWithin are one entry, if that entry is among the newest equalAmong.
 	equalAmong  = 100
 	equalWithin = time.Minute
 )

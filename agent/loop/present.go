@@ -17,8 +17,7 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// gossipBlockedAfter is how long gossip may call a member dead that still answers over its stream,
-// before there is a warning.
+// If gossip calls a member dead for gossipBlockedAfter, although the member answers over its stream, there is a warning.
 const gossipBlockedAfter = 5 * time.Second
 
 // present is a member that this agent treats as present.
@@ -105,7 +104,7 @@ type peers struct {
 	view      *membership.View
 	names     serve.Names                          // nil: must be made again
 	heard     map[election.PeerID]election.Instant // last message of each connected peer
-	lost      map[election.PeerID]election.Instant // when its connection closed, for each peer that has none now
+	lost      map[election.PeerID]election.Instant // for each peer without a connection: when its connection closed
 	connected map[election.PeerID]bool             // replaced, never changed, since pictures share it
 }
 

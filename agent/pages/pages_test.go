@@ -255,7 +255,7 @@ func TestAPageThatCantBeMadeIsTriedAgain(t *testing.T) {
 	if !r.Valid() {
 		t.Error("not valid")
 	}
-	if err := os.Truncate(block, 0); err != nil { // later, writes to a page fail
+	if err := os.Truncate(block, 0); err != nil { // from here on, writes to the page fail
 		t.Fatal(err)
 	}
 	k.Publish(later, status(2, "default", "payments"))

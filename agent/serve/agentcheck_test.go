@@ -13,7 +13,7 @@ import (
 )
 
 func TestHAProxyIsAnsweredByWhoLeads(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	a := stand(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

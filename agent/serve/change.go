@@ -66,7 +66,7 @@ func named(p *Picture, name string) (election.PeerID, bool) {
 	return m.Peer, ok
 }
 
-// handOver gives the command to the agent, and waits until it knows a leader in a higher term.
+// handOver gives the command to the agent, and waits until the agent knows a leader in a higher term.
 func (s *Server) handOver(r *http.Request, name election.Name,
 	command func(election.RequestID) election.Input, target election.PeerID,
 ) (any, error) {

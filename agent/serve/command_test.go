@@ -58,7 +58,7 @@ func (a *agent) handsOver() {
 
 // After an outage that a command has caused, an operator asks who gave the command.
 func TestEachChangeIsEnteredWithWhoAskedForIt(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	b := &book{}
 	a := stand(t, func(c *serve.Config) {
 		c.Enter, c.Logger = b.enter, b.logger()

@@ -26,7 +26,7 @@ const files = 1018
 // One reader's 2,560 idle connections, or its 1,024 watches, once kept all others from asking, resigning
 // and watching.
 func TestAReaderCannotCrowdOthersOut(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to connect as another user; CI runs this as root")
 	}

@@ -38,7 +38,7 @@ func TestTheEndpointsForBugReportsAnswerAdministrators(t *testing.T) {
 }
 
 func TestTheEndpointsForBugReportsAreForAdministratorsOnTheSocketAlone(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	a := stand(t, withDebug, func(c *serve.Config) { c.Access = policy(t, access.Config{}, access.Owner{UID: 1 << 20, GID: 1 << 20}) })
 	var server *serve.Server
 	stand(t, withDebug, func(c *serve.Config) { server = serve.New(*c) })

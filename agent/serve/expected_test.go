@@ -39,7 +39,7 @@ func TestAnExpectedElectionExistsWithoutACandidate(t *testing.T) {
 }
 
 func TestTheLastCandidateOfAnExpectedElectionIsDrainedOnlyByForce(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	a := stand(t)
 	drained := 0
 	a.on = func(in election.Input) (election.Reply, error) {

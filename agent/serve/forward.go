@@ -59,8 +59,8 @@ func isForwarded(r *http.Request) bool {
 	return passed
 }
 
-// Forwarded carries out a call that another agent forwards. The connection proves which agent from
-// is. Nothing proves c.Caller, which is only for log and history.
+// Forwarded carries out a call that another agent forwards. The connection proves that agent's identity,
+// from. Nothing proves c.Caller, which is only for log and history.
 func (s *Server) Forwarded(ctx context.Context, from election.PeerID, c election.Call) election.CallAnswer {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -361,7 +361,7 @@ func (o others) ping(to membership.Member) api.Dial {
 	return d
 }
 
-// reportsLast is how old reports are when newer ones are asked for. An agent has to answer sooner.
+// reportsLast is how old reports are when newer ones are asked for. An agent has to answer in less time.
 const reportsLast = 10 * time.Second
 
 // reports has what the other agents last reported about themselves, for the status page. The others are

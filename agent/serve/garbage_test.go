@@ -15,7 +15,7 @@ import (
 // A connection that sends something other than HTTP, half a request or too much is closed. Meanwhile proper
 // requests are answered.
 func TestGarbageOnTheSocketHarmsNobody(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	a := stand(t)
 	dial := func() net.Conn {
 		t.Helper()

@@ -29,7 +29,7 @@ const (
 	turnTime = keyTime + time.Second
 )
 
-// turn records which other agent alone may change the keys of this one, and until when.
+// turn records which agent may change the keys of this one, and until when no other agent may.
 type turn struct {
 	mu    sync.Mutex
 	by    election.PeerID

@@ -37,8 +37,8 @@ const (
 	allFiles = maxConns + maxPlain + maxReads + maxStreams + actors.MaxCandidacies
 )
 
-// Bound reduces n, a number of connections, if the agent may have only so many files open. With
-// files 0 their number is not limited.
+// Bound reduces n, a number of connections, if all connections together need more files than the agent may have
+// open. files is that limit; 0: any number.
 func Bound(n, files int) int {
 	if files <= 0 || files >= allFiles {
 		return n

@@ -13,9 +13,9 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// Picture is what readers see of the agent. A picture is never changed: a newer one replaces it. Each
-// answer computes at its time what remains of a lease. So even answers from an old picture claim no
-// leadership that has ended.
+// Picture is what readers see of the agent. A picture is never changed: a newer one replaces it. Each answer
+// computes what remains of a lease at that moment. So even answers from an old picture claim no leadership
+// that has ended.
 type Picture struct {
 	Status    *elector.Status
 	View      *membership.View

@@ -340,7 +340,7 @@ func (a *agent) succeeds(name string, term election.Term) func(election.Input) (
 }
 
 func TestChangesAnswerWithTheirOutcome(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	a := stand(t)
 	leading := a.picture.Load()
 	cases := []struct {

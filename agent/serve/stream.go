@@ -191,8 +191,8 @@ func (t *stream) timed(l api.CampaignEvent) api.CampaignEvent {
 	return l
 }
 
-// sayLate sends a program that did not read a last line: the candidacy has ended. The program may read
-// that line later. The system's buffer is enlarged for it, since the buffer may be full.
+// sayLate sends a last line to a program that has not read in time: the candidacy has ended. The program may
+// read that line later. The system's buffer is enlarged for the line, since the buffer may be full.
 func (t *stream) sayLate(until election.Instant) {
 	t.of.Logger.Warn("a program does not read its campaign: the campaign ends", "campaign", t.k.ID(), "election", t.k.Election())
 	line, err := json.Marshal(t.timed(api.CampaignEvent{Type: api.CampaignRevoked, Campaign: t.k.ID(), Election: string(t.k.Election()),

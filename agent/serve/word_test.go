@@ -284,7 +284,7 @@ func TestTheListOfJobsIsTheVotersOwn(t *testing.T) {
 	if all := read(a.do(t, http.MethodGet, "/v1/jobs", "")); len(all) != 3 || !all[0].Running.Held || all[1].Running.Held || all[2].Running != nil || runs.Held {
 		t.Errorf("%+v", all)
 	}
-	// An observer asks the voters that it reaches, but for another agent it asks none.
+	// An observer asks the voters that it reaches. It does so only for its own callers, not for another agent.
 	p.Status.Roster, p.Connected = &election.Roster{Version: version, Voters: []election.Voter{{Peer: "peer-b", Name: "b"}}}, map[election.PeerID]bool{"peer-b": true}
 	o.answers = map[election.PeerID]election.CallAnswer{"peer-b": {Status: 200, Body: []byte(`{"jobs":[{"election":"of-b","kind":"key"}]}`)}}
 	if all := read(a.do(t, http.MethodGet, "/v1/jobs", "")); len(all) != 1 || all[0].Election != "of-b" {

@@ -12,7 +12,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// another replaces the state, as another agent with this directory would, several times.
+// another replaces the state several times, as another agent with this directory would.
 func another(t *testing.T, dir string, times int) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "state"))

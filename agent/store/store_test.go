@@ -261,8 +261,7 @@ func TestADirectoryInThePlaceOfTheTemporaryFileFailsTheWrite(t *testing.T) {
 	}
 }
 
-// The promises are in the directory that was moved away. Another agent may have locked the directory that replaced
-// it.
+// The promises are in the directory that was moved away. Another agent may have locked the new directory.
 func TestADirectoryReplacedWhileItIsInUseIsNotWrittenTo(t *testing.T) {
 	dir, state := made(t)
 	s, _, err := open(t, dir)
@@ -322,7 +321,7 @@ func TestAFileInThePlaceOfTheDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-// A read-only file system refuses the first start with its reason.
+// On a read-only file system the first start is refused, and the error names the reason.
 func TestAReadOnlyDirectoryIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if os.Geteuid() == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// Any agent's page shows what is wrong on every host, and on which.
+// The page of any agent shows what is wrong, and on which hosts.
 func TestThePageShowsWhatIsWrongOnEveryHost(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	up := func(name string, change func(*api.Member)) api.Member {

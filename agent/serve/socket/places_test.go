@@ -157,7 +157,7 @@ func TestANetworkIsOneOrigin(t *testing.T) {
 	}
 }
 
-// 512 readers at 16 addresses once had a load balancer's connection closed again and again before its answer.
+// A crowd of 512 readers at 16 addresses once took a load balancer's place again and again, before its answer.
 func TestACrowdGivesWayBeforeThoseWhoHaveFewConnections(t *testing.T) {
 	p := placesFor(6, 4, 0)
 	few, _ := p.visit("balancer")
