@@ -28,7 +28,7 @@ import (
 type reloading struct {
 	reread atomic.Int64 // how often the configuration was read again
 	t      *testing.T
-	c      settings.Config // as it is read next
+	c      settings.Config // the result of the next reading
 	wrong  error           // the error of the next reading; nil: none
 	client *http.Client
 	out    *stderr

@@ -111,7 +111,7 @@ func TestARestartHandsOverWhereTheNextLifeCanNotGoOn(t *testing.T) {
 
 // A restart can't remove the keeper, since the keeper starts the next process.
 func TestARestartKeepsItsKeeper(t *testing.T) {
-	page, err := unix.MemfdCreate("page", unix.MFD_ALLOW_SEALING) // of a keeper that ignores what this agent writes
+	page, err := unix.MemfdCreate("page", unix.MFD_ALLOW_SEALING) // the page of a keeper that ignores what this agent writes
 	if err != nil {
 		t.Fatal(err)
 	}

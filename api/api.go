@@ -130,7 +130,7 @@ type Election struct {
 	ValidForMS           int64    `json:"valid_for_ms"` // the same as LeaseRemainingMS, under the name that is used for every deadline
 	ViewAgeMS            int64    `json:"view_age_ms"`  // since this agent last heard the leader
 	Candidates           []string `json:"candidates"`   // best-ranked first
-	Index                uint64   `json:"index"`        // of the newest change, for watch?after=
+	Index                uint64   `json:"index"`        // the index of the newest change, for watch?after=
 }
 
 type Leader struct {

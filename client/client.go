@@ -37,7 +37,7 @@ const (
 // between calls until Close.
 type Client struct {
 	// Raw, if not nil, is called with the unchanged body of every successful answer and with every line
-	// of a watch: an agent newer than this package may send fields that package api does not have. Raw
+	// of a watch. An agent newer than this package may send fields that package api does not have. Raw
 	// must not keep the slice.
 	Raw func(body []byte)
 

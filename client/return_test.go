@@ -98,7 +98,7 @@ func TestHowLongACallWaitsForTheAgentsNextProcess(t *testing.T) {
 	for name, test := range map[string]struct {
 		make       func(*testing.T, string)
 		call       func(context.Context, *client.Client) error
-		limit, end time.Duration // of the context, and when the call ends; limit 0: it is cancelled
+		limit, end time.Duration // the context's limit, and when the call ends; limit 0: the context is cancelled
 		want       string
 	}{
 		"nobody listens":            {deadSocket, read, time.Minute, time.Second, "no agent listens at"},

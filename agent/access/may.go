@@ -59,8 +59,8 @@ func (p *Policy) May(w Who, right Right, election string) error {
 		UserName(w.UID), what, right, p.holders(right, election), key, also)
 }
 
-// replaced returns a warning for an operator who follows the proposal of May: the new setting replaces the present
-// one, and those who have the right now lose it unless they are named again. It is empty if nobody would lose it.
+// replaced returns a warning for an operator who follows the proposal of May. Users who have the right by the present
+// setting lose it, unless the new setting names them again. The warning is empty if nobody would lose the right.
 func (p *Policy) replaced(right Right, election string) string {
 	if p.assumed {
 		return fmt.Sprintf("; with access.elections only what it gives applies, in every election, so give group %s there what it is to keep (%q is every other election)",

@@ -73,8 +73,8 @@ func (k *Companions) Unable(name election.Name) string {
 	return why
 }
 
-// LastResort reports whether this host may lead the election only if no other host can: a check fails, every check
-// that fails has keep-last, and nothing else keeps the host from being a candidate.
+// LastResort reports whether this host may lead the election only if no other host can. That is so if a check fails,
+// every check that fails has keep-last, and nothing else keeps the host from being a candidate.
 func (k *Companions) LastResort(name election.Name) bool {
 	fails := false
 	for _, of := range []election.Name{api.EveryElection, name} {

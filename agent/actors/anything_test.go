@@ -26,7 +26,7 @@ type stage struct {
 
 	lives    int
 	ids      int
-	priority int                        // of the candidacy in the elector
+	priority int                        // the priority that the elector has
 	actor    record.Program             // the program on record
 	told     map[election.Term]*program // by term: the only program that was sent it (K4d)
 }

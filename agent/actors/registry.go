@@ -2,7 +2,7 @@
 // receipts must come before a term may be released.
 //
 // It guarantees that in each election at most one program of the host is notified that it is
-// elected: the one with the highest priority, and among equals the oldest. A program is notified of
+// elected. That is the one with the highest priority, and among equals the oldest. A program is notified of
 // the end of each term in which it was elected. The elector gets the receipt for a term only once
 // the program that acted has stopped, by its own report or by proof. The lines that wait for a slow
 // reader are bounded: a newer renewal replaces an older one, and all other lines are kept. If too

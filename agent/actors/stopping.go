@@ -159,8 +159,8 @@ func (r *Registry) Acts(id string, term election.Term, authorized func(uid uint3
 }
 
 // Receipt handles a program's report that it has stopped acting under a term; term 0 means the oldest term
-// without a receipt. A companion names the election. A program that was not asked for the receipt ends its
-// leadership and its candidacy by it; why is its reason, if it gives one. authorized reports whether the caller
+// without a receipt. A companion names the election. A program that was not asked for the receipt gives up its
+// leadership and its candidacy; why is the reason, if it gives one. authorized reports whether the caller
 // may do this for a program of that user.
 //
 // A receipt without a term never ends a term that the program may not know of. If the deadline of an earlier term

@@ -1,9 +1,9 @@
 // Package forward makes calls of the socket API at other agents, and answers their calls.
 //
-// It guarantees that a call is answered or fails by its caller's deadline; that an answer
-// counts only from the agent that was asked; that other agents occupy a bounded number of
-// goroutines; and that agents which do not vote leave the voters' places free. Package serve
-// decides which agent may ask for what. A call whose answer is lost may have been carried out.
+// It guarantees that a call is answered or fails by its caller's deadline. An answer counts only from the
+// agent that was asked. Other agents occupy a bounded number of goroutines. Agents that do not vote leave
+// the voters' places free. Package serve decides which agent may ask for what. A call whose answer is lost
+// may have been carried out.
 package forward
 
 import (

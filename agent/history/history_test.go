@@ -22,7 +22,7 @@ func nobody(election string, term uint64, at int64) api.Transition {
 func TestTheGapIsTheTimeWithoutALeader(t *testing.T) {
 	l := history.New(ms(1000), "default")
 	for _, add := range []api.Transition{
-		leads("default", "a", 1, 1250),  // since the agent's start
+		leads("default", "a", 1, 1250),  // the gap counts from the agent's start
 		leads("payments", "b", 3, 1300), // the log does not know since when payments had no leader
 		leads("default", "b", 2, 2000),  // handed over without a pause
 		nobody("default", 2, 3000),

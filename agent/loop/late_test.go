@@ -22,7 +22,7 @@ func (r *rig) lateBy() (all []time.Duration) {
 // The loop reports by how much its timer or a write is late, once, if that is more than an eighth of the lease.
 func TestTheLoopTellsWhenItIsBehind(t *testing.T) {
 	for name, c := range map[string]struct {
-		due, writing time.Duration // before now; below 0: none
+		due, writing time.Duration // how long before now; below 0: never
 		want         time.Duration
 	}{
 		"on time":        {due: lease/8 - 1, writing: -1},

@@ -108,7 +108,7 @@ type peers struct {
 	connected map[election.PeerID]bool             // replaced, never changed, since pictures share it
 }
 
-const maxLost = 1024 // in peers.lost
+const maxLost = 1024 // how many entries peers.lost may have
 
 func (p *peers) lose(id election.PeerID, at election.Instant) {
 	if len(p.lost) >= maxLost {

@@ -27,7 +27,7 @@ type rig struct {
 	mu      sync.Mutex
 	journal []string
 	inputs  []election.Input
-	peers   []transport.Peer // as last given to the transport
+	peers   []transport.Peer // the peers that the transport was given last
 	answer  func(election.Input) election.Output
 	status  elector.Status
 	handing bool

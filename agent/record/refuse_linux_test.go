@@ -54,7 +54,7 @@ func TestWhatDoesNotFitBeginsANewLineage(t *testing.T) {
 	for want, change := range map[string]func(testing.TB, string) error{
 		"it is a copy":          copied,
 		"it is not a record":    edit(0, 'x'),
-		"its format is 1":       edit(8, 1), // of 0.3.0
+		"its format is 1":       edit(8, 1), // the format of 0.3.0
 		"it is damaged":         edit(40, 1, 1, 1, 1),
 		"its lineage was ended": func(_ testing.TB, path string) error { return os.Truncate(path, 0) },
 		"it is not a":           func(_ testing.TB, path string) error { return os.Truncate(path, 5) },
@@ -343,7 +343,7 @@ func TestARecordFromBeforeASuspendIsRefused(t *testing.T) {
 	c := config(inTmpfs(t), 7)
 	r, _ := begin(t, c)
 	filled(t, r)
-	r.change(func(s *state, it *item) { it.Life = &life{1, time.Second, s.life.Ahead - int64(time.Second)} }) // as before a suspend of that length
+	r.change(func(s *state, it *item) { it.Life = &life{1, time.Second, s.life.Ahead - int64(time.Second)} }) // as if the host had been suspended for a second since
 	die(t, r)
 	c.Run = 8
 	next, past, err := Open(c)
@@ -358,7 +358,7 @@ func TestARecordFromAfterAHandledSuspendGoesOn(t *testing.T) {
 	c := config(inTmpfs(t), 7)
 	r, _ := begin(t, c)
 	filled(t, r)
-	r.change(func(s *state, it *item) { it.Life = &life{1, time.Second, s.life.Ahead - int64(time.Second)} }) // as before a suspend of that length
+	r.change(func(s *state, it *item) { it.Life = &life{1, time.Second, s.life.Ahead - int64(time.Second)} }) // as if the host had been suspended for a second since
 	r.Suspended()
 	die(t, r)
 	c.Run = 8

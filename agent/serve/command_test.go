@@ -95,7 +95,7 @@ func TestEachChangeIsEnteredWithWhoAskedForIt(t *testing.T) {
 	}
 	for _, c := range []struct{ method, path, body string }{
 		{http.MethodGet, "/v1/voters", ""}, {http.MethodGet, "/v1/keys", ""}, {http.MethodPost, "/v1/drain", `{"on":tr`},
-		// 92,376 of these in 8 s once pushed root's drain out of the history.
+		// 92,376 such refused calls in 8 s once pushed root's drain out of the history.
 		{http.MethodPost, "/v1/elections/default/transfer", `{"to":"nobody"}`}, {http.MethodPost, "/v1/elections/none/resign", ""}, {http.MethodPost, "/v1/voters", `{"remove":"b"}`},
 	} {
 		_, _ = a.do(t, c.method, c.path, c.body)

@@ -25,7 +25,7 @@ const (
 	// answers keptEach times a second, and keptAtOnce times at once after a pause.
 	keptFor              = time.Second
 	keptEach, keptAtOnce = 10, 12
-	// Costly answers that are being read may take unreadTotal bytes together, and those of one user
+	// Costly answers that are being read may take unreadTotal bytes together. Those of one user may take
 	// unreadEach. Each answer counts as usualAnswer bytes, or as its length if it is longer.
 	unreadTotal   = 8 << 20
 	unreadEach    = unreadTotal / sharing
@@ -171,8 +171,8 @@ func (r *recorder) begin(w http.ResponseWriter) {
 	w.WriteHeader(r.status)
 }
 
-// kept is an answer that is the same for all callers. It is made for one caller while the others wait, and kept
-// for a second, or until a lease that it shows ends: so it names no leader whose lease has ended.
+// kept is an answer that is the same for all callers. It is made for one caller while the others wait. It is kept
+// for a second, or until a lease that it shows ends, so it names no leader whose lease has ended.
 type kept struct {
 	*Config
 	next  http.Handler

@@ -227,7 +227,7 @@ func TestEveryAgentAnswersForItselfBeforeADrill(t *testing.T) {
 	if b := all[1]; b.Name != "b" || b.ID != "peer-b" || !b.Reached || b.BootID != "bb" || b.Refused != "no" {
 		t.Errorf("%+v", b)
 	}
-	o.answer = election.CallAnswer{Status: 404} // an older version
+	o.answer = election.CallAnswer{Status: 404} // as an agent of an older version answers
 	if all := ask(); all[1].Reached || all[1].Name != "b" {
 		t.Errorf("%+v", all[1])
 	}

@@ -41,8 +41,8 @@ type Other interface {
 // forwardedKey is the key in a request's context for the agent that forwarded the request.
 type forwardedKey struct{}
 
-// forwarded is where a forwarded request comes from: the agent, whose identity the connection proves, and
-// the process that called that agent, as that agent describes the process.
+// forwarded is where a forwarded request comes from. The connection proves the identity of the agent, from. caller is
+// the process that called that agent, as the agent describes it.
 type forwarded struct {
 	from   election.PeerID
 	caller string

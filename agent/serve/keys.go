@@ -22,7 +22,7 @@ type Keyring interface {
 }
 
 // keyTime is how long one agent may take for one change of its keys. After a change by an agent, no
-// other agent may change the same keys for turnTime, while there are several keys: two rotations at
+// other agent may change the same keys for turnTime, while there are several keys. Two rotations at
 // the same time could cut agents off.
 const (
 	keyTime  = 4 * time.Second

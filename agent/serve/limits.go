@@ -22,9 +22,9 @@ const (
 	maxOfAddress = 16   // connections from one address to the TCP listener
 	opensEach    = 100  // connects from one address to the TCP listener, a second
 	opensAtOnce  = 200  // connects from one address at once, after a pause
-	maxPlain     = 512  // on the socket, for plain calls
-	maxReads     = 512  // on the read-only socket
-	maxStreams   = 2048 // on the socket, for campaigns and watches: more than maxWatches and actors.MaxCandidacies together
+	maxPlain     = 512  // connections to the socket for plain calls
+	maxReads     = 512  // connections to the read-only socket
+	maxStreams   = 2048 // connections to the socket for campaigns and watches: more than maxWatches and actors.MaxCandidacies together
 	maxWatches   = 1024
 	maxChecks    = 64 // connections for agent checks
 	maxChecksOf  = 16 // connections for agent checks from one address

@@ -19,7 +19,7 @@ import (
 type Picture struct {
 	Status    *elector.Status
 	View      *membership.View
-	Names     Names // of members and voters
+	Names     Names // the names of members and voters
 	Connected map[election.PeerID]bool
 	Warnings  []api.Warning
 	Unhealthy string          // why a check keeps this host from being a candidate in "default"
@@ -128,8 +128,8 @@ func (p *Picture) Line(kind string, name election.Name, now election.Instant, in
 }
 
 // inquired adapts the answer e to what a majority has reported: the term and the holder in s. The result names
-// a leader only if e names the same leader in the same term, and only until the end of the lease in e: the
-// voters' promises last longer than that lease.
+// a leader only if e names the same leader in the same term. It does so only until the end of the lease in e,
+// since the voters' promises last longer than that lease.
 func (p *Picture) inquired(e api.Election, s election.Record) api.Election {
 	e.Authority = api.AuthorityQuorum
 	if e.Leader != nil && e.Leader.ID == string(s.Holder.Peer) && e.Term == uint64(s.Term) {

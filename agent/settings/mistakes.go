@@ -18,7 +18,7 @@ func (c Config) Judge() error {
 	return cmp.Or(c.Mistakes()...)
 }
 
-// Mistakes returns everything that is wrong with a configuration, resolved or not: what Resolve and
+// Mistakes returns everything that is wrong with a configuration, resolved or not. That is what Resolve and
 // Validate refuse, and what would make a start fail on this host as this user, or keep the agent
 // from leading anything. Each is a *Error.
 func (c Config) Mistakes() []error {

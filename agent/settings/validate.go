@@ -193,7 +193,7 @@ func checkKey(c Config) error {
 }
 
 // checkAlone refuses an agent that other hosts can reach, if it would form a cluster alone and --voters does not
-// ask for that: if the host has lost its data directory, the agent would form a second cluster.
+// ask for that. If the host has lost its data directory, the agent would form a second cluster.
 func checkAlone(c Config) error {
 	bind, _ := ParseAddr(c.Bind)
 	if c.Quorum && len(c.Voters) == 0 && len(c.Join) == 0 && !bind.IsLoopback() {

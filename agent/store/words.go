@@ -47,7 +47,7 @@ type words struct {
 	sound bool // size is the true size of the file: no write of this agent to it has failed
 	size  int
 
-	writes uint64 // of the newest record
+	writes uint64 // the number of the write in the newest record
 	words  map[election.Name]election.Word
 }
 

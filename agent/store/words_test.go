@@ -67,8 +67,8 @@ func TestWordsSurviveARestart(t *testing.T) {
 	}
 }
 
-// A write of words alone leaves the state as it is, but counts as a write. So an older copy of the words is noticed,
-// as an older copy of the state is.
+// A write of words alone leaves the state as it is, but counts as a write. So a start notices if the words are older
+// than the state shows.
 func TestWritesOfWordsCount(t *testing.T) {
 	dir, _ := worded(t)
 	for _, n := range []uint64{7, 9} {

@@ -115,7 +115,7 @@ func (p *Process) ended() {
 // Gone is closed when the process has ended with all its threads.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
-// Alone reports whether no other process had the connections open when this one was found to have
+// Alone reports whether no other process had the connections open when the process was found to have
 // ended. Another process that had a connection open may still act, even if it closes that connection later.
 // Alone is false until Gone is closed.
 func (p *Process) Alone() bool {
