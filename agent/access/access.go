@@ -6,7 +6,7 @@
 // campaign and hand over. The names in the configuration are looked up once, when it is read; an unknown
 // name is an error.
 //
-// Everybody who may connect may read; the modes of the socket and of its directory decide who may
+// Every user who can connect can read. The modes of the socket and of its directory decide which users can
 // connect. This package restricts the programs of its host. It does not restrict which other agents may lead.
 package access
 

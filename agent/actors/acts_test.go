@@ -26,7 +26,7 @@ func TestW12AProgramActsFromItsElectionUntilItsReceipt(t *testing.T) {
 	refused(4)
 	r.Lead(0, pay, 4, 1000, nil, nil)
 	acts(4)
-	refused(0) // a write names its term
+	refused(0) // a write has to name its term
 	refused(3)
 	refused(5)
 	r.Rise(pay, 6, 1100, nil)

@@ -18,7 +18,7 @@ type stage struct {
 	r      *Registry
 	now    election.Instant
 	stands bool
-	term   election.Term // that it leads, or from which it has stepped down
+	term   election.Term // the term that the elector leads, or has stepped down from
 	until  election.Instant
 	leads  bool
 	free   bool // the term is released

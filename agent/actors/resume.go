@@ -45,7 +45,7 @@ type Resumption struct {
 	Meta    string
 	UID     uint32
 	Own     bool           // the user is root or the agent's own user
-	Program record.Program // as the kernel identifies it now
+	Program record.Program // the program as the kernel identifies it now
 	// Held returns those of the sockets that a process still has open.
 	Held func(sockets []uint64) []uint64
 	// May returns why the program may not be a candidate in the election; nil: it may.

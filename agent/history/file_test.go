@@ -171,7 +171,7 @@ func TestAHistoryThatCanNotBeWrittenIsReportedAndMadeUpFor(t *testing.T) {
 	if err := l.Keep(path, func(err error) { reported <- err }); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(path, 0o700); err != nil { // nothing can be added to it
+	if err := os.Mkdir(path, 0o700); err != nil { // a directory at the path, so no change can be added to the file
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -270,7 +270,7 @@ func TestAStartShowsForHowLongNoProcessRan(t *testing.T) {
 	if err := os.Chtimes(path, old, old); err != nil {
 		t.Fatal(err)
 	}
-	flush(t, first) // it still runs, and nothing has changed
+	flush(t, first) // the process still runs, and no change was added
 	info, err := os.Stat(path)
 	if err != nil || info.ModTime().Before(old.Add(time.Minute)) {
 		t.Fatalf("the file was last marked at %v, %v", info.ModTime(), err)

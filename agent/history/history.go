@@ -102,7 +102,7 @@ func (l *Log) Add(t api.Transition) {
 }
 
 // Enter adds a command, and returns whether the log has a new entry. An equal command by the same user only raises
-// the count of the earlier entry. A user who is not an administrator may give too many commands: the rest is dropped.
+// the count of the earlier entry. Too many commands by a user who is not an administrator are dropped.
 func (l *Log) Enter(t api.Transition) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,7 @@ const gossipBlockedAfter = 5 * time.Second
 // present is a member that this agent treats as present.
 type present struct {
 	membership.Member
-	dead      bool // gossip calls it dead, but its stream works
+	dead      bool // gossip calls the member dead, but its stream works
 	deadSince election.Instant
 }
 

@@ -20,7 +20,7 @@ import (
 const (
 	maxConns     = 64   // all connections to the TCP listener
 	maxOfAddress = 16   // connections from one address to the TCP listener
-	opensEach    = 100  // connects from one address to the TCP listener, a second
+	opensEach    = 100  // connects a second from one address to the TCP listener
 	opensAtOnce  = 200  // connects from one address at once, after a pause
 	maxPlain     = 512  // connections to the socket for plain calls
 	maxReads     = 512  // connections to the read-only socket

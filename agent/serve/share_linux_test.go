@@ -78,8 +78,8 @@ func TestASocketIsSharedWithAGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		dir    os.FileMode // the mode with which it was made before; 0: the agent makes it
-		group  int         // the group of that directory
+		dir    os.FileMode // the mode of a directory that exists already; 0: the agent makes it
+		group  int         // that directory's group
 		to     socket.Sharing
 		passes map[uint32]bool
 	}{

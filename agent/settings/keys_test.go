@@ -51,7 +51,7 @@ func newKeyring(t *testing.T, keys ...[]byte) (*Keyring, *ring) {
 	return &Keyring{path: path, gossip: r, logger: slog.New(slog.DiscardHandler)}, r
 }
 
-// An agent that no other agent is to join makes itself a random key.
+// An agent makes itself a random key if no other agent is to join it.
 func TestOnlyAnAgentThatIsToMeetNobodyMakesItselfAKey(t *testing.T) {
 	for name, test := range map[string]struct {
 		config Config

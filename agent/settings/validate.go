@@ -22,7 +22,7 @@ const (
 	// maxSocketPath is how many bytes a path may have in Linux's sockaddr_un, without its NUL.
 	maxSocketPath = 107
 	maxJoin       = 64
-	maxElections  = 256 // elections with their own settings
+	maxElections  = 256 // how many elections may have their own settings
 	maxHTTPHosts  = 64
 	minHeartbeat  = 5 * time.Millisecond
 )

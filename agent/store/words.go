@@ -176,7 +176,7 @@ func (w *words) rewrite() error {
 	log := append([]byte(wordsMagic+string(w.peer)+"\n"), record...)
 	f, err := replaceFile(w.files, wordsFile, log)
 	if f != nil {
-		_ = w.close() // it was open only to keep its inode number
+		_ = w.close() // the old file was open only to keep its inode number
 		w.file, w.sound = f, false
 	}
 	if err != nil {
@@ -234,7 +234,7 @@ func (w *words) drop(p election.Persist) {
 		}
 	}
 	if !p.State.KeepsWords {
-		_ = w.close() // it was open only to keep its inode number
+		_ = w.close() // the file was open only to keep its inode number
 		clear(w.words)
 	}
 }
