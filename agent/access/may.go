@@ -208,7 +208,7 @@ func (p *Policy) String() string {
 
 func (l ids) empty() bool { return len(l.Users)+len(l.Groups) == 0 }
 
-// names returns the names of the list's users and groups. user is put before each user, and group before each group.
+// names returns the names of the list's users and groups, with the prefix user or group.
 func (l ids) names(user, group string) []string {
 	users := each.Of(l.Users, func(u uint32) string { return user + UserName(u) })
 	return append(users, each.Of(l.Groups, func(g uint32) string { return group + groupName(g) })...)

@@ -156,7 +156,7 @@ func TestAReceiptThatComesTwiceDoesNotCountForTheNextTerm(t *testing.T) {
 	}
 	r.Lead(500, pay, 2, 2000, nil, nil)
 	r.Take()
-	if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil { // the copy
+	if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil { // the copy of the receipt
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Withdraw{Election: pay})

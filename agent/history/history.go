@@ -59,7 +59,7 @@ type leadership struct {
 	term   uint64
 }
 
-// vacancy is a time without a leader, in CLOCK_BOOTTIME nanoseconds. A leader was last heard at heard.
+// vacancy is a time without a leader: when it began, and when a leader was last heard, in CLOCK_BOOTTIME nanoseconds.
 type vacancy struct{ since, heard int64 }
 
 // New returns an empty log. It counts the named elections as led by nobody since the instant

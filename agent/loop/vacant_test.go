@@ -40,7 +40,7 @@ func TestTheTimeWithoutALeaderIsCounted(t *testing.T) {
 		{107, 110, picture(150), [3]int{6, 4, 7}},  // payments does not exist any more
 		{115, 0, nil, [3]int{6, 4, 15}},            // the loop is busy
 		{3600, 0, nil, [3]int{6, 4, 15}},           // the agent did not run: a scrape does not count that time
-		{3601, 3602, picture(0), [3]int{6, 4, 15}}, // nor does the loop, once it runs again
+		{3601, 3602, picture(0), [3]int{6, 4, 15}}, // the loop does not count that time either
 		{3602, 0, nil, [3]int{7, 4, 16}},
 	} {
 		if c.shown != nil {
