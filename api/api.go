@@ -191,7 +191,7 @@ const (
 	ChangePaused  = "paused"
 	ChangeLagged  = "lagged"
 	// ChangeMeta means that the leader's Meta has changed, within its term. ChangeCandidates means that the election's
-	// Candidates have changed. Only watches have these lines. Their Index is that of the change before.
+	// Candidates have changed. Only watches have these lines. Such a line repeats the Index of the change before it.
 	ChangeMeta       = "meta"
 	ChangeCandidates = "candidates"
 )

@@ -28,9 +28,9 @@ const (
 	maxWatches   = 1024
 	maxChecks    = 64 // connections for agent checks
 	maxChecksOf  = 16 // connections for agent checks from one address
-	// One user may have one in sharing of the socket's places.
+	// A user may have 1/sharing of the socket's places.
 	sharing = 4
-	// One in reserving of the socket's places is for root and the agent's user alone.
+	// 1/reserving of the socket's places is for root and the agent's user alone.
 	reserving = 10
 	// allFiles is how many files the connections need, without agent checks, and the pidfds of the
 	// programs that campaign.

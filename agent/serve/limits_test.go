@@ -26,7 +26,7 @@ func TestWatchesAreSharedAmongUsers(t *testing.T) {
 	}
 	s.watches.Leave(1000, 1)
 	if s.begin(1000, false) != nil {
-		// the place that became free is reserved now, since root has taken one that was not
+		// Root has taken an unreserved place, so the place that became free is reserved now.
 		s.watches.Leave(0, 1)
 		if s.begin(1000, false) != nil {
 			t.Error("a place that became free is lost")
