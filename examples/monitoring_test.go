@@ -143,7 +143,7 @@ func queries(t *testing.T) (all []query) {
 	return all
 }
 
-// An alert on a missing metric never fires, and its panel stays empty.
+// An alert on a missing metric never fires. A panel on a missing metric stays empty.
 func TestAlertsAndDashboardNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	metrics := measured(t)

@@ -180,7 +180,7 @@ func (i *invocation) answer(text string) error {
 	return i.write(append(logger.Showable(bytes.TrimRight(i.body, "\n")), '\n'))
 }
 
-// show writes what is not one unchanged answer of the agent: found as JSON, or the text for people.
+// show writes the text for people, or `found` as JSON. It is for results that are not one answer of the agent.
 func (i *invocation) show(found any, text string) error {
 	if !i.json {
 		return i.write([]byte(text))

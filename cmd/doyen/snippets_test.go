@@ -138,7 +138,7 @@ func TestEverySnippetOfTheAPIsPageRuns(t *testing.T) {
 		}
 		if s.file != "" {
 			m.write(t, s.file, s.text)
-			p = play{want: `^$`} // a module only defines
+			p = play{want: `^$`} // a module prints nothing
 		}
 		t.Run(fmt.Sprintf("line %d", s.line), func(t *testing.T) {
 			if p.before != nil {

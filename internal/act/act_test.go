@@ -53,7 +53,7 @@ type rig struct {
 	t       *testing.T
 	agent   *clienttest.Agent
 	said    chan string // what its commands write to the pipe
-	ends    *os.File    // PIPE.end: a command that reads a line of it ends when the test writes one
+	ends    *os.File    // PIPE.end: a command that waits for a line from it ends when the test writes that
 	hangups chan os.Signal
 	next    atomic.Pointer[act.Work] // the work that a reload reads
 	stop    context.CancelFunc

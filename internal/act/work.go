@@ -14,8 +14,8 @@ import (
 	"github.com/doyen-election/doyen/internal/base/each"
 )
 
-// reload reads the work again. If it removes the hook of an election that this host leads, the removed
-// hook still runs once, at the end of the leadership, to undo what it has set up.
+// reload reads the work again. If it removes the hook of an election that this host leads, the removed hook
+// still runs once at the end of the leadership. It then undoes what it has set up.
 func (a *actor) reload() {
 	next, err := a.Reread()
 	if err != nil {

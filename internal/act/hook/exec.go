@@ -22,8 +22,8 @@ const (
 	maxLine  = 2048 // bytes that are logged of one line
 )
 
-// guardSlack is how much later than this process the guard kills a run that takes too long, so that
-// this process kills it first and can log the reason.
+// guardSlack is how much later than this process the guard kills a run that takes too long. So this process
+// usually kills it, and can log the reason.
 const guardSlack = 500 * time.Millisecond
 
 func (r *Runner) run(t *task) {

@@ -350,7 +350,7 @@ func TestCloseGivesEveryReceipt(t *testing.T) {
 	await(t, "one that came too late", tell(r, hook.Event{Election: "default", Event: election.NoLeader}))
 }
 
-// A program that reads a descriptor that does not block gets an error if its input is not there yet.
+// If standard input did not block, a program would get an error while its input is not there yet.
 func TestACommandsInputAndOutputBlock(t *testing.T) {
 	const nonblock = 0o4000 // O_NONBLOCK in fdinfo's flags
 	at := filepath.Join(t.TempDir(), "flags")

@@ -81,8 +81,8 @@ func (r *runner) worthWaiting(err error) bool {
 }
 
 // goesOn reports whether the candidacy continues after a receipt. err is the result of sending it. The agent
-// must have accepted it before the lease ended: a later receipt could end the next leadership, whose line was
-// not read yet.
+// must have accepted the receipt before the lease ended. A later one could end the next leadership, whose line
+// was not read yet.
 func (r *runner) goesOn(err error, now int64) bool {
 	return err == nil && r.revoked && now < r.until
 }

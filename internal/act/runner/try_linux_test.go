@@ -58,7 +58,7 @@ func TestATryThatWinsRunsTheCommandOnce(t *testing.T) {
 	r.status(6)
 	wait(t, "receipt", stood.Receipts())
 
-	// A command that runs does not depend on who leads later.
+	// A running command goes on even if the agent then reports another leader.
 	r = start(t, try, `trap 'exit 8' USR1; echo up >&9; while :; do sleep 0.01; done`)
 	stood = r.agent.Stood()
 	stood.Elect(3, long)
