@@ -228,8 +228,7 @@ func TestTheUnitFollowsTheLeader(t *testing.T) {
 	check(tr.handOver(first, "default"))
 }
 
-// The agent runs with all rights of its user, whatever the unit says. Only the tests of packaging run the unit,
-// on a host with systemd.
+// Here no agent runs under the unit: the tests of packaging do that, on a host with systemd.
 func TestTheUnitIsHardened(t *testing.T) {
 	t.Parallel()
 	need(t, "systemd-analyze")

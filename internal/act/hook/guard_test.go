@@ -29,7 +29,6 @@ import (
 // child, if set in the environment, makes this test binary play an agent. It runs the command in child as a
 // leader's hook, until it is killed. The lease is extended whenever the hook asks, by childLease if that is
 // set. The run's limit is childLimit.
-// and its limit is childLimit.
 const (
 	child      = "DOYEN_TEST_HOOK"
 	childLease = "DOYEN_TEST_LEASE"
