@@ -36,7 +36,7 @@ type (
 		Rank     Rank   `cbor:"3,keyasint"` // the sender's
 	}
 	// BullyAnswer reports that the sender is alive and ranks higher. A nominee also sends it
-	// when nobody has asked. Then Round is 0.
+	// without a BullyElection, with Round 0.
 	BullyAnswer struct {
 		Election Name   `cbor:"1,keyasint"`
 		Round    uint64 `cbor:"2,keyasint"` // of the BullyElection that it answers
@@ -162,7 +162,7 @@ type (
 	}
 )
 
-// Progress is how many writes of an agent's state are durable, as of one instant of its clock.
+// Progress is how many writes of an agent's state were durable at one instant of its clock.
 type Progress struct {
 	Peer    PeerID    `cbor:"1,keyasint"`
 	Lineage LineageID `cbor:"2,keyasint"`
