@@ -23,8 +23,8 @@ const module = "github.com/doyen-election/doyen/"
 // pure packages take time, randomness and durable state as arguments.
 var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector", "internal/base/codec", "internal/base/each", "internal/base/wrap", "internal/calendar", "internal/jobs", "internal/plan", "internal/virtual", "transport/inbox"}
 
-// layers are the packages of the product, the lowest first. Each imports only packages of the
-// layers before its own.
+// layers are the packages of the product, the lowest first. A package imports only packages of
+// lower layers.
 var layers = [][]string{
 	{"internal/base/each", "internal/base/fd", "internal/base/offer", "internal/base/wrap"},
 	{"api", "election", "internal/base/alarm", "internal/base/footprint", "internal/base/logger", "internal/calendar"},

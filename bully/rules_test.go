@@ -18,7 +18,7 @@ func rank(peer election.PeerID, priority int) election.Rank {
 	return election.Rank{Priority: priority, Peer: peer}
 }
 
-// middle is the field of m, with e better and a worse.
+// middle is the field of agent m: e ranks higher, a lower.
 func middle() election.Field {
 	self := rank("m", 5)
 	return election.Field{

@@ -328,9 +328,9 @@ const (
 	GenesisInvalid       Objection = iota + 1
 	GenesisKnown                   // the refusing agent has already committed this genesis
 	GenesisElsewhere               // the refusing agent belongs to another cluster; Detail names that cluster
-	GenesisOtherVoters             // its --voters differ; Detail lists them
+	GenesisOtherVoters             // the refusing agent's --voters differ; Detail lists them
 	GenesisOtherIdentity           // the roster has the refusing agent's name with another peer ID
-	GenesisPending                 // it has accepted another genesis, still pending; Detail names the proposer
+	GenesisPending                 // the refusing agent has accepted another genesis, still pending; Detail names the proposer
 	GenesisPendingFormer           // as GenesisPending, but the two proposers have one name and different peer IDs
 )
 

@@ -30,7 +30,7 @@ func rowOf(r election.LifeRecord, name election.Name) election.Authority {
 func unrecorded(e *Elector, r election.LifeRecord, out election.Output) string {
 	for _, c := range e.contests.rows {
 		is, want := rowOf(r, c.Name()), e.authority(c)
-		if is != want && (is.Term != 0 || want.Highest != 0) { // otherwise its row may stay for a while
+		if is != want && (is.Term != 0 || want.Highest != 0) { // the row of a forgotten election may stay for a while
 
 			return fmt.Sprintf("on record is %+v, it is %+v", is, want)
 		}

@@ -17,7 +17,7 @@ type Peer struct {
 	Level        uint64           // its feature level
 	Beat         time.Duration    // its configured heartbeat interval; 0: not known
 	Reported     bool             // its Report has arrived since it last connected
-	Holds        election.Version // the version that it had when it was last heard of; zero: not known
+	Holds        election.Version // the version that it last reported; zero: not known
 	Agrees       election.Version // the newest version that it has reported without having voted for a later driver
 	doubted      doubted
 	differsSince election.Instant // since when a present or future voter has had a roster with which it can't vote; 0: no such roster is known

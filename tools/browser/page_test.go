@@ -164,7 +164,7 @@ func small(t *testing.T, path string, shot []byte) {
 		}
 	}
 	var often color.Palette
-	near := func(c color.Color) bool { // to a colour that is kept
+	near := func(c color.Color) bool { // reports whether a kept colour is similar
 		if len(often) == 0 {
 			return false
 		}
