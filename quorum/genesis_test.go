@@ -20,7 +20,7 @@ type founder struct {
 	ledger    *Ledger
 	formation *Formation
 	voter     *Voter
-	reported  *election.Roster // to the others, as the elector does
+	reported  *election.Roster // the newest roster that it sent to the other founders in a Report
 }
 
 func newFounder(t *testing.T, name string, peer election.PeerID, names ...string) *founder {
