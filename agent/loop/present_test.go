@@ -234,11 +234,11 @@ func TestVotersWithoutARosterAnswerVotersAlone(t *testing.T) {
 	for _, c := range []struct {
 		voters []string
 		roster *election.Roster
-		want   string
+		want   bool
 	}{
-		{[]string{"a", "b"}, nil, "true"},
-		{[]string{"b"}, nil, "false"},
-		{[]string{"a", "b"}, &election.Roster{Voters: []election.Voter{{Name: "a", Peer: me}}}, "false"},
+		{[]string{"a", "b"}, nil, true},
+		{[]string{"b"}, nil, false},
+		{[]string{"a", "b"}, &election.Roster{Voters: []election.Voter{{Name: "a", Peer: me}}}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, nil)
@@ -249,9 +249,10 @@ func TestVotersWithoutARosterAnswerVotersAlone(t *testing.T) {
 			synctest.Wait()
 			r.hear(transport.Connected{Peer: "b"}) // the picture has the roster
 			synctest.Wait()
-			all := r.happened()
-			if last := all[strings.LastIndex(all, "voters-only:"):]; !strings.HasPrefix(last, "voters-only:"+c.want) {
-				t.Errorf("voters %v, roster %v: %s, want %s", c.voters, c.roster, last, c.want)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.votersOnly != c.want {
+				t.Errorf("voters %v, roster %v: voters alone %t, want %t", c.voters, c.roster, r.votersOnly, c.want)
 			}
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,14 +26,15 @@ import (
 
 // rig is a loop whose other parts are fakes. All fakes write what happens into one journal.
 type rig struct {
-	mu      sync.Mutex
-	journal []string
-	inputs  []election.Input
-	peers   []transport.Peer // the peers that the transport was given last
-	answer  func(election.Input) election.Output
-	status  elector.Status
-	handing bool
-	full    error // the result of a write to the disk
+	mu         sync.Mutex
+	journal    []string
+	inputs     []election.Input
+	peers      []transport.Peer // the peers that the transport was given last
+	answer     func(election.Input) election.Output
+	status     elector.Status
+	handing    bool
+	votersOnly bool  // as last given to the transport
+	full       error // the result of a write to the disk
 
 	events []transport.Event
 	ready  chan struct{}
@@ -117,7 +117,9 @@ func (r *rig) those(are func(transport.Peer) bool) string {
 func (r *rig) Unsendable() string        { return "" }
 func (r *rig) Suspect(p election.PeerID) { r.note("suspect:" + string(p)) }
 func (r *rig) VotersOnly(on bool) {
-	r.note("voters-only:" + strconv.FormatBool(on))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.votersOnly = on
 }
 func (r *rig) Dismiss(all ...election.PeerID) {
 	for _, p := range all {
