@@ -328,7 +328,7 @@ func ExploreChange(o ChangeOptions) Found {
 			seen[next] = struct{}{}
 			nodes = append(nodes, node{next, i, what, nodes[i].depth + 1})
 			if bad != "" {
-				r.Violation = fmt.Errorf("%s", bad)
+				r.Violation, r.Complete = fmt.Errorf("%s", bad), false
 				for j := len(nodes) - 1; j > 0; j = nodes[j].parent {
 					r.Path = append(r.Path, nodes[j].what())
 				}
