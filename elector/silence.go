@@ -43,6 +43,7 @@ func (e *Elector) redial(id election.PeerID, p *peer) {
 // are not a sign of silence, so their detector is dropped.
 func (e *Elector) heardFrom(id election.PeerID, m election.Message) {
 	p := e.peers.get(id)
+	e.stir(p)
 	p.heardAt, p.unansweredSince = e.now, election.Never
 	_, released := m.(election.Release)
 	_, beats := m.(election.Heartbeat)
@@ -58,24 +59,16 @@ func (e *Elector) follows(id election.PeerID) bool {
 // maxProbes bounds how many times the time between two Inquiries is doubled.
 const maxProbes = 3
 
-// probe sends an Inquiry to each peer whose Report is missing, and to each silent one: otherwise
-// a former leader whose Release was lost would stay silent forever. A peer that does not answer
-// is asked less and less often. probe returns when the next Inquiry is due.
-func (e *Elector) probe() election.Instant {
-	wake := election.Never
-	for i, p := range e.peers.rows {
-		if e.now < p.unwritableUntil {
-			wake = min(wake, p.unwritableUntil) // then it may be able to write again
-		}
-		if e.now >= p.probeDue(e.cfg.Lease) {
-			p.probeAt = e.now.Add(e.cfg.Heartbeat << p.probes)
-			p.probes = min(p.probes+1, maxProbes)
-			p.expectAnswer(e.now)
-			e.send(e.peers.keys[i], election.Inquiry{})
-		}
-		wake = min(wake, p.probeDue(e.cfg.Lease))
+// probe sends an Inquiry if the peer's Report is missing or the peer is silent: otherwise a former leader whose
+// Release was lost would stay silent forever. A peer that does not answer is asked less and less often.
+func (e *Elector) probe(p *peer) {
+	if e.now < p.probeDue(e.cfg.Lease) {
+		return
 	}
-	return wake
+	p.probeAt = e.now.Add(e.cfg.Heartbeat << p.probes)
+	p.probes = min(p.probes+1, maxProbes)
+	p.expectAnswer(e.now)
+	e.send(p.id, election.Inquiry{})
 }
 
 func (p *peer) probeDue(lease time.Duration) election.Instant {
