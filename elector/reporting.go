@@ -150,17 +150,16 @@ func (e *Elector) older(id election.PeerID) bool {
 
 // news is the progress to send to a peer if it is new: this agent's, and in a heartbeat other voters' too.
 func (e *Elector) news(to *peer, beat bool) (list []election.Progress) {
-	add := func(id election.PeerID) {
-		if m := e.progress.get(id); to.Level >= election.LevelSettings && m.Peer != "" && e.now < m.since.Add(2*e.cfg.Lease) {
-			list = append(list, m.Progress)
-		}
-	}
-	if !beat || !e.roster.Has(e.cfg.Self.Peer) {
-		add(e.cfg.Self.Peer)
-	}
+	ids := []election.PeerID{e.cfg.Self.Peer}
 	if beat {
 		for _, v := range e.roster.All() {
-			add(v.Peer)
+			ids = append(ids, v.Peer)
+		}
+	}
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
+		if m := e.progress.get(id); to.Level >= election.LevelSettings && m.Peer != "" && e.now < m.since.Add(2*e.cfg.Lease) {
+			list = append(list, m.Progress)
 		}
 	}
 	return list
