@@ -73,10 +73,10 @@ func (e *Elector) sendCandidacies() {
 	}
 	if cs.newest != cs.shown {
 		cs.shown = cs.newest
-		e.stirAll()
+		e.dues.stir(e.peers.rows...)
 	}
-	for _, p := range e.stirred {
-		if e.now >= p.sendAt && cs.lacking(p) && e.peers.get(p.id) == p {
+	for _, p := range e.dues.stirred {
+		if e.now >= p.sendAt && cs.lacking(p) && p.place != gone {
 			p.sendAt = e.now.Add(e.cfg.Heartbeat)
 			e.send(p.id, election.Candidacies{Lineage: e.cfg.Self.Lineage, Serial: cs.serial, Candidacies: cs.sent()})
 		}
@@ -96,7 +96,7 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 		added, ended := missing(m.Candidacies, p.candidacies), missing(p.candidacies, m.Candidacies)
 		p.listed, p.serial, p.candidacies = true, m.Serial, m.Candidacies
 		if m, is := e.view.Find(from); is {
-			e.enlist(m)
+			e.candidates.enlist(m, p)
 		}
 		for _, changed := range added {
 			e.contest(changed.Election) // an election exists from its first candidate on

@@ -53,37 +53,35 @@ func missing(candidacies, other []election.Candidacy) (without []election.Candid
 	return without
 }
 
-// enlist updates the index with the candidacies that a member has sent since it connected, or else with gossip's.
-func (e *Elector) enlist(m election.Member) {
-	list := m.Candidacies
-	if p := e.peers.get(m.Peer); p != nil && p.listed && p.lineage == m.Lineage {
-		list = p.candidacies
+// enlist takes a member's candidacies from what it has sent since it connected, or else from gossip. p is nil if
+// it is not connected.
+func (cs *candidates) enlist(m election.Member, p *peer) {
+	if p != nil && p.listed && p.lineage == m.Lineage {
+		cs.set(m.Peer, p.candidacies)
+	} else {
+		cs.set(m.Peer, m.Candidacies)
 	}
-	e.candidates.set(m.Peer, list)
 }
 
-// enlistAll updates the index for a new view.
-func (e *Elector) enlistAll() {
-	for _, id := range e.candidates.lists.keys {
-		if _, is := e.view.Find(id); !is {
-			e.candidates.set(id, nil)
+// drop removes those that are not in the view.
+func (cs *candidates) drop(v election.View) {
+	for _, id := range cs.lists.keys {
+		if _, is := v.Find(id); !is {
+			cs.set(id, nil)
 		}
-	}
-	for _, m := range e.view.Members {
-		e.enlist(m)
 	}
 }
 
 // rank returns a member's rank in an election; false: it is no candidate there.
-func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bool) {
-	return m.RankIn(name, e.candidates.lists.get(m.Peer))
+func (cs *candidates) rank(m election.Member, name election.Name) (election.Rank, bool) {
+	return m.RankIn(name, cs.lists.get(m.Peer))
 }
 
-// members are the members that are candidates in an election, sorted by peer ID.
-func (e *Elector) members(of election.Name) iter.Seq[election.Member] {
+// of walks the members of a view that are candidates in an election, sorted by peer ID.
+func (cs *candidates) of(name election.Name, v election.View) iter.Seq[election.Member] {
 	return func(yield func(election.Member) bool) {
-		for _, id := range e.candidates.ids[of] {
-			if m, _ := e.view.Find(id); !yield(m) {
+		for _, id := range cs.ids[name] {
+			if m, _ := v.Find(id); !yield(m) {
 				return
 			}
 		}

@@ -32,11 +32,9 @@ type Elector struct {
 	contests   table[election.Name, *entry]
 	stands     candidacies
 	candidates candidates
-	dues       dueOrder
-	stirred    []*peer // what this step looks at
-	level      uint64  // the feature level that peers needed at the last step
-	apart      string  // the cluster whose peers were last set apart from foreign ones
-	heardOf    uint64  // counts the changes of members and of their candidacies
+	dues       dues
+	apart      string // the cluster whose peers were last set apart from foreign ones
+	heardOf    uint64 // counts the changes of members and of their candidacies
 	facts      facts
 	shownFacts uint64 // the generation of facts that readers were last shown
 	advanced   uint64 // the generation of facts with which all elections were last advanced
@@ -333,7 +331,7 @@ func (e *Elector) advance() election.Instant {
 	e.sweep()
 	e.sendProgress()
 	e.sendCandidacies()
-	return min(formed, e.expireInquiries(), e.watchDisk(), e.catchUp(), e.beat(), e.attend(), e.doubtEnds())
+	return min(formed, e.expireInquiries(), e.watchDisk(), e.catchUp(), e.beat(), e.dues.attend(e.lookAt), e.doubtEnds())
 }
 
 func (e *Elector) wakeAt(duty election.Instant) election.Instant {
@@ -376,8 +374,8 @@ func (e *Elector) activateRoster() {
 	e.heardOf++ // the roster may allow other agents to lead
 	e.followSettings()
 	e.touchAll()
-	e.stirAll()
-	e.findStrangers()
+	e.dues.stir(e.peers.rows...)
+	e.strangers = strangers(e.view, e.roster)
 	for _, c := range e.contests.rows {
 		e.carry(c, c.Reroster(c))
 	}

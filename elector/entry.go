@@ -164,7 +164,9 @@ const (
 )
 
 // crowded reports whether the first leader is sought among many members.
-func (e *Elector) crowded() bool { return !e.settled && e.cfg.Quorum && len(e.view.Members) >= crowd }
+func (c *entry) crowded() bool {
+	return !c.e.settled && c.e.cfg.Quorum && len(c.e.view.Members) >= crowd
+}
 
 // FirstTurn is when this agent may start a round for the first leader. It delays the round if many members
 // have just started: while they are not connected to each other, each takes itself for one of the best, and
@@ -172,7 +174,7 @@ func (e *Elector) crowded() bool { return !e.settled && e.cfg.Quorum && len(e.vi
 // some time for each better member.
 func (c *entry) FirstTurn() election.Instant {
 	e := c.e
-	if !e.crowded() {
+	if !c.crowded() {
 		return 0
 	}
 	if e.informedAt == 0 {
@@ -183,10 +185,11 @@ func (c *entry) FirstTurn() election.Instant {
 }
 
 // better counts the members above this agent. A member that is not connected counts as a candidate.
-func (e *Elector) better(c *entry) (n int) {
+func (c *entry) better() (n int) {
+	e := c.e
 	own := election.Rank{Priority: c.Priority(), JoinedAt: e.cfg.JoinedAt, Peer: e.cfg.Self.Peer}
 	for _, m := range e.view.Members {
-		r, is := e.rank(m, c.Name())
+		r, is := e.candidates.rank(m, c.Name())
 		if !is && m.Peer != own.Peer && !e.peers.has(m.Peer) {
 			r, is = election.Rank{Priority: own.Priority, JoinedAt: m.JoinedAt, Peer: m.Peer}, true
 		}
@@ -199,7 +202,7 @@ func (e *Elector) better(c *entry) (n int) {
 
 func (c *entry) Candidates() iter.Seq[election.Rank] {
 	return func(yield func(election.Rank) bool) {
-		for m := range c.e.members(c.Name()) {
+		for m := range c.e.candidates.of(c.Name(), c.e.view) {
 			if r, why := c.e.present(c.Name(), m); why == 0 && !yield(r) {
 				return
 			}
@@ -237,7 +240,7 @@ func (c *entry) SuspectAt(id election.PeerID) election.Instant {
 // member that has just stepped down counts as one that can.
 func (e *Elector) present(name election.Name, m election.Member) (election.Rank, election.Obstacle) {
 	p := e.peers.get(m.Peer)
-	r, is := e.rank(m, name)
+	r, is := e.candidates.rank(m, name)
 	switch {
 	case !is:
 		return r, election.NotCandidate

@@ -42,7 +42,7 @@ type peer struct {
 	able    bool             // nothing that concerns all elections prevents its election; as of the last look at it
 	stirred bool             // this step looks at it
 	dueAt   election.Instant // when to look at it if nothing about it changes
-	place   int              // in Elector.dues
+	place   int              // in Elector.dues.order
 }
 
 func (e *Elector) connected(in election.PeerConnected) {
@@ -67,11 +67,13 @@ func (e *Elector) connected(in election.PeerConnected) {
 func (e *Elector) viewed(v election.View) {
 	e.view = v
 	e.heardOf++
-	e.enlistAll()
-	e.stirAll()
-	e.findStrangers()
+	e.candidates.drop(v)
+	e.dues.stir(e.peers.rows...)
+	e.strangers = strangers(v, e.roster)
 	for _, m := range v.Members {
-		if p := e.peers.get(m.Peer); p != nil && !m.Suspected {
+		p := e.peers.get(m.Peer)
+		e.candidates.enlist(m, p)
+		if p != nil && !m.Suspected {
 			p.cleared = false
 		}
 	}
@@ -79,7 +81,7 @@ func (e *Elector) viewed(v election.View) {
 
 // disconnected forgets the peer. That may start a selection, but it shortens no promise (H7).
 func (e *Elector) disconnected(id election.PeerID) {
-	e.parted(id)
+	e.parted(e.peers.get(id))
 	e.foreign.remove(id)
 	e.voter.Disconnected(id)
 	e.cancelReport(id)
@@ -88,8 +90,8 @@ func (e *Elector) disconnected(id election.PeerID) {
 // heldRoster is the roster in memory, which may not be durable yet.
 func (e *Elector) heldRoster() *election.Roster { return e.ledger.State().Roster }
 
-func (e *Elector) isForeign(p *peer) bool {
-	held := e.heldRoster()
+// isForeign reports whether the peer is in another cluster than the held roster.
+func (p *peer) isForeign(held *election.Roster) bool {
 	return held != nil && p.roster != nil && p.roster.Cluster != held.Cluster
 }
 
@@ -102,15 +104,11 @@ func (e *Elector) setForeignApart() {
 	}
 	e.apart = held.Cluster
 	for _, p := range e.peers.rows {
-		if e.isForeign(p) {
-			e.setApart(p)
+		if p.isForeign(held) {
+			e.parted(p)
+			e.foreign.put(p.id, p)
 		}
 	}
-}
-
-func (e *Elector) setApart(p *peer) {
-	e.parted(p.id)
-	e.foreign.put(p.id, p)
 }
 
 // heardForeign handles a message of a foreign peer. The peer may be in this agent's cluster by now.
@@ -119,7 +117,7 @@ func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message
 	if r.Roster != nil {
 		p.roster = r.Roster
 	}
-	if e.isForeign(p) {
+	if p.isForeign(e.heldRoster()) {
 		e.meetFormer(from, p)
 		e.counters.Dropped["foreign_cluster"]++
 		return
@@ -204,4 +202,29 @@ func (e *Elector) votes(p election.PeerID, reported *election.Roster) bool {
 		return reported.Has(p)
 	}
 	return e.roster.Has(p) || held.Has(p)
+}
+
+// joined adds a peer of this cluster.
+func (e *Elector) joined(p *peer) {
+	e.parted(e.peers.get(p.id))
+	e.heardOf++
+	e.peers.put(p.id, p)
+	e.dues.add(p)
+	if m, is := e.view.Find(p.id); is {
+		e.candidates.enlist(m, p)
+	}
+}
+
+// parted removes a peer. It may be nil.
+func (e *Elector) parted(p *peer) {
+	if p == nil {
+		return
+	}
+	e.heardOf++
+	e.peers.remove(p.id)
+	e.dues.remove(p)
+	e.noted.remove(p.id)
+	if m, is := e.view.Find(p.id); is {
+		e.candidates.enlist(m, nil)
+	}
 }

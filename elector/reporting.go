@@ -39,8 +39,9 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	if r.Roster != nil {
 		p.roster = r.Roster
 	}
-	if e.isForeign(p) {
-		e.setApart(p)
+	if p.isForeign(e.heldRoster()) {
+		e.parted(p)
+		e.foreign.put(from, p)
 		e.heardForeign(from, p, r)
 		return
 	}

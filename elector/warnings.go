@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/roster"
 )
 
 // warnings lists the conditions that an operator should end, sorted by code.
@@ -55,27 +54,24 @@ func (e *Elector) warnOfPeer(ws []Warning, id election.PeerID, p *peer) []Warnin
 	return ws
 }
 
-// note keeps the peers about which warnOfPeer may have to warn.
-func (e *Elector) note(p *peer) {
-	doubt := roster.Doubt(0)
-	if e.roster != nil {
-		_, doubt = p.Doubted(e.roster)
+// suspicious reports whether warnOfPeer may have to warn of the peer.
+func (p *peer) suspicious(e *Elector) bool {
+	if e.now < p.unwritableUntil || e.roster == nil {
+		return e.now < p.unwritableUntil
 	}
-	if doubt != 0 || e.now < p.unwritableUntil {
-		e.noted.put(p.id, p)
-	} else {
-		e.noted.remove(p.id)
-	}
+	_, doubt := p.Doubted(e.roster)
+	return doubt != 0
 }
 
-// findStrangers warns of members whose data directories, with the promises in them, were lost or exchanged.
-func (e *Elector) findStrangers() {
-	e.strangers = nil
-	for _, m := range e.view.Members {
-		if v, ok := e.roster.Named(m.Name); ok && v.Peer != m.Peer {
-			e.strangers = append(e.strangers, Warning{Code: "identity_changed", Agent: m.Name, Peer: v.Peer})
+// strangers warns of members that have the name of a voter and another identity: their data directories, with the
+// promises in them, were lost or exchanged.
+func strangers(v election.View, r *election.Roster) (ws []Warning) {
+	for _, m := range v.Members {
+		if voter, ok := r.Named(m.Name); ok && voter.Peer != m.Peer {
+			ws = append(ws, Warning{Code: "identity_changed", Agent: m.Name, Peer: voter.Peer})
 		}
 	}
+	return ws
 }
 
 func (e *Elector) warnOfVoters(ws []Warning, q QuorumStatus) []Warning {
