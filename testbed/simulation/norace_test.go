@@ -2,5 +2,5 @@
 
 package simulation
 
-// defaultSeeds fit into some four seconds on two processors.
+// defaultSeeds take some four seconds on two processors.
 const defaultSeeds = 300
