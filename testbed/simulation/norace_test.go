@@ -2,5 +2,5 @@
 
 package simulation
 
-// defaultSeeds fit into some four seconds on two processors.
+// defaultSeeds are what CI plays with TestSimulation: they meet all there is.
 const defaultSeeds = 300
