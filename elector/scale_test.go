@@ -9,9 +9,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// BenchmarkAThousandElections is one agent of five that lead 200 elections each:
-// what a heartbeat that it hears, and an answer to its own, cost, the picture for
-// its readers included.
+// BenchmarkAThousandElections is one of five agents that lead 200 elections each. It measures a
+// received heartbeat and an answer to the agent's own one, with the picture for readers.
 func BenchmarkAThousandElections(b *testing.B) {
 	o := newScaled(b, 5, 200, 200)
 	b.Run("heard", func(b *testing.B) {
@@ -37,8 +36,8 @@ func BenchmarkAThousandElections(b *testing.B) {
 	})
 }
 
-// BenchmarkTheRecordOfAThousandElections is what a heartbeat that renews all that an agent
-// leads adds by its record (K1). The file's part is in agent/record.
+// BenchmarkTheRecordOfAThousandElections measures what the record (K1) adds to a heartbeat that
+// renews all leaderships of an agent. The file's part is in agent/record.
 func BenchmarkTheRecordOfAThousandElections(b *testing.B) {
 	o := newScaled(b, 3, 1000, 0)
 	rows := 0
@@ -62,7 +61,7 @@ func BenchmarkTheRecordOfAThousandElections(b *testing.B) {
 	}
 }
 
-// scaled is an agent a among others that lead as many elections as it.
+// scaled is an agent a among others. Each leads the same number of elections.
 type scaled struct {
 	*solo
 	each int
@@ -125,7 +124,7 @@ func job(agent string, i int) election.Name {
 	return election.Name(fmt.Sprintf("job-%s-%03d", agent, i))
 }
 
-// beat is a heartbeat of another agent for all it leads.
+// beat is a heartbeat in which another agent claims all elections that it leads.
 func (s *scaled) beat(from string) {
 	s.send++
 	h := election.Heartbeat{Lineage: 1, Send: s.send, Version: election.Version{Counter: 1}, Echo: s.now - 1}

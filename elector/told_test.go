@@ -10,11 +10,10 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// stale says in what the picture that readers are given differs from one made
-// from nothing, empty if in nothing: what is not looked at again must not have
-// changed. A leadership that is over and still told would be believed, on a lease
-// page for one, while its successor acts. The harnesses of this package ask after
-// each step.
+// stale describes how the picture for readers differs from one that is computed afresh; empty: in
+// nothing. A part that is not computed again must not have changed: a leadership that is shown
+// after its end, on a lease page for example, would be believed while its successor acts. All
+// harnesses of this package check this after each step.
 func stale(e *Elector) string {
 	shown := e.Contests()
 	e.shown = nil
@@ -42,7 +41,7 @@ func stale(e *Elector) string {
 	return ""
 }
 
-// problem says in what the counts differ from what the elections say of themselves.
+// problem describes how the counts differ from the elections themselves.
 func (a *agenda) problem(all []*entry) string {
 	contesting, queued := 0, 0
 	for _, c := range all {
@@ -62,7 +61,7 @@ func (a *agenda) problem(all []*entry) string {
 	return ""
 }
 
-// With the last term known there is none left to ask for: this agent can't be elected.
+// When the last term is known, no term is left to ask for: this agent can't be elected.
 func TestACandidateWithNoTermLeftIsNotShown(t *testing.T) {
 	now := election.Instant(time.Hour)
 	e, err := New(election.Config{Self: soloSelf, Name: "a", JoinedAt: 1, Quorum: true, Algorithm: election.Bully, Timing: testTiming, Drift: election.DefaultDrift},

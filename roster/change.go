@@ -90,8 +90,8 @@ func (s *step) reply(id election.RequestID, refusal *election.Refusal) {
 	s.out.Replies = append(s.out.Replies, election.Reply{Request: id, Refusal: refusal})
 }
 
-// wanted is a change that was asked for at this agent. It starts only from the roster that this
-// agent had then: from a later one, it would undo the changes made in between.
+// wanted is a change that was asked for at this agent. It starts only from the roster that this agent
+// had when it was asked. From a later roster, the change would undo what was changed in between.
 type wanted struct {
 	goal     *election.Roster
 	former   *election.Roster
@@ -179,8 +179,8 @@ func (c *Change) withVoters(s *step, in election.ChangeRoster) (*election.Roster
 	return &r, nil
 }
 
-// goneSinceAsked is why the wanted change can't start any more; nil if it can. A voter that is to be added
-// may be out of reach by now, or an agent may be unable to follow the revised roster.
+// goneSinceAsked is why the wanted change can't start any more; nil if it can. A voter to be added may be
+// out of reach by now, or an agent may be unable to follow the revised roster.
 func (c *Change) goneSinceAsked(s *step) *election.Refusal {
 	for _, v := range c.want.goal.Voters {
 		if !s.roster.Has(v.Peer) && !s.Reachable(v.Peer) {

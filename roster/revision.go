@@ -11,8 +11,7 @@ import (
 // does not change the voters (R14).
 
 // Speaks reports whether the peer's version of Doyen can read all of this agent's roster. If not, the
-// peer's roster would differ under the same version number, so no message is sent to it or accepted from
-// it.
+// peer would store a different roster under the same version number, so the two exchange no messages.
 func (c *Change) Speaks(p *Peer) bool {
 	if !c.cfg.Quorum {
 		return true
@@ -51,8 +50,8 @@ func (c *Change) revised(s *step, in election.ChangeRoster) (*election.Roster, *
 }
 
 // misfit is why the agents can't follow a revised roster; nil if they can. Each connected agent
-// must have a version of Doyen that can read it. If the roster needs a higher level than the
-// present one, all voters must be connected, because the levels of other agents are not known.
+// needs a version of Doyen that can read it. If the roster raises the level that is needed, all
+// voters must be connected: only the levels of connected agents are known.
 func (c *Change) misfit(s *step, r *election.Roster) *election.Refusal {
 	for _, v := range r.Voters {
 		if s.roster.Level() < r.Level() && v.Peer != c.cfg.Self.Peer && s.Peer(v.Peer) == nil {

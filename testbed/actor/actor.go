@@ -1,9 +1,9 @@
-// Package actor is the testbed's programs: candidates in elections, by the client library, and the
-// commands of `doyen run`, of jobs and of hooks. Each stamps when it acts (package stamp) and reports
+// Package actor is the testbed's programs: candidates in elections, which use the client library, and
+// commands of `doyen run`, of jobs and of hooks. Each stamps when it acts (package stamp), and reports
 // on stdout when it begins and stops acting. Only the program of Count reports to a register instead.
 //
-// A program is the testbed's own executable, run again with a hidden first argument. The exception
-// is the small executable in command, which the bench starts while it measures.
+// A program is the testbed's own executable, run again with a hidden first argument. The exception is
+// the small executable in command, which the bench starts while it measures.
 package actor
 
 import (
@@ -218,8 +218,8 @@ func job(ctx context.Context, stamps, lasts string, stdout io.Writer) error {
 	return note.Write(stamps)
 }
 
-// parent starts a child, which acts in its place. The child inherits only stdin, stdout and
-// stderr: the runtimes of most languages start children in this way.
+// parent starts a child, which acts in its place. The child inherits only stdin, stdout and stderr,
+// as the children of most languages' runtimes do.
 func parent(self, stamps string, stdout io.Writer) error {
 	for fd := 3; fd < 256; fd++ {
 		syscall.CloseOnExec(fd)

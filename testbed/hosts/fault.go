@@ -36,12 +36,12 @@ func (f Fault) End(c *Cluster, h *Host) (election.Instant, error) {
 	return f.end(c, h)
 }
 
-// of turns a method of the host into a begin or an end.
+// of makes a begin or an end from a method of the host.
 func of(do func(*Host) (election.Instant, error)) func(*Cluster, *Host) (election.Instant, error) {
 	return func(_ *Cluster, h *Host) (election.Instant, error) { return do(h) }
 }
 
-// with does the same as of, for a method with an argument.
+// with is like of, for a method with an argument.
 func with[T any](do func(*Host, T) (election.Instant, error), x T) func(*Cluster, *Host) (election.Instant, error) {
 	return func(_ *Cluster, h *Host) (election.Instant, error) { return do(h, x) }
 }

@@ -78,7 +78,7 @@ func TestLinksAreRead(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	for text, want := range map[string][3]bool{ // of 99, 100, 101 ms
+	for text, want := range map[string][3]bool{ // whether 99, 100 and 101 ms satisfy it
 		"100ms": {false, true, false}, "= 100ms": {false, true, false}, "<= 100ms": {true, true, false},
 		"< 100ms": {true, false, false}, ">= 100ms": {false, true, true}, "> 100ms": {false, false, true},
 	} {
@@ -111,7 +111,7 @@ func TestLinesOfAScriptAreFound(t *testing.T) {
 	}
 }
 
-// pairs are the ordered pairs of hosts, from and to, that are meant.
+// pairs are the ordered pairs of hosts that the words mean.
 func (s sides) pairs() [][2]string {
 	var all [][2]string
 	for _, a := range s.a {

@@ -2,5 +2,5 @@
 
 package simulation
 
-// defaultSeeds are what CI plays with TestSimulation: they meet all there is.
+// defaultSeeds are what CI plays with TestSimulation: they take some four seconds on two processors.
 const defaultSeeds = 300

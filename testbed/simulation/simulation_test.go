@@ -19,13 +19,13 @@ var (
 	live   = flag.Bool("live", false, "TestSeed writes its whole trace to standard error, as it happens")
 )
 
-// TestMain lets the heap grow for all tests, as Sweep does: that saves a quarter of their time.
+// TestMain lets the heap grow for all tests, as Sweep does. That saves a quarter of the time.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(gcPercent)
 	os.Exit(m.Run())
 }
 
-// TestSimulation shows G1 to G5 in a hundred worlds, and that these meet every fault there is.
+// TestSimulation shows G1 to G5 in a hundred worlds, in which every kind of fault strikes.
 func TestSimulation(t *testing.T) {
 	n := *seeds
 	if n == 0 {
@@ -113,8 +113,8 @@ func firstDifference(a, b string) string {
 	return "in length"
 }
 
-// TestOverlapIsFoundWhenClocksStrayTooFar shows that the checkers see what the
-// protocol does not stand: leases rest on the stated drift of clocks.
+// TestOverlapIsFoundWhenClocksStrayTooFar shows that the checkers notice overlaps: clocks that
+// drift farther than leases allow cause them.
 func TestOverlapIsFoundWhenClocksStrayTooFar(t *testing.T) {
 	for s := uint64(1); s <= 300; s++ {
 		r := Run(Options{Seed: s, Drift: 300_000, Rule: "G1"})

@@ -13,7 +13,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/actor"
 )
 
-// serving is a register that answers on a socket.
+// serving is a register that serves a socket.
 func serving(t *testing.T) (*Register, func(program string) *line) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
@@ -61,8 +61,8 @@ func TestTheRegisterRefusesAnOldToken(t *testing.T) {
 		t.Errorf("an old token: %v", err)
 	}
 	b.must(t, "add", 2, 2, 2)
-	// The last word of an answer may still be on its way: what it is about is
-	// judged with the next.
+	// The end of an answer may still be on its way. Its operation is then judged with the next
+	// window.
 	if what := r.Check(); what != "" {
 		t.Error(what)
 	}
@@ -74,16 +74,16 @@ func TestTheRegisterRefusesAnOldToken(t *testing.T) {
 	}
 }
 
-// An addition that goes back behind another one is what an unguarded register
-// would suffer: no order explains it.
+// No order explains two additions that write the same value. Only an unguarded register accepts
+// both.
 func TestALostAdditionIsFound(t *testing.T) {
 	r, open := serving(t)
 	a := open("a")
 	a.must(t, "read", 1, 0, 0)
-	for _, v := range []int{1, 2, 2} { // the third writes what the second did
+	for _, v := range []int{1, 2, 2} { // the third addition writes the same value as the second
 		a.must(t, "add", 1, v, v)
 	}
-	a.Close() // and so ends what is under way
+	a.Close() // this ends the operation under way
 	await(t, func() bool { return strings.Contains(r.Check(), "no order of") })
 	if len(r.History()) < 4 {
 		t.Errorf("%d operations are kept", len(r.History()))
@@ -94,7 +94,7 @@ func TestAnOperationWhoseProgramDiedCounts(t *testing.T) {
 	r, open := serving(t)
 	a := open("a")
 	a.must(t, "read", 1, 0, 0)
-	if _, err := a.Do(actor.Ask{Add: true, Token: 1, Value: 1}); err != nil { // it is done, and the program dies before it reports that it knows
+	if _, err := a.Do(actor.Ask{Add: true, Token: 1, Value: 1}); err != nil { // the operation is done, but the program dies before it reports that
 		t.Fatal(err)
 	}
 	a.Close()
@@ -109,7 +109,7 @@ func TestAnOperationWhoseProgramDiedCounts(t *testing.T) {
 	}
 }
 
-// await looks again and again until the condition holds.
+// await checks again and again until the condition holds.
 func await(t *testing.T, condition func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !condition(); runtime.Gosched() {

@@ -20,7 +20,7 @@ func TestTheExitCodesOfOnce(t *testing.T) {
 		name, script string
 		word         *jobs.Word
 		change       func(*config)
-		says         string // by the command; empty: it says nothing, as one that is not started
+		says         string // what the command writes; empty: nothing, as when it is not started
 		status       int
 	}{
 		{"finished here", "echo up >&9; exit 0", nil, nil, "up", 0},
@@ -64,7 +64,7 @@ func TestTheExitCodesOfOnce(t *testing.T) {
 	}
 }
 
-// While the word can't be written, a leader is still renewed. A signal must end it nevertheless.
+// While the word can't be written, the lease is still renewed. A signal must end the job nevertheless.
 func TestASignalEndsAJobWhoseWordCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	a := clienttest.Start(t)
@@ -76,12 +76,12 @@ func TestASignalEndsAJobWhoseWordCannotBeWritten(t *testing.T) {
 	r.signal(r.cmd.Process.Pid, syscall.SIGTERM)
 	wait(t, "write", a.Writes())
 	wait(t, "write, after the signal", a.Writes())
-	stood.Renew(1, long) // which must not prolong the wait
+	stood.Renew(1, long) // which must not extend the wait
 	wait(t, "receipt", stood.Receipts())
 	r.status(128 + int(syscall.SIGTERM))
 }
 
-// A command that ends well once it is asked to stop has perhaps not finished.
+// A command that was asked to stop may not have finished, even if it exits with 0.
 func TestWhatWasStoppedIsNotFinished(t *testing.T) {
 	t.Parallel()
 	a := clienttest.Start(t)

@@ -58,7 +58,7 @@ func TestATryThatWinsRunsTheCommandOnce(t *testing.T) {
 	r.status(6)
 	wait(t, "receipt", stood.Receipts())
 
-	// Who leads later is of no interest to a command that runs.
+	// A running command goes on even if the agent then reports another leader.
 	r = start(t, try, `trap 'exit 8' USR1; echo up >&9; while :; do sleep 0.1; done`)
 	stood = r.agent.Stood()
 	stood.Elect(3, long)
@@ -70,7 +70,7 @@ func TestATryThatWinsRunsTheCommandOnce(t *testing.T) {
 	r.status(8)
 }
 
-// It had the lead, and lost it before its command was started: another host runs it.
+// The host loses the lead before its command is started: another host runs it.
 func TestATryThatLosesTheLeadBeforeTheStartExits(t *testing.T) {
 	t.Parallel()
 	a := clienttest.Start(t)
@@ -114,11 +114,11 @@ func TestATimeoutEndsTheCommandAndFollowsTheRestartPolicy(t *testing.T) {
 	r := start(t, c, `trap 'exit 0' TERM; while :; do sleep 0.1; done`)
 	stood := r.agent.Stood()
 	stood.Elect(3, long)
-	r.status(runner.StatusTimeout) // though it ended with 0, if it came as far as its trap
+	r.status(runner.StatusTimeout) // although the command exits with 0 if its trap was set in time
 	wait(t, "receipt", stood.Receipts())
 }
 
-// The guard dies while it ends a run because of its time: the next run is not ended because of its time.
+// The guard dies while it ends a run that took too long. The next run must not count as too long.
 func TestATimeoutIsForgottenWithItsGuard(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{Timeout: 3 * time.Second, Grace: time.Minute}, `[ $DOYEN_TERM = 2 ] || trap "" TERM; echo up $DOYEN_TERM >&9; while :; do sleep 0.1; done`)
