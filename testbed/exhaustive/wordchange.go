@@ -3,7 +3,6 @@ package exhaustive
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -221,8 +220,11 @@ func (w *changeWorld) react(voter, message uint16) changeReaction {
 	return r
 }
 
-// each calls f with each state that may follow.
-func (w *changeWorld) each(s changeState, f func(next changeState, what func() string, bad string)) {
+// each calls f with each state that may follow: none once b has read.
+func (w *changeWorld) each(s changeState, f func(stepTo[changeState])) {
+	if read := w.registers[s.registers[1]]; read.Register != nil && read.Ready() {
+		return
+	}
 	for t, holder := range changeHolders {
 		if t == 0 && !w.o.Writes {
 			continue
@@ -243,7 +245,7 @@ func (w *changeWorld) each(s changeState, f func(next changeState, what func() s
 		default:
 			continue
 		}
-		f(next, what, "")
+		f(stepTo[changeState]{next: next, what: what})
 	}
 	for v, voter := range s.voters {
 		for n := range uint16(len(w.sent)) {
@@ -254,7 +256,7 @@ func (w *changeWorld) each(s changeState, f func(next changeState, what func() s
 	}
 }
 
-func (w *changeWorld) arrives(s changeState, v int, voter, message uint16, f func(changeState, func() string, string)) {
+func (w *changeWorld) arrives(s changeState, v int, voter, message uint16, f func(stepTo[changeState])) {
 	r := w.react(voter, message)
 	what := func() string {
 		return fmt.Sprintf("%s receives %s", peerOf(v), messages.Describe(w.sent[message].message))
@@ -264,7 +266,7 @@ func (w *changeWorld) arrives(s changeState, v int, voter, message uint16, f fun
 		s.sent[n/64] |= 1 << (n % 64)
 	}
 	if r.voter != voter && (w.o.Loses || len(r.answers) == 0) {
-		f(s, what, "")
+		f(stepTo[changeState]{next: s, what: what})
 	}
 	for _, a := range r.answers {
 		next, bad, t := s, "", 0
@@ -281,7 +283,7 @@ func (w *changeWorld) arrives(s changeState, v int, voter, message uint16, f fun
 		if _, accepts := a.(election.RosterAccept); !accepts {
 			bad = w.answered(&next, t, peerOf(v), a)
 		}
-		f(next, func() string { return what() + "; " + messages.Describe(a) }, bad)
+		f(stepTo[changeState]{next, func() string { return what() + "; " + messages.Describe(a) }, bad})
 	}
 }
 
@@ -303,39 +305,8 @@ func (w *changeWorld) answered(s *changeState, t int, from election.PeerID, a el
 	return ""
 }
 
-// ExploreChange visits the states breadth first. It goes on from no state in which b has read.
+// ExploreChange visits the states breadth first.
 func ExploreChange(o ChangeOptions) Found {
 	w, first := newChangeWorld(o)
-	type node struct {
-		state  changeState
-		parent int
-		what   func() string
-		depth  int
-	}
-	nodes, seen, r := []node{{state: first}}, map[changeState]struct{}{first: {}}, Found{Complete: true}
-	for i := 0; i < len(nodes) && r.Violation == nil; i++ {
-		if r.Depth = nodes[i].depth; len(nodes) >= o.States {
-			r.Complete = false
-			break
-		}
-		if read := w.registers[nodes[i].state.registers[1]]; read.Register != nil && read.Ready() {
-			continue
-		}
-		w.each(nodes[i].state, func(next changeState, what func() string, bad string) {
-			if _, known := seen[next]; known || r.Violation != nil {
-				return
-			}
-			seen[next] = struct{}{}
-			nodes = append(nodes, node{next, i, what, nodes[i].depth + 1})
-			if bad != "" {
-				r.Violation, r.Complete = fmt.Errorf("%s", bad), false
-				for j := len(nodes) - 1; j > 0; j = nodes[j].parent {
-					r.Path = append(r.Path, nodes[j].what())
-				}
-				slices.Reverse(r.Path)
-			}
-		})
-	}
-	r.States = len(nodes)
-	return r
+	return breadthFirst(first, o.States, w.each)
 }

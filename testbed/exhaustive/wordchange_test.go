@@ -10,8 +10,8 @@ import (
 // depth that it logs. Without the driver's wait for those that catch up, 7 steps lose the word.
 func TestEveryOrderOfAChangeWithAWord(t *testing.T) {
 	limit := 10_000
-	if testing.Short() || raceDetector {
-		limit = 5_000
+	if *whole {
+		limit = 50_000
 	}
 	worlds := []ChangeOptions{{From: "abc", To: "abd"}, {From: "abc", To: "abcd"}, {From: "abcd", To: "abd"}}
 	if *wordStates > 0 {
