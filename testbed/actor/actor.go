@@ -42,7 +42,7 @@ func Campaign(socket, election, priority, stamps string) []string {
 func Command(stamps string) []string { return []string{word, "command", stamps} }
 
 // Job returns the arguments of the command of a job. The command acts for the given time and then ends with
-// status 0, or on SIGTERM earlier with status 1. It notes its start and its regular end in stamps (stamp.Note).
+// status 0, or on SIGTERM earlier with status 1. Its stamp has its key and its regular end.
 func Job(stamps string, lasts time.Duration) []string {
 	return []string{word, "job", stamps, lasts.String()}
 }
@@ -146,7 +146,7 @@ func act(l *client.Leadership, stamps string, stdout io.Writer) (err error) {
 			if book != nil {
 				book.Close()
 			}
-			if book, err = stamp.Open(stamps, now, at); err != nil {
+			if book, err = stamp.Open(stamps, stamp.Stamp{Term: now, First: at}); err != nil {
 				return err
 			}
 			term = now
@@ -172,50 +172,45 @@ func command(ctx context.Context, stamps string, stdout io.Writer) error {
 	if event := os.Getenv("DOYEN_EVENT"); event != "" && event != string(election.Leading) {
 		return nil // a hook acts only on leading
 	}
-	term, err := strconv.ParseUint(os.Getenv("DOYEN_TERM"), 10, 64)
+	s, err := stamp.Commanded(stamp.Now())
 	if err != nil {
-		return fmt.Errorf("read DOYEN_TERM: %w", err)
+		return err
 	}
-	say(stdout, "acting", term)
-	err = stamp.Act(ctx, stamps, term, stamp.Now())
-	say(stdout, "stopped", term)
+	say(stdout, "acting", s.Term)
+	err = stamp.Act(ctx, stamps, s)
+	say(stdout, "stopped", s.Term)
 	return err
 }
 
 var errStopped = errors.New("stopped before its end")
 
-// job acts for a time, and notes its start and, if it was not stopped early, its end.
+// job acts for a time, and stamps its end if it was not stopped early.
 func job(ctx context.Context, stamps, lasts string, stdout io.Writer) error {
-	at := stamp.Now()
+	s, err := stamp.Commanded(stamp.Now())
+	if err != nil {
+		return err
+	}
 	long, err := time.ParseDuration(lasts)
 	if err != nil {
 		return err
 	}
-	term, err := strconv.ParseUint(os.Getenv("DOYEN_TERM"), 10, 64)
+	book, err := stamp.Open(stamps, s)
 	if err != nil {
-		return fmt.Errorf("read DOYEN_TERM: %w", err)
-	}
-	try, err := strconv.Atoi(os.Getenv("DOYEN_TRY"))
-	if err != nil {
-		return fmt.Errorf("read DOYEN_TRY: %w", err)
-	}
-	note := stamp.Note{Key: os.Getenv("DOYEN_KEY"), Stamp: stamp.Stamp{Term: term, PID: os.Getpid(), First: at, Last: at}, Try: try}
-	if err := note.Write(stamps); err != nil {
 		return err
 	}
-	say(stdout, "acting", term)
+	defer book.Close()
+	say(stdout, "acting", s.Term)
 	over, cancel := context.WithTimeout(ctx, long)
 	defer cancel()
-	err = stamp.Act(over, stamps, term, at)
-	say(stdout, "stopped", term)
-	if err != nil {
+	err = book.Act(over)
+	say(stdout, "stopped", s.Term)
+	switch {
+	case err != nil:
 		return err
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		return errStopped
 	}
-	note.Ended, note.Last = true, stamp.Now()
-	return note.Write(stamps)
+	return book.End()
 }
 
 // parent starts a child, which acts in its place. The child inherits only stdin, stdout and

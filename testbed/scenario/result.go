@@ -225,7 +225,7 @@ func (w *world) broken() bool {
 		return crashed
 	}
 	overlaps, err := w.overlaps("")
-	falls, _, _, _ := termRises(w, "", nil)
+	falls, _, _ := termRises(w, "", "")
 	return err != nil || len(overlaps) > 0 || falls > 0
 }
 
