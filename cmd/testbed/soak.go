@@ -20,7 +20,7 @@ func soakCommand() *cli.Command {
 		Usage: "run agents and programs for hours under random faults, and watch for what must never happen",
 		Description: "Programs on all hosts are candidates in one election, and the one that leads adds to a counter which checks fencing\n" +
 			"tokens. Each round some faults strike; then all must recover. It stops at the first overlap, falling token,\n" +
-			"unexplained history of the counter or missing recovery, and keeps all logs. Ctrl-c ends it with a summary.\n\n" +
+			"addition that is lost or missing recovery, and keeps all logs. Ctrl-c ends it with a summary.\n\n" +
 			"Exit codes: 0 nothing was violated, 1 something was, 64 usage.",
 		Flags: append([]cli.Flag{
 			&cli.DurationFlag{Name: "for", Usage: "run for this `TIME`, such as 2h", Value: 10 * time.Minute},

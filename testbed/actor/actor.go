@@ -81,8 +81,8 @@ func serve(ctx context.Context, self, role string, args []string, stdout io.Writ
 	case role == "campaign" && len(args) == 4:
 		return campaign(ctx, args[0], args[1], args[2], func(l *client.Leadership) error { return act(l, args[3], stdout) })
 	case role == "count" && len(args) == 4:
-		c := &counter{name: fmt.Sprintf("%s/%d", args[3], os.Getpid()), host: args[3], register: args[2]}
-		return campaign(ctx, args[0], args[1], "-", c.act)
+		own := Ask{Program: fmt.Sprintf("%s/%d", args[3], os.Getpid()), Host: args[3]}
+		return campaign(ctx, args[0], args[1], "-", func(l *client.Leadership) error { return count(l, own, args[2]) })
 	case role == "command" && len(args) == 1:
 		return command(ctx, args[0], stdout)
 	case role == "job" && len(args) == 2:

@@ -80,7 +80,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	over, cancel := context.WithTimeout(ctx, o.For)
 	defer cancel()
 	s := &soak{o: o, rng: rand.New(rand.NewPCG(o.Seed, 0x736f616b)), kinds: Kinds(), lease: o.Hosts.Lease(),
-		programs: map[string][]*lab.Program{}, register: NewRegister()}
+		programs: map[string][]*lab.Program{}, register: &Register{}}
 	s.result = Result{Seed: o.Seed, Faults: map[string]int{}}
 	defer func() { result = s.result }()
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -260,5 +260,5 @@ func (s *soak) progress() {
 			fmt.Fprintf(s.o.Log, "soak: %s\n", s.result.Jobs)
 		}
 	}
-	fmt.Fprintf(s.o.Log, "soak: %s: %s\n", boottime.Now().Sub(s.began).Round(time.Second), s.result.line(s.register.Counts()))
+	fmt.Fprintf(s.o.Log, "soak: %s: %s\n", boottime.Now().Sub(s.began).Round(time.Second), s.result.line(s.register.Seen()))
 }

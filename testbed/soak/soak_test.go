@@ -155,7 +155,7 @@ func TestARoundOfFaultsOnRealProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.Violation != nil || result.Rounds != 2 || result.Counts.Operations == 0 || len(result.Heals) != 3 || result.injected() == 0 {
+	if result.Violation != nil || result.Rounds != 2 || result.Register.Operations == 0 || len(result.Heals) != 3 || result.injected() == 0 {
 		t.Errorf("%s", result.Summary())
 	}
 	r := result.Recording
@@ -195,7 +195,7 @@ func TestTheLogsOfAViolationAreKept(t *testing.T) {
 	}
 	defer l.Kill()
 	kept := filepath.Join(t.TempDir(), "kept")
-	s := &soak{o: Options{Hosts: hosts.Config{Agents: 3}, Keep: kept}, lab: l, register: NewRegister()}
+	s := &soak{o: Options{Hosts: hosts.Config{Agents: 3}, Keep: kept}, lab: l, register: &Register{}}
 	for _, h := range l.Cluster.Hosts() {
 		if err := os.WriteFile(h.Log(), []byte("what "+h.Name()+" wrote\n"), 0o600); err != nil {
 			t.Fatal(err)
