@@ -23,7 +23,6 @@ import (
 type Options struct {
 	Points   []Point // the clusters to measure
 	Net      hosts.Net
-	Busy     int      // how many busy loops run beside the agents in part load
 	Rounds   int      // how often the leader is killed; the repetitions of other parts follow from it
 	Only     []string // the parts to measure, see Parts; empty: the usual ones
 	Binary   string   // path of the product; "": Run builds it

@@ -23,7 +23,7 @@ func TestEveryMutantApplies(t *testing.T) {
 	}
 	tree := os.DirFS("../..")
 	places := map[string]bool{}
-	for _, s := range stages(DefaultSeeds) {
+	for _, s := range stages(seeds) {
 		places[s.pkg] = true
 	}
 	for _, m := range all {

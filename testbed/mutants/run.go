@@ -19,11 +19,11 @@ import (
 const Folder = "testbed/mutants/testdata"
 
 const (
-	// DefaultSeeds is how many worlds the simulation plays for a mutant that all earlier tests
+	// seeds is how many worlds the simulation plays for a mutant that all earlier tests
 	// missed.
-	DefaultSeeds = 250
-	// DefaultLimit is how long the tests of one package may run.
-	DefaultLimit = time.Minute
+	seeds = 250
+	// limit is how long the tests of one package may run.
+	limit = time.Minute
 )
 
 type Options struct {
@@ -31,9 +31,7 @@ type Options struct {
 	Since    string        // a commit: mutants of packages that have changed since it come first; "": none do
 	For      time.Duration // begin no mutant after that time; 0: run all
 	Jobs     int           // how many mutants run at once; 0: one per processor
-	Seeds    int
-	Limit    time.Duration
-	Progress io.Writer // one line is written to it for each mutant that ends
+	Progress io.Writer     // one line is written to it for each mutant that ends
 }
 
 // Check returns what is wrong with the options, in terms of the command line's flags.
@@ -43,10 +41,6 @@ func (o Options) Check() error {
 		return errors.New("--since: it is the order for --for")
 	case o.Jobs < 0:
 		return fmt.Errorf("--jobs: %d is below 0", o.Jobs)
-	case o.Seeds < 1:
-		return fmt.Errorf("--seeds: %d is below 1", o.Seeds)
-	case o.Limit < time.Second:
-		return fmt.Errorf("--timeout: %v is below a second", o.Limit)
 	}
 	return nil
 }
@@ -78,7 +72,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 			return Report{}, err
 		}
 	}
-	suite := stages(o.Seeds)
+	suite := stages(seeds)
 	if err := mod.resolve(ctx, suite); err != nil {
 		return Report{}, err
 	}
@@ -87,7 +81,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if err := mod.baseline(ctx, suite); err != nil {
 		return Report{}, err
 	}
-	outcomes, err := tryAll(ctx, trial{module: mod, suite: suite, limit: o.Limit, end: began.Add(o.For)}, all, o)
+	outcomes, err := tryAll(ctx, trial{module: mod, suite: suite, limit: limit, end: began.Add(o.For)}, all, o)
 	return Report{Outcomes: outcomes, Untried: len(all) - len(outcomes), Took: time.Since(began)}, errors.Join(err, ctx.Err())
 }
 
