@@ -167,7 +167,7 @@ func (b *bench) builds(ctx context.Context, measure func() error) error {
 		all = slices.Repeat([]struct{ build, path string }{{buildOld, b.o.Before}, {buildNew, b.o.Binary}}, turns)
 	}
 	for _, x := range all {
-		b.build, b.program, b.binary, b.idled = x.build, hosts.Find(ctx, x.path), x.path, b.idled && b.o.Before == ""
+		b.build, b.program, b.binary, b.idled = x.build, hosts.Binary{Path: x.path}, x.path, b.idled && b.o.Before == ""
 		if err := measure(); err != nil {
 			return err
 		}
