@@ -1,10 +1,9 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/hosts"
@@ -75,33 +75,18 @@ func (l *Lab) KeepLogs(dir string) error {
 type Metrics map[string]*dto.MetricFamily
 
 // ReadMetrics reads the metrics of an agent from its socket.
-func ReadMetrics(ctx context.Context, h *hosts.Host) (Metrics, error) {
-	families, err := readMetrics(ctx, h.Config().Socket)
-	return families, wrap.Error(err, "read the metrics of %s", h.Name())
-}
-
-func readMetrics(ctx context.Context, socket string) (Metrics, error) {
+func ReadMetrics(ctx context.Context, h *hosts.Host) (m Metrics, err error) {
 	const patience = 20 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}
-	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://d/metrics", nil)
-	if err != nil {
-		return nil, err
+	c := client.New(h.Config().Socket)
+	defer c.Close()
+	text, err := c.Get(ctx, "/metrics")
+	if err == nil {
+		parser := expfmt.NewTextParser(model.LegacyValidation)
+		m, err = parser.TextToMetricFamilies(bytes.NewReader(text))
 	}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, errors.New(response.Status)
-	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	return parser.TextToMetricFamilies(response.Body)
+	return m, wrap.Error(err, "read the metrics of %s", h.Name())
 }
 
 // By returns one sum of a metric for each value of the label. It counts only samples that have
