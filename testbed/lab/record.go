@@ -39,7 +39,7 @@ func (l *Lab) Record(name string) *observe.Recording {
 		r.Faults[i].To = min(r.Faults[i].To, now)
 	}
 	for _, h := range l.Cluster.Hosts() {
-		r.Hosts = append(r.Hosts, observe.HostRecord{Name: h.Name(), Addr: h.Config().Bind,
+		r.Hosts = append(r.Hosts, observe.HostRecord{Name: h.Name(),
 			Voter: slices.Contains(c.Voters, h.Name()), Spans: l.seen.Spans(h.Name(), now)})
 	}
 	r.Takeovers = l.seen.Takeovers(l.faults)

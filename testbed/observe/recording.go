@@ -34,7 +34,6 @@ type Recording struct {
 
 type HostRecord struct {
 	Name  string
-	Addr  string
 	Voter bool
 	// The spans of an election follow each other without a gap.
 	Spans []StateSpan

@@ -31,7 +31,6 @@ var files embed.FS
 
 const (
 	maxDrawn = 4   // elections of a recording that are drawn
-	maxZooms = 6   // takeovers that are drawn enlarged
 	maxRows  = 200 // of a table, so that a page about hours of faults can still be read
 )
 
@@ -70,7 +69,6 @@ type view struct {
 	Cards     []card
 	Elections []diagram
 	Omitted   int // elections that are not drawn
-	Zooms     []diagram
 	Takeovers []observe.Takeover
 	Steps     []observe.Step
 }
@@ -100,39 +98,15 @@ func (p Page) view() (view, error) {
 	v.Style = template.CSS(own) + lanes
 	names := elections(r)
 	v.Omitted = max(0, len(names)-maxDrawn)
-	var whole, near []spacetime.Diagram
 	for _, name := range names[:len(names)-v.Omitted] {
-		whole = append(whole, drawElection(r, name, r.From, r.To))
-	}
-	for _, t := range r.Takeovers {
-		if t.Took > 0 && len(near) < maxZooms {
-			near = append(near, zoom(r, t))
-		}
-	}
-	if v.Elections, err = drawings(whole); err == nil {
-		v.Zooms, err = drawings(near)
-	}
-	return v, err
-}
-
-func drawings(all []spacetime.Diagram) (done []diagram, err error) {
-	for _, d := range all {
+		d := drawElection(r, name)
 		html, err := spacetime.Fragment(d)
 		if err != nil {
-			return nil, err
+			return view{}, err
 		}
-		done = append(done, diagram{d, html})
+		v.Elections = append(v.Elections, diagram{d, html})
 	}
-	return done, nil
-}
-
-// zoom draws one takeover enlarged.
-func zoom(r *observe.Recording, t observe.Takeover) spacetime.Diagram {
-	fault := t.At - election.Instant(t.Took)
-	around := max(election.Instant(t.Took)/8, 2_000_000)
-	z := drawElection(r, t.Election, max(r.From, fault-around), min(r.To, t.At+2*around))
-	z.Title = fmt.Sprintf("%s: %s → %s, %s after %s", t.Election, cmp.Or(t.Before, "nobody"), t.After, seconds(time.Duration(t.Took)), t.Cause)
-	return z
+	return v, nil
 }
 
 // cards returns the numbers that a reader wants to see first.

@@ -25,10 +25,10 @@ type recorded struct {
 	lane map[string]int
 }
 
-// drawElection draws what happened in one election of a recording between two instants.
-func drawElection(r *observe.Recording, name string, from, to election.Instant) spacetime.Diagram {
+// drawElection draws what happened in one election of a recording.
+func drawElection(r *observe.Recording, name string) spacetime.Diagram {
 	d := recorded{Diagram: spacetime.Diagram{Title: name}, r: r, name: name, lane: map[string]int{}}
-	d.From, d.To = d.at(from), d.at(max(to, from+1))
+	d.To = d.at(max(r.To, r.From+1))
 	led := leaderships(r, name)
 	for i, h := range r.Hosts {
 		text := h.Name
