@@ -45,9 +45,6 @@ func runSoak(c *cli.Context) error {
 	if err := o.Check(); err != nil {
 		return usage("`testbed soak --help` lists the flags", "%v", err)
 	}
-	if o.Actor, err = os.Executable(); err != nil {
-		return fmt.Errorf("find this executable: %w", err)
-	}
 	if o.Keep == "" {
 		o.Keep = filepath.Join(os.TempDir(), fmt.Sprintf("doyen-soak-%d", o.Seed))
 	}

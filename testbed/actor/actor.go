@@ -31,6 +31,12 @@ import (
 // word makes an executable one of the programs. It is not meant for people.
 const word = "program-of-testbed" // followed by ROLE ARGUMENT…
 
+// Path is the executable that runs the programs: this one, whose main function has to call Serve.
+func Path() string {
+	path, _ := os.Executable() // fails only if this process has lost its executable; then no program starts
+	return path
+}
+
 // Campaign returns the arguments of a program that is a candidate, and acts while it leads.
 // The priority is a number, or "-" for the agent's own priority.
 func Campaign(socket, election, priority, stamps string) []string {
@@ -69,14 +75,14 @@ func Serve(args []string, stdout, stderr io.Writer) (code int, served bool) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx, args[0], args[2], args[3:], stdout); errors.Is(err, errStopped) || err != nil && ctx.Err() == nil {
+	if err := serve(ctx, args[2], args[3:], stdout); errors.Is(err, errStopped) || err != nil && ctx.Err() == nil {
 		fmt.Fprintln(stderr, "program:", err)
 		return 1, true
 	}
 	return 0, true
 }
 
-func serve(ctx context.Context, self, role string, args []string, stdout io.Writer) error {
+func serve(ctx context.Context, role string, args []string, stdout io.Writer) error {
 	switch {
 	case role == "campaign" && len(args) == 4:
 		return campaign(ctx, args[0], args[1], args[2], func(l *client.Leadership) error { return act(l, args[3], stdout) })
@@ -94,7 +100,7 @@ func serve(ctx context.Context, self, role string, args []string, stdout io.Writ
 		}
 		return err
 	case role == "parent" && len(args) == 1:
-		return parent(self, args[0], stdout)
+		return parent(args[0], stdout)
 	}
 	return fmt.Errorf("there is no role %s with %d arguments", role, len(args))
 }
@@ -215,11 +221,11 @@ func job(ctx context.Context, stamps, lasts string, stdout io.Writer) error {
 
 // parent starts a child, which acts in its place. The child inherits only stdin, stdout and
 // stderr: the runtimes of most languages start children in this way.
-func parent(self, stamps string, stdout io.Writer) error {
+func parent(stamps string, stdout io.Writer) error {
 	for fd := 3; fd < 256; fd++ {
 		syscall.CloseOnExec(fd)
 	}
-	child := exec.Command(self, Command(stamps)...)
+	child := exec.Command(Path(), Command(stamps)...)
 	child.Stdout = stdout
 	return child.Run()
 }

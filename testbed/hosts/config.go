@@ -52,7 +52,6 @@ type Config struct {
 	Algorithm string // bully or ring
 	Profile   string // local, lan or wan
 	Quorum    bool
-	LogLevel  string // of the agents' logs; "" is info
 	Program   Program
 	// Net joins the hosts; the zero value is Loopback.
 	Net Net
@@ -108,9 +107,6 @@ func (c Config) common() settings.Config {
 	config.DataDir, config.Socket = "/data", "/socket" // each agent gets its own
 	config.Algorithm, config.Profile, config.Quorum = c.Algorithm, c.Profile, c.Quorum
 	config.Keeper = false // so that a killed agent stays dead, and the loss of it can be measured
-	if c.LogLevel != "" {
-		config.LogLevel = c.LogLevel
-	}
 	return config
 }
 

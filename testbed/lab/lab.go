@@ -132,12 +132,8 @@ func (l *Lab) Follow(name string) {
 	sources := each.Of(l.Cluster.Hosts(), func(h *hosts.Host) observe.Source {
 		return observe.Source{Agent: h.Name(), Socket: h.Config().Socket}
 	})
-	events := observe.Follow(l.ctx, observe.Options{Sources: sources, Election: name, Poll: l.o.Poll, Retry: l.o.Retry})
-	l.running.Go(func() {
-		for e := range events {
-			l.Apply(e)
-		}
-	})
+	o := observe.Options{Sources: sources, Election: name, Poll: l.o.Poll, Retry: l.o.Retry}
+	l.running.Go(func() { observe.Follow(l.ctx, o, l.Apply) })
 }
 
 // Apply records what an agent reported. It translates instants to the machine's clock.

@@ -43,7 +43,7 @@ func (w *world) launchJob(name, host, verb string, what, flags []string) error {
 	}
 	return w.launch(name, host, election, func(p *lab.Program) *exec.Cmd {
 		return exec.Command(w.o.Binary.Path, slices.Concat([]string{verb, "--socket", p.Host.Config().Socket}, flags, what,
-			[]string{"--", w.o.Actor}, actor.Job(p.Stamps, lasts))...)
+			[]string{"--", actor.Path()}, actor.Job(p.Stamps, lasts))...)
 	})
 }
 

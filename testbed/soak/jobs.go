@@ -75,7 +75,7 @@ func (l *lane) next(s *soak, h *hosts.Host, p *lab.Program) *exec.Cmd {
 	if rand.IntN(jobSlow) == 0 {
 		lasts = time.Duration(rand.Int64N(int64(2 * s.lease)))
 	}
-	args := []string{"once", "--socket", h.Config().Socket, "--wait", keyOf(l.series, len(l.exits)+1), "--", s.o.Actor}
+	args := []string{"once", "--socket", h.Config().Socket, "--wait", keyOf(l.series, len(l.exits)+1), "--", actor.Path()}
 	if l.rerun {
 		args = slices.Insert(args, 3, "--retry")
 	}

@@ -26,7 +26,6 @@ type Options struct {
 	Hosts  hosts.Config  // the agents; its OnExit is replaced
 	For    time.Duration // how long to run
 	Seed   uint64        // of the faults
-	Actor  string        // path of an executable that calls actor.Serve
 	Doyen  string        // path of the product, for `doyen once` in place of the counter; "": the counter
 	Keep   string        // folder for the logs if something is violated
 	Log    io.Writer     // progress
@@ -128,7 +127,7 @@ func (s *soak) open(ctx context.Context) (closeAll func() error, err error) {
 	go func() { served <- s.register.Serve(ctx, listener) }()
 	for _, h := range s.lab.Cluster.Hosts() {
 		p, err := s.lab.Launch(h.Name(), Election, h, true, func(*lab.Program) *exec.Cmd {
-			return exec.Command(s.o.Actor, actor.Count(h.Config().Socket, Election, path, h.Name())...)
+			return exec.Command(actor.Path(), actor.Count(h.Config().Socket, Election, path, h.Name())...)
 		})
 		if err != nil {
 			return closeAll, err

@@ -143,14 +143,10 @@ func TestARoundOfFaultsOnRealProcesses(t *testing.T) {
 	}
 	defer os.RemoveAll(dir)
 	t.Setenv("TMPDIR", dir)
-	actor, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	kept := filepath.Join(dir, "kept")
 	result, err := Run(t.Context(), Options{
 		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: product},
-		For:   time.Minute, Rounds: 2, Seed: 3, Actor: actor, Keep: kept, Log: t.Output(),
+		For:   time.Minute, Rounds: 2, Seed: 3, Keep: kept, Log: t.Output(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -171,13 +167,9 @@ func TestARoundOfFaultsOnRealJobs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs real processes for some seconds: not with -short; CI runs it")
 	}
-	actor, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	result, err := Run(t.Context(), Options{
 		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: product}, Doyen: product.Path,
-		For: time.Minute, Rounds: 2, Seed: 3, Actor: actor, Keep: filepath.Join(t.TempDir(), "kept"), Log: t.Output(),
+		For: time.Minute, Rounds: 2, Seed: 3, Keep: filepath.Join(t.TempDir(), "kept"), Log: t.Output(),
 	})
 	if err != nil {
 		t.Fatal(err)
