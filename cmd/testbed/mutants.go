@@ -39,7 +39,7 @@ func runMutants(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(c.App.Writer, found.Table())
+	fmt.Fprint(c.App.Writer, found.Summary())
 	for _, m := range found.Outcomes {
 		if c.Bool("verbose") || !m.Noticed() {
 			fmt.Fprintf(c.App.ErrWriter, "\n%s: %s\n%s\n", m.Mutant.Name, m.Verdict, m.Detail)

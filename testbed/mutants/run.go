@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 )
 
@@ -145,19 +144,16 @@ func tryAll(ctx context.Context, t trial, all []Mutant, o Options) ([]Outcome, e
 	return outcomes[:begun], errs
 }
 
+// line says what became of a mutant, and which test noticed it.
 func (o Outcome) line() string {
-	return fmt.Sprintf("%-45s %s", o.Mutant.Name, strings.TrimSpace(fmt.Sprintf("%s %s (%.1fs)", o.Verdict, o.by(), o.Took.Seconds())))
-}
-
-func (o Outcome) by() string {
-	if !o.Noticed() {
-		return ""
+	text := fmt.Sprintf("%s (%s, %s): %s", o.Mutant.Name, o.Mutant.Rule, o.Mutant.Breaks, o.Verdict)
+	if o.Noticed() {
+		text += strings.TrimRight(" by "+o.Package+" "+o.Test, " ")
+		if o.Package != o.Mutant.Where {
+			text += ", not in " + o.Mutant.Where
+		}
 	}
-	by := strings.TrimSpace(o.Package + " " + o.Test)
-	if o.Verdict == TimedOut {
-		by += " (hung)"
-	}
-	return by
+	return fmt.Sprintf("%s (%.1fs)", text, o.Took.Seconds())
 }
 
 // Missed returns the mutants that no test noticed, and those that could not be tested.
@@ -165,22 +161,7 @@ func (r Report) Missed() []Outcome {
 	return slices.DeleteFunc(slices.Clone(r.Outcomes), Outcome.Noticed)
 }
 
-// Table returns the report for people.
-func (r Report) Table() string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "MUTANT\tRULE\tCAUGHT BY\tAFTER")
-	for _, o := range r.Outcomes {
-		by := o.by()
-		if !o.Noticed() {
-			by = string(o.Verdict)
-		} else if o.Package != o.Mutant.Where {
-			by += ", not in " + o.Mutant.Where
-		}
-		fmt.Fprintf(w, "%s: %s\t%s\t%s\t%.1f s\n", o.Mutant.Name, o.Mutant.Breaks, o.Mutant.Rule, by, o.Took.Seconds())
-	}
-	w.Flush()
-	noticed := len(r.Outcomes) - len(r.Missed())
-	fmt.Fprintf(&b, "\n%d mutants, %d caught, in %v; %d not tried\n", len(r.Outcomes), noticed, r.Took.Round(time.Second), r.Untried)
-	return b.String()
+// Summary is the report's last line.
+func (r Report) Summary() string {
+	return fmt.Sprintf("%d mutants, %d caught, in %v; %d not tried\n", len(r.Outcomes), len(r.Outcomes)-len(r.Missed()), r.Took.Round(time.Second), r.Untried)
 }

@@ -117,10 +117,9 @@ type Takeover struct {
 // OverlapSpan is a stretch in which two agents claimed to lead, or two programs acted, at the
 // same time.
 type OverlapSpan struct {
-	Election string
-	By       string // agents or programs
-	First    string
-	Second   string
-	From     election.Instant
-	To       election.Instant
+	Election              string
+	By                    string // agents or programs
+	First, Second         string // in the order of their starts
+	FirstTerm, SecondTerm uint64
+	From, To              election.Instant
 }

@@ -19,11 +19,11 @@ import (
 // check looks for what must never happen, and records the first violation.
 func (s *soak) check() {
 	s.lab.Look(func(e *observe.Elections) {
+		for _, o := range e.Overlaps(boottime.Now()) {
+			s.violate("overlap", fmt.Sprintf("in %s %s (term %d) and %s (term %d) led at once for %s", o.Election, o.First, o.FirstTerm,
+				o.Second, o.SecondTerm, o.To.Sub(o.From)))
+		}
 		for _, name := range e.Names() {
-			for _, o := range e.Of(name).Overlaps() {
-				s.violate("overlap", fmt.Sprintf("in %s %s (term %d) and %s (term %d) led at once for %s", name, o.First.Agent, o.First.Term,
-					o.Second.Agent, o.Second.Term, min(o.To, boottime.Now()).Sub(o.From)))
-			}
 			if s.o.Hosts.Quorum {
 				s.violateIf("token", fallen(name, e.Of(name).Claims()))
 			}
