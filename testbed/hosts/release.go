@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
@@ -52,30 +50,18 @@ func BuildFormer(ctx context.Context, dir string) (b Binary, err error) {
 	return Binary{path}, wrap.Error(err, "build %s", Former)
 }
 
-// Install copies a program file to Program. The agent's next start runs this copy.
-func (h *Host) Install(b Binary) (election.Instant, error) {
-	at := boottime.Now()
-	own := h.Program()
-	if err := replace(b.Path, own); err != nil {
-		return 0, fmt.Errorf("install %s on %s: %w", b.Path, h.Name(), err)
+func (h *Host) install(b Binary) error {
+	if err := replace(b.Path, h.Program()); err != nil {
+		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.program = Binary{own}
-	return at, nil
+	h.program = Binary{h.Program()}
+	return nil
 }
 
 // Program is the path to which Install copies the program file.
 func (h *Host) Program() string { return filepath.Join(h.dir, "doyen") }
-
-// LoseProgram removes the installed program file, so that nothing can be started from it.
-func (h *Host) LoseProgram() (election.Instant, error) {
-	at := boottime.Now()
-	if err := os.Remove(h.Program()); err != nil {
-		return 0, fmt.Errorf("remove the program of %s: %w; install one first", h.Name(), err)
-	}
-	return at, nil
-}
 
 // replace replaces a file by a copy of another. A process that runs the old file goes on.
 func replace(from, to string) error {

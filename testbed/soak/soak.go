@@ -185,7 +185,7 @@ func (s *soak) play(ctx context.Context, round []strike) error {
 
 // heal ends all faults, and waits until all agents agree and a program acts again.
 func (s *soak) heal(ctx context.Context) error {
-	if _, err := s.lab.Cluster.Heal(); err != nil && !errors.Is(err, hosts.ErrUnavailable) {
+	if err := s.lab.Cluster.Heal(); err != nil && !errors.Is(err, hosts.ErrUnavailable) {
 		return err
 	}
 	var names []string
@@ -231,8 +231,8 @@ func (s *soak) lastAct() election.Instant {
 // healHost tries to end every fault that the host may still have.
 func (s *soak) healHost(ctx context.Context, h *hosts.Host) {
 	_ = s.each(h, (*lab.Program).Thaw)
-	_, _ = h.SlowDisk(0)
-	_, _ = h.Starve(false)
+	_, _ = hosts.SlowDisk(0).End(nil, h)
+	_, _ = hosts.Starve().End(nil, h)
 	if h.Status() == hosts.Frozen {
 		_, _ = s.lab.End(hosts.Freeze(), h)
 	}
