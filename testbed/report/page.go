@@ -67,7 +67,7 @@ type view struct {
 	Style     template.CSS
 	Outcome   string // passed or failed
 	Cards     []card
-	Elections []diagram
+	Elections []spacetime.Diagram
 	Omitted   int // elections that are not drawn
 	Takeovers []observe.Takeover
 	Steps     []observe.Step
@@ -75,11 +75,6 @@ type view struct {
 
 // card is one number in the head of the page.
 type card struct{ Number, What, Class string }
-
-type diagram struct {
-	spacetime.Diagram
-	HTML template.HTML
-}
 
 func (p Page) view() (view, error) {
 	r := p.Recording
@@ -99,12 +94,7 @@ func (p Page) view() (view, error) {
 	names := elections(r)
 	v.Omitted = max(0, len(names)-maxDrawn)
 	for _, name := range names[:len(names)-v.Omitted] {
-		d := drawElection(r, name)
-		html, err := spacetime.Fragment(d)
-		if err != nil {
-			return view{}, err
-		}
-		v.Elections = append(v.Elections, diagram{d, html})
+		v.Elections = append(v.Elections, drawElection(r, name))
 	}
 	return v, nil
 }

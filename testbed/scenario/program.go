@@ -239,7 +239,7 @@ func (w *world) layOutHooks() error {
 		if err != nil {
 			return err
 		}
-		if err := w.lab.Hook(h.name, h.election, host); err != nil {
+		if _, err := w.lab.Launch(h.name, h.election, host, false, nil); err != nil {
 			return err
 		}
 	}
