@@ -89,7 +89,6 @@ func (f Fault) Program() string {
 }
 
 type Step struct {
-	Line int
 	Text string
 	From election.Instant
 	To   election.Instant

@@ -52,7 +52,7 @@ func drawElection(r *observe.Recording, name string) spacetime.Diagram {
 	d.nobody(led)
 	d.faults()
 	for _, s := range r.Steps {
-		d.mark("", s.From, spacetime.Text, fmt.Sprintf("line %d: %s", s.Line, s.Text))
+		d.mark("", s.From, spacetime.Text, s.Text)
 	}
 	for _, o := range r.Overlaps {
 		if o.Election == name {

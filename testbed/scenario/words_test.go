@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -96,18 +95,6 @@ func TestLimits(t *testing.T) {
 		if l, err := limitOf(strings.Fields(text)); err == nil {
 			t.Errorf("%q is read as %+v", text, l)
 		}
-	}
-}
-
-func TestLinesOfAScriptAreFound(t *testing.T) {
-	got := scriptLines("# title\n\nhosts 3\n[long] hold 1s agree\n! doyen alpha leader # why\n-- file --\nstart all\n")
-	want := []scriptLine{{3, "hosts"}, {4, "hold"}, {5, "doyen"}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	w := &world{lines: got}
-	if a, b, c := w.lineOf("hosts"), w.lineOf("doyen"), w.lineOf("hosts"); a != 3 || b != 5 || c != 0 {
-		t.Errorf("lines %d, %d, %d; want 3, 5 and none", a, b, c)
 	}
 }
 
