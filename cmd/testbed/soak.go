@@ -29,7 +29,6 @@ func soakCommand() *cli.Command {
 			&cli.BoolFlag{Name: "loopback", Usage: "no namespaces, and no faults of the network"},
 			&cli.BoolFlag{Name: "jobs", Usage: "run jobs by doyen once in place of the counter: none may be started twice, or be lost without a report"},
 			&cli.StringFlag{Name: "report", Usage: "write what was seen, as a page, to this `FILE`"},
-			&cli.StringFlag{Name: "keep", Usage: "`FOLDER` for the logs, if something is violated", DefaultText: "a new one in the system's temporary one"},
 		}, clusterFlags()...),
 		Action: runSoak,
 	}
@@ -40,14 +39,12 @@ func runSoak(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o := soak.Options{Hosts: clusterOf(c, c.Int("hosts")), For: c.Duration("for"), Seed: seedOf(c), Keep: c.String("keep"), Log: c.App.ErrWriter}
+	o := soak.Options{Hosts: clusterOf(c, c.Int("hosts")), For: c.Duration("for"), Seed: seedOf(c), Log: c.App.ErrWriter}
 	o.Hosts.Net, o.Hosts.DiskFaults, o.Hosts.Seed = net, net == hosts.Namespaces, o.Seed
 	if err := o.Check(); err != nil {
 		return usage("`testbed soak --help` lists the flags", "%v", err)
 	}
-	if o.Keep == "" {
-		o.Keep = filepath.Join(os.TempDir(), fmt.Sprintf("doyen-soak-%d", o.Seed))
-	}
+	o.Keep = filepath.Join(os.TempDir(), fmt.Sprintf("doyen-soak-%d", o.Seed))
 	binary, clean, err := productBinary(c)
 	if err != nil {
 		return err

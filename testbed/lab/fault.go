@@ -189,7 +189,7 @@ func (l *Lab) Over(at election.Instant, program string, where []string, kinds ..
 		for i := range l.faults {
 			f := &l.faults[i]
 			hit := slices.ContainsFunc(where, func(name string) bool { return slices.Contains(f.Where, name) })
-			if hit && f.To == election.Never && slices.Contains(kinds, f.What) && f.Program() == program {
+			if hit && f.To == election.Never && slices.Contains(kinds, f.What) && f.Program == program {
 				f.To = at
 				ended = append(ended, *f)
 				if !slices.Contains(whats, f.What) {

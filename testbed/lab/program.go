@@ -248,7 +248,7 @@ func (p *Program) signal(what string, s syscall.Signal) (election.Instant, error
 	case s == syscall.SIGCONT:
 		p.lab.Over(at, p.Name, []string{p.Host.Name()}, "freeze")
 	default:
-		f := observe.Fault{What: what, Where: []string{p.Host.Name()}, Detail: observe.OfProgram + p.Name, From: at}
+		f := observe.Fault{What: what, Where: []string{p.Host.Name()}, Detail: "program " + p.Name, Program: p.Name, From: at}
 		if s == syscall.SIGKILL {
 			f.To = at
 		}

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -70,22 +69,11 @@ type Fault struct {
 	What  string
 	Where []string // the hosts it hit
 	// Peers are the hosts at the other ends of the links, for a fault of links.
-	Peers  []string
-	Detail string // such as "delay 100ms, loss 5 %" or "one way"
-	From   election.Instant
-	To     election.Instant // Never while the fault lasts; in a recording, the end of the run instead
-}
-
-// OfProgram begins the Detail of a fault that hit a program and not the program's host.
-const OfProgram = "program "
-
-// Program returns the name of the program that the fault hit; "" if the fault hit the host.
-func (f Fault) Program() string {
-	name, ok := strings.CutPrefix(f.Detail, OfProgram)
-	if !ok {
-		return ""
-	}
-	return name
+	Peers   []string
+	Detail  string // such as "delay 100ms, loss 5 %" or "one way"
+	Program string // the program that the fault hit; "": it hit the host
+	From    election.Instant
+	To      election.Instant // Never while the fault lasts; in a recording, the end of the run instead
 }
 
 type Step struct {

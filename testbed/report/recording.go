@@ -147,7 +147,7 @@ func (d *recorded) faults() {
 			if f.To < d.r.To {
 				d.mark(host, f.To, spacetime.Note, f.What+" ends")
 			}
-			if f.What == "freeze" && f.Program() == "" {
+			if f.What == "freeze" && f.Program == "" {
 				d.Pauses = append(d.Pauses, spacetime.Span{Lane: d.lane[host], From: d.at(f.From), To: d.at(f.To)})
 			}
 		}
