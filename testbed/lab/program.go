@@ -139,7 +139,6 @@ func (p *Program) listen(out *os.File) {
 	<-waited
 	p.lab.change(func() {
 		p.acts, p.exit, p.since = false, cmd.ProcessState.String(), boottime.Now()
-		p.lab.note(p.since, "program %s: it ended, %s", p.Name, p.exit)
 	})
 }
 
@@ -158,7 +157,6 @@ func (p *Program) hear(line string) {
 			return
 		}
 		p.acts, p.term, p.pid, p.since = what == "acting", term, pid, p.Host.Real(election.Instant(at))
-		p.lab.note(p.since, "program %s on %s: %s, term %d", p.Name, p.Host.Name(), what, term)
 	})
 }
 

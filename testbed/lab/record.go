@@ -2,8 +2,10 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/hosts"
@@ -45,6 +48,52 @@ func (l *Lab) Record(name string) *observe.Recording {
 	r.Takeovers = l.seen.Takeovers(l.faults)
 	r.Overlaps = append(l.seen.Overlaps(now), observe.ProgramOverlaps(r.Programs)...)
 	return r
+}
+
+// Account lists the newest n things that were seen, or all if n is 0, in the order of their instants. Each line
+// starts with how long ago that was.
+func (l *Lab) Account(n int) string {
+	type seen struct {
+		at   election.Instant
+		text string
+	}
+	var all []seen
+	r := l.Record("")
+	for _, f := range r.Faults {
+		where := hosts.Short(f.Where)
+		if all = append(all, seen{f.From, strings.TrimSuffix("** "+f.What+" "+where+", "+f.Detail, ", ")}); f.To < r.To {
+			all = append(all, seen{f.To, "** " + f.What + " of " + where + " has ended"})
+		}
+	}
+	for _, e := range l.Exits() {
+		all = append(all, seen{e.At, e.Host + ": its process ended, " + e.How})
+	}
+	for _, h := range r.Hosts {
+		for _, s := range h.Spans {
+			of := ""
+			if s.Election != string(election.Default) {
+				of = " " + s.Election
+			}
+			all = append(all, seen{s.From, h.Name + of + ": " + s.String()})
+		}
+	}
+	for _, p := range r.Programs {
+		all = append(all, seen{p.From, fmt.Sprintf("program %s on %s: acts in term %d, for %s", p.Program, p.Host, p.Term, p.To.Sub(p.From))})
+	}
+	for _, p := range l.Programs() {
+		if a := p.Acting(); a.Ended != "" {
+			all = append(all, seen{a.Since, "program " + p.Name + ": it ended, " + a.Ended})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b seen) int { return cmp.Compare(a.at, b.at) })
+	if n > 0 && len(all) > n {
+		all = all[len(all)-n:]
+	}
+	text := "what was seen, in ms before now:\n"
+	for _, x := range all {
+		text += fmt.Sprintf("%9.1f  %s\n", float64(r.To.Sub(x.at))/float64(time.Millisecond), x.text)
+	}
+	return text
 }
 
 // KeepLogs copies the logs of agents and programs, and Account, to a folder. An agent that was

@@ -1,8 +1,10 @@
 package observe
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -49,6 +51,25 @@ type StateSpan struct {
 	Reason   string // the agent's reason for this change
 	From     election.Instant
 	To       election.Instant
+}
+
+// String says what the agent reported.
+func (s StateSpan) String() string {
+	text := "is " + s.State
+	switch s.State {
+	case api.StateLeading:
+		text = fmt.Sprintf("leads in term %d", s.Term)
+	case api.StateFollowing:
+		text = fmt.Sprintf("follows %s in term %d", s.Leader, s.Term)
+	case api.StateElecting:
+		text = "knows no leader and elects one"
+	case api.StateNoQuorum:
+		text = "reaches no majority"
+	}
+	if s.Reason != "" {
+		text += " (" + s.Reason + ")"
+	}
+	return text
 }
 
 // ProgramSpan is a stretch in which a program acted under one token: from the first to the

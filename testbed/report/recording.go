@@ -94,26 +94,8 @@ func (d *recorded) states(lane int, h observe.HostRecord) {
 		case observe.StateDown:
 			kind = spacetime.Text
 		}
-		d.mark(h.Name, s.From, kind, describe(s))
+		d.mark(h.Name, s.From, kind, s.String())
 	}
-}
-
-func describe(s observe.StateSpan) string {
-	text := "is " + s.State
-	switch s.State {
-	case api.StateLeading:
-		text = fmt.Sprintf("leads in term %d", s.Term)
-	case api.StateFollowing:
-		text = fmt.Sprintf("follows %s in term %d", s.Leader, s.Term)
-	case api.StateElecting:
-		text = "knows no leader and elects one"
-	case api.StateNoQuorum:
-		text = "reaches no majority"
-	}
-	if s.Reason != "" {
-		text += " (" + s.Reason + ")"
-	}
-	return text
 }
 
 func (d *recorded) bar(l lead, text string, acts bool) {
