@@ -43,7 +43,7 @@ func TestACheckDecidesWhoMayLead(t *testing.T) {
 	term := untilAnswer(r, "/v1/elections/default", isLed).Term
 	set(false)
 	untilAnswer(r, "/v1/elections/default", func(e api.Election) bool { return !e.IsLeader && len(e.Candidates) == 0 })
-	untilAnswer(r, "/v1/members", func(m api.Members) bool { // gossip tells this agent of itself a moment later
+	untilAnswer(r, "/v1/members", func(m api.Members) bool { // gossip shows this agent to itself a moment later
 		return !m.Members[0].Candidate && m.Members[0].Reason == "check failed: no database"
 	})
 	untilAnswer(r, "/v1/history?election=default", func(h api.History) bool {
@@ -57,7 +57,7 @@ func TestACheckDecidesWhoMayLead(t *testing.T) {
 	r.c.HostCheck = health.Check{} // without a check the host is a candidate again
 	r.want("check", "")
 	term = untilAnswer(r, "/v1/elections/default", isLed).Term
-	// A check that a reload brings costs no lead until it has failed as often as it may.
+	// A check that a reload adds ends no leadership before it has failed Fall times.
 	slow := quick
 	slow.Fall, slow.Every = 1000, time.Second
 	r.c.Elections = map[string]settings.ElectionConfig{"default": {Check: slow}}
@@ -70,7 +70,7 @@ func TestACheckDecidesWhoMayLead(t *testing.T) {
 	untilAnswer(r, "/v1/elections/default", func(e api.Election) bool { return !e.IsLeader })
 }
 
-// With keep-last, the host leads although its check fails, since no other can, and says so.
+// With keep-last, a host whose check fails goes on leading if no other host can lead. A warning shows that.
 func TestACheckThatKeepsTheLastLeavesALeader(t *testing.T) {
 	r := newReloading(t, func(c *settings.Config) {
 		c.HostCheck = health.Check{Command: executable.Script(t, "echo no database; exit 1"), Every: health.Shortest, Timeout: patience, Fall: 2, KeepLast: true}
@@ -102,7 +102,7 @@ func TestAHungCheckDelaysNothing(t *testing.T) {
 	}
 }
 
-// A program that gives up the lead may say why, and this host shows it.
+// A program that gives up the lead may give a reason, and this host shows the reason.
 func TestWhyAProgramGivesUpTheLeadIsShown(t *testing.T) {
 	r := newReloading(t, func(c *settings.Config) { c.Candidate = false })
 	k, err := client.New(r.c.Socket).Stand(t.Context(), "payments", api.CampaignRequest{})

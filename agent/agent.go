@@ -149,7 +149,7 @@ func (a *agent) start() error {
 	if err != nil {
 		return err
 	}
-	a.suspends = boottime.NewSuspends() // first: a suspend after the record was judged must be noticed
+	a.suspends = boottime.NewSuspends() // before openRecord, so that a suspend after the record was checked is noticed
 	a.openRecord()
 	a.around.Life.Tells(a.known())
 	a.pages = pages.Open(leasepage.Dir(a.cfg.Socket), a.lineage.ID, ledOn(a.past))
@@ -226,8 +226,8 @@ func (a *agent) connect() (err error) {
 	return nil
 }
 
-// rightful reports whether a member has the identity that the roster lists under its name. This
-// way, a rebuilt host that took a voter's name can't lock out that voter.
+// rightful reports whether a member has the identity that the roster lists under its name. So a rebuilt host
+// that took a voter's name can't lock out that voter.
 func (a *agent) rightful(m membership.Member) bool {
 	v, ok := a.roster.Load().Named(m.Name)
 	return ok && v.Peer == m.Peer

@@ -15,7 +15,7 @@ import (
 	"github.com/doyen-election/doyen/agent/settings"
 )
 
-// await waits until what an agent has written satisfies.
+// await waits until want accepts what the agent has written.
 func (s *stderr) await(t *testing.T, what string, want func(string) bool) {
 	t.Helper()
 	s.mu.Lock()
@@ -53,14 +53,14 @@ func withKey(t *testing.T, c *settings.Config, fill byte) {
 	}
 }
 
-// Two agents that do not belong together, or do not agree, say so on both
-// sides, by name or by address, and why; each thing once. Both go on living.
+// Two agents whose settings or keys differ both warn once, with the other agent's name or address and the
+// reason. Both go on.
 func TestAgentsThatDoNotAgreeSayWhyOnBothSidesOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		change func(*testing.T, *settings.Config)
-		want   string // in the warnings of both
+		want   string // a part of the warnings of both
 	}{
 		{"algorithm", func(_ *testing.T, c *settings.Config) { c.Algorithm = "ring" }, "--algorithm"},
 		{"quorum", func(_ *testing.T, c *settings.Config) { c.Quorum = false }, "--quorum"},
@@ -106,8 +106,8 @@ func TestAgentsThatDoNotAgreeSayWhyOnBothSidesOnce(t *testing.T) {
 	}
 }
 
-// A full disk: the agent promises nothing, leads nothing and says why; with room
-// again it goes on. The promises on record stay as they are.
+// On a full disk the agent promises nothing, leads nothing and reports why. The promises on record stay. Once
+// there is room, the agent goes on.
 func TestAFullDiskStopsTheVotingAndIsSaid(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/dev/full"); err != nil {
@@ -131,7 +131,7 @@ func TestAFullDiskStopsTheVotingAndIsSaid(t *testing.T) {
 	out.await(t, "why", func(log string) bool {
 		return strings.Contains(log, "no space left on device") && strings.Contains(log, "code=disk_failing")
 	})
-	get(t, client, "/livez") // the loop has taken another turn: readers see what was logged
+	get(t, client, "/livez") // after this turn of the loop, readers see what was logged
 	if status, body := get(t, client, "/v1/elections/default"); status != http.StatusOK || !strings.Contains(body, `"leader":null`) {
 		t.Errorf("with a full disk: %d %s", status, body)
 	}

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whatever lies where the record should be: the agent starts, leads and votes, and one line of its
-// log says why it does not go on as the one before, or why it keeps no record. The worst costs a
-// lease.
+// Whatever is at the record's path, the agent starts, leads and votes. One line of its log reports why the record
+// was not used, or why no record is kept.
 func TestAnAgentStartsWhateverItsRecordIs(t *testing.T) {
 	t.Parallel()
 	write := func(text string) func(string) error {

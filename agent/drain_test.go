@@ -28,7 +28,7 @@ func TestADrainOutlastsRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	client, _, stop = start(t, c)
-	waitFor(t, client, "/v1/agent", `"draining":true`) // shown with the first step, before which nothing is a candidate
+	waitFor(t, client, "/v1/agent", `"draining":true`) // shown with the first step; before it, the agent is not a candidate
 	drain(client, "false")
 	follow(t, client, leads)
 	if err := stop(); err != nil {
@@ -38,7 +38,7 @@ func TestADrainOutlastsRestarts(t *testing.T) {
 	follow(t, client, leads)
 }
 
-// TestADrainThatCantBeKeptIsRefused: it would be forgotten when it matters.
+// TestADrainThatCantBeKeptIsRefused: the next start would not know of it.
 func TestADrainThatCantBeKeptIsRefused(t *testing.T) {
 	c := lone(t)
 	client, _, _ := start(t, c)

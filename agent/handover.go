@@ -26,7 +26,7 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	loopCtx, stop := context.WithCancel(context.Background())
 	restarts, goesOn := false, false
 	defer func() {
-		if !goesOn { // a loop that stops revokes every program, but the next life lets them act on
+		if !goesOn { // a loop that stops revokes every leadership, so it must not stop if the next life goes on leading
 			stop()
 		}
 	}()

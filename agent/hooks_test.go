@@ -23,7 +23,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/executable"
 )
 
-// From the start to the stop, each election's own command reads what happened.
+// Each election's own hook reads every change, from the start to the stop.
 func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 	c := lone(t)
 	trail := filepath.Join(t.TempDir(), "trail")
@@ -57,7 +57,7 @@ func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 		}
 		got = append(got, change.Type+" "+change.Reason)
 	}
-	// A run that is outdated before its turn is skipped, but for the end of the lead.
+	// A run that is outdated before its turn is skipped, except the run for the end of a leadership.
 	if all := strings.Join(got, ", "); !regexp.MustCompile(`^(no_leader doyen act has connected, )?(leader elected, )?no_leader shut down$`).MatchString(all) {
 		t.Errorf("the hook read: %s", all)
 	}
@@ -69,8 +69,8 @@ func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 	}
 }
 
-// The run for the end of a leadership hangs until the test lets it end, under a lease that is much longer:
-// only then another agent may lead.
+// The hook's run for the end of a leadership hangs until the test ends it. Until then no other agent may lead.
+// The lease is so long that its end plays no part.
 func TestTheHookHasRunBeforeTheTermIsReleased(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -89,14 +89,14 @@ func TestTheHookHasRunBeforeTheTermIsReleased(t *testing.T) {
 	said, end := pipe("said"), pipe("end")
 	clients, _, first := three(t, func(c *settings.Config) {
 		c.Lease = time.Minute
-		c.OnChange = executable.Script(t, "cd "+dir+"; led=led-by-"+c.Name+"; [ $DOYEN_EVENT != leading ] || touch $led; "+ // none comes to followers too
+		c.OnChange = executable.Script(t, "cd "+dir+"; led=led-by-"+c.Name+"; [ $DOYEN_EVENT != leading ] || touch $led; "+ // followers get the event none too
 			"[ $DOYEN_EVENT = none ] && rm $led 2>/dev/null || exit 0; echo undoes >said; read go <end; echo undone >said")
 	})
 	leader := int(first.Leader.Name[0] - 'a')
 	successor := clients[(leader+1)%3]
 	waitForFile(t, filepath.Join(dir, "led-by-"+first.Leader.Name))
 	lines := bufio.NewReader(said)
-	go func() { // its answer comes after the hand-over
+	go func() { // the answer comes after the hand-over
 		if response, err := clients[leader].Post("http://d/v1/elections/default/resign", "application/json", strings.NewReader("{}")); err == nil {
 			response.Body.Close()
 		}
@@ -113,7 +113,7 @@ func TestTheHookHasRunBeforeTheTermIsReleased(t *testing.T) {
 			t.Fatalf("another leads before the hook has run: %s", body)
 		}
 	}
-	if _, err := end.WriteString("\n\n\n\n"); err != nil { // for the ends at the end of the test too
+	if _, err := end.WriteString("\n\n\n\n"); err != nil { // also for the runs at the end of the test
 		t.Fatal(err)
 	}
 	if line, err := lines.ReadString('\n'); err != nil || line != "undone\n" {
@@ -137,8 +137,7 @@ func waitForFile(t *testing.T, path string) {
 	}
 }
 
-// actBeside runs what acts beside the agent, and returns what ends that. It reads what the agent has
-// read last.
+// actBeside runs doyen act beside the agent until end is called. It uses the configuration that the agent has read last.
 func actBeside(first settings.Config, around *agent.Process, out io.Writer) (end func()) {
 	var newest atomic.Pointer[settings.Config]
 	newest.Store(&first)

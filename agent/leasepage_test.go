@@ -40,7 +40,7 @@ func TestTheLeasePageSaysWhatTheSocketSays(t *testing.T) {
 	if !ok || first.Term != 1 || first.Remaining > c.Lease {
 		t.Errorf("%+v, %t", first, ok)
 	}
-	for end := time.Now().Add(patience); ; { // a renewal
+	for end := time.Now().Add(patience); ; { // until a renewal
 		l, ok := r.Check()
 		if !ok || time.Now().After(end) {
 			t.Fatalf("%+v, %t", l, ok)
@@ -59,7 +59,7 @@ func TestTheLeasePageSaysWhatTheSocketSays(t *testing.T) {
 		t.Errorf("the page is still there: %v", err)
 	}
 	_, _, stop = start(t, c)
-	for end := time.Now().Add(patience); !r.Valid(); { // the same reader, the next life
+	for end := time.Now().Add(patience); !r.Valid(); { // the reader follows the page of the next life
 		if time.Now().After(end) {
 			t.Fatal("the next agent's page is not followed")
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
-// A life that dies between the record of an end and the page that no longer tells of the lease
-// leaves a page to which programs would go on: the next life wipes it before it does anything (K4, H5).
+// A life may die after it recorded the end of a leadership and before it wiped the lease page. The next life wipes
+// that page before anything else: programs would act on it (K4, H5).
 func TestOnlyThePagesOfWhatIsLedOnAreAdopted(t *testing.T) {
 	until := boottime.Now().Add(time.Hour)
 	past := &record.Past{Past: election.Past{LifeRecord: election.LifeRecord{Rows: []election.Authority{

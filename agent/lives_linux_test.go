@@ -49,7 +49,7 @@ func TestAnAgentWithoutARecordRunsAndSaysSo(t *testing.T) {
 	}
 }
 
-// What an agent saw outlives it, however it ends.
+// The history outlives the agent, however the agent ends.
 func TestTheHistoryIsThatOfAllRuns(t *testing.T) {
 	c := lone(t)
 	for run := 1; run <= 3; run++ {
@@ -76,7 +76,7 @@ func TestTheHistoryIsThatOfAllRuns(t *testing.T) {
 // A history that can't be kept, as on a full disk, is reported and costs no lead.
 func TestAHistoryThatCanNotBeKeptCostsNoLead(t *testing.T) {
 	c := lone(t)
-	for _, name := range []string{"history", "history.damaged"} { // nothing can take the place of these
+	for _, name := range []string{"history", "history.damaged"} { // directories that are not empty can't be replaced
 		if err := os.MkdirAll(filepath.Join(c.DataDir, name, "full"), 0o700); err != nil {
 			t.Fatal(err)
 		}

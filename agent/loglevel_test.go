@@ -25,14 +25,14 @@ func TestTheLogReturnsToTheConfiguredLevelByItself(t *testing.T) {
 		}
 		pass(59 * time.Second)
 		is(slog.LevelDebug)
-		l.configure("warn") // a reload does not end it
+		l.configure("warn") // a reload does not end the other level
 		is(slog.LevelDebug)
 		pass(time.Second)
 		is(slog.LevelWarn)
 
 		l.during("debug", time.Minute)
 		pass(30 * time.Second)
-		l.during("error", time.Hour) // the former end no longer counts
+		l.during("error", time.Hour) // this call replaces the earlier end
 		pass(31 * time.Second)
 		is(slog.LevelError)
 		pass(time.Hour)

@@ -13,7 +13,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// candidate stands for payments with this meta, until its connection is closed.
+// candidate campaigns in payments with the meta, until the result is closed.
 func candidate(t *testing.T, c *http.Client, meta string) io.Closer {
 	t.Helper()
 	response, err := c.Post("http://d/v1/elections/payments/campaign", "application/json", strings.NewReader(`{"meta":"`+meta+`"}`))
@@ -21,18 +21,18 @@ func candidate(t *testing.T, c *http.Client, meta string) io.Closer {
 		t.Fatal(response, err)
 	}
 	t.Cleanup(func() { response.Body.Close() })
-	go func() { _, _ = io.Copy(io.Discard, response.Body) }() // until it is closed
+	go func() { _, _ = io.Copy(io.Discard, response.Body) }() // until the body is closed
 	return response.Body
 }
 
-// TestEachHostKnowsTheMetaOfTheLeadersProgram, also who watches the election before it exists.
+// TestEachHostKnowsTheMetaOfTheLeadersProgram includes a watch that began before the election existed.
 func TestEachHostKnowsTheMetaOfTheLeadersProgram(t *testing.T) {
 	t.Parallel()
 	for _, quorum := range []bool{true, false} {
 		t.Run(fmt.Sprintf("quorum %t", quorum), func(t *testing.T) {
 			t.Parallel()
 			var clients []*http.Client
-			join := []string{"127.0.0.1:1"} // nobody; an agent alone would make a key of its own
+			join := []string{"127.0.0.1:1"} // nobody listens there; without --join an agent makes its own key
 			for _, name := range []string{"a", "b", "c"} {
 				c := lone(t)
 				if c.Name, c.Join, c.Candidate, c.Quorum, c.Voters = name, join, false, quorum, nil; quorum {

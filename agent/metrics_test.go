@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// slow is a collector that is done once all scrapes have begun, or were refused.
+// slow is a collector that waits until all scrapes have begun or were refused.
 type slow struct{ begun *sync.WaitGroup }
 
 func (s slow) Describe(chan<- *prometheus.Desc) {}
@@ -18,7 +18,7 @@ func (s slow) Collect(chan<- prometheus.Metric) {
 	s.begun.Wait()
 }
 
-// Of 12 scrapes at once 5 were refused. How many there may be is for package serve to decide.
+// Of 12 scrapes at once, 5 were once refused. Only package serve may limit them.
 func TestScrapesAtOnceAreAllAnswered(t *testing.T) {
 	m, begun := newMetrics("x"), &sync.WaitGroup{}
 	begun.Add(12)

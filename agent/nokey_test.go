@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// An agent that is told nothing is alone. Another user of the host, whose agent
-// has any priority and joins it, is not let in, and is told why.
+// An agent without --join and --voters is alone. An agent of another user of this host can't join it, and both
+// agents warn.
 func TestNobodyJoinsAnAgentThatIsToldNothing(t *testing.T) {
 	t.Parallel()
 	mine := lone(t)

@@ -28,22 +28,22 @@ import (
 	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
-// How the test binary is told to play a program that stands for election.
+// Environment variables that make the test binary play a program that campaigns.
 const (
 	programSocket = "PROGRAM_SOCKET"
 	programStamps = "PROGRAM_STAMPS"
-	// programBequeaths has it start a child that holds its connection too.
+	// programBequeaths makes the program start a child that holds the connection too.
 	programBequeaths = "PROGRAM_BEQUEATHS"
 )
 
-// TestMain lets this very binary be a program.
+// TestMain also plays a program, or a guard, if the binary is started for that.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == guard.Word {
 		os.Exit(guard.Main())
 	}
 	if os.Getenv(programSocket) == "" {
 		flag.Parse()
-		flag.Set("test.parallel", "16") // they wait for leases, not for processors
+		flag.Set("test.parallel", "16") // the tests wait for leases, not for processors
 		os.Exit(m.Run())
 	}
 	if err := playAProgram(); err != nil {
@@ -52,8 +52,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// playAProgram stands for payments, and while it leads it writes the time, over
-// and over.
+// playAProgram campaigns in payments, and writes the time again and again while it leads.
 func playAProgram() error {
 	stamps, err := os.Create(os.Getenv(programStamps))
 	if err != nil {
@@ -98,7 +97,7 @@ func playAProgram() error {
 	}
 }
 
-// dialer returns a client, and its first connection as soon as there is one.
+// dialer returns a client, and a channel that gets the client's first connection.
 func dialer(socket string) (*http.Client, <-chan *net.UnixConn) {
 	conns := make(chan *net.UnixConn, 1)
 	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -139,7 +138,7 @@ func act(stamps io.Writer, until *atomic.Int64, done chan<- struct{}) {
 	}
 }
 
-// program is one that was started.
+// program is a program that a test has started.
 type program struct {
 	cmd   *exec.Cmd
 	lines chan string
@@ -173,7 +172,7 @@ func play(t *testing.T, c settings.Config, env ...string) *program {
 	return p
 }
 
-// wait returns the term of the next line of that type.
+// wait returns the term of the program's next line of that type.
 func (p *program) wait(t *testing.T, kind string) int {
 	t.Helper()
 	deadline := time.After(patience)
@@ -193,8 +192,7 @@ func (p *program) wait(t *testing.T, kind string) int {
 	}
 }
 
-// span returns the first and the last instant at which it acted, of those it
-// had written when it was asked.
+// span returns the first and the last instant at which the program acted, as far as it has written them.
 func (p *program) span(t *testing.T) (first, last int64) {
 	t.Helper()
 	data, err := os.ReadFile(p.path)
@@ -205,7 +203,7 @@ func (p *program) span(t *testing.T) (first, last int64) {
 	return int64(binary.NativeEndian.Uint64(data)), int64(binary.NativeEndian.Uint64(data[n-8 : n]))
 }
 
-// between counts the instants in that span at which it acted.
+// between counts the instants in that span at which the program acted.
 func (p *program) between(t *testing.T, from, to int64) (n int) {
 	t.Helper()
 	data, err := os.ReadFile(p.path)
@@ -220,7 +218,7 @@ func (p *program) between(t *testing.T, from, to int64) (n int) {
 	return n
 }
 
-// running is an agent that runs, and how to reach it.
+// running is an agent that runs.
 type running struct {
 	config settings.Config
 	client *http.Client
@@ -234,7 +232,7 @@ func trio(t *testing.T) (agents []running) {
 	var join []string
 	for _, name := range []string{"a", "b", "c"} {
 		c := lone(t)
-		c.Name, c.Voters, c.Join, c.Lease = name, []string{"a", "b", "c"}, join, 6*time.Second // the programs need processors too
+		c.Name, c.Voters, c.Join, c.Lease = name, []string{"a", "b", "c"}, join, 6*time.Second // long, since the programs need processors too
 		client, out, stop := start(t, c)
 		agents = append(agents, running{c, client, out, stop})
 		_, gossip := ports(t, out.String())
@@ -246,10 +244,9 @@ func trio(t *testing.T) (agents []running) {
 	return agents
 }
 
-// Two programs on two of three hosts: one is killed and the other takes over in
-// less than its lease, since the kernel vouches for its end; that one is made to
-// resign to a third, which waits for nothing but the receipt; and then the third
-// one's agent stops.
+// The first program is killed. The second one takes over in less than the first one's lease, since the kernel proves
+// the first one's end. Then the second one resigns to a third, which waits only for the receipt. Then the agent of
+// the third one stops.
 func TestAProgramThatIsKilledOrResignsIsFollowedByAnotherWithoutOverlap(t *testing.T) {
 	t.Parallel()
 	agents := trio(t)
@@ -297,7 +294,7 @@ func TestAProgramThatIsKilledOrResignsIsFollowedByAnotherWithoutOverlap(t *testi
 	if term := third.wait(t, "revoked"); term == 0 {
 		t.Error("it was told only that the agent stops, and not to stop acting")
 	}
-	third.wait(t, "revoked") // that the agent stops
+	third.wait(t, "revoked") // because the agent stops
 	third.wait(t, "end")
 	begin, end = third.span(t)
 	if n := second.between(t, begin, end); n > 0 {
@@ -305,8 +302,8 @@ func TestAProgramThatIsKilledOrResignsIsFollowedByAnotherWithoutOverlap(t *testi
 	}
 }
 
-// A process hands its connection to a child and is gone: what is left of the
-// program may act, so nothing is proven, and the lease runs out.
+// A process passes its connection to a child, and ends. The child may still act, so nothing is proven, and the
+// lease runs out.
 func TestAProgramWhoseChildHoldsItsConnectionIsNotProvenGone(t *testing.T) {
 	t.Parallel()
 	agents := trio(t)
@@ -321,7 +318,7 @@ func TestAProgramWhoseChildHoldsItsConnectionIsNotProvenGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = first.cmd.Wait()
-	agents[0].out.wait(t, "another process holds its connection") // until the agent looks, nobody knows of the child
+	agents[0].out.wait(t, "another process holds its connection") // the agent notices the child only now
 	waitFor(t, agents[0].client, "/v1/campaigns", `"election":"payments"`)
 	if err := kill(); err != nil {
 		t.Fatal(err)
@@ -331,7 +328,7 @@ func TestAProgramWhoseChildHoldsItsConnectionIsNotProvenGone(t *testing.T) {
 	waitFor(t, agents[0].client, "/metrics", `doyen_campaign_releases_total{cluster="doyen",kind="proof"} 0`)
 }
 
-// waitFor asks until the answer holds the text.
+// waitFor asks until the answer contains the text.
 func waitFor(t *testing.T, c *http.Client, path, want string) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

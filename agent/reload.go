@@ -59,7 +59,7 @@ func (a *agent) reload() (outcome api.Reload, err error) {
 	}
 	now := a.settings.Load()
 	live, rest := differences(*now, next)
-	if (now.KeyFile == "") != (next.KeyFile == "") { // a running agent can't begin or cease to encrypt gossip
+	if (now.KeyFile == "") != (next.KeyFile == "") { // a running agent can't start or stop encrypting gossip
 		live, rest = without(live, "key-file"), append(rest, "key-file")
 		next.KeyFile = now.KeyFile
 	}
@@ -118,7 +118,7 @@ func without(names []string, name string) []string {
 	return slices.DeleteFunc(names, func(n string) bool { return n == name })
 }
 
-// apply applies the new settings to the running parts. The changes that can fail come first. If one of them
+// apply applies the new settings to the running parts. The changes that can fail come first. If one of these
 // fails, apply undoes the earlier ones. rekeyed reports whether the cluster keys have changed.
 func (a *agent) apply(now, next settings.Config) (rekeyed bool, err error) {
 	var keys [][]byte

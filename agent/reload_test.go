@@ -24,12 +24,12 @@ import (
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
-// reloading is an agent whose configuration a test changes.
+// reloading is an agent whose configuration the test changes.
 type reloading struct {
 	reread atomic.Int64 // how often the configuration was read again
 	t      *testing.T
-	c      settings.Config // as it is read next
-	wrong  error           // why it can't be read
+	c      settings.Config // the result of the next reading
+	wrong  error           // the error of the next reading; nil: none
 	client *http.Client
 	out    *stderr
 	hup    chan os.Signal
@@ -49,7 +49,7 @@ func newReloading(t *testing.T, change func(*settings.Config)) *reloading {
 		return r.c.Resolve()
 	}
 	r.client, r.out, _ = start(t, c, agent.Process{Reread: reread, Hangups: r.hup})
-	untilAnswer(r, "/v1/members", func(m api.Members) bool { return len(m.Members) == 1 }) // it answers before its first step
+	untilAnswer(r, "/v1/members", func(m api.Members) bool { return len(m.Members) == 1 }) // the agent answers before its first step
 	return r
 }
 
@@ -87,7 +87,7 @@ func answerOf[T any](r *reloading, path string) (answer T) {
 	return answer
 }
 
-// untilAnswer waits until the agent's answer fits.
+// untilAnswer waits for an answer of the agent that fits.
 func untilAnswer[T any](r *reloading, path string, fits func(T) bool) T {
 	r.t.Helper()
 	again := time.NewTicker(5 * time.Millisecond)
@@ -105,7 +105,7 @@ func untilAnswer[T any](r *reloading, path string, fits func(T) bool) T {
 
 func isLed(e api.Election) bool { return e.IsLeader }
 
-// Each setting that a reload applies counts at once, and the lead is not lost by any of them.
+// Each setting that a reload applies is in force at once, and no reload ends a leadership.
 func TestAReloadAppliesWhatItCanAndNamesTheRest(t *testing.T) {
 	r := newReloading(t, func(*settings.Config) {})
 	term := untilAnswer(r, "/v1/elections/default", isLed).Term
@@ -129,8 +129,8 @@ func TestAReloadAppliesWhatItCanAndNamesTheRest(t *testing.T) {
 	untilAnswer(r, "/v1/elections/default", isLed)
 }
 
-// A lease that the whole cluster has is not the file's. Where the file names none there is nothing to
-// warn about; a reload compares it, and names the command that changes it.
+// Once the roster has a lease, a reload compares the file's lease with it. If they differ, the answer names the
+// command that changes the roster, and there is a warning. A file without a lease causes no warning.
 func TestAReloadComparesWhatTheClusterHas(t *testing.T) {
 	t.Parallel()
 	r := newReloading(t, func(*settings.Config) {})
@@ -179,7 +179,7 @@ func TestAWrongConfigurationChangesNothing(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	r.wrong = nil
-	r.c.HTTP = taken.Addr().String() // this only the attempt can show
+	r.c.HTTP = taken.Addr().String() // only the attempt to listen shows this mistake
 	if o := r.reload(); o.Done || !strings.Contains(o.Message, "is in use") {
 		t.Errorf("%+v", o)
 	}
@@ -233,7 +233,7 @@ func TestAReloadMovesTheListener(t *testing.T) {
 	announced("")
 }
 
-// What HAProxy asks moves with the next start.
+// The address for agent checks changes only at the next start.
 func TestAReloadLeavesTheAgentCheckWhereItIs(t *testing.T) {
 	ports := loopbacks.FreePorts(t, 2)
 	first, second := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
@@ -250,7 +250,7 @@ func TestAReloadLeavesTheAgentCheckWhereItIs(t *testing.T) {
 		_, err = conn.Write([]byte("default\n"))
 		verdict, unread := io.ReadAll(conn)
 		conn.Close()
-		if len(verdict) == 0 { // whatever the lead may be just now
+		if len(verdict) == 0 { // any verdict will do: who leads now is not known
 			t.Errorf("agent-check %q: %q, %v, %v", to, verdict, err, unread)
 		}
 		if l, err := net.Listen("tcp", second); err != nil {
@@ -283,10 +283,10 @@ func TestAReloadReadsTheKeysAgain(t *testing.T) {
 	}
 	write(one + two)
 	r.c.KeyFile = ""
-	r.want("key-file", "key-file") // its keys are in another order
+	r.want("key-file", "key-file") // the keys are in another order
 }
 
-// A hook that a reload gives to an election runs for its present leader.
+// If a reload gives a hook to an election, the hook runs for the present leader.
 func TestAReloadChangesHooks(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	hook := func(word string) string {
@@ -314,7 +314,7 @@ func TestAReloadChangesHooks(t *testing.T) {
 	r.c.Elections = map[string]settings.ElectionConfig{"default": {OnChange: hook("two")}}
 	r.want("elections", "")
 	wrote(r, "one default leading", "two default leading")
-	r.c.OnChange, r.c.Elections = "", nil // what it has set up is undone all the same
+	r.c.OnChange, r.c.Elections = "", nil // the removed hook still runs at the end, to undo what it has set up
 	r.want("on-change elections", "")
 	r.c.Candidate = false
 	r.want("candidate", "")

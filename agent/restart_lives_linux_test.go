@@ -19,13 +19,13 @@ import (
 	"github.com/doyen-election/doyen/internal/keeper"
 )
 
-// A restart ends no leadership: no program may hear that it does, for its next life leads on.
+// A restart ends no leadership, since the next life leads on. So programs are sent no revoked line.
 func TestARestartTellsNoProgramThatItIsOver(t *testing.T) {
 	t.Parallel()
 	c := lone(t)
 	c.RecordDir, c.Candidate = inMemory(t), false
 	next := c
-	next.Lease = 2 * time.Second // which the cluster has by then, so what is in force stays
+	next.Lease = 2 * time.Second // the roster has this lease by then, so a restart changes nothing
 	around := installed(t, "cat <<'END'\n"+checked(t, next, record.Format)+"\nEND")
 	client, _, stop := start(t, c, around)
 	response, err := client.Post("http://d/v1/elections/payments/campaign", "application/json", nil)
@@ -52,7 +52,7 @@ func TestARestartTellsNoProgramThatItIsOver(t *testing.T) {
 	if outcome := restart(t, client); !outcome.Done || strings.Contains(outcome.Message, "handed over") {
 		t.Fatalf("%+v", outcome)
 	}
-	_ = stop() // what Run returned: from here on the process is to end at once
+	_ = stop() // Run has returned, and the process would end at once
 	for deadline := time.After(100 * time.Millisecond); ; {
 		select {
 		case line := <-lines:
@@ -65,8 +65,7 @@ func TestARestartTellsNoProgramThatItIsOver(t *testing.T) {
 	}
 }
 
-// Where the next process can't go on from the record, it is another holder: what is led is
-// handed over first.
+// If the next process can't go on from the record, it is another holder. So the agent hands over first.
 func TestARestartHandsOverWhereTheNextLifeCanNotGoOn(t *testing.T) {
 	t.Parallel()
 	for name, handsOver := range map[string]struct {
@@ -110,9 +109,9 @@ func TestARestartHandsOverWhereTheNextLifeCanNotGoOn(t *testing.T) {
 	}
 }
 
-// Without its keeper the next process could only begin after a stop; a keeper can be added.
+// A restart can't remove the keeper, since the keeper starts the next process.
 func TestARestartKeepsItsKeeper(t *testing.T) {
-	page, err := unix.MemfdCreate("page", unix.MFD_ALLOW_SEALING) // of a keeper that does not read what this agent writes
+	page, err := unix.MemfdCreate("page", unix.MFD_ALLOW_SEALING) // the page of a keeper that ignores what this agent writes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +131,7 @@ func TestARestartKeepsItsKeeper(t *testing.T) {
 	}
 }
 
-// Without a keeper it is this program that reads what the next process would.
+// Without a keeper, this agent itself reads the configuration of the next process.
 func TestAnAgentWithoutAKeeperReadsItsConfigurationBeforeARestart(t *testing.T) {
 	t.Parallel()
 	c := lone(t)
@@ -146,7 +145,7 @@ func TestAnAgentWithoutAKeeperReadsItsConfigurationBeforeARestart(t *testing.T) 
 	if outcome := restart(t, client); !outcome.Done || outcome.Message != "" {
 		t.Errorf("%+v", outcome)
 	}
-	log.wait(t, "restarting") // a stop that came before would be one
+	log.wait(t, "restarting") // a stop before this line would not be a restart
 	if err := stop(); !errors.Is(err, agent.ErrRestart) {
 		t.Errorf("it ended with %v", err)
 	}

@@ -42,13 +42,13 @@ func checked(t *testing.T, c settings.Config, format int) string {
 	return string(text)
 }
 
-// programFile writes a program file that only prints a text.
+// programFile writes a program that only prints a text.
 func programFile(t *testing.T, path, text string) string {
 	t.Helper()
 	if path == "" {
 		path = filepath.Join(t.TempDir(), "doyen")
 	}
-	// By a rename, as packages do: a file that is being written can't be executed.
+	// The file gets its name by a rename, as packages do it: a file that is being written can't be executed.
 	err := executable.Write(path+".new", []byte("#!/bin/sh\n"+text+"\n"))
 	if err == nil {
 		err = os.Rename(path+".new", path)
@@ -59,7 +59,7 @@ func programFile(t *testing.T, path, text string) string {
 	return path
 }
 
-// installed is a process with such a program file, and with what a keeper does with it.
+// installed is a process with such a program, which Trial runs as a keeper would.
 func installed(t *testing.T, text string) agent.Process {
 	t.Helper()
 	program := programFile(t, "", text)
@@ -69,7 +69,7 @@ func installed(t *testing.T, text string) agent.Process {
 	}}
 }
 
-// A mistake that can be seen before a restart changes nothing: the agent says why, and goes on.
+// If a restart would fail for a reason that can be seen before, the agent refuses it with the reason, and goes on.
 func TestARestartThatWouldFailIsRefused(t *testing.T) {
 	t.Parallel()
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
@@ -130,7 +130,7 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 	}
 }
 
-// After an upgrade from 0.3.0 the keeper is that version's until the service is restarted.
+// After an upgrade from 0.3.0, that version's keeper runs until the service is restarted.
 func TestARestartUnderAnOlderKeeperSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	around := installed(t, "true")
@@ -141,13 +141,13 @@ func TestARestartUnderAnOlderKeeperSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// An address that a reload has brought is this agent's own, and not taken; a check may be new.
+// An address that a reload has added is in use by this agent itself, so a restart accepts it. It also accepts a new check.
 func TestARestartAfterAReloadFindsItsOwnAddress(t *testing.T) {
 	t.Parallel()
 	c := lone(t)
 	next := c
 	next.HTTP = fmt.Sprintf("127.0.0.1:%d", loopbacks.FreePorts(t, 1)[0])
-	c.RecordDir = filepath.Join(t.TempDir(), "missing", "too") // so that this process hands over
+	c.RecordDir = filepath.Join(t.TempDir(), "missing", "too") // without a record, the process hands over
 	next.RecordDir = c.RecordDir
 	text := strings.Replace(checked(t, next, record.Format), `"check":""`, `"check":{"command":"true"}`, 1) // a check of the host
 	around := installed(t, "echo a warning >&2\ncat <<'END'\n"+text+"\nEND")

@@ -24,11 +24,11 @@ import (
 
 const patience = 30 * time.Second
 
-// stderr collects what an agent writes, and tells when a text was seen.
+// stderr collects what an agent writes, and closes seen when want accepts it.
 type stderr struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
-	want func(string) bool // of everything written; nil: nothing more
+	want func(string) bool // called with everything written so far; nil: nothing is awaited
 	seen chan struct{}
 }
 
@@ -53,14 +53,14 @@ func (s *stderr) String() string {
 	return s.buf.String()
 }
 
-// wait waits until the text was written.
+// wait returns once the agent has written the text.
 func (s *stderr) wait(t *testing.T, text string) {
 	t.Helper()
 	s.mu.Lock()
 	seen := make(chan struct{})
 	s.want, s.seen = func(all string) bool { return strings.Contains(all, text) }, seen
 	s.mu.Unlock()
-	_, _ = s.Write(nil) // it may have been written already
+	_, _ = s.Write(nil) // the text may have been written already
 	select {
 	case <-seen:
 	case <-time.After(patience):
@@ -68,7 +68,7 @@ func (s *stderr) wait(t *testing.T, text string) {
 	}
 }
 
-// lone is the configuration of an agent that no other meets.
+// lone is the configuration of an agent that is alone.
 func lone(t *testing.T) settings.Config {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "doyen") // t.TempDir can be too long for a socket
@@ -77,14 +77,13 @@ func lone(t *testing.T) settings.Config {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	c := settings.Default()
-	c.Name, c.Profile, c.Lease = "a", "lan", 3*time.Second // no lead must be lost because the machine is busy
+	c.Name, c.Profile, c.Lease = "a", "lan", 3*time.Second // a busy machine must not cost a leadership
 	c.DataDir, c.Socket = filepath.Join(dir, "data"), filepath.Join(dir, "run", "s")
 	c.GossipPort, c.PeerPort = 0, 0
 	return c
 }
 
-// start runs an agent until the returned function is called, which returns
-// what Run returned.
+// start runs an agent until the returned function is called. That function returns the error of Run.
 func start(t *testing.T, c settings.Config, around ...agent.Process) (*http.Client, *stderr, func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -121,7 +120,7 @@ func start(t *testing.T, c settings.Config, around ...agent.Process) (*http.Clie
 	return &http.Client{Transport: transport, Timeout: patience}, out, stop
 }
 
-// lines follows an election until a change satisfies.
+// follow watches an election until the function accepts a change, and returns that change.
 func follow(t *testing.T, c *http.Client, until func(api.Change) bool) api.Change {
 	t.Helper()
 	response, err := c.Get("http://d/v1/elections/default/watch")
@@ -190,7 +189,7 @@ func TestAnAgentAloneLeadsAnswersAndStopsCleanly(t *testing.T) {
 	}
 }
 
-// The next life of an agent is another holder with a higher term.
+// An agent that was stopped and started again is another holder, with a higher term.
 func TestARestartedAgentLeadsInAHigherTerm(t *testing.T) {
 	c := lone(t)
 	client, _, stop := start(t, c)
@@ -287,7 +286,7 @@ func TestWhatIsInUseStopsTheStartByName(t *testing.T) {
 	}
 }
 
-// ports reads the ready line.
+// ports reads the ports from the ready line.
 func ports(t *testing.T, text string) (peers, gossip int) {
 	t.Helper()
 	_, line, _ := strings.Cut(text, " peers ")
@@ -342,7 +341,7 @@ func TestADeadSocketIsReplaced(t *testing.T) {
 	}
 }
 
-// three starts agents on loopback, and returns once all name the same leader.
+// three starts three agents on loopback, and returns once all name the same leader.
 func three(t *testing.T, change func(*settings.Config)) (clients []*http.Client, stops []func() error, first api.Change) {
 	t.Helper()
 	var join []string

@@ -17,7 +17,7 @@ func (a *agent) notify(state string) {
 	}
 }
 
-// tellStatus shows in the service manager, if there is one, which agent leads the default election.
+// tellStatus shows in the service manager which agent leads the default election.
 func (a *agent) tellStatus(ctx context.Context) {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/doyen-election/doyen/agent/settings"
 )
 
-// What the start would end with, --check-config says before.
+// --check-config reports what would make the start fail.
 func TestAGroupThatCannotGetTheSocketIsAMistake(t *testing.T) {
 	c := lone(t)
 	if err := os.Mkdir(filepath.Dir(c.Socket), 0o700); err != nil {
@@ -30,7 +30,7 @@ func TestAGroupThatCannotGetTheSocketIsAMistake(t *testing.T) {
 	}
 }
 
-// A reload names what is about the sockets as needing a restart, and changes nothing of it.
+// A reload changes nothing of the sockets. It reports that these settings need a restart.
 func TestTheReadSocketAnswersAndChangesAtARestart(t *testing.T) {
 	var path string
 	r := newReloading(t, func(c *settings.Config) {

@@ -49,9 +49,9 @@ func pageAddr(http string, peer netip.Addr) netip.AddrPort {
 // maxSeeds is how many addresses membership accepts.
 const maxSeeds = 64
 
-// seeds are the addresses at which this agent joins gossip: the configured ones, and those that
-// the voters had in the former life. This agent has to join by itself: agents that did not
-// notice the end of the former life do not search for this one.
+// seeds are the addresses at which this agent joins gossip: the configured ones, and those that the voters had in
+// the former life. Other agents may not have noticed the end of the former life. They do not search for this
+// agent, so it has to join by itself.
 func (a *agent) seeds(join []string) []string {
 	all := slices.Clone(join)
 	for _, v := range knownVoters(a.past) {

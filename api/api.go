@@ -1,4 +1,4 @@
-// Package api has the JSON bodies of every call of the socket API, version 1. Agents and clients share the
+// Package api has the JSON bodies of the calls of the socket API, version 1. Agents and clients share the
 // package.
 //
 // Within v1, fields are added but never renamed or removed, and readers ignore fields that they do not
@@ -130,7 +130,7 @@ type Election struct {
 	ValidForMS           int64    `json:"valid_for_ms"` // the same as LeaseRemainingMS, under the name that is used for every deadline
 	ViewAgeMS            int64    `json:"view_age_ms"`  // since this agent last heard the leader
 	Candidates           []string `json:"candidates"`   // best-ranked first
-	Index                uint64   `json:"index"`        // of the newest change, for watch?after=
+	Index                uint64   `json:"index"`        // the index of the newest change, for watch?after=
 }
 
 type Leader struct {
@@ -186,12 +186,12 @@ const (
 	// ChangeCommand is a command that this agent got. Only the history has it.
 	ChangeCommand = "command"
 	// ChangeStarted means that the agent's process has started; ChangePaused, that it runs again after a pause of the
-	// process or its host. Only the history has them. They name no election. The agent saw nothing for DownMS before.
+	// process or its host. Only the history has them. They name no election. For DownMS before that, the agent saw nothing.
 	ChangeStarted = "started"
 	ChangePaused  = "paused"
 	ChangeLagged  = "lagged"
 	// ChangeMeta means that the leader's Meta has changed, within its term. ChangeCandidates means that the election's
-	// Candidates have changed. Only watches have these lines. Their Index is that of the change before.
+	// Candidates have changed. Only watches have these lines. Such a line repeats the Index of the change before it.
 	ChangeMeta       = "meta"
 	ChangeCandidates = "candidates"
 )

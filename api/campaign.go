@@ -72,7 +72,7 @@ type CampaignEvent struct {
 	Authority string `json:"authority,omitempty"`
 	// StopByBoottimeNS is in revoked lines: the program must have stopped by then.
 	StopByBoottimeNS int64  `json:"stop_by_boottime_ns,omitempty"`
-	Reason           string `json:"reason,omitempty"` // in revoked lines
+	Reason           string `json:"reason,omitempty"` // only in revoked lines
 	// Word, in elected lines, is the election's word; nil: it has none.
 	Word *Word `json:"word,omitempty"`
 	// Change, in a companion's elected, revoked and changed lines, is what a watch would show.
@@ -124,7 +124,7 @@ type Campaign struct {
 	Priority int       `json:"priority"`
 	Role     string    `json:"role,omitempty"` // RoleCompanion; empty for a candidate
 	Meta     string    `json:"meta,omitempty"`
-	PID      int       `json:"pid"` // of the process that connected; 0: unknown
+	PID      int       `json:"pid"` // the process that connected; 0: unknown
 	UID      int       `json:"uid"`
 	Since    time.Time `json:"since"`
 	// Term is the term under which the program acts, or must still stop acting; 0: none.

@@ -58,7 +58,7 @@ func TestTheBodiesOfTheSocketAPIAreWhatTheyWere(t *testing.T) {
 	}
 }
 
-// fill gives every field a value of its own.
+// fill gives each field a different value.
 func fill(t *testing.T, v reflect.Value, name string, count *int, seen map[string]bool) {
 	*count++
 	switch {

@@ -29,7 +29,7 @@ type Transition struct {
 	VacantMS int64 `json:"vacant_ms,omitempty"`
 	// HeardBoottimeNS is when the former leader was last heard, if it fell silent.
 	HeardBoottimeNS int64 `json:"heard_boottime_ns,omitempty"`
-	// By, only of type command, is the process that gave the command. Leader and Term are those when it was given.
+	// By, only of type command, is the process that gave the command. Leader and Term are those at that time.
 	By *Caller `json:"by,omitempty"`
 	// Admin, only of type command: an administrator gave the command, or only an administrator may give it.
 	Admin bool `json:"admin,omitempty"`

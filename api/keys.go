@@ -58,8 +58,8 @@ type Dial struct {
 	Error string `json:"error"` // why the port is not reached; empty: it is reached
 }
 
-// The ports of a Dial. UDP can't be dialled, so the agent sends pings to the UDP port. One that is
-// answered shows that the port is reached.
+// The ports of a Dial. UDP can't be dialled, so the agent sends pings to the UDP port. An answer shows that
+// the port is reached.
 const (
 	DialGossipTCP = "gossip-tcp"
 	DialGossipUDP = "gossip-udp"

@@ -26,7 +26,7 @@ type ElectionWord struct {
 	Election string `json:"election"`
 	Word     *Word  `json:"word"` // null: there is none
 	// Authority is AuthorityLease if the leader's agent has answered, inside its lease. It is AuthorityQuorum
-	// if nobody leads and a majority of the voters has answered: then no acknowledged word is newer, but the
+	// if nobody leads and a majority of the voters has answered. Then no acknowledged word is newer, but the
 	// word may be one whose writer got no answer.
 	Authority string `json:"authority"`
 }
@@ -41,7 +41,7 @@ type WordRequest struct {
 // VoterWords is the answer of one voter to another agent: the words that this voter has, sorted by election. A leader
 // may have written newer ones. A word may also be of a writing that was not acknowledged.
 type VoterWords struct {
-	Version RosterVersion `json:"version"` // of the voter's roster
+	Version RosterVersion `json:"version"` // the version of the voter's roster
 	Words   []VoterWord   `json:"words"`
 }
 

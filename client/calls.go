@@ -61,7 +61,7 @@ func (c *Client) Jobs(ctx context.Context) ([]api.Job, error) {
 // agent's answer, as Election does, with the same errors.
 //
 // If the answer took longer than the rest of the lease that it reports, leads is false although
-// answer.IsLeader is true: this process or the agent may have been suspended meanwhile. If leads is true,
+// answer.IsLeader is true. This process or the agent may have been suspended meanwhile. If leads is true,
 // the lease had not ended when the call returned. The agent may step down at any moment: a program that
 // must be notified of that has to campaign.
 func (c *Client) IsLeader(ctx context.Context, name string) (leads bool, answer api.Election, err error) {
@@ -192,8 +192,8 @@ func (c *Client) RotateKeys(ctx context.Context, r api.KeysRequest) (api.Keys, e
 	return call[api.Keys](ctx, c, http.MethodPost, "/v1/keys", r)
 }
 
-// Drills asks every agent for what a drill of the election depends on, and for what that agent has seen
-// of a drill.
+// Drills asks every agent for its view of a drill of the election: whether it could be run now, and what that
+// agent has seen of it.
 func (c *Client) Drills(ctx context.Context, election string) ([]api.DrillView, error) {
 	answer, err := call[api.Drills](ctx, c, http.MethodGet, electionPath(election, "/drill"), nil)
 	return answer.Agents, err

@@ -183,7 +183,7 @@ func passing(err error) bool {
 	return unreachable
 }
 
-// pause is the wait between two attempts: a random time between half a bound and the bound, which doubles
+// pause is the wait between two attempts: a random time between half a bound and the bound. The bound doubles
 // from first up to most. This keeps programs that lost the same agent from all coming back at once.
 type pause struct{ first, most, last time.Duration }
 

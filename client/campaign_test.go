@@ -15,7 +15,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-const lease = time.Hour // of what is not to end by itself
+const lease = time.Hour // so long that nothing ends by itself
 
 func agentAndClient(t *testing.T) (*clienttest.Agent, *client.Client) {
 	t.Helper()
@@ -36,7 +36,7 @@ func wait[T any](t *testing.T, what string, from <-chan T) T {
 	}
 }
 
-// campaign stands in payments, and is elected under term 7.
+// campaign makes a program a candidate in payments, and elects it under term 7.
 func campaign(t *testing.T, leaseFor time.Duration) (*clienttest.Agent, *clienttest.Campaign, *client.Leadership) {
 	t.Helper()
 	a, c := agentAndClient(t)
@@ -116,14 +116,14 @@ func TestALeadershipHasItsTokenAndItsDeadline(t *testing.T) {
 	if l.Token() != 7 || !l.Valid() || time.Until(l.Deadline()) > lease || time.Until(l.Deadline()) < lease-time.Minute {
 		t.Errorf("token %d, valid %t, until %v", l.Token(), l.Valid(), l.Deadline())
 	}
-	stood.Renew(9, 50*time.Millisecond) // a new roster gave it a higher term
+	stood.Renew(9, 50*time.Millisecond) // a new roster gave the leadership a higher term
 	cause := lost(t, l.Context())
 	if cause.Term != 9 || l.Token() != 9 {
 		t.Errorf("ended under term %d, token %d", cause.Term, l.Token())
 	}
 }
 
-// The agent is alive, for all that is known, but says nothing.
+// The agent keeps the connection open, but sends nothing.
 func TestALeadershipEndsByItsOwnClock(t *testing.T) {
 	_, stood, l := campaign(t, lease)
 	until := stood.Renew(7, 60*time.Millisecond)
@@ -157,7 +157,7 @@ func TestALeadershipEndsWithAnAgentThatKnowsNothingOfIt(t *testing.T) {
 	if cause := lost(t, l.Context()); cause.Err == nil || !strings.Contains(cause.Reason, "connection") {
 		t.Errorf("%+v", cause)
 	}
-	if err := l.Close(); err != nil { // nothing waits for its receipt
+	if err := l.Close(); err != nil { // no term waits for the receipt
 		t.Error(err)
 	}
 }
@@ -227,7 +227,7 @@ func TestRunActsWheneverItLeadsAndEndsWithItsWork(t *testing.T) {
 	}
 	first.end <- errors.New("of no interest: it had to stop")
 	wait(t, "receipt", stood.Receipts())
-	stood.Elect(3, lease) // of the same candidacy
+	stood.Elect(3, lease) // the same candidacy is elected again
 	second := wait(t, "second call", acts)
 	if first.token != 1 || second.token != 3 {
 		t.Errorf("tokens %d, %d", first.token, second.token)
@@ -241,8 +241,8 @@ func TestRunActsWheneverItLeadsAndEndsWithItsWork(t *testing.T) {
 	wait(t, "withdrawal", stood.Gone())
 }
 
-// A receipt that the agent may take for the next leadership's must not be
-// followed by acting under that one.
+// The agent may count a late receipt for the next leadership. So the program must not act under that
+// leadership.
 func TestRunStandsAnewAfterALeaseThatRanOut(t *testing.T) {
 	a, c := agentAndClient(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -272,8 +272,8 @@ func TestRunStandsAnewAfterALeaseThatRanOut(t *testing.T) {
 	}
 }
 
-// The agent answers a receipt after the lease's end, and has elected the same
-// candidate again meanwhile: the receipt may have ended that leadership.
+// The agent answers a receipt after the lease's end. Meanwhile it has elected the same candidate again, and may
+// have counted the receipt for that leadership.
 func TestRunIsANewCandidateAfterAReceiptThatCameLate(t *testing.T) {
 	a, c := agentAndClient(t)
 	tokens := make(chan uint64, 2)
@@ -328,7 +328,7 @@ func TestAnElectionThatWasReadTooLateIsNotActedOn(t *testing.T) {
 	}
 }
 
-// Programs import this package: what it brings along is small.
+// Programs import this package, so it must have few dependencies.
 func TestTheClientBringsLittleAlong(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
 	if err != nil {

@@ -37,7 +37,7 @@ const (
 // between calls until Close.
 type Client struct {
 	// Raw, if not nil, is called with the unchanged body of every successful answer and with every line
-	// of a watch: an agent newer than this package may send fields that package api does not have. Raw
+	// of a watch. An agent newer than this package may send fields that package api does not have. Raw
 	// must not keep the slice.
 	Raw func(body []byte)
 
@@ -129,8 +129,7 @@ func call[T any](ctx context.Context, c *Client, method, path string, in any) (T
 	return answer, err
 }
 
-// timed is call, and also returns when the request that was answered was sent, by the clock of package
-// alarm.
+// timed is call, and also returns when the answered request was sent, by the clock of package alarm.
 func timed[T any](ctx context.Context, c *Client, method, path string, in any) (answer T, asked int64, err error) {
 	body, asked, err := c.ask(ctx, method, path, in)
 	if err != nil {

@@ -145,9 +145,9 @@ func (e *impostorError) Error() string {
 	return fmt.Sprintf("user %d answers there, in the directory %s, which others besides its owner, user %d, may write to", e.uid, e.dir, e.own)
 }
 
-// trusted, for root, refuses a socket in a directory that others may write to, such as /tmp, unless root
-// or the directory's owner listens there. Anybody else could have made that socket, and root would
-// believe the answers. Other users use the sockets of others at their own risk.
+// trusted protects root from a stranger's answers. In a directory that others may write to, such as /tmp, anybody
+// could have made the socket. So root uses the socket only if root or the directory's owner listens there. Other
+// users use the sockets of others at their own risk.
 func trusted(c net.Conn, socket string) error {
 	if os.Geteuid() != 0 {
 		return nil

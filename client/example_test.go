@@ -11,8 +11,8 @@ import (
 	"github.com/doyen-election/doyen/client/clienttest"
 )
 
-// The examples need an agent, which these stand in for: they elect whoever
-// stands, and revoke the first leadership after a moment if told so.
+// electing starts an agent for the examples. It elects every candidate. If revoke is set, it revokes the first
+// leadership after a moment.
 func electing(revoke bool) (socket string, stop func()) {
 	t := &exampleTB{}
 	a := clienttest.Start(t)
@@ -35,7 +35,7 @@ func electing(revoke bool) (socket string, stop func()) {
 	}
 }
 
-// exampleTB is what an example has for a test.
+// exampleTB plays a testing.TB in an example.
 type exampleTB struct {
 	testing.TB
 	cleanups []func()
@@ -50,7 +50,7 @@ func ExampleClient_Run() {
 	socket, stop := electing(true)
 	defer stop()
 
-	c := client.New(socket) // client.New(client.DefaultSocket()) where the agent's is the usual one
+	c := client.New(socket) // or client.New(client.DefaultSocket())
 	defer c.Close()
 	err := c.Run(context.Background(), "payments", func(ctx context.Context, token uint64) error {
 		fmt.Println("leading under term", token)
@@ -82,8 +82,8 @@ func ExampleClient_Campaign() {
 		fmt.Println(err)
 		return
 	}
-	defer leadership.Close() // the receipt: whoever follows may act from then on
-	// Use leadership.Context() for what is done, and send the token along with it.
+	defer leadership.Close() // gives the receipt: from then on, a successor may act
+	// Work with leadership.Context(), and send the token along.
 	fmt.Println("token", leadership.Token(), "valid", leadership.Valid())
 	// Output: token 7 valid true
 }

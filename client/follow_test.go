@@ -15,8 +15,8 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// runs answers watches of an agent one after the other: each text is a stream that is cut off;
-// a number is a refusal with this status. After the last one it holds.
+// runs gives one answer to each watch. A text is a stream that is cut off. A number is a refusal with this
+// status. When no answers are left, the stream stays open.
 func runs(asked *[]string, answers ...any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*asked = append(*asked, r.URL.RawQuery)
@@ -33,7 +33,7 @@ func runs(asked *[]string, answers ...any) http.Handler {
 		case string:
 			io.WriteString(w, answer)
 			w.(http.Flusher).Flush()
-			panic(http.ErrAbortHandler) // as a process that is killed
+			panic(http.ErrAbortHandler) // as if the process was killed
 		}
 	})
 }
@@ -71,8 +71,8 @@ func TestFollowGoesOnWithTheAgentsNextLife(t *testing.T) {
 	}
 }
 
-// What will not pass ends it at once; an agent that stays away ends it after the time given, with
-// the reason why it went.
+// A refusal that will not change ends Follow at once. An agent that stays away ends it after the given time, with the
+// reason why the agent went away.
 func TestFollowEnds(t *testing.T) {
 	const snapshot = `{"index":5,"type":"snapshot"}` + "\n"
 	for _, test := range []struct {
@@ -105,7 +105,7 @@ func TestFollowEnds(t *testing.T) {
 	}
 }
 
-// Lines about candidates are not kept for those who come back: the snapshot shows what they missed.
+// A reader that returns does not get the lines about candidates that it missed. So the new snapshot has to show them.
 func TestFollowReportsCandidatesThatChangedWhileItWasAway(t *testing.T) {
 	var asked []string
 	snapshot := func(kind, candidates string) string {

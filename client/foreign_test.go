@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Nobody is asked in a directory that somebody else made for that.
+// The client connects to no socket in a directory that another user has made.
 func TestTheSocketBelowTheTemporaryDirectoryMustBeOnesOwn(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	path := temporarySocket()

@@ -69,10 +69,10 @@ func lead(ctx context.Context, s *Candidacy, elected api.CampaignEvent) (*Leader
 }
 
 // Context ends when the lease ends by this process's own reading of CLOCK_BOOTTIME, even if the agent is
-// frozen or dead; when the agent revokes the leadership; when Resign or Close is called; or when the
-// context given to Campaign or Run ends. In the last case its cause is that context's, otherwise a
-// *LostError. The agent's death alone does not end it: the leadership resumes with the agent's next
-// process run, if that run starts before the lease ends and does not refuse.
+// frozen or dead. It also ends when the agent revokes the leadership, when Resign or Close is called, and when
+// the context given to Campaign or Run ends. In the last case its cause is that context's, otherwise a
+// *LostError. The agent's death alone does not end it. The leadership resumes with the agent's next process
+// run, if that run starts before the lease ends and does not refuse.
 //
 // A program that gets no processor time, or checks too rarely, notices the end late. Work that must not
 // run at the same time as a successor's has to carry Token.

@@ -10,10 +10,10 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// A leadership that is over has the token it had: one that is told later is
-// another leadership's, and whoever is late must not write with it.
+// The token of a leadership that has ended does not change. A later token belongs to another leadership, and a
+// program that is late must not write with it.
 func TestALeadershipThatIsOverTakesNoOtherToken(t *testing.T) {
-	for range 64 { // which of two things that are ready goes first is drawn
+	for range 64 { // select draws which of two ready cases goes first
 		ctx, cancel := context.WithCancel(t.Context())
 		read := &lines{events: make(chan api.CampaignEvent, 1), ended: make(chan struct{})}
 		s := &Candidacy{life: t.Context(), election: "payments", lines: read}
@@ -31,10 +31,10 @@ func TestALeadershipThatIsOverTakesNoOtherToken(t *testing.T) {
 	}
 }
 
-// A program that was frozen finds a renewal that was sent in time, and reads it
-// when its lease has ended: another one may have been elected since.
+// A program that was frozen may read a renewal after the lease that it knew has ended. The renewal does not count,
+// since another program may have been elected meanwhile.
 func TestARenewalThatIsReadAfterTheDeadlineIsNotTaken(t *testing.T) {
-	for range 64 { // which of two things that are ready goes first is drawn
+	for range 64 { // select draws which of two ready cases goes first
 		now := alarm.Now()
 		read := &lines{events: make(chan api.CampaignEvent, 1), ended: make(chan struct{}), hangUp: func() {}, err: io.EOF}
 		s := &Candidacy{life: t.Context(), client: New("/nonexistent"), election: "payments", lines: read}

@@ -39,8 +39,8 @@ func TestALeadershipGoesOnWithItsAgentsNextLife(t *testing.T) {
 func TestALeadershipWithoutItsAgentEndsByItsOwnClock(t *testing.T) {
 	t.Parallel()
 	a, stood, l := campaign(t, lease)
-	until := stood.Renew(7, 2*time.Second)       // its agent is gone before
-	for time.Until(l.Deadline()) > time.Minute { // until it has read that
+	until := stood.Renew(7, 2*time.Second)       // the agent goes away before that
+	for time.Until(l.Deadline()) > time.Minute { // until the program has read the renewal
 		runtime.Gosched()
 	}
 	a.Stop()
@@ -63,7 +63,7 @@ func TestAnAgentThatStepsDownEndsALeadershipThatResumes(t *testing.T) {
 	}
 }
 
-// Without its receipt the successor would wait for the end of the lease.
+// Without the receipt, the successor would wait for the end of the lease.
 func TestAReceiptIsGivenToTheAgentsNextLife(t *testing.T) {
 	a, stood, l := campaign(t, lease)
 	a.Stop()
@@ -79,7 +79,7 @@ func TestAReceiptIsGivenToTheAgentsNextLife(t *testing.T) {
 	}
 }
 
-// Others lead at once when its agent is gone.
+// Without a quorum, other agents lead as soon as this one is gone.
 func TestALeadershipWithoutAQuorumEndsWithItsAgent(t *testing.T) {
 	a, stood, l := campaign(t, lease)
 	stood.Say(api.CampaignEvent{Type: api.CampaignRenewed, Term: 8, ValidUntilBoottimeNS: alarm.Now() + int64(lease), Authority: api.AuthorityView})

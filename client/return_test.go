@@ -16,14 +16,14 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// A keeper starts the agent again at once: who reads meanwhile gets the answer of its next process.
+// A keeper starts a dead agent again at once. A read that comes meanwhile is answered by the next process.
 func TestAReadWaitsForTheAgentsNextProcess(t *testing.T) {
 	path := filepath.Join(shortDir(t), "s")
 	deadSocket(t, path)
 	listeners := make(chan net.Listener)
 	server := &http.Server{Handler: answer("GET /v1/agent", `{"name":"a"}`)}
 	done := make(chan struct{})
-	go func() { // outside the bubble: what waits for a connection would hold up its clock
+	go func() { // outside the bubble: a goroutine that waits for a connection would stop the bubble's clock
 		defer close(done)
 		server.Serve(<-listeners)
 	}()
@@ -38,7 +38,7 @@ func TestAReadWaitsForTheAgentsNextProcess(t *testing.T) {
 			}
 			asked <- err
 		}()
-		synctest.Wait() // it was refused
+		synctest.Wait() // the first attempt was refused
 		os.Remove(path)
 		listener, err := net.Listen("unix", path)
 		if err != nil {
@@ -74,7 +74,7 @@ func TestAReadWhoseConnectionEndsIsMadeAgain(t *testing.T) {
 	}
 }
 
-// The agent may have done what it was asked.
+// The agent may have carried out the change.
 func TestAChangeIsNotMadeAgain(t *testing.T) {
 	var asked atomic.Int32
 	c := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -98,7 +98,7 @@ func TestHowLongACallWaitsForTheAgentsNextProcess(t *testing.T) {
 	for name, test := range map[string]struct {
 		make       func(*testing.T, string)
 		call       func(context.Context, *client.Client) error
-		limit, end time.Duration // of the context, and when the call ends; limit 0: it is cancelled
+		limit, end time.Duration // the context's limit, and when the call ends; limit 0: the context is cancelled
 		want       string
 	}{
 		"nobody listens":            {deadSocket, read, time.Minute, time.Second, "no agent listens at"},

@@ -67,7 +67,7 @@ func TestTheProgramOfTheDocumentationRuns(t *testing.T) {
 	}
 }
 
-// The fragment of the README is what a program can hold as it stands there.
+// The fragment in the README compiles as it is, inside a program.
 func TestTheFragmentOfTheReadmeCompiles(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../README.md")

@@ -84,7 +84,7 @@ func deadSocket(t *testing.T, path string) {
 	listener.Close()
 }
 
-// speak greets whoever connects, and hangs up once it has been asked.
+// speak answers the first bytes on each connection with the greeting, and closes the connection.
 func speak(t *testing.T, path, greeting string) {
 	t.Helper()
 	listener, err := net.Listen("unix", path)

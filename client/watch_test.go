@@ -18,7 +18,7 @@ const twoChanges = `{"index":4,"type":"snapshot","term":7,"new_field":true}
 {"index":5,"type":"leader","leader":{"name":"b"},"term":8}
 `
 
-// stream writes the text and then waits for the client to go, if hold is set.
+// stream writes the text. If hold is set, it then waits until the client has gone.
 func stream(call, text string, hold bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if got := r.URL.RequestURI(); got != call {
@@ -114,7 +114,7 @@ func TestARefusedWatchIsAnAPIError(t *testing.T) {
 	}
 }
 
-// A leader's meta and the candidates come as lines of their own, which carry the election.
+// A leader's new meta and new candidates come as separate lines, which carry the election.
 func TestWatchYieldsMetasAndCandidates(t *testing.T) {
 	const leader = `"leader":{"name":"b","id":"B","addr":"x","meta":"b:81"}`
 	c := serve(t, stream("/v1/elections/default/watch", `{"index":5,"type":"meta",`+leader+`,"term":8,"snapshot":{`+leader+`,"candidates":["b"]}}

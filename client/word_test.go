@@ -46,7 +46,7 @@ func TestAWriteReplacesTheWordThatTheLeadershipKnows(t *testing.T) {
 	}
 }
 
-// A later leader, or one process of its user that writes in its place.
+// The word may have been written by a later leader, or by another process of the program's user.
 func TestAWriteThatFindsAnotherWordChangesNothingAndShowsIt(t *testing.T) {
 	a, _, l := campaign(t, lease)
 	a.SetWord("payments", 7, "theirs")
@@ -55,7 +55,7 @@ func TestAWriteThatFindsAnotherWordChangesNothingAndShowsIt(t *testing.T) {
 		t.Errorf("it knows %+v of %+v", w, a.Word("payments"))
 	}
 	a.SetWord("payments", 7, "mine")
-	refusedWith(t, l.Write(t.Context(), "mine"), api.CodeWordChanged) // the same text, but not its own writing
+	refusedWith(t, l.Write(t.Context(), "mine"), api.CodeWordChanged) // the text is the same, but another process wrote it
 	if err := l.Write(t.Context(), "mine now"); err != nil {
 		t.Error(err)
 	}
@@ -84,7 +84,7 @@ func TestALeadershipBeginsWithTheWordOfTheFormerOne(t *testing.T) {
 	}
 }
 
-// The write counted, and its answer is lost: the repetition finds its own text.
+// The write was carried out and its answer is lost. The repeated write finds its own text.
 func TestAWriteWhoseAnswerIsLostSucceedsOnce(t *testing.T) {
 	for _, lost := range []int{1, 2} {
 		a, _, l := campaign(t, lease)
@@ -100,7 +100,7 @@ func TestAWriteWhoseAnswerIsLostSucceedsOnce(t *testing.T) {
 	}
 }
 
-// The agent dies before the write counts, and its next process run takes it.
+// The agent dies before it carries out the write. Its next process run does.
 func TestAWriteIsRepeatedToTheAgentsNextLife(t *testing.T) {
 	a, _, l := campaign(t, lease)
 	release := a.HoldWrites()
@@ -110,7 +110,7 @@ func TestAWriteIsRepeatedToTheAgentsNextLife(t *testing.T) {
 	a.Listen()
 	a.Resumed().Renew(9, lease)
 	if err := wait(t, "answer", done); err != nil {
-		refusedWith(t, err, api.CodeNotLeader) // it was repeated before the program read its new term
+		refusedWith(t, err, api.CodeNotLeader) // the write was repeated before the program read its new term
 		for l.Token() != 9 {
 			runtime.Gosched()
 		}
@@ -135,13 +135,13 @@ func TestARefusedWriteIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A deletion that a voter has not confirmed: the word is the empty text now, and is deleted by its new ID.
+// If a voter has not confirmed a deletion, the word is the empty text. A program then deletes the word by its new ID.
 func TestADeletionThatAVoterMissesIsMadeAgain(t *testing.T) {
 	a, _, l := campaign(t, lease)
 	if err := l.Write(t.Context(), "paid"); err != nil {
 		t.Fatal(err)
 	}
-	a.SetWord("payments", 7, "") // the deletion counts with a majority
+	a.SetWord("payments", 7, "") // a majority has the deletion
 	empty := a.Word("payments")
 	a.RefuseWritesWith(503, api.ErrorDetail{Code: api.CodeNotAllVoters, Message: "b has not confirmed that", Word: empty})
 	refusedWith(t, l.Write(t.Context(), ""), api.CodeNotAllVoters)
@@ -168,7 +168,7 @@ func TestTheEndOfTheCallersContextEndsAWrite(t *testing.T) {
 	}
 }
 
-// Its successor may be elected before the answer comes.
+// A successor may be elected before the answer comes.
 func TestTheEndOfTheLeadershipEndsAWrite(t *testing.T) {
 	a, stood, l := campaign(t, lease)
 	defer a.HoldWrites()()

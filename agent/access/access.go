@@ -6,8 +6,8 @@
 // campaign and hand over. The names in the configuration are looked up once, when it is read; an unknown
 // name is an error.
 //
-// Everybody who may connect may read; the modes of the socket and of its directory decide who may
-// connect. This package restricts the programs of its host, and not which other agents may lead.
+// Every user who can connect can read. The modes of the socket and of its directory decide which users can
+// connect. This package restricts the programs of its host. It does not restrict which other agents may lead.
 package access
 
 import (
@@ -24,7 +24,7 @@ import (
 // Right is a class of calls.
 type Right string
 
-// The rights, besides reading, which needs none. Campaign and HandOver are given for each election.
+// The rights. Reading needs none. Campaign and HandOver are given for each election.
 const (
 	Campaign Right = "campaign"  // be a candidate
 	HandOver Right = "hand-over" // resign, transfer
@@ -41,8 +41,7 @@ const DefaultMaxCandidacies = 64
 // List holds users and groups by name or number, as an operator writes them.
 type List struct{ Users, Groups []string }
 
-// Rules are the rules of one election in a configuration. Where a field is nil, that of the
-// rules of Rest applies.
+// Rules are the rules of one election in a configuration. A field that is nil is taken from the rules of Rest.
 type Rules struct {
 	Campaign, HandOver *List
 	MaxPriority        *int
@@ -52,8 +51,8 @@ type Rules struct {
 type Config struct {
 	// Admin are the users who may do everything, besides root and the agent's user.
 	Admin *List
-	// Elections has the rules by election, and at Rest the rules for all other elections. If it has
-	// any rules, the agent's group has no rights by default.
+	// Elections has the rules by election, and at Rest the rules for all other elections. Once any
+	// rules are given, the agent's group has no rights by default.
 	Elections map[string]Rules
 	// MaxCandidacies bounds the candidacies of one user; 0: DefaultMaxCandidacies.
 	MaxCandidacies int
@@ -130,7 +129,7 @@ func Resolve(c Config, owner Owner) (*Policy, error) {
 	return p, nil
 }
 
-// rules resolves the rules of one election. Where a field of given is nil, that of rest applies.
+// rules resolves the rules of one election. A field of given that is nil is taken from rest.
 func (p *Policy) rules(name string, given Rules, rest rules) (rules, error) {
 	key := section(name)
 	if name != Rest && !election.ValidName(name) {

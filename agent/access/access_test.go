@@ -13,11 +13,11 @@ func resolve(t *testing.T, c Config, owner Owner) *Policy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.foreignUIDs, p.foreignGIDs = false, false // whatever namespace the test runs in
+	p.foreignUIDs, p.foreignGIDs = false, false // the result must not depend on the test's namespace
 	return p
 }
 
-// database knows one user, with more groups than their processes may have.
+// database stands in for the system's database of groups. It knows one user.
 func database(uid uint32) ([]string, error) {
 	if uid == 1002 {
 		return []string{"5", "500"}, nil
@@ -99,7 +99,7 @@ func TestASectionGivesWhatItSaysAndNothingElse(t *testing.T) {
 	}
 }
 
-// In a user namespace that has no number for them, all strangers have the same.
+// A user namespace gives the same number to all users that have none in it.
 func TestStrangersOfAnotherUserNamespaceMatchNobody(t *testing.T) {
 	for _, owner := range []Owner{{UID: overflowID, GID: 500}, {UID: 1000, GID: overflowID}} {
 		p := resolve(t, Config{}, owner)
@@ -119,9 +119,8 @@ func TestStrangersOfAnotherUserNamespaceMatchNobody(t *testing.T) {
 	}
 }
 
-// Followed to the letter, the advice gives no right in another election, and takes
-// none away unasked: the election's own list of a right replaces that of "*", which
-// an entry without that list takes over.
+// The advice in a refusal names the election's own rules, so it gives no right in another election. It warns
+// if the new list replaces that of "*", since those on the old list would lose the right.
 func TestARefusalNamesTheElectionsOwnRules(t *testing.T) {
 	some := &List{Users: []string{"77"}}
 	p := resolve(t, Config{Elections: map[string]Rules{"own": {Campaign: some}, "both": {HandOver: &List{}}, Rest: {HandOver: some}}}, Owner{UID: 1000, GID: 500})

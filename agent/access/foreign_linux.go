@@ -6,8 +6,8 @@ import (
 )
 
 // foreignIDs returns whether the kernel may report overflowID for users, and for groups, of other user
-// namespaces. The kernel does not if this namespace maps every user or group to itself, which the
-// initial namespace does. If a map can't be read, the answer is true.
+// namespaces. The answer is false if this namespace maps every user or group to itself, as the initial
+// namespace does. If a map can't be read, the answer is true.
 func foreignIDs() (users, groups bool) {
 	return partial("/proc/self/uid_map"), partial("/proc/self/gid_map")
 }

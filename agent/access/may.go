@@ -59,8 +59,8 @@ func (p *Policy) May(w Who, right Right, election string) error {
 		UserName(w.UID), what, right, p.holders(right, election), key, also)
 }
 
-// replaced is a warning for an operator who follows the proposal of May: the new setting replaces the one
-// that gives the right to others now, who lose it unless they are named again. It is empty if none lose it.
+// replaced returns a warning for an operator who follows the proposal of May. Users who have the right by the present
+// setting lose it, unless the new setting names them again. The warning is empty if nobody would lose the right.
 func (p *Policy) replaced(right Right, election string) string {
 	if p.assumed {
 		return fmt.Sprintf("; with access.elections only what it gives applies, in every election, so give group %s there what it is to keep (%q is every other election)",
@@ -208,7 +208,7 @@ func (p *Policy) String() string {
 
 func (l ids) empty() bool { return len(l.Users)+len(l.Groups) == 0 }
 
-// names returns the names of the list's users and groups, each after its prefix: user or group.
+// names returns the names of the list's users and groups, with the prefix user or group.
 func (l ids) names(user, group string) []string {
 	users := each.Of(l.Users, func(u uint32) string { return user + UserName(u) })
 	return append(users, each.Of(l.Groups, func(g uint32) string { return group + groupName(g) })...)

@@ -17,13 +17,13 @@ const (
 
 // Needs lists the elections for which a host needs a companion, as configured.
 type Needs struct {
-	// Hooked reports whether a hook acts in an election; nil: none acts in any.
+	// Hooked reports whether a hook acts in an election; nil: no election has a hook.
 	Hooked func(election.Name) bool
 	// Checked are the elections that have a check; api.EveryElection: the host as a whole has one.
 	Checked []election.Name
 	// KeepLast are those of Checked that this host may lead even while the check fails, if no other host can.
 	KeepLast []election.Name
-	// Named are the elections that have a hook or a check; api.EveryElection: all that are not named have one.
+	// Named are the elections that have a hook or a check. With api.EveryElection, all elections that are not named have one too.
 	Named []election.Name
 }
 
@@ -41,7 +41,7 @@ func (k *Companions) lacks(name election.Name) bool {
 	})
 }
 
-// check returns the outcome of an election's check, as a companion reports it; false: none runs the check.
+// check returns the outcome of an election's check, as a companion reports it; false: no companion runs that check.
 func (k *Companions) check(of election.Name) (api.Check, bool) {
 	for _, c := range k.connected {
 		if outcome, ok := c.companion.Checks[string(of)]; ok {
@@ -51,7 +51,7 @@ func (k *Companions) check(of election.Name) (api.Check, bool) {
 	return api.Check{}, false
 }
 
-// failing reports whether a check of the election or of the host fails, and why; empty: the check has no outcome yet.
+// failing reports whether a check of the election or of the host fails, and why. Without a reason, that check has no outcome yet.
 func (k *Companions) failing(name election.Name) (why string, fails bool) {
 	for _, of := range []election.Name{api.EveryElection, name} {
 		if c, runs := k.check(of); runs && !c.Able {
@@ -61,7 +61,7 @@ func (k *Companions) failing(name election.Name) (why string, fails bool) {
 	return "", false
 }
 
-// Unable returns why this host may not be a candidate in an election, or only as a LastResort; empty: it may.
+// Unable returns why this host may not be a candidate in an election, or may be one only as LastResort; empty: it may.
 func (k *Companions) Unable(name election.Name) string {
 	why, fails := k.failing(name)
 	switch {
@@ -73,8 +73,8 @@ func (k *Companions) Unable(name election.Name) string {
 	return why
 }
 
-// LastResort reports whether this host may lead the election only if no other host can: a check fails, every check
-// that fails has keep-last, and nothing else keeps the host from being a candidate.
+// LastResort reports whether this host may lead the election only if no other host can. That is so if a check fails,
+// every check that fails has keep-last, and nothing else keeps the host from being a candidate.
 func (k *Companions) LastResort(name election.Name) bool {
 	fails := false
 	for _, of := range []election.Name{api.EveryElection, name} {
@@ -104,7 +104,7 @@ func (k *Companions) Verdicts() map[election.Name]string {
 	return all
 }
 
-// Failed returns the hooks that failed, and why, by election.
+// Failed returns, by election, why the election's hook failed.
 func (k *Companions) Failed() map[election.Name]string {
 	all := map[election.Name]string{}
 	for _, beside := range k.connected {

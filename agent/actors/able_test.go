@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// checks are what a companion reports that acts nowhere.
+// checks is the report of a companion that runs checks and acts in no election.
 func checks(all map[string]api.Check) api.Companion { return api.Companion{Checks: all} }
 
 func report(t *testing.T, r *Registry, k *Candidacy, c api.Companion) {
@@ -24,7 +24,7 @@ func TestAHostWhoseCheckFailsIsNotACandidateUntilItSucceeds(t *testing.T) {
 	r.Take()
 	report(t, r, act, checks(map[string]api.Check{"payments": {Reason: "check failed: no database"}}))
 	wantInputs(t, r, election.Withdraw{Election: pay})
-	other := stand(t, r, 200) // it waits too
+	other := stand(t, r, 200) // this candidate waits too
 	r.End(other.ID())
 	wantInputs(t, r)
 	report(t, r, act, checks(map[string]api.Check{"payments": {Reason: "check failed: no database"}, "*": {Reason: "check failed: no network"}}))
@@ -44,7 +44,7 @@ func TestALeaderWhoseCheckFailsHandsOverAndGivesTheReason(t *testing.T) {
 	r.Take()
 	read(k)
 	report(t, r, act, checks(map[string]api.Check{"payments": {Reason: "check failed: no database"}}))
-	wantInputs(t, r, election.Withdraw{Election: pay}) // what it led is released once the program has stopped
+	wantInputs(t, r, election.Withdraw{Election: pay}) // the term is released once the program has stopped
 	withdrawn(r, 3, 900, election.ReasonWithdrawn)
 	wantLines(t, k, "revoked 3 until 900 (check failed: no database)")
 	wantInputs(t, r)
@@ -68,8 +68,8 @@ func TestAHostWhoseCheckFailsWhenItIsElectedStepsDown(t *testing.T) {
 	wantLines(t, k, "")
 }
 
-// The next life of a leader leads on although no check has run yet; elsewhere the host waits for
-// the first outcome.
+// The next life of a leader leads on although no check has run yet. In other elections the host waits
+// for the first outcome.
 func TestBeforeItsFirstCheckALaterLifeLeadsOn(t *testing.T) {
 	led := Past{Authority: election.Authority{Election: election.Default, Term: 3, Until: 1000, Priority: 100}}
 	needs := Needs{Checked: []election.Name{election.Default, pay}, Named: []election.Name{election.Default, pay}}
@@ -91,7 +91,7 @@ func TestBeforeItsFirstCheckALaterLifeLeadsOn(t *testing.T) {
 	wantInputs(t, first, election.Campaign{Election: election.Default, Priority: 100})
 }
 
-// A program that gives up the lead unasked may report why; that does not outlive the leadership.
+// A program that gives up the lead unasked may give a reason. The reason is forgotten when the leadership ends.
 func TestAProgramReportsWhyItGivesUpTheLead(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
@@ -113,7 +113,7 @@ func TestAProgramReportsWhyItGivesUpTheLead(t *testing.T) {
 	}
 }
 
-// With keep-last a host whose check fails is a candidate where no other host can lead, and leads on.
+// With keep-last, a host whose check fails stays a candidate if no other host can lead, and goes on leading.
 func TestAHostThatKeepsTheLastIsTheLastResort(t *testing.T) {
 	r := newRegistry(true)
 	r.cfg.Needs = Needs{KeepLast: []election.Name{api.EveryElection}}
@@ -132,13 +132,13 @@ func TestAHostThatKeepsTheLastIsTheLastResort(t *testing.T) {
 	if why := r.beside.Unable(election.Default); why != fails.Reason {
 		t.Errorf("people see %q", why)
 	}
-	// Another check that fails has no such setting.
+	// The other check that fails has no keep-last.
 	report(t, r, act, checks(map[string]api.Check{"*": fails, "default": {Reason: "check failed: no disk"}}))
 	wantInputs(t, r, election.Withdraw{Election: election.Default, Stopped: 3})
 }
 
-// What is left of the last resort after its program has gone is the last resort too; before the first
-// outcome of a check there is none.
+// A host with keep-last stays the last resort when its program has gone and another one is left. Before the
+// first outcome of a check, a host is not a last resort.
 func TestTheLastResortStaysThat(t *testing.T) {
 	r := newRegistry(false)
 	r.cfg.Needs = Needs{KeepLast: []election.Name{pay}}

@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// W12: until its receipt a program may write the word, also while it is to stop.
+// W12: a program may write the word until its receipt, even after it was asked to stop.
 func TestW12AProgramActsFromItsElectionUntilItsReceipt(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
@@ -26,7 +26,7 @@ func TestW12AProgramActsFromItsElectionUntilItsReceipt(t *testing.T) {
 	refused(4)
 	r.Lead(0, pay, 4, 1000, nil, nil)
 	acts(4)
-	refused(0) // a write names its term
+	refused(0) // a write has to name its term
 	refused(3)
 	refused(5)
 	r.Rise(pay, 6, 1100, nil)
@@ -42,7 +42,7 @@ func TestW12AProgramActsFromItsElectionUntilItsReceipt(t *testing.T) {
 	r.Lead(0, pay, 8, 2000, nil, nil)
 	acts(8)
 	refused(6)
-	if err := r.Receipt(k.ID(), pay, 8, "done", anybody); err != nil { // gives up by itself
+	if err := r.Receipt(k.ID(), pay, 8, "done", anybody); err != nil { // the program gives up by itself
 		t.Fatal(err)
 	}
 	refused(8)
@@ -72,7 +72,7 @@ func TestOnlyTheProgramThatLeadsActsAndOnlyForItsUser(t *testing.T) {
 	refusal(t, err, api.CodeNotLeader)
 	_, err = r.Acts(first.ID(), 4, func(uid uint32) bool { return uid != 7 })
 	refusal(t, err, api.CodeForbidden)
-	_, err = r.Acts(second.ID(), 4, func(uint32) bool { return false }) // who may not ask is not told who leads
+	_, err = r.Acts(second.ID(), 4, func(uint32) bool { return false }) // a user without the right does not learn which program leads
 	refusal(t, err, api.CodeForbidden)
 	if name, err := r.Acts(first.ID(), 4, func(uid uint32) bool { return uid == 7 }); err != nil || name != pay {
 		t.Errorf("%q, %v", name, err)

@@ -12,14 +12,13 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// stage is an elector of one agent alone, and programs that obey: what each was
-// told, and what it has said.
+// stage plays the elector of a single agent, and its programs.
 type stage struct {
 	t      *rapid.T
 	r      *Registry
 	now    election.Instant
 	stands bool
-	term   election.Term // led, or withdrawn and not released
+	term   election.Term // the term that the elector leads, or has stepped down from
 	until  election.Instant
 	leads  bool
 	free   bool // the term is released
@@ -27,9 +26,9 @@ type stage struct {
 
 	lives    int
 	ids      int
-	priority int                        // of the candidacy in the elector
-	actor    record.Program             // on record
-	told     map[election.Term]*program // K4d: each term has one that was sent it
+	priority int                        // the priority that the elector has
+	actor    record.Program             // the program on record
+	told     map[election.Term]*program // by term: the only program that was sent it (K4d)
 }
 
 type program struct {
@@ -37,7 +36,7 @@ type program struct {
 	until  election.Instant // it may act until then
 	term   election.Term
 	gave   []election.Term // receipts
-	late   bool            // it reads now and then
+	late   bool            // it reads only now and then
 	closed bool
 	dead   bool
 	cut    bool            // its agent died
@@ -53,10 +52,10 @@ func (s *stage) live(past ...Past) {
 		Record: func(_ election.Name, p record.Program) { s.actor = p }})
 }
 
-// dieAndLive is the death of the agent, and its next life by what is on record.
+// dieAndLive ends a life of the agent, and begins the next one from what is on record.
 func (s *stage) dieAndLive() {
 	for _, p := range s.all {
-		p.cut = true // what it has not read is lost
+		p.cut = true // the lines that it has not read are lost
 	}
 	past := Past{Authority: election.Authority{Election: pay, Highest: s.term}, Program: s.actor}
 	if s.term > 0 && !s.free {
@@ -72,7 +71,7 @@ func (s *stage) dieAndLive() {
 	}
 }
 
-// resume reconnects a program that may act, or one that only tries.
+// resume lets a program try to resume.
 func (s *stage) resume(p *program) {
 	if !p.cut || p.dead || p.term == 0 {
 		return
@@ -90,7 +89,7 @@ func (s *stage) resume(p *program) {
 
 func (s *stage) acts(p *program) bool { return !p.dead && s.now < p.until }
 
-// turn carries out what the elector is told, and has the programs read.
+// turn gives the elector its inputs, and has the programs read their lines.
 func (s *stage) turn() {
 	for inputs := s.r.Take(); len(inputs) > 0; inputs = s.r.Take() {
 		for _, in := range inputs {
@@ -135,10 +134,10 @@ func (s *stage) withdraw(why election.Reason) {
 	s.r.Withdraw(election.Withdrawal{Election: pay, Term: s.term, StopBy: s.until, Reason: why}, nil)
 }
 
-// release gives the term back: nobody may act under it (H6).
+// release gives the term back. No program may act any more (H6).
 func (s *stage) release() {
 	for _, p := range s.all {
-		if s.acts(p) { // under that one, or one that it has not read the rise of
+		if s.acts(p) { // under this term, or under an older one if it has not read of the rise
 			s.t.Fatalf("term %d is given back while %s acts until %d, now %d", s.term, p.k.id, p.until, s.now)
 		}
 	}
@@ -149,20 +148,19 @@ func (s *stage) read(p *program, l api.CampaignEvent) {
 	switch l.Type {
 	case api.CampaignElected, api.CampaignRenewed:
 		if slices.Contains(p.gave, election.Term(l.Term)) {
-			return // it said that it has stopped under that one
+			return // it has given its receipt for this term
 		}
 		if was := s.told[election.Term(l.Term)]; was != nil && was != p {
 			s.t.Fatalf("term %d was sent to %s and to %s", l.Term, was.k.id, p.k.id)
 		}
 		s.told[election.Term(l.Term)] = p
 		p.term, p.until = election.Term(l.Term), election.Instant(l.ValidUntilBoottimeNS)
-	case api.CampaignRevoked: // it goes on until it says that it has stopped
+	case api.CampaignRevoked: // it acts until it gives its receipt
 	}
 }
 
-// Whatever programs do, and in whatever order: a term is given back only once
-// nobody acts under it, nobody is elected while another one acts, and nothing
-// is left behind in the end.
+// Whatever programs do, a term is given back only once no program acts under it, and no program is elected
+// while another one acts. In the end the registry is empty.
 func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &stage{t: t, told: map[election.Term]*program{}}
@@ -175,7 +173,7 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 				s.turn()
 			}
 		}
-		one := func(f func(*rapid.T, *program)) func(*rapid.T) { // of those that stand, if any do
+		one := func(f func(*rapid.T, *program)) func(*rapid.T) { // calls f with one of the programs, if there are any
 			return act(func(t *rapid.T) {
 				if len(s.all) > 0 {
 					f(t, rapid.SampledFrom(s.all).Draw(t, "program"))
@@ -208,14 +206,14 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 					s.withdraw(election.ReasonResigned)
 				}
 			}),
-			"stop": one(func(t *rapid.T, p *program) { // the program stops acting and says so
+			"stop": one(func(t *rapid.T, p *program) { // the program stops acting and gives its receipt
 				if p.term > 0 && !p.dead {
 					p.until = min(p.until, s.now)
 					p.gave = append(p.gave, p.term)
 					term := p.term
-					if !p.late && rapid.Bool().Draw(t, "termless") { // who has read everything may leave it out
+					if !p.late && rapid.Bool().Draw(t, "termless") { // a program that has read everything may omit the term
 						term = 0
-					} else if term == s.term { // if the term has risen, the receipt may be a late one: it ends nothing
+					} else if term == s.term { // the term may have risen; then the receipt is late, and ends nothing
 						p.named = append(p.named, term)
 					}
 					_ = s.r.Receipt(p.k.ID(), pay, term, "", anybody)
@@ -235,8 +233,8 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 					_ = s.r.Receipt(p.k.ID(), pay, term, "", anybody)
 				}
 			}),
-			"close": one(func(_ *rapid.T, p *program) { // and may go on
-				p.closed = true // where its agent died, that was unknown to the next one
+			"close": one(func(_ *rapid.T, p *program) { // its connection ends, and it may go on acting
+				p.closed = true // the next life of an agent that died does not know this
 				s.r.End(p.k.ID())
 			}),
 			"die": one(func(_ *rapid.T, p *program) {
@@ -253,7 +251,7 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 			s.r.End(p.k.ID())
 			s.turn()
 		}
-		for range 2 { // the second time for what the first one gave up
+		for range 2 { // the second round ends what the first one has given up
 			s.now += 1000
 			s.r.Advance(s.now)
 			s.turn()

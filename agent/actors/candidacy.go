@@ -24,7 +24,7 @@ type Candidacy struct {
 	id       string
 	election election.Name
 	priority int
-	order    uint64 // the older, the lower; the host's is the highest
+	order    uint64 // lower for older candidacies; the host's is the highest
 	request  Request
 	since    time.Time // wall clock, for people
 	host     bool

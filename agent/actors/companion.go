@@ -58,7 +58,7 @@ func (r *Registry) join(now election.Instant, q Request) (*Candidacy, error) {
 	return k, nil
 }
 
-// Report replaces what a companion reports of itself, or returns a *api.ErrorDetail.
+// Report replaces a companion's report of itself, or returns a *api.ErrorDetail.
 func (r *Registry) Report(now election.Instant, id string, c api.Companion, authorized func(uid uint32) bool) error {
 	k := r.byID[id]
 	if k == nil || k.companion == nil || k.ended {
@@ -239,8 +239,8 @@ func (r *Registry) leave(k *Candidacy) {
 	r.review()
 }
 
-// companionStopped handles a companion's receipt: nothing that it has run acts in the election any more, and what
-// it had set up is undone. If nobody asked for the receipt, this host gives up the leadership, for the reason why.
+// companionStopped handles a companion's receipt: nothing that the companion has run acts in the election any more, and
+// what that had set up is undone. If nobody asked for the receipt, this host gives up the leadership; why is the reason.
 func (r *Registry) companionStopped(k *Candidacy, name election.Name, term election.Term, why election.Reason) {
 	c := r.races[name]
 	if c == nil || c.deed.by != k || c.deed.term == 0 || term != 0 && term < c.deed.term {
@@ -255,7 +255,7 @@ func (r *Registry) companionStopped(k *Candidacy, name election.Name, term elect
 	}
 }
 
-// Change sends the companion that acts in an election a change, as a watch would show it.
+// Change sends a change, as a watch would show it, to the companion that acts in the election.
 func (b *Companions) Change(name election.Name, change api.Change) {
 	if k := b.of(name); k != nil {
 		k.say(api.CampaignEvent{Type: api.CampaignChanged, Election: string(name), Term: change.Term, Change: &change})
@@ -269,8 +269,8 @@ func (b *Companions) Reloaded() {
 	}
 }
 
-// advanceCompanions ends the deeds whose companion is gone and whose last deadline has passed. After companionGrace,
-// it steps down from the elections that lack the companion they need.
+// advanceCompanions ends the deeds whose companion is gone and whose last deadline has passed. Once companionGrace has
+// passed, the host steps down from the elections whose companion is missing.
 func (r *Registry) advanceCompanions(now election.Instant) {
 	for c := range r.beside.unattended {
 		if now >= c.deed.until {

@@ -36,7 +36,7 @@ func wantStart(t *testing.T, k *Candidacy) {
 
 var acts = api.Companion{Elections: []string{"payments"}}
 
-// paired is a program and a companion under term 1.
+// paired returns a program and a companion that act under term 1.
 func paired(t *testing.T) (r *Registry, program, companion *Candidacy) {
 	t.Helper()
 	r = newRegistry(false)
@@ -84,8 +84,7 @@ func TestACompanionThatDoesNotStopIsNotWaitedForBeyondTheLease(t *testing.T) {
 	wantInputs(t, r)
 }
 
-// The configuration says nothing about what was begun (A2): a companion whose hook was removed by
-// a reload while it acts is waited for like any other.
+// If a reload removes the hook of a companion that acts, the companion's receipt is still awaited (A2).
 func TestACompanionThatActsIsWaitedForWhateverItReports(t *testing.T) {
 	r, program, companion := paired(t)
 	r.Configure(10, Settings{Priority: 100})
@@ -98,12 +97,12 @@ func TestACompanionThatActsIsWaitedForWhateverItReports(t *testing.T) {
 	wantInputs(t, r, stopped(1))
 }
 
-// The end of a companion is not its receipt: what it has set up is still there.
+// The end of a companion is not its receipt: what it had set up is not undone.
 func TestADeadCompanionIsWaitedForUntilItsLastDeadline(t *testing.T) {
 	r, program, companion := paired(t)
 	r.Prolong(pay, 1, 1200)
 	r.End(companion.ID())
-	r.Prolong(pay, 1, 5000) // nobody was sent this
+	r.Prolong(pay, 1, 5000) // the companion was not sent this deadline
 	r.Advance(1100)
 	withdrawn(r, 1, 4900, election.ReasonResigned)
 	receipt(t, r, program, 1)
@@ -117,13 +116,13 @@ func TestADeadCompanionIsWaitedForUntilItsLastDeadline(t *testing.T) {
 	wantInputs(t, r, stopped(1))
 }
 
-// The next companion undoes what the one before has set up, and gives the receipt for it.
+// The next companion undoes what an earlier one had set up, and gives the receipt.
 func TestTheNextCompanionGivesTheReceipt(t *testing.T) {
 	r, program, companion := paired(t)
 	r.End(companion.ID())
 	withdrawn(r, 1, 900, election.ReasonResigned)
 	receipt(t, r, program, 1)
-	elsewhere := accompany(t, r, api.Companion{Elections: []string{"others"}}) // it knows nothing of this election
+	elsewhere := accompany(t, r, api.Companion{Elections: []string{"others"}}) // this companion does not act in the election
 	wantLines(t, elsewhere, "")
 	receipt(t, r, elsewhere, 1)
 	wantInputs(t, r)
@@ -140,7 +139,7 @@ func TestTheNextCompanionActsUnderAHigherTerm(t *testing.T) {
 	next := accompany(t, r, acts)
 	wantInputs(t, r, election.Overtake{Election: pay})
 	report(t, r, next, acts)
-	wantInputs(t, r) // it was asked for already
+	wantInputs(t, r) // the higher term was asked for already
 	wantLines(t, next, "")
 	r.Rise(pay, 2, 1500, nil)
 	wantLines(t, next, "elected 2 until 1500")
@@ -148,13 +147,13 @@ func TestTheNextCompanionActsUnderAHigherTerm(t *testing.T) {
 	wantLines(t, next, "renewed 3 until 1600")
 }
 
-// A companion that the configuration has come to need, or that was late, begins where its host
-// leads: nobody was sent this term.
+// A companion that connects while its host leads acts at once, under the present term: no other companion
+// was sent that term.
 func TestACompanionBeginsWhereItsHostLeads(t *testing.T) {
 	r := newRegistry(false)
 	stand(t, r)
 	r.Lead(0, pay, 1, 1000, nil, nil)
-	r.Prolong(pay, 1, 1010) // not worth a line
+	r.Prolong(pay, 1, 1010) // too small a step for a line
 	r.Take()
 	companion := accompany(t, r, acts)
 	wantInputs(t, r)
@@ -165,7 +164,7 @@ func TestACompanionBeginsWhereItsHostLeads(t *testing.T) {
 	wantLines(t, companion, "renewed 1 until 1110")
 }
 
-// pastOf is a companion on record that acts under term 4, and the host's own candidacy.
+// pastOf is a record of a program and a companion that act under term 4.
 func pastOf(until election.Instant, of record.Program) Past {
 	return Past{Authority: election.Authority{Election: pay, Term: 4, Until: until, Priority: 100},
 		Program:   record.Program{Campaign: "p", PID: 5, Started: 9, Told: 4, Priority: 100},
@@ -178,7 +177,7 @@ func TestACompanionGoesOnWithTheAgentsNextLife(t *testing.T) {
 		of    record.Program
 		holds map[string]uint64
 		at    election.Instant
-		want  string // what it is sent
+		want  string // the line that the companion is sent
 		takes []election.Input
 	}{
 		"the same process":          {self, map[string]uint64{"payments": 4}, 0, "renewed 4 until 1000", nil},
@@ -209,7 +208,7 @@ func TestACompanionGoesOnWithTheAgentsNextLife(t *testing.T) {
 	}
 }
 
-// A run on record holds the release until its deadline, whatever else has died (A3).
+// The run of a companion on record delays the release until its deadline, whatever else has died (A3).
 func TestARecordedCompanionHoldsTheReleaseOfTheNextLife(t *testing.T) {
 	r := New(Config{Settings: Settings{Priority: 100}, Past: []Past{pastOf(1000, record.Program{PID: 77, Started: 8})}, NewID: func() string { return "new" }})
 	r.Dead("p") // the program
@@ -264,8 +263,7 @@ func TestAnElectionHasOneCompanion(t *testing.T) {
 	wantLines(t, every, "changed 2, reloaded")
 }
 
-// The elector releases a term at once only if nothing acts under it: neither a companion that has
-// not stopped, nor a program that has not.
+// The elector releases a term only once both the program and the companion have stopped.
 func TestAReceiptUnaskedReleasesNothingWhileAnotherActs(t *testing.T) {
 	r, program, companion := paired(t)
 	receipt(t, r, program, 1)
@@ -295,8 +293,8 @@ func TestACompanionGivesUpTheLeadership(t *testing.T) {
 	}
 }
 
-// Where the configuration names a hook, a host is a candidate only with its companion; one that
-// leads waits a while for it to come back.
+// A host with a hook is a candidate only with its companion. While the host leads, it waits some time for
+// a companion to come back.
 func TestAHostWithoutItsCompanionIsNotACandidate(t *testing.T) {
 	r := New(Config{Settings: Settings{Priority: 100, Needs: Needs{Hooked: func(name election.Name) bool { return name == pay }, Named: []election.Name{pay}}}, NewID: func() func() string { n := 0; return func() string { n++; return fmt.Sprint("k", n) } }()})
 	stand(t, r)

@@ -15,8 +15,8 @@ type Settings struct {
 	Priority int
 	// Host makes the host itself a candidate in the default election, where it comes last among equal priorities.
 	Host bool
-	// Preempt makes a better program of this host replace the one that acts, once the better one's
-	// priority has been strictly higher for PreemptDelay.
+	// With Preempt, a program of this host that has had a strictly higher priority for PreemptDelay replaces
+	// the program that acts.
 	Preempt      bool
 	PreemptDelay time.Duration
 	// Needs lists the elections that need a companion on this host. A leadership goes on without its companion
@@ -24,8 +24,8 @@ type Settings struct {
 	Needs Needs
 }
 
-// Configure replaces the settings. A leadership ends if its candidacy now has priority 0, if the candidacy is the
-// host's own and Host is now false, or if a check fails that the new settings do not excuse.
+// Configure replaces the settings. A leadership ends if its candidacy now has priority 0, or is the host's own while
+// Host is now false. It also ends if a check fails for which the new settings have no keep-last.
 func (r *Registry) Configure(now election.Instant, s Settings) {
 	if s.Host && !r.cfg.Host {
 		r.standHost()

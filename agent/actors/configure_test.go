@@ -59,7 +59,7 @@ func TestProgramsWithoutAPriorityGetTheNewOne(t *testing.T) {
 	}
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 80}) // the first still acts
 	r.Advance(5 + election.Instant(delay))
-	wantInputs(t, r, election.Withdraw{Election: pay, Remaining: 90}) // until the better one's delay has passed
+	wantInputs(t, r, election.Withdraw{Election: pay, Remaining: 90}) // the delay of the better program has passed
 }
 
 func TestWithoutPreemptNoProgramTakesOver(t *testing.T) {

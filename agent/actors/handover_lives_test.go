@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// The elector gives up a candidacy of the former life that no Campaign claims (K4d): one that
-// goes on after a hand-over must be claimed as well.
+// The elector gives up a candidacy of the former life that no Campaign claims (K4d). So the registry also
+// claims a candidacy that goes on after a hand-over.
 func TestACandidacyThatHandsOverIsClaimedByTheNextLife(t *testing.T) {
 	ending := election.Ending{Reason: election.ReasonResigned, StopBy: 1000}
 	past := Past{Authority: election.Authority{Election: election.Default, Highest: 4, Term: 4, Until: 1000, Priority: 100, Ending: ending}}
@@ -26,7 +26,7 @@ func TestACandidacyThatHandsOverIsClaimedByTheNextLife(t *testing.T) {
 	t.Errorf("the host is a candidate, and the elector gives its candidacy up: it received %+v", inputs)
 }
 
-// Its race is gone when nobody else stands, and its program may still act.
+// The election has no candidates any more, so its race is dropped. But the program that acted may still act.
 func TestAProgramThatIsWaitedForAndAbsentIsListed(t *testing.T) {
 	r, _ := next(theActor(), func(p *Past) { p.Ending = election.Ending{Reason: election.ReasonTransferred, StopBy: 1000} })
 	withdrawn(r, 4, 1000, election.ReasonTransferred)
@@ -36,7 +36,7 @@ func TestAProgramThatIsWaitedForAndAbsentIsListed(t *testing.T) {
 	r.Close("the agent stops")
 }
 
-// It was sent no deadline since its agent died, whatever the lease is by now.
+// Its agent died, so the program was sent no later deadline, even if the lease was renewed since.
 func TestAProgramThatIsAbsentAtItsDeadlineIsNotWaitedFor(t *testing.T) {
 	r, recorded := next(theActor())
 	r.Take()

@@ -6,7 +6,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// standAs adds a program that says this of itself.
+// standAs adds a program with that meta.
 func standAs(t *testing.T, r *Registry, meta string, priority int) *Candidacy {
 	t.Helper()
 	k, err := r.Stand(0, Request{Election: pay, UID: 7, Priority: &priority, Meta: meta})
@@ -16,13 +16,13 @@ func standAs(t *testing.T, r *Registry, meta string, priority int) *Candidacy {
 	return k
 }
 
-// The elector has the meta of the program that acts, or else of the one that would.
+// The elector has the meta of the program that acts. If none acts, it has that of the best candidate.
 func TestAHostsMetaIsThatOfTheProgramThatActs(t *testing.T) {
 	r := newRegistry(false)
 	first := standAs(t, r, "first", 100)
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 100, Meta: "first"})
 	standAs(t, r, "second", 100)
-	wantInputs(t, r) // it is not the best
+	wantInputs(t, r) // the second program is not the best
 	r.Lead(0, pay, 4, 1000, nil, nil)
 	best := standAs(t, r, "best", 200)
 	wantInputs(t, r) // the first still acts
@@ -47,7 +47,7 @@ func TestTheNextProgramsMetaIsOfferedAlthoughItsPriorityIsTheSame(t *testing.T) 
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 100, Meta: "second"})
 }
 
-// A record has no metas: a program names its meta when it resumes.
+// A record has no metas, so a program gives its meta when it resumes.
 func TestAProgramThatResumesHasTheMetaThatItNames(t *testing.T) {
 	r, _ := next(theActor())
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 100})

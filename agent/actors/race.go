@@ -9,7 +9,7 @@ import (
 
 // race is one election as the host takes part in it.
 //
-// Invariants: term is 0 exactly while the host does not lead; acting is then nil, and until is 0.
+// Invariants: term is 0 exactly while the host does not lead. While term is 0, acting is nil and until is 0.
 // While the host leads and does not step down, the elector has the priority and the meta of acting.
 type race struct {
 	name       election.Name
@@ -24,7 +24,7 @@ type race struct {
 	until  election.Instant // the newest deadline sent to the program
 	lease  election.Instant // until when the host leads, as far as this registry knows
 	deed   deed             // what a companion may still do
-	change *api.Change      // the present term, as watches show it
+	change *api.Change      // the start of the present term, as watches show it
 	why    election.Reason  // why this host steps down; empty: it does not step down
 	given  election.Reason  // the reason that the program or companion gave for giving up; empty: none
 	idle   election.Term    // a term under which nothing acts: the elector releases it in the step in which the host steps down
@@ -186,7 +186,7 @@ func (r *Registry) sayUntil(k *Candidacy, kind string, term election.Term, until
 	k.say(api.CampaignEvent{Type: kind, Term: uint64(term), ValidUntilBoottimeNS: int64(until), Authority: r.cfg.Authority, Word: word})
 }
 
-// considerRival starts the preempt delay if a candidate waits that is better than the program that acts.
+// considerRival starts the preempt delay if a candidate that waits is better than the program that acts.
 // Another such candidate does not start the delay again.
 func (r *Registry) considerRival(now election.Instant, c *race) {
 	if _, known := r.rivals[c]; known || !r.cfg.Preempt || !c.outranked() {

@@ -2,7 +2,7 @@
 // receipts must come before a term may be released.
 //
 // It guarantees that in each election at most one program of the host is notified that it is
-// elected: the one with the highest priority, and among equals the oldest. A program is notified of
+// elected. That is the one with the highest priority, and among equals the oldest. A program is notified of
 // the end of each term in which it was elected. The elector gets the receipt for a term only once
 // the program that acted has stopped, by its own report or by proof. The lines that wait for a slow
 // reader are bounded: a newer renewal replaces an older one, and all other lines are kept. If too
@@ -45,11 +45,11 @@ type Config struct {
 	Step, StepOfMany time.Duration
 	// Authority is part of each line that lets a program act.
 	Authority string
-	// MaxCandidacies is how many candidacies there may be; 0: as many as the constant. Some of them
+	// MaxCandidacies is how many candidacies there may be; 0: the constant MaxCandidacies. Some of them
 	// are reserved for root and the agent's own user. MaxOfUser is how many any other user may
 	// have; 0: any number.
 	MaxCandidacies, MaxOfUser int
-	// NewID draws the random ID of a candidacy. Nobody can guess an ID, and no ID may come twice.
+	// NewID draws the random ID of a candidacy. An ID can't be guessed, and none may come twice.
 	NewID func() string
 	// Past is what an earlier life of this agent left, sorted by election. The registry continues
 	// from there.

@@ -75,7 +75,7 @@ func wantInputs(t *testing.T, r *Registry, want ...election.Input) {
 	}
 }
 
-// withdrawn is the elector's answer to what ends a leadership.
+// withdrawn plays an elector that steps down.
 func withdrawn(r *Registry, term election.Term, stopBy election.Instant, why election.Reason) {
 	r.Withdraw(election.Withdrawal{Election: pay, Term: term, StopBy: stopBy, Reason: why}, nil)
 }
@@ -99,10 +99,10 @@ func TestAProgramStandsIsElectedRenewedAndRevoked(t *testing.T) {
 	wantLines(t, k, "candidate")
 	r.Lead(10, pay, 3, 1000, nil, nil)
 	wantLines(t, k, "elected 3 until 1000")
-	for _, until := range []election.Instant{1050, 1100, 1200} { // the first is not worth a line
+	for _, until := range []election.Instant{1050, 1100, 1200} { // the first step is too small for a line
 		r.Prolong(pay, 3, until)
 	}
-	r.Prolong(pay, 2, 1500) // an outlived term
+	r.Prolong(pay, 2, 1500) // an older term
 	r.Prolong("other", 3, 1500)
 	wantLines(t, k, "renewed 3 until 1200")
 	withdrawn(r, 3, 1250, election.ReasonResigned)
@@ -192,7 +192,7 @@ func TestAnElectionWonForNobodyIsGivenBack(t *testing.T) {
 	r.Take()
 	r.End(k.ID())
 	wantInputs(t, r, election.Withdraw{Election: pay})
-	r.Lead(0, pay, 1, 1000, nil, nil) // it was won at that moment
+	r.Lead(0, pay, 1, 1000, nil, nil) // the election was won at the moment of the withdrawal
 	wantInputs(t, r, election.Withdraw{Election: pay, Stopped: 1})
 	withdrawn(r, 1, 1000, election.ReasonWithdrawn)
 	wantInputs(t, r)

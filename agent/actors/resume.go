@@ -45,7 +45,7 @@ type Resumption struct {
 	Meta    string
 	UID     uint32
 	Own     bool           // the user is root or the agent's own user
-	Program record.Program // as the kernel identifies it now
+	Program record.Program // the program as the kernel identifies it now
 	// Held returns those of the sockets that a process still has open.
 	Held func(sockets []uint64) []uint64
 	// May returns why the program may not be a candidate in the election; nil: it may.
@@ -81,7 +81,7 @@ func (r *Registry) restore(p Past) {
 	}
 	switch {
 	case c.why != "" && len(c.candidates) == 0:
-	case c.why != "", acts: // otherwise the elector gives the candidacy up (K4d)
+	case c.why != "", acts: // without a Campaign, the elector would give the candidacy up (K4d)
 		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
 	case (p.Program.Campaign == "" || p.Program.Told < p.Term) && len(c.candidates) > 0 && c.candidates[0].priority > 0:
 		c.acting = c.candidates[0] // the host itself: no program was sent this term

@@ -29,7 +29,7 @@ func next(p record.Program, change ...func(*Past)) (*Registry, *[]record.Program
 		Record: func(_ election.Name, p record.Program) { *recorded = append(*recorded, p) }}), recorded
 }
 
-// back is its resumption.
+// back returns the resumption of theActor.
 func back(change ...func(*Resumption)) Resumption {
 	q := Resumption{ID: "k1", Term: 4, UID: 7, May: func(election.Name) error { return nil }, Held: func(s []uint64) []uint64 { return s }}
 	q.Program = record.Program{UID: 7, PID: 300, Started: 11, Space: 5, Sockets: [record.MaxSockets]uint64{22}}
@@ -48,7 +48,7 @@ func TestAProgramResumesInItsTermAndGoesOn(t *testing.T) {
 	if all := r.List(); len(all) != 1 || all[0].Campaign != "k1" || all[0].Term != 4 {
 		t.Errorf("listed are %+v", all)
 	}
-	r.Lead(0, pay, 4, 1000, nil, nil) // it is announced again
+	r.Lead(0, pay, 4, 1000, nil, nil) // the leadership is announced again
 	r.Prolong(pay, 4, 1500)
 	k, err := r.Resume(900, back())
 	if err != nil {
@@ -63,7 +63,7 @@ func TestAProgramResumesInItsTermAndGoesOn(t *testing.T) {
 	if earlier, provable := k.Sockets(); !provable || !slices.Equal(earlier, []uint64{21}) {
 		t.Errorf("earlier connections %v, provable %t", earlier, provable)
 	}
-	r.Dead("k1") // its former connection is all that this is about
+	r.Dead("k1") // the proof is about the former connection only
 	r.Advance(1000)
 	r.Prolong(pay, 4, 2000)
 	wantLines(t, k, "renewed 4 until 2000")
@@ -81,7 +81,7 @@ func TestAProgramResumesInItsTermAndGoesOn(t *testing.T) {
 	wantLines(t, k, "elected 6 until 4000")
 }
 
-// What one life records, the next one goes on with.
+// The next life goes on from what the former life has recorded.
 func TestWhatIsRecordedOfAProgram(t *testing.T) {
 	var recorded record.Program
 	r := New(Config{Settings: Settings{Priority: 100}, NewID: func() string { return "k1" }, Record: func(_ election.Name, p record.Program) { recorded = p }})
@@ -142,7 +142,7 @@ func TestWhoMayNotResume(t *testing.T) {
 	}
 }
 
-// The next life may have other rules of who may have which priority.
+// The next life may limit priorities in another way.
 func TestWhoResumesHasNoHigherPriorityThanIsAllowedNow(t *testing.T) {
 	for highest, want := range map[int]int{200: 100, 100: 100, 40: 40} {
 		r, _ := next(theActor())
@@ -212,7 +212,7 @@ func TestAReceiptFromAProgramThatDoesNotResumeCounts(t *testing.T) {
 	wantInputs(t, r)
 }
 
-// It was sent the term, and has stopped under it: nobody may be sent it again (K4d).
+// The program was sent the term, and has stopped: no other program may be sent that term (K4d).
 func TestATermWithAReceiptIsGivenBackByTheNextLife(t *testing.T) {
 	p := theActor()
 	p.Stopped = 4
@@ -227,7 +227,7 @@ func TestATermWithAReceiptIsGivenBackByTheNextLife(t *testing.T) {
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 100})
 }
 
-// The former life stepped down, and the program may not know.
+// The former life stepped down. The program may not know that.
 func TestAHandOverGoesOnWithTheNextLife(t *testing.T) {
 	ends := func(p *Past) { p.Ending = election.Ending{Reason: election.ReasonTransferred, StopBy: 1000} }
 	r, _ := next(theActor(), ends)
@@ -251,10 +251,10 @@ func TestAHandOverGoesOnWithTheNextLife(t *testing.T) {
 	}
 }
 
-// It rose, and the program was not notified before the agent died.
+// The term rose, and the agent died before it notified the program.
 func TestATermThatRoseIsToldWhenTheProgramResumes(t *testing.T) {
 	r, recorded := next(theActor(), func(p *Past) { p.Term = 6 })
-	r.Rise(pay, 7, 1200, nil) // this life took a higher one
+	r.Rise(pay, 7, 1200, nil) // this life took a higher term
 	if len(*recorded) != 0 {
 		t.Errorf("on record came %+v, which nobody was sent", *recorded)
 	}
@@ -287,7 +287,7 @@ func TestTheHostItselfGoesOn(t *testing.T) {
 	}
 }
 
-// Another priority counts as after a reload: it ends a leadership only if it is 0.
+// As after a reload, another priority ends a leadership only if it is 0.
 func TestTheHostGoesOnWithAnotherPriority(t *testing.T) {
 	for priority, want := range map[int][]election.Input{
 		150: {election.Campaign{Election: election.Default, Priority: 100}, election.Campaign{Election: election.Default, Priority: 150}},
@@ -301,10 +301,10 @@ func TestTheHostGoesOnWithAnotherPriority(t *testing.T) {
 	}
 }
 
-// What was not known of a program's connections, or is not any more, proves nothing.
+// If some of a program's connections are not on record, its end can't be proven.
 func TestWhatIsRecordedOfAProgramsConnections(t *testing.T) {
 	p := theActor()
-	p.Sockets = [record.MaxSockets]uint64{} // as doyen run asks for
+	p.Sockets = [record.MaxSockets]uint64{} // doyen run asks that no socket be recorded
 	r, recorded := next(p)
 	k, _ := r.Resume(0, back())
 	if _, provable := k.Sockets(); provable || (*recorded)[0].Sockets != p.Sockets {

@@ -22,7 +22,7 @@ func crowd(r *Registry, now election.Instant, q Request, name string) (all []*Ca
 	}
 }
 
-// One user's thousand candidacies left no place for root's.
+// One user's thousand candidacies once left no place for root's.
 func TestOneUserHasAShareOfTheCandidacies(t *testing.T) {
 	n := 0
 	r := New(Config{MaxOfUser: 64, NewID: func() string { n++; return fmt.Sprint("k", n) }})
@@ -58,7 +58,7 @@ func TestOneUserHasAShareOfTheCandidacies(t *testing.T) {
 	}
 }
 
-// Elections that come and go cost a vote on each voter's disk each.
+// Each new election costs a write on each voter's disk.
 func TestNewElectionsAreTakenAtARate(t *testing.T) {
 	n := 0
 	r := New(Config{MaxOfUser: 4, NewID: func() string { n++; return fmt.Sprint("k", n) }})
@@ -91,7 +91,7 @@ func TestNewElectionsAreTakenAtARate(t *testing.T) {
 			t.Errorf("after %s more, %+v begins %d, want %d", c.after, c.q, got, c.want)
 		}
 	}
-	// One that is there already costs nothing.
+	// Only new elections are limited, not new candidacies in an election that exists.
 	if _, err := r.Stand(now, Request{Election: "there", Own: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type wait struct {
 }
 
 // Withdraw notifies the program and the companion of the end of a leadership, and returns. The registry
-// then awaits their receipts. change is that end, as watches show it.
+// then awaits their receipts. change is the end, as watches show it.
 func (r *Registry) Withdraw(w election.Withdrawal, change *api.Change) {
 	wt := &wait{election: w.Election, term: w.Term, stopBy: w.StopBy, why: w.Reason, change: change}
 	r.waits = append(r.waits, wt)
@@ -60,7 +60,7 @@ func (r *Registry) revoke(c *race, wt *wait) {
 	if k != nil && !k.host {
 		r.Counters.Revoked.Add(1)
 		k.say(wt.revoked())
-		k.newest = max(k.newest, wt.term) // the program does not know a term that rose and ended in one step
+		k.newest = max(k.newest, wt.term) // a term that rose and ended in one step is new to the program
 		wt.by, k.wait = k, wt
 		if k.leaves {
 			r.remove(k)
@@ -121,7 +121,7 @@ func (r *Registry) Gone(id string) {
 	}
 }
 
-// stopped records that the program has stopped acting under the term whose release waits for that.
+// stopped records that the program has stopped acting under the term that waited for its receipt.
 func (r *Registry) stopped(k *Candidacy, how *atomic.Uint64) {
 	w := k.wait
 	k.wait, w.by = nil, nil
@@ -144,8 +144,8 @@ func owned(k *Candidacy, authorized func(uid uint32) bool) error {
 	return nil
 }
 
-// Acts returns the election in which the candidacy's program may still act under that term, also if it has been
-// notified to stop. The error is a *api.ErrorDetail.
+// Acts returns the election in which the candidacy's program may still act under that term, even if the program has
+// been notified to stop. The error is a *api.ErrorDetail.
 func (r *Registry) Acts(id string, term election.Term, authorized func(uid uint32) bool) (election.Name, error) {
 	k := r.byID[id]
 	if err := owned(k, authorized); err != nil {
@@ -159,14 +159,14 @@ func (r *Registry) Acts(id string, term election.Term, authorized func(uid uint3
 }
 
 // Receipt handles a program's report that it has stopped acting under a term; term 0 means the oldest term
-// without a receipt. A companion names the election. A program that reports this without being asked ends its
-// leadership and its candidacy; why is its reason, if it gives one. authorized reports whether the caller
+// without a receipt. A companion names the election. A program that was not asked for the receipt gives up its
+// leadership and its candidacy; why is the reason, if it gives one. authorized reports whether the caller
 // may do this for a program of that user.
 //
-// A receipt without a term never ends a term that the program may not know of. If a deadline has passed without a
-// receipt, the receipt counts for that term. If nobody asked for the receipt and the program has led before, it may
-// be the receipt for the earlier leadership. So the program is notified of the end of its present term, and does
-// not count as stopped yet.
+// A receipt without a term never ends a term that the program may not know of. If the deadline of an earlier term
+// passed without a receipt, this receipt counts for that term. If nobody asked for the receipt and the program has
+// led before, the receipt may be for the earlier leadership. So the program is notified of the end of its present
+// term, and does not count as stopped yet.
 func (r *Registry) Receipt(id string, name election.Name, term election.Term, why election.Reason, authorized func(uid uint32) bool) error {
 	k := r.byID[id]
 	if err := owned(k, authorized); err != nil {
@@ -198,7 +198,7 @@ func (r *Registry) Receipt(id string, name election.Name, term election.Term, wh
 		c.given = why
 		r.dismiss(c, cmp.Or(why, ReasonStopped))
 	}
-	return nil // otherwise the receipt is late, or the program did not lead: no term waits for it
+	return nil // a late receipt, or one from a program that does not lead: no term waits for it
 }
 
 // Given returns why the program gives up its leadership; empty: it has not given a reason.

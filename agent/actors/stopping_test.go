@@ -78,7 +78,7 @@ func TestAHigherTermOfTheSameLeaderIsToldAsARenewal(t *testing.T) {
 	r.Take()
 	withdrawn(r, 4, 1001, election.ReasonResigned)
 	wantLines(t, k, "revoked 4 until 1001 (resigned)")
-	if err := r.Receipt(k.ID(), pay, 1, "", anybody); err != nil { // of the former term
+	if err := r.Receipt(k.ID(), pay, 1, "", anybody); err != nil { // for the former term
 		t.Fatal(err)
 	}
 	wantInputs(t, r)
@@ -107,8 +107,7 @@ func TestAReceiptUnaskedEndsTheTermAndTheCandidacy(t *testing.T) {
 	}
 }
 
-// A receipt that comes late must not end a term of which the program may not
-// know yet.
+// A late receipt must not end a term of which the program may not know yet.
 func TestALateReceiptDoesNotCountForTheNextTerm(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
@@ -123,7 +122,7 @@ func TestALateReceiptDoesNotCountForTheNextTerm(t *testing.T) {
 		}
 		wantInputs(t, r)
 	}
-	if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil { // the second one
+	if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil { // the second receipt
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Withdraw{Election: pay})
@@ -157,20 +156,20 @@ func TestAReceiptThatComesTwiceDoesNotCountForTheNextTerm(t *testing.T) {
 	}
 	r.Lead(500, pay, 2, 2000, nil, nil)
 	r.Take()
-	if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil { // the copy
+	if err := r.Receipt(k.ID(), pay, 0, "", anybody); err != nil { // the copy of the receipt
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Withdraw{Election: pay})
 	withdrawn(r, 2, 2000, election.ReasonWithdrawn)
-	wantInputs(t, r) // nobody said that it has stopped
+	wantInputs(t, r) // no receipt for term 2 has come
 	if err := r.Receipt(k.ID(), pay, 2, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, stopped(2))
 }
 
-// TestAReceiptForATermHeardOfByItsEndIsTaken: the term rose in the step that also
-// ended the leadership, so the program never heard of it as a renewal.
+// TestAReceiptForATermHeardOfByItsEndIsTaken: the term rose and ended in one step, so the program read of it
+// only in the revoked line.
 func TestAReceiptForATermHeardOfByItsEndIsTaken(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)

@@ -1,9 +1,9 @@
 // Package forward makes calls of the socket API at other agents, and answers their calls.
 //
-// It guarantees that a call is answered or fails by its caller's deadline; that an answer
-// counts only from the agent that was asked; that other agents occupy a bounded number of
-// goroutines; and that agents which do not vote leave the voters' places free. Package serve
-// decides which agent may ask for what. A call whose answer is lost may have been carried out.
+// It guarantees that a call is answered or fails by its caller's deadline. An answer counts only from the
+// agent that was asked. Other agents occupy a bounded number of goroutines. Agents that do not vote leave
+// the voters' places free. Package serve decides which agent may ask for what. A call whose answer is lost
+// may have been carried out.
 package forward
 
 import (
@@ -20,7 +20,7 @@ import (
 const (
 	perVoter = 4  // calls of one voter that are answered at the same time
 	ofVoters = 14 // calls of all voters together
-	ofOthers = 2  // calls of all other agents together, one of each: with the cluster key, anyone can run an agent
+	ofOthers = 2  // calls of all other agents together, one of each agent; anyone who has the cluster key can run an agent
 	// patience bounds how long an answer may take. A change of the voters takes longest.
 	patience = time.Minute
 )

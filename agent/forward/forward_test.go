@@ -59,7 +59,7 @@ func TestAnAnswerCountsOnceAndOnlyFromTheAgentThatWasAsked(t *testing.T) {
 	}
 }
 
-// Five observers that ask for what takes long once blocked every command that a voter forwards.
+// Five observers with slow calls once blocked every command that a voter forwarded.
 func TestAFloodOfCallsIsBounded(t *testing.T) {
 	hold, begun := make(chan struct{}), make(chan struct{}, 100)
 	busy := 0

@@ -23,7 +23,7 @@ func reasons(l *history.Log) (all []string) {
 	return all
 }
 
-// 92,376 refused transfers pushed root's drain out of the history within a second.
+// 92,376 refused transfers once pushed root's drain out of the history within a second.
 func TestCommandsOfAdministratorsAreNotPushedOut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	l, err := keep(t, path)
@@ -47,7 +47,7 @@ func TestCommandsOfAdministratorsAreNotPushedOut(t *testing.T) {
 			t.Errorf("%d are kept, from %+v to %+v", len(all), all[0], all[len(all)-1])
 		}
 	}
-	for n := range int64(2 * history.MaxActs) { // they have no more than their places
+	for n := range int64(2 * history.MaxActs) { // administrators' commands take no more than the reserved places
 		l.Enter(command("drain", 0, (n+2)*time.Hour.Milliseconds()))
 	}
 	add(l, 9)
@@ -88,7 +88,7 @@ func TestAUserAddsFewCommandsInATime(t *testing.T) {
 	}
 }
 
-// It is entered once it was judged, and was given before what it changed.
+// A command is entered when its outcome is known, after the changes that it caused.
 func TestACommandIsListedBeforeWhatItHasChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	l, err := keep(t, path)

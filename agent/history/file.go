@@ -45,7 +45,7 @@ type file struct {
 
 // Keep reads the changes of earlier process runs from a file, and keeps the log there from now on.
 // Call it before the first Add. A file that can't be read is set aside, the history starts empty,
-// and an error reports that. problem is called when a write fails, and then not until a write has succeeded.
+// and an error reports that. problem is called for the first of several failed writes in a row.
 func (l *Log) Keep(path string, problem func(error)) error {
 	l.file.path, l.file.problem = path, problem
 	err := l.read()
@@ -98,7 +98,7 @@ func (l *Log) read() error {
 	}
 }
 
-// recall updates l.earlier, which holds who led at the end of the earlier process runs, by a change from the file.
+// recall updates l.earlier by a change from the file.
 func (l *Log) recall(t api.Transition) {
 	switch {
 	case !changes(t):
@@ -162,7 +162,7 @@ func (l *Log) Flush() error {
 	l.mu.Unlock()
 	if len(fresh) == 0 && !f.whole {
 		now := time.Now()
-		_ = os.Chtimes(f.path, now, now) // after an error, the next run takes the agent for down a minute earlier
+		_ = os.Chtimes(f.path, now, now) // after an error, the downtime that the next run reports may be a minute too long
 		return nil
 	}
 	var lines bytes.Buffer

@@ -17,7 +17,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// keep returns a log that is kept in the file, and what was wrong with that.
+// keep returns a log that is kept in the file, and the error of Keep.
 func keep(t *testing.T, path string) (*history.Log, error) {
 	t.Helper()
 	l := history.New(0)
@@ -73,7 +73,7 @@ func TestTheHistoryOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// A file is bounded however long agents run, and so is what is read.
+// The file is bounded however long agents run, and so are the changes that a start reads.
 func TestAFullHistoryFileKeepsTheNewest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	l, err := keep(t, path)
@@ -97,7 +97,7 @@ func TestAFullHistoryFileKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// A write that a crash cut off costs that change alone.
+// A write that a crash cuts off costs only the change in it.
 func TestAHistoryThatWasCutOffGoesOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	l, _ := keep(t, path)
@@ -124,7 +124,7 @@ func TestAHistoryThatWasCutOffGoesOn(t *testing.T) {
 	}
 }
 
-// What is damaged is set aside, and a new history starts.
+// A damaged file is set aside, and a new history starts.
 func TestADamagedHistoryStartsAnew(t *testing.T) {
 	written := func(text string) func(string) error {
 		return func(path string) error { return os.WriteFile(path, []byte(text), 0o600) }
@@ -160,10 +160,10 @@ func TestADamagedHistoryStartsAnew(t *testing.T) {
 	}
 }
 
-// A disk that takes nothing is reported once; with room again, all that was missed is written.
+// A disk that refuses writes is reported once. When it accepts writes again, all missed changes are written.
 func TestAHistoryThatCanNotBeWrittenIsReportedAndMadeUpFor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
-	if err := os.Symlink("/dev/full", path+".new"); err != nil { // refused as a link: as good as a full disk
+	if err := os.Symlink("/dev/full", path+".new"); err != nil { // links are refused, so each write fails
 		t.Fatal(err)
 	}
 	l := history.New(0)
@@ -171,7 +171,7 @@ func TestAHistoryThatCanNotBeWrittenIsReportedAndMadeUpFor(t *testing.T) {
 	if err := l.Keep(path, func(err error) { reported <- err }); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(path, 0o700); err != nil { // nothing can be added to it
+	if err := os.Mkdir(path, 0o700); err != nil { // a directory at the path, so no change can be added to the file
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -200,7 +200,7 @@ func TestAHistoryThatCanNotBeWrittenIsReportedAndMadeUpFor(t *testing.T) {
 	}
 }
 
-// An agent that was started again hears the leader that it had followed. That is not an election.
+// An agent that was started again hears the leader that it had followed before. That is not an election.
 func TestALeaderThatIsHeardAgainAfterARestartWasNotElected(t *testing.T) {
 	c := leads("default", "c", 4, 20)
 	c.Leader.ID = "id-c"
@@ -257,7 +257,7 @@ func TestALeaderThatIsHeardAgainAfterARestartWasNotElected(t *testing.T) {
 	}
 }
 
-// A report of availability has to know when no process ran. The file's time shows until when the one before did.
+// The file's time shows until when the former process ran. So a start can report for how long no process ran.
 func TestAStartShowsForHowLongNoProcessRan(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	first, err := keep(t, path)
@@ -270,7 +270,7 @@ func TestAStartShowsForHowLongNoProcessRan(t *testing.T) {
 	if err := os.Chtimes(path, old, old); err != nil {
 		t.Fatal(err)
 	}
-	flush(t, first) // it still runs, and nothing has changed
+	flush(t, first) // the process still runs, and no change was added
 	info, err := os.Stat(path)
 	if err != nil || info.ModTime().Before(old.Add(time.Minute)) {
 		t.Fatalf("the file was last marked at %v, %v", info.ModTime(), err)
@@ -280,7 +280,7 @@ func TestAStartShowsForHowLongNoProcessRan(t *testing.T) {
 		t.Fatal(err)
 	}
 	second.Started(info.ModTime().Add(time.Hour), 2)
-	starts := second.List("payments", 10) // they concern each election
+	starts := second.List("payments", 10) // starts are listed for each election
 	if len(starts) != 2 || starts[0].DownMS != 0 || starts[1].DownMS != time.Hour.Milliseconds() || starts[1].Type != api.ChangeStarted {
 		t.Errorf("%+v", starts)
 	}

@@ -31,11 +31,11 @@ const (
 	MaxActs = 1000
 	// MaxListed bounds how many changes one answer lists.
 	MaxListed = 1024
-	// maxVacant bounds the elections of which the log keeps since when nobody leads.
+	// maxVacant bounds the elections for which the log keeps since when they have no leader.
 	maxVacant = 2048
 	// A user who is not an administrator may add commandsEach commands a second, and commandsAtOnce at once.
 	commandsEach, commandsAtOnce = 1, 10
-	// Equal commands are one entry if among the newest equalAmong entries and within equalWithin.
+	// Equal commands within equalWithin are one entry, if that entry is among the newest equalAmong.
 	equalAmong  = 100
 	equalWithin = time.Minute
 )
@@ -59,7 +59,7 @@ type leadership struct {
 	term   uint64
 }
 
-// vacancy is a time without a leader, in CLOCK_BOOTTIME nanoseconds. A leader was last heard at heard.
+// vacancy is a time without a leader: when it began, and when a leader was last heard, in CLOCK_BOOTTIME nanoseconds.
 type vacancy struct{ since, heard int64 }
 
 // New returns an empty log. It counts the named elections as led by nobody since the instant
@@ -101,8 +101,8 @@ func (l *Log) Add(t api.Transition) {
 	l.save(t)
 }
 
-// Enter adds a command. It returns false if the log has no new entry: either the same user has just
-// given an equal command, whose entry counts it, or a user who is not an administrator gives too many.
+// Enter adds a command, and returns whether the log has a new entry. An equal command by the same user only raises
+// the count of the earlier entry. Too many commands by a user who is not an administrator are dropped.
 func (l *Log) Enter(t api.Transition) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

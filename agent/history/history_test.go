@@ -22,8 +22,8 @@ func nobody(election string, term uint64, at int64) api.Transition {
 func TestTheGapIsTheTimeWithoutALeader(t *testing.T) {
 	l := history.New(ms(1000), "default")
 	for _, add := range []api.Transition{
-		leads("default", "a", 1, 1250),  // since the agent's start
-		leads("payments", "b", 3, 1300), // nothing is known of the time before
+		leads("default", "a", 1, 1250),  // the gap counts from the agent's start
+		leads("payments", "b", 3, 1300), // the log does not know since when payments had no leader
 		leads("default", "b", 2, 2000),  // handed over without a pause
 		nobody("default", 2, 3000),
 		nobody("default", 2, 3400), // still nobody
@@ -44,7 +44,7 @@ func TestTheGapIsTheTimeWithoutALeader(t *testing.T) {
 	}
 }
 
-// An operator asks for how long the leader was gone, which began before anybody noticed.
+// The gap that an operator asks about begins before anybody notices that the leader is gone.
 func TestTheGapBeginsWhenTheLeaderWasLastHeard(t *testing.T) {
 	silent := func(change api.Transition, heard int64) api.Transition {
 		change.HeardBoottimeNS = ms(heard)
@@ -56,7 +56,7 @@ func TestTheGapBeginsWhenTheLeaderWasLastHeard(t *testing.T) {
 		silent(nobody("default", 1, 3200), 2000),
 		{Election: "default", Type: api.ChangeCommand, BoottimeNS: ms(3250)},
 		leads("default", "b", 2, 3300),
-		silent(leads("default", "c", 3, 5000), 3900), // it leads before anybody has missed b
+		silent(leads("default", "c", 3, 5000), 3900), // c leads before anybody noticed that b was gone
 		nobody("default", 3, 6000),                   // released
 		leads("default", "a", 4, 6010),
 	} {
@@ -100,8 +100,7 @@ func TestTheNewestAreListedInTheirOrderByElectionAndLimit(t *testing.T) {
 	}
 }
 
-// Elections that come, go and never have a leader again take nothing from those
-// that last.
+// Elections that never have a leader again take no place from elections that go on.
 func TestGapsAreTimedHoweverManyElectionsCameAndWent(t *testing.T) {
 	l := history.New(0)
 	for i := range int64(5000) {

@@ -12,7 +12,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// What is on record of a program is there before it can read the line.
+// A program is put on record before it can read its line.
 func TestTheActorsAreOnRecordBeforeTheProgramIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)

@@ -74,7 +74,7 @@ func (l *Loop) announce(now election.Instant, before *serve.Picture, a election.
 	l.Hub.Publish(change)
 }
 
-// shown has the pictures that the watches know: metas for the metas of leaders, candidates for the candidates.
+// shown has the pictures from which the watches were last sent metas of leaders (metas), and candidates (candidates).
 type shown struct {
 	metas, candidates *serve.Picture
 	until             election.Instant // the watches are sent no candidates before then
@@ -112,8 +112,8 @@ func (s *shown) update(l *Loop, now election.Instant) {
 	s.candidates, s.dueAt = picture, election.Never
 }
 
-// nobody returns the change that reports to a companion that no leader is known: when the companion connects,
-// or at the end of a leadership.
+// nobody returns the change which shows that no leader is known. A companion gets it when the companion connects, and
+// at the end of a leadership.
 func (l *Loop) nobody(name election.Name, term election.Term, why string) api.Change {
 	return api.Change{Time: time.Now().UTC(), Type: api.ChangeNoLeader, Election: string(name),
 		Term: uint64(term), Reason: why, BoottimeNS: int64(l.Clock())}

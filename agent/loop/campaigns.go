@@ -148,7 +148,7 @@ func (l *Loop) contest(name election.Name) (elector.ContestStatus, bool) {
 }
 
 // prolong notifies the programs whose leases were renewed since its last call. It skips an election that has
-// not changed, which is the same pointer in both pictures.
+// not changed: both pictures then have the same pointer.
 func (l *Loop) prolong() {
 	before := l.prolonged
 	l.prolonged = l.picture.Load().Status.Contests

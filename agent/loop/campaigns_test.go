@@ -15,7 +15,7 @@ import (
 
 const pay election.Name = "payments"
 
-// payments is a rig whose core knows of that election, and answers ticks.
+// payments returns a rig with the election pay. Its core answers PeerLost by calling tick.
 func payments(t *testing.T, tick func(*rig) election.Output) *rig {
 	t.Helper()
 	var r *rig
@@ -24,7 +24,7 @@ func payments(t *testing.T, tick func(*rig) election.Output) *rig {
 		switch in.(type) {
 		case election.Campaign:
 			r.status.Contests = []*elector.ContestStatus{{Election: pay}} // mu is held
-		case election.PeerLost: // something that happens
+		case election.PeerLost: // sent by happen
 			out = tick(r)
 			out.WakeAt = election.Never
 		}
@@ -96,8 +96,7 @@ func TestAProgramIsToldWhatTheElectorDecides(t *testing.T) {
 	})
 }
 
-// It is won and given up in one step: the announcement comes after the
-// withdrawal.
+// The election is won and given up in one step, so the announcement comes after the withdrawal.
 func TestALeadershipThatIsOverIsToldToNoProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := payments(t, func(r *rig) election.Output {
@@ -120,7 +119,7 @@ func TestALeadershipThatIsOverIsToldToNoProgram(t *testing.T) {
 
 func TestACandidacyThatTheElectorHasNoRoomForIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil).start(t) // its core knows of no election
+		r := newRig(t, nil).start(t) // the core knows no election
 		_, err := r.loop.Programs().Stand(actors.Request{Election: pay})
 		if refused, ok := errors.AsType[*api.ErrorDetail](err); !ok || refused.Code != api.CodeBusy {
 			t.Errorf("got %v", err)

@@ -87,7 +87,7 @@ func (p *peers) describeNew(self election.Holder, now election.Instant, c electo
 	return fmt.Sprintf("%s claims term %d in its heartbeats, %s", p.names.Of(a.Leader.Peer), a.Term, until)
 }
 
-const unknown membership.Status = "unknown" // of a peer that gossip does not know
+const unknown membership.Status = "unknown" // the status of a peer that gossip does not know
 
 func (p *peers) gossiped(id election.PeerID) membership.Status {
 	all := slices.Concat(p.view.Members, p.view.Departed)

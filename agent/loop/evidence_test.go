@@ -13,8 +13,8 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// What is told of a lost leader is what an operator asks after an outage: when
-// it was last heard, what its lease had left, what became of the connection.
+// After an outage an operator asks when the lost leader was last heard, how much of its lease was left, and
+// what became of its connection.
 func TestTheHistorySaysWhatWasKnownOfALostLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := election.Holder{Peer: "b", Lineage: 2}
@@ -26,7 +26,7 @@ func TestTheHistorySaysWhatWasKnownOfALostLeader(t *testing.T) {
 				r.status.Contests = []*elector.ContestStatus{{Election: "default", State: elector.Following, Leader: b, Term: 4,
 					HeardAt: r.loop.Clock(), ValidUntil: r.loop.Clock().Add(lease)}}
 				out.Announce = []election.Announcement{{Election: "default", Event: election.Following, Leader: b, Term: 4, Reason: election.ReasonElected}}
-			case election.Resign: // stands for what makes the elector lose it
+			case election.Resign: // plays the loss of the leader
 				r.status.Contests = nil
 				r.status.Quorum = elector.QuorumStatus{Enabled: true, Voters: 3, Needed: 2, Reachable: 2}
 				out.Announce = []election.Announcement{{Election: "default", Event: election.NoLeader, Term: 4, Reason: election.ReasonLeaseExpired}}

@@ -35,7 +35,7 @@ func (l *Loop) voteForSuccessor() {
 }
 
 // reportReleased closes Released once a stopping agent has released everything, and Followed once
-// others lead it.
+// others lead what it released.
 func (l *Loop) reportReleased() {
 	if !l.stopping || l.Core.HandingOver() {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// TestAnAgentThatStopsStaysUntilOthersLeadWhatItLed: its vote may be the one they
-// need, and they close their connection once they hear that it leaves.
+// TestAnAgentThatStopsStaysUntilOthersLeadWhatItLed: the others may need its vote, and close their
+// connections as soon as they learn that it leaves.
 func TestAnAgentThatStopsStaysUntilOthersLeadWhatItLed(t *testing.T) {
 	for name, then := range map[string]func(r *rig) time.Duration{
 		"another leads": func(r *rig) time.Duration {
@@ -62,8 +62,8 @@ func TestAnAgentThatStopsWaitsForNobodyWhereNobodyElseCouldLead(t *testing.T) {
 	})
 }
 
-// TestAHandOverHasTheTimeOfTheLeaseInUse: programs may act until it ends, and the one that the
-// agent was started with may be shorter.
+// TestAHandOverHasTheTimeOfTheLeaseInUse: programs may act until that lease ends. It may be longer than the
+// lease with which the agent was started.
 func TestAHandOverHasTheTimeOfTheLeaseInUse(t *testing.T) {
 	for _, agreed := range []time.Duration{0, 3 * lease} {
 		synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestAHandOverHasTheTimeOfTheLeaseInUse(t *testing.T) {
 	}
 }
 
-// lead makes the core say who leads the election default, and who could.
+// lead sets who leads the default election in the core, and who the candidates are.
 func (r *rig) lead(leader election.Holder, candidates ...election.PeerID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 // other voters may have a newer word. Readers share the slice, so it is replaced, never changed.
 type jobBook []api.Job
 
-// note updates the jobs from the words of a write. If the write keeps no other words, note drops the other jobs.
+// note updates the jobs from the words of a write. If the state of that write keeps no words, note drops all former jobs.
 func (b *jobBook) note(p election.Persist) {
 	all, kept := map[string]api.Job{}, p.State == nil || p.State.KeepsWords
 	if kept && len(p.Words) == 0 {

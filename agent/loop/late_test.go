@@ -19,10 +19,10 @@ func (r *rig) lateBy() (all []time.Duration) {
 	return all
 }
 
-// The loop measures its timer, itself and its writes; it does not wait for the elector's limit.
+// The loop reports by how much its timer or a write is late, once, if that is more than an eighth of the lease.
 func TestTheLoopTellsWhenItIsBehind(t *testing.T) {
 	for name, c := range map[string]struct {
-		due, writing time.Duration // before now; below 0: none
+		due, writing time.Duration // how long before now; below 0: never
 		want         time.Duration
 	}{
 		"on time":        {due: lease/8 - 1, writing: -1},
@@ -65,7 +65,7 @@ func TestTheLoopKnowsWhatIsDue(t *testing.T) {
 	if r.loop.due != 7000 || r.loop.writingSince != election.Never {
 		t.Errorf("due %d, writing since %d", r.loop.due, r.loop.writingSince)
 	}
-	r.loop.feed(8000, election.Campaign{}) // its wake lies in the past: it is due now
+	r.loop.feed(8000, election.Campaign{}) // WakeAt is in the past, so the loop is due now
 	if r.loop.due != 8000 || r.loop.writingSince != 8000 {
 		t.Errorf("due %d, writing since %d", r.loop.due, r.loop.writingSince)
 	}

@@ -16,7 +16,7 @@ type leaders struct {
 	mu      sync.Mutex
 	of      map[string]succession
 	shown   *serve.Picture   // nil: none yet
-	counted election.Instant // until when time without a leader is counted
+	counted election.Instant // the instant up to which time without a leader is counted
 	due     election.Instant // when the loop wakes up
 }
 
@@ -28,7 +28,7 @@ type succession struct {
 
 const (
 	maxFollowed = 2 * election.MaxElections
-	// If the loop wakes up later than it was due by more than pausedAfter, the agent counts as not run meanwhile.
+	// If the loop wakes up more than pausedAfter late, the agent counts as not running in that time.
 	pausedAfter = 10 * time.Second
 )
 

@@ -46,8 +46,8 @@ func (l *Loop) enterRestart(now election.Instant) {
 	}
 }
 
-// votersToReach returns the known addresses of the other voters. It includes the voters on record (were), since
-// a voter that is absent now may be back before the next life.
+// votersToReach returns the known addresses of the other voters. It includes the voters on record (were): one that is
+// absent now may be back before the next life.
 func (l *Loop) votersToReach(were []record.Voter) []record.Voter {
 	voters := each.Of(l.presence.members, func(m present) record.Voter {
 		return record.Voter{Peer: m.Peer, Gossip: m.GossipAddr, Stream: m.PeerAddr}

@@ -11,8 +11,8 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// A later life's first entries, and the first changes for who followed the former life, are that
-// the agent was restarted: in what it leads, and in default, whether it has heard of that or not.
+// A later life's history and watches begin with its restart: in each election that it leads, and in default
+// even if it knows nothing of default yet.
 func TestALaterLifeBeginsWithItsRestart(t *testing.T) {
 	r := newRig(t, nil)
 	r.loop.Past = &record.Past{}
@@ -41,8 +41,8 @@ func TestALaterLifeBeginsWithItsRestart(t *testing.T) {
 	}
 }
 
-// A follower that was started again hears the leader that it had followed. No reader may take
-// that for an election: the history, a watch and the metrics show a gap and a change with those.
+// A follower that was started again hears the leader that it had followed. That is not an election: history,
+// watches and metrics show neither a gap nor a change of leader.
 func TestAFollowerThatWasStartedAgainSeesNoElection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	b := election.Holder{Peer: "b", Lineage: 2}

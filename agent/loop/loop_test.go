@@ -96,7 +96,7 @@ func TestTheTimerRingsWhenTheCoreAskedForIt(t *testing.T) {
 			return out
 		})
 		r.start(t)
-		<-time.After(time.Minute) // of the bubble's clock
+		<-time.After(time.Minute) // by the bubble's clock
 		synctest.Wait()
 		if want := []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second}; !reflect.DeepEqual(ticks, want) {
 			t.Errorf("ticks at %v, want %v", ticks, want)
@@ -170,8 +170,8 @@ func TestEventsBecomeInputsAndViewsSetThePeers(t *testing.T) {
 	})
 }
 
-// A peer that answers no heartbeat for a lease has a dead connection; one that
-// was simply never sent any is left in peace.
+// A peer that has not answered a heartbeat for a lease has a dead connection. A peer that was sent no
+// heartbeat is not suspected.
 func TestAPeerThatAnswersNoHeartbeatIsSuspected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, core := newRig(t, nil), alone(t)
@@ -179,14 +179,14 @@ func TestAPeerThatAnswersNoHeartbeatIsSuspected(t *testing.T) {
 		r.answer = func(in election.Input) election.Output { return core.Step(election.Instant(time.Since(born)), in) }
 		r.start(t)
 		r.hear(transport.Connected{Peer: "b"}, transport.Message{Peer: "b", Message: election.Report{}})
-		<-time.After(time.Hour) // of the bubble's clock: nothing was expected
+		<-time.After(time.Hour) // by the bubble's clock; no answer was expected
 		if strings.Contains(r.happened(), "suspect") {
 			t.Fatal("suspected though it was asked nothing")
 		}
 		campaign := func(id election.RequestID) election.Input {
 			return election.Campaign{Election: election.Default, Priority: 100, Request: id}
 		}
-		if _, err := r.loop.Ask(t.Context(), campaign); err != nil { // it leads, and sends heartbeats
+		if _, err := r.loop.Ask(t.Context(), campaign); err != nil { // the agent leads, and sends heartbeats
 			t.Fatal(err)
 		}
 		for range 20 {
@@ -206,7 +206,7 @@ func TestAPeerThatAnswersNoHeartbeatIsSuspected(t *testing.T) {
 	})
 }
 
-// alone is the elector of an agent that leads whatever it is a candidate in.
+// alone returns the elector of an agent that is alone, and so wins every election.
 func alone(t *testing.T) *elector.Elector {
 	e, err := elector.New(election.Config{Self: election.Holder{Peer: me, Lineage: 1}, Name: "a", Algorithm: election.Bully,
 		Timing: election.Timing{Heartbeat: lease / 6, Lease: lease}, Drift: election.DefaultDrift},
@@ -259,8 +259,8 @@ func TestCommandsGetTheirReplyAndEndWithTheLoop(t *testing.T) {
 	})
 }
 
-// A change of the roster takes many leases; whoever asks something else meanwhile
-// must not have its answer forgotten.
+// A change of the roster takes many leases. Commands in the meantime must not make the loop forget that a
+// reply to the change is still due.
 func TestAReplyThatTakesLongIsNotLostToOtherCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slow election.RequestID
@@ -280,7 +280,7 @@ func TestAReplyThatTakesLongIsNotLostToOtherCommands(t *testing.T) {
 			_, err := r.loop.Ask(t.Context(), func(id election.RequestID) election.Input { return election.ChangeRoster{Request: id} })
 			changed <- err
 		}()
-		<-time.After(10 * lease) // of the bubble's clock
+		<-time.After(10 * lease) // by the bubble's clock
 		if _, err := r.loop.Ask(t.Context(), func(id election.RequestID) election.Input { return election.Resign{Request: id} }); err != nil {
 			t.Fatal(err)
 		}
@@ -315,9 +315,8 @@ func TestDrainIsToldToTheOthersOnce(t *testing.T) {
 	})
 }
 
-// With a thousand elections a picture costs more than a message: of messages that
-// come together readers see the outcome once, and that of a leadership which
-// begins or ends at once.
+// With a thousand elections a picture costs more than a message. So messages that come together are shown in
+// one picture, but the start or end of a leadership is shown at once.
 func TestReadersSeeTheOutcomeOfManyMessagesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pictures, loses := 0, false
@@ -333,7 +332,7 @@ func TestReadersSeeTheOutcomeOfManyMessagesOnce(t *testing.T) {
 			}
 			return out
 		})
-		r.start(t) // only now: the loop's goroutine reads r
+		r.start(t) // not earlier, since the loop's goroutine reads r
 		synctest.Wait()
 		many := []transport.Event{transport.Connected{Peer: "b"}}
 		for i := range 10 {
@@ -352,7 +351,7 @@ func TestReadersSeeTheOutcomeOfManyMessagesOnce(t *testing.T) {
 		loses, pictures = true, 0
 		r.hear(many[1:]...)
 		synctest.Wait()
-		if pictures != 2 { // the one of the messages before, and the one of the loss
+		if pictures != 2 { // one for the messages before, and one for the loss
 			t.Errorf("%d pictures while the sixth of 10 messages ended a leadership", pictures)
 		}
 		r.cancel()

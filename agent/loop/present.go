@@ -17,23 +17,21 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// gossipBlockedAfter is how long gossip may call a member dead that still answers over its stream,
-// before there is a warning.
+// If gossip calls a member dead for gossipBlockedAfter, although the member answers over its stream, there is a warning.
 const gossipBlockedAfter = 5 * time.Second
 
 // present is a member that this agent treats as present.
 type present struct {
 	membership.Member
-	dead      bool // gossip calls it dead, but its stream works
+	dead      bool // gossip calls the member dead, but its stream works
 	deadSince election.Instant
 }
 
 // presence knows which agents are present, by gossip and by streams. It belongs to the loop.
 //
-// Gossip has a separate port, which a firewall rule or a flood can block while every stream works.
-// So if gossip calls a member dead, this agent asks it for an answer over its stream. The member stays present
-// until a lease has passed since gossip called it dead and since its last message. A member that left is not kept,
-// because it reported itself that it left.
+// Gossip has a separate port, which a firewall rule or a flood can block while every stream works. So if gossip
+// calls a member dead, this agent asks the member for an answer over its stream. The member stays present until a lease
+// has passed since gossip called it dead and since its last message. A member that reported that it leaves is not kept.
 type presence struct {
 	lease   time.Duration
 	dead    map[election.PeerID]election.Instant // when this agent noticed that gossip calls the peer dead
@@ -106,11 +104,11 @@ type peers struct {
 	view      *membership.View
 	names     serve.Names                          // nil: must be made again
 	heard     map[election.PeerID]election.Instant // last message of each connected peer
-	lost      map[election.PeerID]election.Instant // when its connection closed, for each peer that has none now
+	lost      map[election.PeerID]election.Instant // for each peer without a connection: when its connection closed
 	connected map[election.PeerID]bool             // replaced, never changed, since pictures share it
 }
 
-const maxLost = 1024 // in peers.lost
+const maxLost = 1024 // how many entries peers.lost may have
 
 func (p *peers) lose(id election.PeerID, at election.Instant) {
 	if len(p.lost) >= maxLost {
@@ -131,8 +129,8 @@ func (l *Loop) viewed(v membership.View) {
 	}
 }
 
-// review checks, when that is due, the members that gossip calls dead but whose streams work, and
-// asks each for an answer.
+// review decides again, when that is due, which members are present. It then asks each member that gossip calls dead,
+// but whose stream works, for an answer.
 func (l *Loop) review() {
 	now := l.Clock()
 	if now < l.presence.dueAt {

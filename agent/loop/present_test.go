@@ -23,8 +23,7 @@ func memberOf(name string, s membership.Status) membership.Member {
 	}
 }
 
-// who lists the members that the presence goes by, and marks those that are
-// suspected.
+// who lists the present members. A suspected one is marked with "?".
 func (p *presence) who() string {
 	var all []string
 	for _, m := range p.members {
@@ -49,8 +48,8 @@ func TestAMemberThatGossipCallsDeadStaysWhileItsStreamIsHeard(t *testing.T) {
 	v = &membership.View{Members: v.Members[:1], Departed: []membership.Member{memberOf("b", membership.Dead)}}
 	for _, step := range []struct {
 		what  string
-		after time.Duration // since the verdict
-		heard time.Duration // since the verdict; below 0: nothing new
+		after time.Duration // since gossip called it dead
+		heard time.Duration // since gossip called it dead; below 0: no message came
 		want  string
 	}{
 		{"one that owed nothing was not heard for long, and is asked", 0, -1, "a b?"},
@@ -115,7 +114,7 @@ func TestGossipThatIsBlockedIsAWarning(t *testing.T) {
 	}
 }
 
-// The whole loop: gossip's port to b is closed for a minute, its stream is not.
+// The whole loop: for a minute, gossip's port to b is blocked and the stream to b works.
 func TestGossipClosesNoStreamThatWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil).start(t)
@@ -135,7 +134,7 @@ func TestGossipClosesNoStreamThatWorks(t *testing.T) {
 			<-time.After(lease / 2)
 			synctest.Wait()
 		}
-		<-time.After(2 * lease) // now it is silent
+		<-time.After(2 * lease) // now the stream is silent too
 		synctest.Wait()
 		if r.isPeer("b") {
 			t.Error("it is kept though both are silent")
@@ -168,8 +167,8 @@ func TestVotersAreConnectedFirst(t *testing.T) {
 	})
 }
 
-// TestWhatIsNeitherToAVoterNorToALeaderCanWait shows which connections are put off
-// where many agents start at once: those without which all can agree.
+// TestWhatIsNeitherToAVoterNorToALeaderCanWait: when many agents start at once, connections that no vote and no
+// leader needs are put off.
 func TestWhatIsNeitherToAVoterNorToALeaderCanWait(t *testing.T) {
 	for _, c := range []struct {
 		voters []string
@@ -177,9 +176,9 @@ func TestWhatIsNeitherToAVoterNorToALeaderCanWait(t *testing.T) {
 		want   string
 	}{
 		{[]string{"b"}, false, "c"},
-		{[]string{"b"}, true, ""}, // all others need it
+		{[]string{"b"}, true, ""}, // all others need a leader's connections
 		{[]string{"a", "b"}, false, ""},
-		{nil, false, ""}, // it does not know who votes
+		{nil, false, ""}, // this agent does not know the voters
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, nil)
@@ -195,7 +194,7 @@ func TestWhatIsNeitherToAVoterNorToALeaderCanWait(t *testing.T) {
 	}
 }
 
-// A later life must renew within the lease, which may be before gossip has joined.
+// A later life must renew its lease in time, perhaps before gossip has joined.
 func TestRecordedVotersAreConnectedUntilGossipShowsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)

@@ -27,8 +27,7 @@ func inTmpfs(t testing.TB) string {
 	return dir
 }
 
-// asked is a core that looks at the record's file whenever readers are about to be shown its
-// status.
+// asked is a core that calls look each time before readers are shown a new status.
 type asked struct {
 	*rig
 	look func()
@@ -39,7 +38,7 @@ func (a asked) Status(now election.Instant) *elector.Status {
 	return a.rig.Status(now)
 }
 
-// K1: what readers are shown, and what leaves, is on record before.
+// K1: the record is written before readers see an outcome, and before messages are sent.
 func TestARecordIsWrittenBeforeAnythingOfAnOutputShows(t *testing.T) {
 	path := filepath.Join(inTmpfs(t), "a.record")
 	kept, _, err := record.Open(record.Config{Path: path, Peer: me, Run: 1, Born: 1, Lease: lease})
@@ -75,8 +74,7 @@ func TestARecordIsWrittenBeforeAnythingOfAnOutputShows(t *testing.T) {
 	}
 }
 
-// A record that somebody removes is noticed, and one that is back ends the warning: until then
-// the next restart would cost a lease and nobody knew.
+// The removal of a record is a warning: the next restart would cost a lease. The warning ends when the record is back.
 func TestARecordThatIsRemovedIsNoticed(t *testing.T) {
 	path := filepath.Join(inTmpfs(t), "a.record")
 	kept, _, err := record.Open(record.Config{Path: path, Peer: me, Run: 1, Born: 1, Lease: lease})
@@ -108,7 +106,7 @@ func TestARecordThatIsRemovedIsNoticed(t *testing.T) {
 	if !warns(1) || !warns(time.Minute) {
 		t.Error("a record that is gone is not missed")
 	}
-	now = now.Add(lease) // a warning that lasts
+	now = now.Add(lease) // the warning lasts long enough to be logged
 	if r.loop.publish(now); strings.Count(r.log.String(), "was removed or replaced") != 1 {
 		t.Errorf("the log:\n%s", &r.log)
 	}

@@ -22,17 +22,16 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// rig is a loop among stand-ins, all of which write what happens into one
-// journal.
+// rig is a loop whose other parts are fakes. All fakes write what happens into one journal.
 type rig struct {
 	mu      sync.Mutex
 	journal []string
 	inputs  []election.Input
-	peers   []transport.Peer // as last given to the transport
+	peers   []transport.Peer // the peers that the transport was given last
 	answer  func(election.Input) election.Output
 	status  elector.Status
 	handing bool
-	full    error // what the disk says
+	full    error // the result of a write to the disk
 
 	events []transport.Event
 	ready  chan struct{}
@@ -55,7 +54,7 @@ func (r *rig) happened() string {
 	return strings.Join(r.journal, " ")
 }
 
-// The core.
+// rig's methods as the core.
 func (r *rig) Step(_ election.Instant, in election.Input) election.Output {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +75,7 @@ func (r *rig) HandingOver() bool {
 	return r.handing
 }
 
-// The rest of the house.
+// rig's methods as the other parts.
 func (r *rig) Send(to election.PeerID, _ election.Message) bool {
 	r.note("send:" + string(to))
 	return true
@@ -90,14 +89,14 @@ func (r *rig) SetPeers(p []transport.Peer) {
 	r.peers = p
 }
 
-// isPeer reports whether the transport is to be connected to it.
+// isPeer reports whether the transport was asked to connect to the peer.
 func (r *rig) isPeer(id election.PeerID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.peers, func(p transport.Peer) bool { return p.ID == id })
 }
 
-// first lists the peers that are to be connected first, later those that can wait.
+// first lists the peers to connect first, and later those that can wait.
 func (r *rig) first() string { return r.those(func(p transport.Peer) bool { return p.First }) }
 func (r *rig) later() string { return r.those(func(p transport.Peer) bool { return p.Later }) }
 
@@ -126,7 +125,7 @@ func (r *rig) Next() (transport.Event, bool) {
 	return e, true
 }
 
-// hear has the loop take events, one after the other.
+// hear gives the loop events, one after the other.
 func (r *rig) hear(events ...transport.Event) {
 	r.mu.Lock()
 	r.events = append(r.events, events...)
@@ -149,8 +148,7 @@ const (
 	lease = time.Second
 )
 
-// newRig makes a loop that does not run yet; a core that is told nothing wants
-// nothing.
+// newRig makes a loop that does not run yet. Without answer, the core's outputs are empty.
 func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 	t.Helper()
 	r := &rig{ready: make(chan struct{}), views: make(chan membership.View), answer: answer}
@@ -173,7 +171,7 @@ func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 	return r
 }
 
-// start runs it.
+// start runs the loop.
 func (r *rig) start(t *testing.T) *rig {
 	ctx, cancel := context.WithCancel(t.Context())
 	r.cancel = cancel
@@ -182,7 +180,7 @@ func (r *rig) start(t *testing.T) *rig {
 	return r
 }
 
-// once answers the first input of a kind, and wants nothing otherwise.
+// once returns out for the first input of a kind, and empty outputs for all others.
 func once[I election.Input](out election.Output) func(election.Input) election.Output {
 	done := false
 	return func(in election.Input) election.Output {

@@ -14,7 +14,7 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// watched returns the lines that a follower has, in short.
+// watched returns the lines that wait for a follower, in short.
 func watched(f *watch.Follower) string {
 	changes, _, _ := f.Take()
 	var all []string
@@ -31,7 +31,7 @@ func watched(f *watch.Follower) string {
 	return strings.Join(all, ", ")
 }
 
-// TestWatchesAreShownMetasAndCandidates: after the leader, and candidates at most once a second.
+// TestWatchesAreShownMetasAndCandidates: metas are shown at once, candidates at most once a second.
 func TestWatchesAreShownMetasAndCandidates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out election.Output
@@ -67,7 +67,7 @@ func TestWatchesAreShownMetasAndCandidates(t *testing.T) {
 		want("a leader", "leader b:b:80")
 		is("b", "b:81", "b", "c")
 		want("another meta", "meta b:b:81 [b c]")
-		<-time.After(candidatesEvery) // of the bubble: the loop's timer rings
+		<-time.After(candidatesEvery) // by the bubble's clock; the loop's timer rings
 		synctest.Wait()
 		want("a second later", "candidates b:b:81 [b c]")
 		<-time.After(5 * candidatesEvery)

@@ -12,7 +12,7 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// shows gives the loop what the core says now, and returns the warnings of that code.
+// shows changes the core's status, and returns the warnings of that code.
 func (r *rig) shows(change func(*elector.Status), code string) (found []api.Warning) {
 	r.mu.Lock()
 	change(&r.status)
@@ -59,7 +59,7 @@ func TestAnExpectedElectionWithoutCandidatesIsAWarning(t *testing.T) {
 	})
 }
 
-// A drain that nobody ends is one agent less for the next failure.
+// An agent that stays drained by mistake is missing at the next failure.
 func TestADrainOfADayIsAWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -70,7 +70,7 @@ func TestADrainOfADayIsAWarning(t *testing.T) {
 		if got := r.shows(on, warnDrained); len(got) != 0 {
 			t.Errorf("after 23 hours: %+v", got)
 		}
-		<-time.After(time.Hour) // of the bubble's clock
+		<-time.After(time.Hour) // by the bubble's clock
 		if got := r.shows(on, warnDrained); len(got) != 1 || !strings.Contains(got[0].Message, "doyen drain off") {
 			t.Errorf("after a day: %+v", got)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// TestASuspendIsToldBeforeAnythingElse: what comes first after it, a message, the
-// timer or a program, must not meet what was counted before.
+// TestASuspendIsToldBeforeAnythingElse: the core must not count an input from after a suspend together with
+// what it counted before. Whatever wakes the loop, the suspend is reported first.
 func TestASuspendIsToldBeforeAnythingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil).start(t)
@@ -32,7 +32,7 @@ func TestASuspendIsToldBeforeAnythingElse(t *testing.T) {
 			r.mu.Lock()
 			r.inputs = nil
 			r.mu.Unlock()
-			r.slept.Store(2) // again right after it was noticed
+			r.slept.Store(2) // the host is suspended again right after the first suspend was noticed
 			go happens()
 			synctest.Wait()
 			r.mu.Lock()
@@ -60,13 +60,13 @@ func (c timedCore) Step(now election.Instant, in election.Input) election.Output
 	return c.rig.Step(now, in)
 }
 
-// TestTheCoreHearsOfASuspendBeforeAnyLaterInput: a suspend that begins while
-// the loop reads the clocks reaches the core first, or lies after the input's instant.
+// TestTheCoreHearsOfASuspendBeforeAnyLaterInput: a suspend may begin while the loop reads the clocks. Then the core
+// either receives the suspend first, or gets the input with an instant before the suspend.
 func TestTheCoreHearsOfASuspendBeforeAnyLaterInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		const hour = election.Instant(3600e9)
-		woken, asked, told := hour, hour, hour // the end of the last suspend: as it is, when the clocks were compared, when the core received it
+		woken, asked, told := hour, hour, hour // the end of the last suspend: the true one, at the last comparison of the clocks, and as the core knows it
 		begins := ""
 		r.loop.Clock = func() election.Instant {
 			now := woken

@@ -14,7 +14,7 @@ import (
 
 func TestTheTimeWithoutALeaderIsCounted(t *testing.T) {
 	at := func(s int) election.Instant { return election.Instant(s) * election.Instant(time.Second) }
-	picture := func(led ...int) *serve.Picture { // until when default and payments are led; 0: no leader is known
+	picture := func(led ...int) *serve.Picture { // until when default and payments are led; 0: not led
 		var all []*elector.ContestStatus
 		for i, until := range led {
 			c := &elector.ContestStatus{Election: []election.Name{"default", "payments"}[i], ValidUntil: at(until)}
@@ -28,19 +28,19 @@ func TestTheTimeWithoutALeaderIsCounted(t *testing.T) {
 	var l leaders
 	for _, c := range []struct {
 		now, due int
-		shown    *serve.Picture // nil: a scrape
-		want     [3]int         // default, payments, wanted
+		shown    *serve.Picture // nil: only the counts are read
+		want     [3]int         // seconds without a leader: of default, payments and wanted
 	}{
-		{100, 105, picture(0, 102), [3]int{0, 0, 0}}, // nothing is known of the time before
-		{101, 0, nil, [3]int{1, 0, 1}},               // the running gap, and a running lease
-		{104, 0, nil, [3]int{4, 2, 4}},               // a lease that has expired
+		{100, 105, picture(0, 102), [3]int{0, 0, 0}}, // the time before the first picture is not counted
+		{101, 0, nil, [3]int{1, 0, 1}},               // default has no leader; the lease of payments still runs
+		{104, 0, nil, [3]int{4, 2, 4}},               // the lease of payments has expired
 		{104, 0, nil, [3]int{4, 2, 4}},
-		{103, 0, nil, [3]int{4, 2, 4}}, // a late reader
+		{103, 0, nil, [3]int{4, 2, 4}}, // a reader with an older instant
 		{106, 107, picture(108), [3]int{6, 4, 6}},
-		{107, 110, picture(150), [3]int{6, 4, 7}},  // payments exists no more
+		{107, 110, picture(150), [3]int{6, 4, 7}},  // payments does not exist any more
 		{115, 0, nil, [3]int{6, 4, 15}},            // the loop is busy
-		{3600, 0, nil, [3]int{6, 4, 15}},           // neither a scrape nor
-		{3601, 3602, picture(0), [3]int{6, 4, 15}}, // the loop counts when the agent did not run
+		{3600, 0, nil, [3]int{6, 4, 15}},           // the agent did not run: a scrape does not count that time
+		{3601, 3602, picture(0), [3]int{6, 4, 15}}, // the loop does not count that time either
 		{3602, 0, nil, [3]int{7, 4, 16}},
 	} {
 		if c.shown != nil {
@@ -55,7 +55,7 @@ func TestTheTimeWithoutALeaderIsCounted(t *testing.T) {
 	}
 }
 
-// The report of availability must not count as led what a suspended host, or a stopped process, did not see.
+// A report of availability must not count a time in which the agent did not run as led.
 func TestAPauseIsInTheHistoryOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(in election.Input) election.Output { return election.Output{WakeAt: election.Never} })

@@ -30,8 +30,8 @@ const (
 	warnRefusedPeer  = "refused_peer"   // a direct connection is refused
 	warnRenamed      = "renamed"        // the roster knows this agent by another name
 	warnDisk         = "disk_failing"
-	warnFormation    = "formation"          // of the elector: no first roster exists yet
-	warnQuorum       = "quorum_lost"        // of the elector: nobody can lead
+	warnFormation    = "formation"          // from the elector: no first roster exists yet
+	warnQuorum       = "quorum_lost"        // from the elector: nobody can lead
 	warnHookFailed   = "hook_failed"        // a hook failed at the start of a leadership
 	warnActMissing   = "act_missing"        // a hook or check is configured, and doyen act is not connected
 	warnUnhealthy    = "check_failed"       // a check keeps this host from being a candidate
@@ -46,8 +46,8 @@ const (
 	warnDiffer       = "settings_differ"    // this agent's configuration and the roster have different settings
 )
 
-// formationGrace is how long the first roster may take to form before a warning about it is
-// logged: many agents that start at once on a busy machine need some seconds.
+// formationGrace is how long the first roster may take to form before a warning is logged. Many agents that start
+// at once on a busy machine need some seconds.
 const formationGrace = 10 * time.Second
 
 // maxRefused is how many refusals of direct connections are kept.

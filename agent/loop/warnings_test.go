@@ -31,7 +31,7 @@ func TestWarningsAreLoggedOnceAndOnlyIfTheyLast(t *testing.T) {
 		lasting := elector.Warning{Code: "voter_disk_failing", Agent: "lasting"}
 		warn(lasting)
 		since := r.loop.Picture().Warnings[0].Since
-		<-time.After(3 * lease) // of the bubble's clock; nothing else happens meanwhile
+		<-time.After(3 * lease) // by the bubble's clock; nothing else happens meanwhile
 		warn(lasting)
 		if got := r.loop.Picture().Warnings[0].Since; !got.Equal(since) {
 			t.Errorf("since %s, then %s", since, got)
@@ -45,7 +45,7 @@ func TestWarningsAreLoggedOnceAndOnlyIfTheyLast(t *testing.T) {
 	})
 }
 
-// Nothing else matters as much, however the codes sort.
+// A lost quorum comes first, whatever the order of the codes.
 func TestALostQuorumIsTheFirstWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil).start(t)
@@ -63,8 +63,7 @@ func TestALostQuorumIsTheFirstWarning(t *testing.T) {
 	})
 }
 
-// A data directory that is used under another name goes on being a voter, under
-// the old one.
+// An agent that is given another name stays the voter that the roster lists under its old name.
 func TestAnAgentThatRunsUnderAnotherNameThanTheRostersSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil).start(t)
@@ -106,8 +105,7 @@ func TestRefusalsAreWarnings(t *testing.T) {
 	})
 }
 
-// TestAnAgentWhoseIdentityRunsElsewhereIsBarred: two that vote for one voter could
-// give its vote twice.
+// TestAnAgentWhoseIdentityRunsElsewhereIsBarred: two agents with one identity could give its vote twice.
 func TestAnAgentWhoseIdentityRunsElsewhereIsBarred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil).start(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// slowDisk ends each write when the test says how.
+// slowDisk ends each write when the test sends its outcome.
 type slowDisk struct{ outcome chan error }
 
 func (d slowDisk) Write(election.Persist) error { return <-d.outcome }
@@ -41,8 +41,7 @@ func TestV4TheWriterAnswersOnceTheDiskHas(t *testing.T) {
 	})
 }
 
-// What another process wrote to the data directory, this agent knows nothing of:
-// it is barred from then on, once.
+// If another process writes to the data directory, the elector is barred, and is notified of that once.
 func TestAnotherWriterBarsTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := slowDisk{make(chan error)}

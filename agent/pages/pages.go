@@ -37,7 +37,7 @@ const (
 type Keeper struct {
 	dir     string
 	boot    election.LineageID
-	lock    *os.File // of the directory; nil: no page can be kept
+	lock    *os.File // the directory's lock; nil: no page can be kept
 	ready   chan struct{}
 	entries []entry // in the order of the status's contests: sorted by election
 	problem string  // what went wrong in Open; empty: nothing

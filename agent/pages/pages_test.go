@@ -23,7 +23,7 @@ const patience = 30 * time.Second
 
 var self = election.Holder{Peer: "peer-a", Lineage: 1}
 
-// status has this agent lead the elections in that term for one more hour.
+// status returns a status in which this agent leads the elections, in that term, for one more hour.
 func status(term election.Term, names ...election.Name) *elector.Status {
 	s := &elector.Status{Self: self, Quorum: elector.QuorumStatus{Enabled: true}}
 	for _, name := range names {
@@ -45,7 +45,7 @@ func keep(t testing.TB, dir string) *pages.Keeper {
 	return k
 }
 
-// publish publishes until so holds, each time that something was made.
+// publish publishes until so returns true. It waits each time until Ready asks for another call.
 func publish(t testing.TB, k *pages.Keeper, s *elector.Status, what string, so func() bool) {
 	t.Helper()
 	limit := time.NewTimer(patience)
@@ -71,8 +71,7 @@ func open(t testing.TB, path string) *leasepage.Reader {
 	return r
 }
 
-// valid reports whether there is a page that tells of a lease. One that is being
-// replaced may go between two looks at it.
+// valid reports whether there is a page that shows a lease. While a page is replaced, there may be none for a moment.
 func valid(path string) bool {
 	r, err := leasepage.Open(path)
 	if err != nil {
@@ -121,7 +120,7 @@ func TestPagesOfElectionsThatAreGoneAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	k := keep(t, dir)
 	both, one := status(1, "a", "b"), status(1, "b")
-	for range 20 { // gone and back again
+	for range 20 { // b stays; a goes, and comes back again and again
 		k.Publish(0, both)
 		k.Publish(0, one)
 	}
@@ -180,8 +179,8 @@ func TestTwoAgentsKeepNoPagesInOneDirectory(t *testing.T) {
 	}
 }
 
-// A member of the agent's group may read the directory, and waited there for the
-// lock: the next agent kept no pages, and left old ones as they were.
+// A member of the agent's group once took the lock on the directory, which the group may read. The next agent kept
+// no pages, and did not wipe the old ones.
 func TestWhoMayReadTheDirectoryCannotLockItAgainstTheNextAgent(t *testing.T) {
 	dir := t.TempDir()
 	first := pages.Open(dir, 1, nil)
@@ -256,7 +255,7 @@ func TestAPageThatCantBeMadeIsTriedAgain(t *testing.T) {
 	if !r.Valid() {
 		t.Error("not valid")
 	}
-	if err := os.Truncate(block, 0); err != nil { // and then the disk beneath fails
+	if err := os.Truncate(block, 0); err != nil { // from here on, writes to the page fail
 		t.Fatal(err)
 	}
 	k.Publish(later, status(2, "default", "payments"))
@@ -283,7 +282,7 @@ func TestCloseEndsAndRemovesEveryPage(t *testing.T) {
 	}
 }
 
-// What a renewal of a thousand elections costs.
+// BenchmarkPublish measures a renewal of a thousand elections.
 func BenchmarkPublish(b *testing.B) {
 	dir := b.TempDir()
 	k := keep(b, dir)
@@ -310,8 +309,8 @@ func BenchmarkPublish(b *testing.B) {
 	})
 }
 
-// A later life goes on with the pages of what it leads on, and programs that have them mapped
-// see no end.
+// A later life keeps the pages of the elections that it goes on leading. Programs that have mapped these
+// pages see no end of the lease.
 func TestPagesOfWhatIsLedOnAreAdopted(t *testing.T) {
 	dir := t.TempDir()
 	until := int64(boottime.Now().Add(time.Hour))

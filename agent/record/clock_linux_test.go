@@ -9,8 +9,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/timens"
 )
 
-// TestK3AClockIsNamedByItsValue: the kernel gives the inode of a time namespace that has ended to the
-// next one. A record of the former's clock would let its leases run on for the difference.
+// TestK3AClockIsNamedByItsValue: when a time namespace has ended, the kernel gives its inode to the next one. With a
+// record of the former namespace's clock, leases would end too late in the new one.
 func TestK3AClockIsNamedByItsValue(t *testing.T) {
 	timens.Run(t, func(t *testing.T) {
 		f, err := os.Create(filepath.Join(t.TempDir(), "record"))

@@ -13,7 +13,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/golden"
 )
 
-// aFile is a record as its file has it, with one of each kind.
+// aFile is the content of a record's file with an entry of each kind.
 func aFile(t testing.TB) []byte {
 	t.Helper()
 	s := state{
@@ -33,7 +33,7 @@ func aFile(t testing.TB) []byte {
 	return file
 }
 
-// Flip any byte: what is read is what was there, or nothing at all (K7).
+// If any byte is changed, the record is read as it was before, or is refused (K7).
 func TestADamagedRecordIsReadAsItWasOrNotAtAll(t *testing.T) {
 	file := aFile(t)
 	if _, end, err := replay(file); err != nil || end != len(file) {
@@ -50,7 +50,7 @@ func TestADamagedRecordIsReadAsItWasOrNotAtAll(t *testing.T) {
 	}
 }
 
-// A life dies at any byte of a write: all that was written before is there, and nothing of that one.
+// A life may die at any byte of a write. The next life has all earlier writes, and nothing of that write.
 func TestAnItemIsThereAsAWholeOrNotAtAll(t *testing.T) {
 	dir := inTmpfs(t)
 	c := config(dir, 7)
@@ -80,7 +80,7 @@ func TestAnItemIsThereAsAWholeOrNotAtAll(t *testing.T) {
 		if !reflect.DeepEqual(past, before) {
 			t.Fatalf("at %d of %d: %+v", n-int(from), len(text)-int(from), past)
 		}
-		filled(t, next) // after what is left
+		filled(t, next) // the new life writes after the items that are left
 		die(t, next)
 		if again, past := begin(t, c); past.Life != 2 || len(past.Rows) != 2 {
 			t.Fatalf("at %d: its next life finds %+v", n, past)
@@ -95,7 +95,7 @@ func TestTheFormatOfTheRecordIsWhatItWas(t *testing.T) {
 	golden.Check(t, "record.golden", hex.Dump(aFile(t)))
 }
 
-// Whatever is in a file: no panic, and with the changes of a damage it is read as it was, or refused.
+// No content of a file makes replay panic. A damaged record is read as it was, or refused.
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 24, 1})

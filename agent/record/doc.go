@@ -1,4 +1,4 @@
-// Package record is memory that outlives a life (one process run) of the agent, but not the kernel:
+// Package record is memory that outlives a life (one process run) of the agent, but not the kernel. It is
 // a log in a file on a tmpfs, beside the socket. With it the next life continues as the same holder
 // (docs/guarantees.md, "Lives").
 //
@@ -12,7 +12,7 @@
 //
 // It does not guarantee that there is a record. Without one, the next life begins a new lineage,
 // which waits for the leases of the former one to end. The content is trusted, because only the
-// agent's user and root may write it: if one of them cuts the file off between two items, the next life
+// agent's user and root may write it. If one of them cuts the file off between two items, the next life
 // does not notice. The package does not check what its callers record.
 //
 // # Format 2

@@ -15,13 +15,13 @@ import (
 
 func TestMain(m *testing.M) { smalldisk.Main(m, "2m", inFullTmpfs) }
 
-// A tmpfs without room: no record, a line that says so, and no signal.
+// On a full tmpfs no record is kept. One line reports that, and no signal kills the process.
 func TestAFullTmpfsIsAProblemAndNothingWorse(t *testing.T) { smalldisk.Run(t) }
 
 func inFullTmpfs(dir string) error {
 	filler := dir + "/filler"
 	fill := func(leave int) error { return os.WriteFile(filler, make([]byte, 2<<20-leave), 0o600) }
-	for leave := compactAt; leave > compactAt-8*4096; leave -= 4096 { // every size that leaves too little, after one that fits
+	for leave := compactAt; leave > compactAt-8*4096; leave -= 4096 { // one size that fits, then sizes that leave too little
 		if err := fill(leave); err != nil {
 			return err
 		}
@@ -45,8 +45,8 @@ func inFullTmpfs(dir string) error {
 	return errors.Join(fill(compactAt), full(dir))
 }
 
-// full goes on with a record beside which there is no memory: it can't be rewritten, only become
-// longer, and then it ends.
+// full writes to a record on a tmpfs without room for a second file. The log can't be rewritten: it becomes longer
+// until its memory is used up, and then the record ends.
 func full(dir string) error {
 	r, _, err := Open(config(dir, 8))
 	if err != nil {

@@ -43,9 +43,9 @@ type header struct {
 	Peer     election.PeerID    `cbor:"3,keyasint"`
 	Boot     leasepage.HostBoot `cbor:"4,keyasint"`
 	TimeNS   uint64             `cbor:"5,keyasint"` // inode of /proc/self/ns/time; 0: the kernel has no time namespaces
-	Device   uint64             `cbor:"6,keyasint"` // of the record's file, which is also the lock
+	Device   uint64             `cbor:"6,keyasint"` // the device of the record's file, which is also the lock
 	Inode    uint64             `cbor:"7,keyasint"`
-	Offsets  string             `cbor:"8,keyasint,omitempty"` // between the clocks of this time namespace and the host's; the inode is not enough, since the kernel uses it again
+	Offsets  string             `cbor:"8,keyasint,omitempty"` // how far this time namespace's clocks differ from the host's; the inode is not enough, since the kernel uses it again
 }
 
 type life struct {

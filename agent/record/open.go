@@ -199,8 +199,8 @@ func takeOver(c Config, f *os.File) (*Record, *Past, error) {
 	return r, past, f.Truncate(r.end)
 }
 
-// begin counts this life, and records the shorter lease of the two lives. A term that was asked for
-// with a longer lease then ends too early for this agent, never too late.
+// begin counts this life, and records the shorter one of its lease and the earlier lives' lease. So a term that was
+// asked for with a longer lease ends too early for this agent, never too late.
 func (r *Record) begin(lease time.Duration) {
 	_ = allocate(r.file, r.limit) // Truncate may have given up reserved memory; without that memory, a full tmpfs may end the record
 	r.change(func(s *state, it *item) {

@@ -57,7 +57,7 @@ func (r *Record) Lineage() election.Lineage {
 	return under(r, func() election.Lineage { return r.state.lineage() })
 }
 
-// under calls the function what while it holds the lock. For a nil Record it returns the zero value.
+// under calls the given function while it holds the lock. For a nil Record it returns the zero value.
 func under[T any](r *Record, what func() T) (nothing T) {
 	if r == nil {
 		return nothing
@@ -205,7 +205,7 @@ func encode(to []byte, it *item) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// compactAt is the least length at which a log is rewritten. A rewritten log must also double before it is again.
+// compactAt is the least length at which a log is rewritten. A log must also double before it is rewritten again.
 const compactAt = 1 << 20
 
 // compact writes the state into a new file, which replaces the old one. If that fails, or if the old file has

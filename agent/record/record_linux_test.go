@@ -46,7 +46,7 @@ func begin(t testing.TB, c Config) (*Record, *Past) {
 	return r, past
 }
 
-// die ends a life as a kill does: nothing is written, and the lock is free.
+// die ends a life as a kill does: nothing more is written, and the lock is released.
 func die(t testing.TB, r *Record) {
 	t.Helper()
 	if err := r.Close(); err != nil {
@@ -63,7 +63,7 @@ var (
 	places = []Voter{{"peer-a", netip.MustParseAddrPort("10.0.0.1:7946"), netip.MustParseAddrPort("[fd00::1]:1")}, {Peer: "peer-b"}}
 )
 
-// filled puts one of each kind on record.
+// filled writes an entry of each kind.
 func filled(t testing.TB, r *Record) {
 	t.Helper()
 	r.Write(&election.LifeRecord{Retired: 2, Spent: 3, Rows: []election.Authority{defaults, payments}})
@@ -102,7 +102,7 @@ func TestTheNextLifeHasAllOfTheFormer(t *testing.T) {
 	}
 }
 
-// The record after any changes is what a plain map of them is.
+// Whatever is written, the record has the same content as a map to which the same changes were made.
 func TestTheRecordIsWhatWasWritten(t *testing.T) {
 	dir, seed := inTmpfs(t), rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -158,7 +158,7 @@ func TestTheRecordIsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// The log is rewritten again and again, and stays as long as it may be.
+// The log is rewritten again and again, and its length stays within the bound.
 func TestALogThatIsWrittenAnewSaysTheSame(t *testing.T) {
 	c := config(inTmpfs(t), 7)
 	r, _ := begin(t, c)
@@ -187,7 +187,7 @@ func TestALogThatIsWrittenAnewSaysTheSame(t *testing.T) {
 	}
 }
 
-// A life that waits for the lock of a log that is then rewritten waits for the new one (K2).
+// A life may wait for the lock of a log that is then rewritten. It has to wait for the new file's lock (K2).
 func TestK2ALogThatIsWrittenAnewStaysLocked(t *testing.T) {
 	c := config(inTmpfs(t), 7)
 	r, _ := begin(t, c)
@@ -209,7 +209,7 @@ func TestK2ALogThatIsWrittenAnewStaysLocked(t *testing.T) {
 	}
 }
 
-// Another file at its name is left alone.
+// A log whose name now belongs to another file is not rewritten, and that file is not changed.
 func TestALogThatHasLostItsPlaceIsNotWrittenAnew(t *testing.T) {
 	c := config(inTmpfs(t), 7)
 	r, _ := begin(t, c)

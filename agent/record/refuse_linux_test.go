@@ -14,7 +14,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// former leaves a record of a life that has died.
+// former leaves the record of a life that has died.
 func former(t testing.TB, dir string) (Config, *Past) {
 	t.Helper()
 	c := config(dir, 7)
@@ -26,7 +26,7 @@ func former(t testing.TB, dir string) (Config, *Past) {
 	return c, past
 }
 
-// What is refused costs a lease, and says why in one line; the new lineage has a record.
+// A record that is refused costs a lease. The reason is one line, and the new lineage has a record.
 func TestWhatDoesNotFitBeginsANewLineage(t *testing.T) {
 	edit := func(at int64, with ...byte) func(testing.TB, string) error {
 		return func(_ testing.TB, path string) error {
@@ -38,7 +38,7 @@ func TestWhatDoesNotFitBeginsANewLineage(t *testing.T) {
 			return errors.Join(err, f.Close())
 		}
 	}
-	copied := func(_ testing.TB, path string) error { // same bytes, another file
+	copied := func(_ testing.TB, path string) error { // another file with the same bytes
 		from, err := os.Open(path)
 		if err != nil {
 			return err
@@ -54,7 +54,7 @@ func TestWhatDoesNotFitBeginsANewLineage(t *testing.T) {
 	for want, change := range map[string]func(testing.TB, string) error{
 		"it is a copy":          copied,
 		"it is not a record":    edit(0, 'x'),
-		"its format is 1":       edit(8, 1), // of 0.3.0
+		"its format is 1":       edit(8, 1), // the format of 0.3.0
 		"it is damaged":         edit(40, 1, 1, 1, 1),
 		"its lineage was ended": func(_ testing.TB, path string) error { return os.Truncate(path, 0) },
 		"it is not a":           func(_ testing.TB, path string) error { return os.Truncate(path, 5) },
@@ -73,7 +73,7 @@ func TestWhatDoesNotFitBeginsANewLineage(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.Run = 99
-			r, past, err := Open(c) // a record of a new lineage, and why not the former one
+			r, past, err := Open(c) // the error is why the former record is not used
 			t.Cleanup(func() { r.Close() })
 			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || past != nil || r.Lineage().ID != 99 {
 				t.Fatalf("lineage %+v, past %v, %v; want …%s…", r.Lineage(), past, err, want)
@@ -94,8 +94,8 @@ func chown(t testing.TB, path string, uid int) error {
 	return os.Chown(path, uid, -1)
 }
 
-// K3: another kernel or clock, another agent, another file: the number of a file is unique on its
-// device alone.
+// K3: the record of another kernel, clock, agent or file is refused. A file is identified by its number and its
+// device, since another device may use the same number.
 func TestK3ARecordOfAnotherHostAgentOrFileIsRefused(t *testing.T) {
 	c, _ := former(t, inTmpfs(t))
 	r, _ := begin(t, c)
@@ -126,7 +126,7 @@ func TestK3ARecordOfAnotherHostAgentOrFileIsRefused(t *testing.T) {
 	}
 }
 
-// K2: the lock is the kernel's word that the life before has ended.
+// K2: only the lock proves that the former life has ended.
 func TestALifeThatRunsKeepsItsRecord(t *testing.T) {
 	c := config(inTmpfs(t), 7)
 	r, _ := begin(t, c)
@@ -176,7 +176,7 @@ func TestOnlyMemoryIsTaken(t *testing.T) {
 	}
 }
 
-// After a boot it is gone, with all that was in memory.
+// After a boot, the directory is missing: it was in memory.
 func TestADirectoryThatIsMissingInMemoryIsMade(t *testing.T) {
 	dir := filepath.Join(inTmpfs(t), "doyen")
 	if err := Check(dir); err != nil {
@@ -198,7 +198,7 @@ func TestADirectoryThatIsMissingInMemoryIsMade(t *testing.T) {
 	}
 }
 
-// Where others could remove or replace the record, none is kept, whoever runs the agent.
+// If other users could remove or replace the record, no record is kept, even for an agent of root.
 func TestADirectoryThatOthersMayChangeIsRefused(t *testing.T) {
 	for _, d := range []struct {
 		mode fs.FileMode
@@ -235,7 +235,7 @@ func TestADirectoryThatOthersMayChangeIsRefused(t *testing.T) {
 	}
 }
 
-// K6: nobody goes on from a record that was destroyed, whatever name it gets again.
+// K6: no life continues from a record that was destroyed, even if the file gets its name back.
 func TestADestroyedRecordIsNone(t *testing.T) {
 	c := config(inTmpfs(t), 7)
 	r, _ := begin(t, c)
@@ -266,7 +266,7 @@ func TestADestroyedRecordIsNone(t *testing.T) {
 	}
 }
 
-// A record that somebody truncates under its life ends, and nothing else does.
+// If the file is truncated while its life runs, the record ends, and the life goes on.
 func TestARecordThatShrinksEndsNobody(t *testing.T) {
 	c := config(inTmpfs(t), 7)
 	r, _ := begin(t, c)
@@ -281,7 +281,7 @@ func TestARecordThatShrinksEndsNobody(t *testing.T) {
 	if !errors.Is(r.failed, errSize) || !strings.Contains(r.Problem(0), r.failed.Error()) || strings.Contains(r.Problem(0), "\n") {
 		t.Errorf("written: %v", r.failed)
 	}
-	r.Write(&election.LifeRecord{Spent: 10}) // nothing happens
+	r.Write(&election.LifeRecord{Spent: 10}) // these writes have no effect
 	r.SetVoters(nil)
 	r.WriteProgram("new", acting.Program)
 	die(t, r)
@@ -290,7 +290,7 @@ func TestARecordThatShrinksEndsNobody(t *testing.T) {
 	}
 }
 
-// There may be more elections than an agent has at once.
+// A record may have more elections than an agent can have at once.
 func TestElectionsHaveNoBound(t *testing.T) {
 	c := config(inTmpfs(t), 7)
 	r, _ := begin(t, c)
@@ -338,12 +338,12 @@ func TestDraftsOfDeadMakersAreRemoved(t *testing.T) {
 	}
 }
 
-// After a suspend CLOCK_BOOTTIME may be wrong by a second, and so the deadlines (K3).
+// After a suspend, CLOCK_BOOTTIME and so all deadlines may be wrong by a second (K3).
 func TestARecordFromBeforeASuspendIsRefused(t *testing.T) {
 	c := config(inTmpfs(t), 7)
 	r, _ := begin(t, c)
 	filled(t, r)
-	r.change(func(s *state, it *item) { it.Life = &life{1, time.Second, s.life.Ahead - int64(time.Second)} }) // as before a suspend of that length
+	r.change(func(s *state, it *item) { it.Life = &life{1, time.Second, s.life.Ahead - int64(time.Second)} }) // as if the host had been suspended for a second since
 	die(t, r)
 	c.Run = 8
 	next, past, err := Open(c)
@@ -353,12 +353,12 @@ func TestARecordFromBeforeASuspendIsRefused(t *testing.T) {
 	}
 }
 
-// A suspend that a life has dealt with, as its elector did, is none to the next life (K3).
+// A suspend that the former life has reported to its elector does not end the lineage (K3).
 func TestARecordFromAfterAHandledSuspendGoesOn(t *testing.T) {
 	c := config(inTmpfs(t), 7)
 	r, _ := begin(t, c)
 	filled(t, r)
-	r.change(func(s *state, it *item) { it.Life = &life{1, time.Second, s.life.Ahead - int64(time.Second)} }) // as before a suspend of that length
+	r.change(func(s *state, it *item) { it.Life = &life{1, time.Second, s.life.Ahead - int64(time.Second)} }) // as if the host had been suspended for a second since
 	r.Suspended()
 	die(t, r)
 	c.Run = 8

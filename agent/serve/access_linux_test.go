@@ -12,13 +12,13 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// stage takes every candidacy, and says what was asked.
+// stage refuses every candidacy, and keeps the requests.
 type stage struct {
 	campaigns
 	asked []actors.Request
 }
 
-type campaigns = serve.Campaigns // so that the field has another name than its method
+type campaigns = serve.Campaigns // this name keeps the embedded field apart from the method Campaigns
 
 func (s *stage) Stand(q actors.Request) (*actors.Candidacy, error) {
 	s.asked = append(s.asked, q)
@@ -29,7 +29,7 @@ func (s *stage) Campaigns() []api.Campaign {
 	return []api.Campaign{{Campaign: "ROOTS", Election: "payments", UID: 0}, {Campaign: "THEIRS", Election: "payments", UID: 4100}}
 }
 
-// The ID of a campaign is what its receipt is given for.
+// Only those who may give a campaign's receipt see its ID.
 func TestTheIDOfACampaignIsShownToItsUserAlone(t *testing.T) {
 	var server *serve.Server
 	a := stand(t, func(c *serve.Config) {
@@ -38,7 +38,7 @@ func TestTheIDOfACampaignIsShownToItsUserAlone(t *testing.T) {
 		server = serve.New(*c)
 	})
 	t.Cleanup(func() { _ = server.Close(t.Context()) })
-	// Who comes over TCP is nobody, and not user 0.
+	// A caller over TCP counts as no user, not as user 0.
 	if _, text := glance(t, server, "/v1/campaigns"); strings.Contains(text, "ROOTS") || strings.Contains(text, "THEIRS") || strings.Count(text, `"election":"payments"`) != 2 {
 		t.Errorf("over --http everybody sees %s", text)
 	}
@@ -52,9 +52,8 @@ func TestTheIDOfACampaignIsShownToItsUserAlone(t *testing.T) {
 	}
 }
 
-// A member of the agent's group, such as any application that may ask who leads,
-// put its own key into gossip, removed voters, preempted everybody's program and
-// stopped the agent.
+// A member of the agent's group, such as any application that asks who leads, could once change keys, remove
+// voters, preempt every program and stop the agent.
 func TestTheAgentsGroupCannotTakeTheClusterOver(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to connect as another user; CI runs this as root")
@@ -101,7 +100,7 @@ func TestTheAgentsGroupCannotTakeTheClusterOver(t *testing.T) {
 		t.Error("the agent was stopped")
 	default:
 	}
-	// What it may do, it can, and reading is open.
+	// A member of the agent's group may hand over, campaign and read.
 	if status, text := member.do(t, "POST", "/v1/elections/default/resign", `{}`); status != 409 || !strings.Contains(text, api.CodeNotLeader) {
 		t.Errorf("resign: %d %s", status, text)
 	}
@@ -111,7 +110,7 @@ func TestTheAgentsGroupCannotTakeTheClusterOver(t *testing.T) {
 	if status, text := member.do(t, "GET", "/v1/voters", ""); status != 200 {
 		t.Errorf("reading: %d %s", status, text)
 	}
-	// And those who have a right need no other.
+	// A user who has one right needs no other right to use it.
 	if status, text := a.as(t, as{uid: 4100, gid: 4100}).do(t, "POST", "/v1/elections/payments/campaign", `{}`); status != 503 || len(programs.asked) != 2 {
 		t.Errorf("whom the election names: %d %s", status, text)
 	}
@@ -120,8 +119,8 @@ func TestTheAgentsGroupCannotTakeTheClusterOver(t *testing.T) {
 	}
 }
 
-// `act-user` is the right to be a companion, and the only one: a companion is never a candidate, so the
-// right to campaign neither gives it nor is needed for it.
+// `act-user` gives only the right to be a companion. The right to campaign is another one, and neither gives
+// the other.
 func TestOnlyActUserMayBeACompanionWithoutFurtherRights(t *testing.T) {
 	programs, acts := &stage{}, uint32(4100)
 	a := stand(t, func(c *serve.Config) {
@@ -129,7 +128,7 @@ func TestOnlyActUserMayBeACompanionWithoutFurtherRights(t *testing.T) {
 		c.Access = policy(t, access.Config{Elections: map[string]access.Rules{"payments": {Campaign: &access.List{Users: []string{"4200"}}}}},
 			access.Owner{UID: 4000, GID: 4001})
 	})
-	for uid, want := range map[uint32]int{0: 503, 4000: 503, 4100: 503, 4200: 403, 4300: 403} { // 503: the stage was asked
+	for uid, want := range map[uint32]int{0: 503, 4000: 503, 4100: 503, 4200: 403, 4300: 403} { // 503: the stage has refused, so the right was given
 		other := a.as(t, as{uid: uid, gid: 4300})
 		for _, name := range []string{"*", "default", "payments"} {
 			if status, text := other.do(t, "POST", "/v1/elections/"+name+"/campaign", `{"role":"companion"}`); status != want {

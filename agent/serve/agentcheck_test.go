@@ -13,7 +13,7 @@ import (
 )
 
 func TestHAProxyIsAnsweredByWhoLeads(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	a := stand(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,7 +31,7 @@ func TestHAProxyIsAnsweredByWhoLeads(t *testing.T) {
 		if _, err := io.WriteString(c, sent); err != nil {
 			t.Fatal(err)
 		}
-		text, _ := io.ReadAll(c) // closed with something unread, the kernel resets the connection
+		text, _ := io.ReadAll(c) // if something is unread, the kernel resets the closed connection
 		return string(text)
 	}
 	expect := func(sent, want string) {
@@ -55,8 +55,8 @@ func TestHAProxyIsAnsweredByWhoLeads(t *testing.T) {
 	a.picture.Store(&picture)
 	expect("default\n", "maint\n")
 
-	// 2,500 silent connections kept a check waiting for 2.9 s. Now the oldest are closed, before
-	// their time to name an election has passed.
+	// 2,500 silent connections once made a check wait for 2.9 s. Now the oldest ones are closed when others need
+	// their places.
 	var silent []net.Conn
 	for range 200 {
 		if c, err := net.Dial("tcp", l.Addr().String()); err == nil {

@@ -108,7 +108,7 @@ func decode(text []byte, v any) error {
 	return nil
 }
 
-// misread describes what is wrong with a body, in the terms of JSON and not of Go.
+// misread describes what is wrong with a body in words of JSON, since the decoder's error has words of Go.
 func misread(err error) string {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// as is a program of another user: who connects is what counts.
+// as is a user of this host, whose rights a test uses to connect.
 type as struct {
 	uid, gid uint32
 	groups   []int
@@ -27,12 +27,12 @@ func (u as) dial(path string) (net.Conn, error) {
 	return conns[0], nil
 }
 
-// dialMany connects so often. The thread that does so ends with its rights.
+// dialMany connects n times. The thread that has the user's rights ends afterwards.
 func (u as) dialMany(path string, n int) (conns []net.Conn, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		if err = u.become(); err != nil {
 			return
 		}
@@ -64,7 +64,7 @@ func (u as) become() error {
 	return nil
 }
 
-// connect does so in this very thread, as package net might not.
+// connect connects on the calling thread. Package net might use another thread.
 func connect(path string) (net.Conn, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -78,8 +78,7 @@ func connect(path string) (net.Conn, error) {
 	return net.FileConn(f)
 }
 
-// as returns the agent as another user's program sees it; only root can be
-// somebody else.
+// as returns the agent as that user's program sees it. Only root can take another user's rights.
 func (a *agent) as(t *testing.T, u as) *agent {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -106,7 +106,7 @@ func TestWhatIsWrongWithABodyIsSaidInItsOwnWords(t *testing.T) {
 }
 
 func TestABodyWithoutALengthIsBoundedToo(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	a := stand(t)
 	response, err := a.client.Post("http://d/v1/drain", "application/json", io.MultiReader(strings.NewReader(strings.Repeat(" ", 65<<10))))
 	if err != nil {

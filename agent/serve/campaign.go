@@ -31,7 +31,7 @@ type Campaigns interface {
 	Stand(actors.Request) (*actors.Candidacy, error)
 	// Resume restores the candidacy that a program had in an earlier process run of the agent.
 	Resume(actors.Resumption) (*actors.Candidacy, error)
-	// End ends a candidacy. waits reports whether its program may still act. until is then the program's
+	// End ends a candidacy. waits reports whether its program may still act. If so, until is the program's
 	// deadline: after that, a proof that the program has ended is not needed any more.
 	End(id string) (until election.Instant, waits bool)
 	// Gone records the proof that the program of an ended candidacy has ended.
@@ -73,7 +73,7 @@ func (h *candidacies) campaign(c *call[api.CampaignRequest]) (any, error) {
 		return nil, err
 	}
 	return nil, h.carry(c.w, c.Request, func(t *stream) (err error) {
-		if c.body.Proof == nil || *c.body.Proof { // before Stand: the process that has just asked still lives
+		if c.body.Proof == nil || *c.body.Proof { // before Stand, while the process that has just asked still lives
 			h.attend(t)
 		}
 		t.k, err = h.Campaigns.Stand(actors.Request{
@@ -204,7 +204,7 @@ func (h *candidacies) authorized(r *http.Request) func(uid uint32) bool {
 	return func(uid uint32) bool { return p.UID == uid || h.Access.Own(p.UID) }
 }
 
-// maxOfCompanion is a third of how many names a companion's elections, checks and failures may have together.
+// A companion's elections, checks and failures together may be three times maxOfCompanion.
 const maxOfCompanion = election.MaxElections
 
 // join makes the connection the stream of a companion. A companion is not a candidate and needs no right

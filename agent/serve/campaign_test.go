@@ -30,8 +30,7 @@ import (
 
 const patience = 30 * time.Second
 
-// hall is a real registry behind a server, and journal of what the server said
-// to it.
+// hall is a real registry behind a server. said has what the server told the registry.
 type hall struct {
 	mu       sync.Mutex
 	registry *actors.Registry
@@ -81,7 +80,7 @@ func (h *hall) with(f func(*actors.Registry)) {
 	f(h.registry)
 }
 
-// hosts opens a hall; change may make the server less patient.
+// hosts starts a hall. change may alter the server, for example its patience.
 func hosts(t *testing.T, change ...func(*Server)) *hall {
 	t.Helper()
 	h := &hall{said: make(chan string, 2*actors.MaxCandidacies)}
@@ -130,8 +129,7 @@ func (h *hall) expect(t *testing.T, want string) {
 	}
 }
 
-// post sends a request on a connection of its own, and returns the answer's
-// head and body.
+// post sends a request on a new connection, and returns the head and the body of the answer.
 func (h *hall) post(t *testing.T, path, body string) (net.Conn, *http.Response, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("unix", h.path)
@@ -204,7 +202,7 @@ func TestACampaignIsItsConnection(t *testing.T) {
 	h.expect(t, "end k1")
 }
 
-// The process that closes is this one, which goes on: nothing is proven.
+// The process that closes is this test, which goes on, so nothing is proven.
 func TestAProgramThatOnlyClosesIsNotGone(t *testing.T) {
 	h := hosts(t)
 	conn, lines, _ := h.stand(t)
@@ -217,7 +215,7 @@ func TestAProgramThatOnlyClosesIsNotGone(t *testing.T) {
 	h.expect(t, "end k1")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := h.server.Close(ctx); err != nil { // it waits for the stream
+	if err := h.server.Close(ctx); err != nil { // Close waits for the stream
 		t.Fatal(err)
 	}
 	if len(h.said) > 0 {
@@ -230,7 +228,7 @@ func TestALineThatNobodyReadsEndsTheCandidacyAndSaysWhy(t *testing.T) {
 	_, lines, _ := h.stand(t)
 	stop := make(chan struct{})
 	written := make(chan struct{})
-	go func() { // until nothing more fits
+	go func() { // until the connection takes no more
 		defer close(written)
 		for until := election.Instant(1); ; until++ {
 			h.with(func(r *actors.Registry) {
@@ -267,7 +265,7 @@ func TestALineThatNobodyReadsEndsTheCandidacyAndSaysWhy(t *testing.T) {
 	}
 }
 
-// There is room for much more: it is given up because it does not look.
+// The connection would take much more. The candidacy ends because the program does not read.
 func TestAProgramThatLeadsAndDoesNotLookIsGivenUp(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells what of a socket was read; CI runs on it")
@@ -296,7 +294,7 @@ func TestAProgramThatLeadsAndDoesNotLookIsGivenUp(t *testing.T) {
 	}
 }
 
-// There is room for no more, and it is given up no later than if there were.
+// If the connection takes no more lines, the candidacy ends no later than if it took them.
 func TestALineThatFindsNoRoomWaitsNoLongerThanALineMayBeUnread(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells what of a socket was read; CI runs on it")
@@ -368,8 +366,7 @@ func TestCampaignsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-// As many campaigns as there may be, and as many again that are refused, leave
-// room for whoever just asks.
+// As many campaigns as possible, and as many that are refused, leave places for plain calls.
 func TestTooManyCampaignsLeaveRoomForPlainCalls(t *testing.T) {
 	h := hosts(t)
 	for i := range actors.MaxCandidacies {

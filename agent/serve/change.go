@@ -66,7 +66,7 @@ func named(p *Picture, name string) (election.PeerID, bool) {
 	return m.Peer, ok
 }
 
-// handOver gives the command to the agent, and waits until it knows a leader in a higher term.
+// handOver gives the command to the agent, and waits until the agent knows a leader in a higher term.
 func (s *Server) handOver(r *http.Request, name election.Name,
 	command func(election.RequestID) election.Input, target election.PeerID,
 ) (any, error) {
@@ -98,7 +98,7 @@ func (s *Server) ask(ctx context.Context, command func(election.RequestID) elect
 	return reply, err
 }
 
-// comesBack is a warning that this agent, which has just handed over, will take the lead back by its
+// comesBack is a warning that this agent, which has just handed over, will lead again because of its
 // higher priority; empty: it will not.
 func (s *Server) comesBack(name election.Name, leader election.PeerID) string {
 	p := s.Picture()

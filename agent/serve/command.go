@@ -19,7 +19,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// entered adds a change that a caller asked for to the log and to the history. It has to be called
+// entered adds to the log and the history a change that a caller has asked for. It has to be called
 // before `leave` and `restart` end this process. err is the outcome. A refused change is not added. A
 // change whose outcome is not known is added, since it may have been made.
 func (s *Server) entered(t api.Transition, err error) {
@@ -69,8 +69,8 @@ func (s *Server) entry(r *http.Request, right access.Right, values map[string]an
 
 const askedBy = ", asked by "
 
-// longestShown is the length up to which values of the call `keys` are shown. A fingerprint is
-// not longer than that, and a key is.
+// longestShown is the greatest length of a value that is shown of the call `keys`. Fingerprints are not longer,
+// but keys are.
 const longestShown = 16
 
 // commandText names a call as an operator would: by the last word of its path, and the values in its

@@ -46,7 +46,7 @@ func (b *book) taken() ([]api.Transition, string) {
 	return entries, log
 }
 
-// handsOver has b lead, in a higher term, after each thing that is asked of the elector.
+// handsOver makes b lead, in a higher term, after each command to the elector.
 func (a *agent) handsOver() {
 	term := election.Term(8)
 	a.on = func(election.Input) (election.Reply, error) {
@@ -56,9 +56,9 @@ func (a *agent) handsOver() {
 	}
 }
 
-// After an outage caused by hand, somebody asks whose hand it was.
+// After an outage that a command has caused, an operator asks who gave the command.
 func TestEachChangeIsEnteredWithWhoAskedForIt(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	b := &book{}
 	a := stand(t, func(c *serve.Config) {
 		c.Enter, c.Logger = b.enter, b.logger()
@@ -95,7 +95,7 @@ func TestEachChangeIsEnteredWithWhoAskedForIt(t *testing.T) {
 	}
 	for _, c := range []struct{ method, path, body string }{
 		{http.MethodGet, "/v1/voters", ""}, {http.MethodGet, "/v1/keys", ""}, {http.MethodPost, "/v1/drain", `{"on":tr`},
-		// 92,376 of these in 8 s pushed root's drain out of the history.
+		// 92,376 such refused calls in 8 s once pushed root's drain out of the history.
 		{http.MethodPost, "/v1/elections/default/transfer", `{"to":"nobody"}`}, {http.MethodPost, "/v1/elections/none/resign", ""}, {http.MethodPost, "/v1/voters", `{"remove":"b"}`},
 	} {
 		_, _ = a.do(t, c.method, c.path, c.body)
@@ -105,7 +105,7 @@ func TestEachChangeIsEnteredWithWhoAskedForIt(t *testing.T) {
 	}
 }
 
-// Who asked is the last part of the text, and no body can write another one.
+// The text ends with the caller, and no body can forge that part.
 func TestABodyForgesNobodysName(t *testing.T) {
 	t.Parallel()
 	b := &book{}

@@ -19,7 +19,7 @@ func (h *hall) Report(id string, c api.Companion, authorized func(uint32) bool) 
 	return h.registry.Report(0, id, c, authorized)
 }
 
-// accompany asks to be a companion, and returns the status and what follows the head.
+// accompany asks to be a companion, and returns the status line and the lines after the head.
 func (h *hall) accompany(t *testing.T, name, body string) (status string, lines *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("unix", h.path)

@@ -25,7 +25,7 @@ const (
 	// answers keptEach times a second, and keptAtOnce times at once after a pause.
 	keptFor              = time.Second
 	keptEach, keptAtOnce = 10, 12
-	// Costly answers that are being read may take unreadTotal bytes together, and those of one user
+	// Costly answers that are being read may take unreadTotal bytes together. Those of one user may take
 	// unreadEach. Each answer counts as usualAnswer bytes, or as its length if it is longer.
 	unreadTotal   = 8 << 20
 	unreadEach    = unreadTotal / sharing
@@ -62,8 +62,8 @@ func nameOf(uid uint32) string {
 	return "user " + access.UserName(uid)
 }
 
-// costly bounds a handler whose answers can be long. The answers are made one after another;
-// those for root and the agent's user do not wait for those of others.
+// costly bounds a handler whose answers can be long. The answers are made one after another.
+// Answers for root and the agent's user do not wait for the answers of others.
 func (c *costs) costly(next http.Handler) http.Handler {
 	turns := map[bool]chan struct{}{true: make(chan struct{}, 1), false: make(chan struct{}, 1)}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +85,7 @@ func (c *costs) costly(next http.Handler) http.Handler {
 	})
 }
 
-// make makes an answer, if the user has time and memory left. Time does not bound root and the agent's user.
+// make makes an answer, if the user has time and memory left. For root and the agent's user, time is not bounded.
 func (c *costs) make(u *reading, turn chan struct{}, r *http.Request, next http.Handler) (*recorder, error) {
 	select {
 	case turn <- struct{}{}:
@@ -171,8 +171,8 @@ func (r *recorder) begin(w http.ResponseWriter) {
 	w.WriteHeader(r.status)
 }
 
-// kept is an answer that is the same for all callers. It is made for one caller while the others wait, and kept
-// for a second, or until the first lease ends that it shows: so it names no leader whose lease has ended.
+// kept is an answer that is the same for all callers. It is made for one caller while the others wait. It is kept
+// for a second, or until a lease that it shows ends, so it names no leader whose lease has ended.
 type kept struct {
 	*Config
 	next  http.Handler

@@ -19,7 +19,7 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// get asks over TCP, on a new connection.
+// get sends a request over TCP, on a new connection.
 func get(t *testing.T, addr net.Addr, path string) (int, string) {
 	t.Helper()
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -36,7 +36,7 @@ func get(t *testing.T, addr net.Addr, path string) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-// 32 connections that read the status page cost the leader its lead, and of 12 scrapes 5 got 503.
+// 32 readers of the status page once cost the leader its lead, and 5 of 12 scrapes were refused.
 func TestThePageAndTheMetricsAreMadeOnceASecond(t *testing.T) {
 	var pages, scrapes atomic.Int64
 	a := stand(t)
@@ -68,7 +68,7 @@ func TestThePageAndTheMetricsAreMadeOnceASecond(t *testing.T) {
 	a.shows(elector.Leading, self, 7, a.clock().Add(5*time.Second))
 	a.now.Add(int64(2 * time.Second))
 	crowd(2)
-	for range 5 { // one address may ask for it 12 times at once, and no other is kept from it
+	for range 5 { // one address gets the answer 12 times at once, and other addresses get it too
 		_, text := get(t, addr, "/metrics")
 		if strings.Contains(text, "asks for this more than 10 times a second") {
 			return
@@ -77,7 +77,7 @@ func TestThePageAndTheMetricsAreMadeOnceASecond(t *testing.T) {
 	t.Error("one address may ask as often as it likes")
 }
 
-// The page may be old, but not as old as that.
+// A page that is kept may be a second old, but it names no leader whose lease has ended.
 func TestThePageThatIsKeptNamesNoLeaderWhoseLeaseHasEnded(t *testing.T) {
 	a := stand(t)
 	a.shows(elector.Leading, self, 7, a.clock().Add(300*time.Millisecond))
@@ -90,7 +90,7 @@ func TestThePageThatIsKeptNamesNoLeaderWhoseLeaseHasEnded(t *testing.T) {
 	}
 }
 
-// Each answer takes 50 ms of the processor here, by the agent's clock.
+// By the agent's clock, each answer here takes 50 ms of the processor.
 func TestCostlyAnswersTakeAShareOfTheProcessor(t *testing.T) {
 	a := stand(t)
 	addr := a.listener(t, func(c *serve.Config) {
@@ -126,7 +126,7 @@ func TestCostlyAnswersTakeAShareOfTheProcessor(t *testing.T) {
 	}
 }
 
-// Users have shares of their own, and root needs none.
+// Each user has a share, and root is not limited.
 func TestAUserWhoAsksTooMuchKeepsNobodyElseFromAsking(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to connect as another user; CI runs this as root")
@@ -149,7 +149,7 @@ func TestAUserWhoAsksTooMuchKeepsNobodyElseFromAsking(t *testing.T) {
 	}
 }
 
-// 640 answers that nobody read took all the memory that the agent may have.
+// 640 unread answers once took all the memory that the agent may have.
 func TestAnswersThatNobodyReadsTakeLittleMemory(t *testing.T) {
 	long := []api.Transition{{Evidence: strings.Repeat("x", 3<<20)}}
 	a := stand(t, func(c *serve.Config) { c.History = func(string, int) []api.Transition { return long } })
@@ -168,7 +168,7 @@ func TestAnswersThatNobodyReadsTakeLittleMemory(t *testing.T) {
 		return conn, response
 	}
 	var unread []*http.Response
-	for range 4 { // each counts as 2 MiB of 8
+	for range 4 { // each takes 2 MiB of 8 MiB
 		_, response := ask()
 		unread = append(unread, response)
 	}
@@ -180,7 +180,7 @@ func TestAnswersThatNobodyReadsTakeLittleMemory(t *testing.T) {
 	}
 	a.now.Add(int64(time.Second))
 	var response *http.Response
-	for tries := 0; response == nil || response.StatusCode != 200; tries++ { // those that were still being sent are not idle yet
+	for tries := 0; response == nil || response.StatusCode != 200; tries++ { // some answers are still being sent, and so are not idle yet
 		if tries == 300 {
 			t.Fatal("those that nobody reads keep their memory")
 		}

@@ -19,14 +19,14 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// files makes the server that tests crowd a quarter of its size: 640 places on
-// the socket and 256 watches.
+// files reduces the server to a quarter of its size, so that a test can crowd it: 640 places on the socket and
+// 256 watches.
 const files = 1018
 
-// One reader's 2,560 connections that asked nothing, or its 1,024 watches, kept
-// everybody from asking, resigning and watching.
+// One reader's 2,560 idle connections, or its 1,024 watches, once kept all others from asking, resigning
+// and watching.
 func TestAReaderCannotCrowdOthersOut(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to connect as another user; CI runs this as root")
 	}
@@ -41,7 +41,7 @@ func TestAReaderCannotCrowdOthersOut(t *testing.T) {
 		}
 	})
 	crowd := as{uid: 65534, gid: 65534}
-	a.as(t, crowd) // the socket is for everybody now
+	a.as(t, crowd) // from here on, every user may connect
 	ask := func(line string, n int) (refused int) {
 		t.Helper()
 		conns, err := crowd.dialMany(a.path, n)
@@ -87,13 +87,13 @@ func TestAReaderCannotCrowdOthersOut(t *testing.T) {
 		}
 		response.Body.Close()
 	}
-	// Somebody else, too, finds the places that are nobody's reserve.
+	// Another reader gets one of the places that are not reserved.
 	if status, _ := a.as(t, as{uid: 4005, gid: 4444}).do(t, "GET", "/v1/agent", ""); status != 200 {
 		t.Errorf("another reader: %d", status)
 	}
 }
 
-// listener answers the read-only part on loopback.
+// listener serves the read-only part of the API on loopback.
 func (a *agent) listener(t *testing.T, change ...func(*serve.Config)) net.Addr {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -114,11 +114,11 @@ func (a *agent) listener(t *testing.T, change ...func(*serve.Config)) net.Addr {
 	return l.Addr()
 }
 
-// 512 connections that asked once, and then sat there, made HAProxy take the
-// leader for down; so did some that never ended their request.
+// 512 idle connections once made HAProxy take the leader for down, and so did a few connections that never
+// finished a request.
 func TestIdleConnectionsDoNotKeepALoadBalancerFromTheLeader(t *testing.T) {
 	for name, c := range map[string]struct {
-		from  int // addresses
+		from  int // number of addresses
 		send  string
 		reads bool
 	}{
@@ -143,7 +143,7 @@ func TestIdleConnectionsDoNotKeepALoadBalancerFromTheLeader(t *testing.T) {
 					t.Fatalf("%s: %d %q", when, response.StatusCode, text)
 				}
 			}
-			for i := range 192 { // of 128 places
+			for i := range 192 { // more than there are places
 				dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(i%c.from))}}
 				conn, err := dialer.Dial("tcp", addr.String())
 				if err != nil {
@@ -163,7 +163,7 @@ func TestIdleConnectionsDoNotKeepALoadBalancerFromTheLeader(t *testing.T) {
 	}
 }
 
-// A web page from elsewhere can have its own name resolve to this address.
+// A web page from elsewhere can make its own host name resolve to this address.
 func TestAForeignHostReadsNothing(t *testing.T) {
 	addr := stand(t).listener(t, func(c *serve.Config) { c.Hosts = []string{"Node-1", "node-1.example.org"} })
 	ask := func(host, path string) (int, string) {
@@ -200,7 +200,7 @@ func TestAForeignHostReadsNothing(t *testing.T) {
 				t.Errorf("%q: %s: %d %.80q, want 403", host, path, status, text)
 			}
 		}
-		for _, path := range []string{"/leader", "/readyz"} { // a load balancer asks by its service's name
+		for _, path := range []string{"/leader", "/readyz"} { // a load balancer asks under the name of its service
 			if status, text := ask(host, path); status != 200 || text != "" {
 				t.Errorf("%q: %s: %d %q, want the status alone", host, path, status, text)
 			}

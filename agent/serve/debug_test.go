@@ -38,7 +38,7 @@ func TestTheEndpointsForBugReportsAnswerAdministrators(t *testing.T) {
 }
 
 func TestTheEndpointsForBugReportsAreForAdministratorsOnTheSocketAlone(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	a := stand(t, withDebug, func(c *serve.Config) { c.Access = policy(t, access.Config{}, access.Owner{UID: 1 << 20, GID: 1 << 20}) })
 	var server *serve.Server
 	stand(t, withDebug, func(c *serve.Config) { server = serve.New(*c) })
@@ -50,7 +50,7 @@ func TestTheEndpointsForBugReportsAreForAdministratorsOnTheSocketAlone(t *testin
 	server.TCP(l)
 	for _, part := range []string{"log", "goroutines", "profile", "none"} {
 		path := "/v1/debug/" + part
-		// Root may do all; any other user of this test is not the agent's.
+		// Root may do all. Any other user who runs this test is not the agent's user.
 		if status, text := a.do(t, http.MethodGet, path+"?seconds=1", ""); status != 403 && os.Geteuid() != 0 {
 			t.Errorf("%s by another user: %d %s", path, status, text)
 		}
@@ -87,7 +87,7 @@ func TestTheLogLevelIsChangedForAWhile(t *testing.T) {
 	}
 }
 
-// An agent tries the ports of the agent that asks for it, and of no other.
+// An agent tries only the ports of the agent that asks for it.
 func TestAnAgentTriesThePortsOfTheOneThatAsks(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

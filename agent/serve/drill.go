@@ -25,7 +25,7 @@ const (
 	tryTime = 8 * time.Second
 )
 
-// drills asks every agent, and answers about all. To another agent it answers only about this one.
+// drills collects the drill views of all agents. A call from another agent gets only this agent's view.
 func (s *Server) drills(r *http.Request) (any, error) {
 	name, err := name(r)
 	if err == nil && !isForwarded(r) {

@@ -14,8 +14,7 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// driller stands a fake agent a that leads default in term 7, beside b, with three of three voters
-// within reach.
+// driller serves a fake agent a that leads default in term 7. b is a member, and all three voters are reachable.
 func driller(t *testing.T, o *other, change ...func(*serve.Config)) (*agent, *book, *serve.Server) {
 	t.Helper()
 	b := &book{}
@@ -34,7 +33,7 @@ func driller(t *testing.T, o *other, change ...func(*serve.Config)) (*agent, *bo
 	return a, b, server
 }
 
-// redundant has all three voters within reach, and then changes the picture.
+// redundant makes all three voters reachable, and then changes the picture.
 func (a *agent) redundant(change func(*serve.Picture)) {
 	p := *a.picture.Load()
 	status := *p.Status
@@ -183,7 +182,7 @@ func TestADrillIsPassedOnToTheLeader(t *testing.T) {
 	if entries, _ := b.taken(); len(entries) != 0 {
 		t.Errorf("what was refused counts as a drill: %+v", entries)
 	}
-	// The leader takes it from voters, and from nobody else.
+	// The leader accepts a drill from voters only.
 	a.shows(elector.Leading, self, 7, a.clock().Add(time.Second))
 	a.redundant(nil)
 	call := election.Call{Method: "POST", Path: drillPath, Body: []byte(`{"how":"stop","term":7}`), Caller: "user pay (uid 1000, pid 7, doyen)"}
@@ -228,7 +227,7 @@ func TestEveryAgentAnswersForItselfBeforeADrill(t *testing.T) {
 	if b := all[1]; b.Name != "b" || b.ID != "peer-b" || !b.Reached || b.BootID != "bb" || b.Refused != "no" {
 		t.Errorf("%+v", b)
 	}
-	o.answer = election.CallAnswer{Status: 404} // an older version
+	o.answer = election.CallAnswer{Status: 404} // as an agent of an older version answers
 	if all := ask(); all[1].Reached || all[1].Name != "b" {
 		t.Errorf("%+v", all[1])
 	}
@@ -239,7 +238,7 @@ func TestEveryAgentAnswersForItselfBeforeADrill(t *testing.T) {
 	}
 }
 
-// Each question about a drill is one to every agent.
+// A question about a drill counts as a question to every agent.
 func TestQuestionsAboutADrillAreBounded(t *testing.T) {
 	o := &other{}
 	a, _, _ := driller(t, o)

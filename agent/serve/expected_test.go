@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// expects replaces the picture by one that expects the elections.
+// expects replaces the picture by one with these expected elections.
 func (a *agent) expects(names ...election.Name) {
 	p := *a.picture.Load()
 	p.Expected = names
@@ -39,7 +39,7 @@ func TestAnExpectedElectionExistsWithoutACandidate(t *testing.T) {
 }
 
 func TestTheLastCandidateOfAnExpectedElectionIsDrainedOnlyByForce(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	a := stand(t)
 	drained := 0
 	a.on = func(in election.Input) (election.Reply, error) {
@@ -52,7 +52,7 @@ func TestTheLastCandidateOfAnExpectedElectionIsDrainedOnlyByForce(t *testing.T) 
 	drain := func(body string) (int, string) { return a.do(t, http.MethodPost, "/v1/drain", body) }
 	a.expects("default", "payments")
 	p := *a.picture.Load()
-	p.Connected = nil // b, the other candidate, is not there
+	p.Connected = nil // b, the other candidate, is not connected
 	a.picture.Store(&p)
 	status, text := drain(`{"on":true}`)
 	if status != http.StatusConflict || !strings.Contains(text, `"no_candidate"`) || !strings.Contains(text, "candidate in default,") || drained != 0 {
@@ -65,7 +65,7 @@ func TestTheLastCandidateOfAnExpectedElectionIsDrainedOnlyByForce(t *testing.T) 
 		t.Errorf("off: %d %s", status, text)
 	}
 	a.shows(elector.Following, election.Holder{Peer: "peer-b"}, 7, a.clock().Add(1e9)) // b is back
-	a.expects("default", "payments")                                                   // nobody is a candidate in payments before and after
+	a.expects("default", "payments")                                                   // payments has no candidate anyway, so it does not forbid the drain
 	if status, text := drain(`{"on":true}`); status != http.StatusOK || drained != 2 {
 		t.Errorf("with another candidate: %d %s", status, text)
 	}

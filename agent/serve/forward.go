@@ -41,8 +41,8 @@ type Other interface {
 // forwardedKey is the key in a request's context for the agent that forwarded the request.
 type forwardedKey struct{}
 
-// forwarded is where a forwarded request comes from: the agent, whose identity the connection proves, and
-// the process that called that agent, as that agent describes the process.
+// forwarded is where a forwarded request comes from. The connection proves the identity of the agent, from. caller is
+// the process that called that agent, as the agent describes it.
 type forwarded struct {
 	from   election.PeerID
 	caller string
@@ -59,8 +59,8 @@ func isForwarded(r *http.Request) bool {
 	return passed
 }
 
-// Forwarded carries out a call that another agent forwards. The connection proves which agent from
-// is. Nothing proves c.Caller, which is only for log and history.
+// Forwarded carries out a call that another agent forwards. The connection proves that agent's identity,
+// from. Nothing proves c.Caller, which is only for log and history.
 func (s *Server) Forwarded(ctx context.Context, from election.PeerID, c election.Call) election.CallAnswer {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -144,8 +144,8 @@ func (o others) call(ctx context.Context, to election.PeerID, c election.Call, r
 // unable are the reasons why this agent can't change the roster although another voter may be able to.
 var unable = []election.Denial{election.DeniedBarred, election.DeniedNoMajority, election.DeniedNotConnected}
 
-// unchanged are the codes of refusals after which nothing was changed, and another voter may be
-// able to make the change.
+// unchanged are the codes of refusals that changed nothing, and after which another voter may be able to make
+// the change.
 var unchanged = []string{api.CodeNotFound, api.CodeNoQuorum, api.CodeForbidden, api.CodeNotVoter}
 
 // reviseElsewhere handles a change of the roster that this agent has refused. If another voter may be able
@@ -208,7 +208,7 @@ func callerOf(text, host string) *api.Caller {
 	return by
 }
 
-// agents asks every agent, and answers about all. To another agent it answers only about this one.
+// agents collects the reports of all agents. A call from another agent gets only this agent's report.
 func (s *Server) agents(r *http.Request) (any, error) {
 	own, back := s.others.reportOwn(r.Context()), r.URL.RawQuery == dialBack
 	if from, ok := passedBy(r); ok {
@@ -361,7 +361,7 @@ func (o others) ping(to membership.Member) api.Dial {
 	return d
 }
 
-// reportsLast is how old reports are when newer ones are asked for. An agent has to answer sooner.
+// reportsLast is how old reports are when newer ones are asked for. An agent has to answer in less time.
 const reportsLast = 10 * time.Second
 
 // reports has what the other agents last reported about themselves, for the status page. The others are

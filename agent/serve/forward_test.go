@@ -14,7 +14,7 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// other is the agents behind a fake one: it keeps what they are asked, and answers.
+// other plays all other agents: it keeps the calls, and answers them.
 type other struct {
 	asked  []election.Call
 	to     election.PeerID
@@ -27,7 +27,7 @@ func (o *other) Call(_ context.Context, to election.PeerID, c election.Call) (el
 	return o.answer, o.err
 }
 
-// voter stands a fake agent whose roster has the agents, and which b leads.
+// voter serves a fake agent a while b leads. The given agents are the voters.
 func voter(t *testing.T, o *other, voters ...election.PeerID) (*agent, *serve.Server) {
 	t.Helper()
 	var server *serve.Server
@@ -48,7 +48,7 @@ func voter(t *testing.T, o *other, voters ...election.PeerID) (*agent, *serve.Se
 func TestOrdersGoToTheAgentThatMustDoThem(t *testing.T) {
 	o := &other{answer: election.CallAnswer{Status: 200, Body: []byte(`{"done":true,"message":"fine","waited_ms":3}`)}}
 	a, _ := voter(t, o, "peer-a", "peer-b")
-	// An order names the term that the caller saw: its leader may carry it out late.
+	// The call names the term that the caller saw, since the leader may carry the call out late.
 	for path, body := range map[string]string{
 		"/v1/elections/default/resign": `{"term":7}`, "/v1/elections/default/transfer": `{"to":"a","term":7}`, "/v1/drain": `{"on":true,"agent":"b"}`,
 	} {
@@ -128,9 +128,9 @@ func TestOnlyVotersForwardOrders(t *testing.T) {
 	}
 	if entries, log := b.taken(); len(entries) != 1 || entries[0].Reason != "drain on=true, asked by root on b" || entries[0].By.Host != "b" ||
 		entries[0].By.UID != 4294967295 || !strings.Contains(log, "host=b") || strings.Count(log, "\n") != 1 {
-		t.Errorf("entered %+v and logged %s", entries, log) // with the words of an older version
+		t.Errorf("entered %+v and logged %s", entries, log) // an older version does not send the caller's numbers
 	}
-	// Nothing is forwarded twice: b leads, and a does not ask it.
+	// A forwarded call is not forwarded again: b leads, but a does not call b.
 	a.on = func(election.Input) (election.Reply, error) {
 		return election.Reply{Refusal: &election.Refusal{Why: election.DeniedNotLeader}}, nil
 	}
@@ -176,8 +176,8 @@ func TestEveryAgentIsAskedAboutItself(t *testing.T) {
 	}
 }
 
-// A voter that can't change the roster itself has another one do it; one that refuses for a
-// reason that holds everywhere does not ask.
+// A voter that can't change the roster itself asks another voter. If all voters would refuse for the same reason,
+// it asks none.
 func TestChangesOfTheRosterGoToAVoterThatCanMakeThem(t *testing.T) {
 	const roster, settings = `{"cluster":"x","voters":[{"name":"b"}]}`, `{"algorithm":"ring","lease_ms":2000}`
 	for _, c := range []struct {
@@ -209,7 +209,7 @@ func TestChangesOfTheRosterGoToAVoterThatCanMakeThem(t *testing.T) {
 		if c.asked && (o.to != "peer-b" || o.asked[0].Path != c.path || string(o.asked[0].Body) != c.body) {
 			t.Errorf("%s: asked %s %+v", c.path, o.to, o.asked)
 		}
-		// Nothing is forwarded twice, and nothing for an agent that is not a voter.
+		// A forwarded call is not forwarded again. A call from an agent that is not a voter is refused.
 		o.asked = nil
 		for from, want := range map[election.PeerID]uint64{"peer-b": 0, "peer-x": 403} {
 			got := server.Forwarded(t.Context(), from, election.Call{Method: "POST", Path: c.path, Body: []byte(c.body)})

@@ -18,12 +18,12 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// staying is an agent that can be told to leave again and again.
+// staying is an agent that can be asked to leave again and again.
 type staying struct{ *agent }
 
 func (staying) Leave(context.Context) error { return nil }
 
-// closed takes no candidacy.
+// closed refuses every candidacy.
 type closed struct{}
 
 func (closed) Stand(actors.Request) (*actors.Candidacy, error) {
@@ -44,8 +44,8 @@ func (closed) Receipt(string, election.Name, election.Term, election.Reason, fun
 }
 func (closed) Campaigns() []api.Campaign { return []api.Campaign{} }
 
-// isHTTP reports whether a server's parser takes the request. What it refuses,
-// a space in the query, the server answers by itself, and closes the connection.
+// isHTTP reports whether the server's parser accepts the request. If not, for example because of a space in the
+// query, net/http answers without the handler, and closes the connection.
 func isHTTP(r *http.Request) bool {
 	var sent bytes.Buffer
 	r.Body = nil
@@ -56,9 +56,8 @@ func isHTTP(r *http.Request) bool {
 	return err == nil
 }
 
-// FuzzCall makes calls of any method, path, query and body. Each is answered,
-// as the contract says: with a status of its list, and what is not a success
-// with a code and a message.
+// FuzzCall makes calls of any method, path, query and body. Each gets an answer with a documented status. An
+// answer that is not a success has a code and a message.
 func FuzzCall(f *testing.F) {
 	for _, c := range [][4]string{
 		{"GET", "/v1/agent", "", ""}, {"GET", "/v1/elections/default", "consistency=quorum", ""},
@@ -81,16 +80,16 @@ func FuzzCall(f *testing.F) {
 		defer cancel()
 		r, err := http.NewRequestWithContext(ctx, method, "http://d/", strings.NewReader(body))
 		if err != nil {
-			return // no HTTP client would send it
+			return // HTTP clients never send this
 		}
 		r.URL = &url.URL{Scheme: "http", Host: "d", Path: path, RawQuery: query}
 		if !strings.HasPrefix(path, "/") || method == http.MethodConnect || !isHTTP(r.Clone(ctx)) {
-			return // no HTTP client would send it
+			return // HTTP clients never send this
 		}
 		response, err := a.client.Do(r)
 		if err != nil {
 			if strings.Contains(err.Error(), "net/http: ") || strings.Contains(err.Error(), "malformed HTTP") {
-				return // no HTTP client would send it
+				return // HTTP clients never send this
 			}
 			t.Fatalf("%q %q: not answered: %v", method, r.URL.RequestURI(), err)
 		}
@@ -99,7 +98,7 @@ func FuzzCall(f *testing.F) {
 			t.Fatalf("%q %q: status %d", method, r.URL.RequestURI(), response.StatusCode)
 		}
 		if response.StatusCode == 200 || method == http.MethodHead {
-			return // it may have no end
+			return // such an answer may be endless
 		}
 		text, err := io.ReadAll(response.Body)
 		var e api.Error

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// What comes in is no HTTP, half of it, or too much of it: it is cut off, and
-// whoever asks properly is answered all the while.
+// A connection that sends something other than HTTP, half a request or too much is closed. Meanwhile proper
+// requests are answered.
 func TestGarbageOnTheSocketHarmsNobody(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	a := stand(t)
 	dial := func() net.Conn {
 		t.Helper()
@@ -38,13 +38,13 @@ func TestGarbageOnTheSocketHarmsNobody(t *testing.T) {
 		"HTTP/2":       "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 	} {
 		c := dial()
-		_, _ = io.WriteString(c, said) // it may be cut off before it is through
-		answer, _ := io.ReadAll(c)     // ends when the other side has had enough
+		_, _ = io.WriteString(c, said) // the connection may be closed before all is written
+		answer, _ := io.ReadAll(c)     // until the server closes the connection
 		if len(answer) > 0 && !strings.HasPrefix(string(answer), "HTTP/1.1 4") && !strings.HasPrefix(string(answer), "HTTP/1.1 505") {
 			t.Errorf("%s was answered with %.80q", name, answer)
 		}
 	}
-	half := dial() // held open, and unfinished
+	half := dial() // stays open with half a request
 	if _, err := io.WriteString(half, "POST /v1/drain HTTP/1.1\r\nHost: d\r\nContent-Le"); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestGarbageOnTheSocketHarmsNobody(t *testing.T) {
 	}
 }
 
-// A request that never ends is cut off by the clock.
+// A request that never ends runs into a time limit.
 func TestHalfARequestIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, listener := idle()
@@ -74,7 +74,7 @@ func TestHalfARequestIsGivenUp(t *testing.T) {
 			if _, err := io.WriteString(c, said); err != nil {
 				t.Fatal(err)
 			}
-			began := time.Now() // of the bubble's clock
+			began := time.Now() // by the bubble's clock
 			answer, _ := io.ReadAll(c)
 			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("%q was waited for %s", said, took)
@@ -90,7 +90,7 @@ func TestHalfARequestIsGivenUp(t *testing.T) {
 	})
 }
 
-// Who asks nothing more keeps no place.
+// An idle connection does not keep its place.
 func TestIdleConnectionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, socket := idle()
@@ -108,7 +108,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, _ = io.Copy(io.Discard, response.Body)
-			began := time.Now() // of the bubble's clock
+			began := time.Now() // by the bubble's clock
 			if _, err := answer.ReadByte(); err == nil || time.Since(began) != want {
 				t.Errorf("an idle connection ended after %s (%v), want %s", time.Since(began), err, want)
 			}

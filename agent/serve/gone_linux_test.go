@@ -18,12 +18,12 @@ import (
 	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
-// bequeathTo, if set in the environment, has this test binary connect to the socket
-// that it names, and end when it has read a line.
+// bequeathTo is an environment variable with the path of a socket. If it is set, this test binary connects to
+// the socket, and ends when it has read a line.
 const bequeathTo = "DOYEN_TEST_BEQUEATH"
 
-// TestPlayedProgram is the program of the next test: a child of it holds its
-// connection if it reads "bequeath". It shows nothing by itself.
+// TestPlayedProgram is the program of the next test. If it reads "bequeath", it starts a child that holds its
+// connection. It tests nothing itself.
 func TestPlayedProgram(t *testing.T) {
 	path := os.Getenv(bequeathTo)
 	if path == "" {

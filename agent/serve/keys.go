@@ -22,14 +22,14 @@ type Keyring interface {
 }
 
 // keyTime is how long one agent may take for one change of its keys. After a change by an agent, no
-// other agent may change the same keys for turnTime, while there are several keys: two rotations at
+// other agent may change the same keys for turnTime, while there are several keys. Two rotations at
 // the same time could cut agents off.
 const (
 	keyTime  = 4 * time.Second
 	turnTime = keyTime + time.Second
 )
 
-// turn records which other agent alone may change the keys of this one, and until when.
+// turn records which agent may change the keys of this one, and until when no other agent may.
 type turn struct {
 	mu    sync.Mutex
 	by    election.PeerID
@@ -92,8 +92,8 @@ func (k *keyChanges) changeKeys(c *call[api.KeysRequest]) (any, error) {
 	return k.keys(c.Request)
 }
 
-// takeTurn is take. But first it frees the turn if this agent has a single key: then no rotation
-// is under way here.
+// takeTurn first frees the turn if this agent has a single key, since no rotation is under way here then. Then it
+// calls take.
 func (k *keyChanges) takeTurn(by election.PeerID) bool {
 	if len(k.Keyring.Keys()) == 1 {
 		k.turn.giveBack()

@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Programs in languages that can't read CLOCK_BOOTTIME can check their clock by what the agent says is left.
+// A program that can't read CLOCK_BOOTTIME can use the time that the line says is left.
 func TestALineOfACampaignSaysWhatWasLeftWhenItWasWritten(t *testing.T) {
 	var now atomic.Int64
 	h := hosts(t, func(s *Server) { s.Clock = func() election.Instant { return election.Instant(now.Load()) } })
@@ -17,7 +17,7 @@ func TestALineOfACampaignSaysWhatWasLeftWhenItWasWritten(t *testing.T) {
 	if first.ValidForMS != 0 {
 		t.Errorf("a line without a deadline: %+v", first)
 	}
-	now.Store(int64(1500 * time.Millisecond)) // the agent's loop knew of the lease at 0
+	now.Store(int64(1500 * time.Millisecond)) // the loop learned of the lease at 0, and the line is written at this instant
 	h.with(func(r *actors.Registry) {
 		r.Lead(0, "payments", 3, election.Instant(2*time.Second+999*time.Microsecond), nil, nil)
 	})

@@ -20,25 +20,25 @@ import (
 const (
 	maxConns     = 64   // all connections to the TCP listener
 	maxOfAddress = 16   // connections from one address to the TCP listener
-	opensEach    = 100  // connects from one address to the TCP listener, a second
+	opensEach    = 100  // connects a second from one address to the TCP listener
 	opensAtOnce  = 200  // connects from one address at once, after a pause
-	maxPlain     = 512  // on the socket, for plain calls
-	maxReads     = 512  // on the read-only socket
-	maxStreams   = 2048 // on the socket, for campaigns and watches: more than maxWatches and actors.MaxCandidacies together
+	maxPlain     = 512  // connections to the socket for plain calls
+	maxReads     = 512  // connections to the read-only socket
+	maxStreams   = 2048 // connections to the socket for campaigns and watches: more than maxWatches and actors.MaxCandidacies together
 	maxWatches   = 1024
 	maxChecks    = 64 // connections for agent checks
 	maxChecksOf  = 16 // connections for agent checks from one address
-	// One user may have one in sharing of the socket's places.
+	// A user may have 1/sharing of the socket's places.
 	sharing = 4
-	// One in reserving of the socket's places is for root and the agent's user alone.
+	// 1/reserving of the socket's places is for root and the agent's user alone.
 	reserving = 10
 	// allFiles is how many files the connections need, without agent checks, and the pidfds of the
 	// programs that campaign.
 	allFiles = maxConns + maxPlain + maxReads + maxStreams + actors.MaxCandidacies
 )
 
-// Bound reduces n, a number of connections, if the agent may have only so many files open. With
-// files 0 their number is not limited.
+// Bound reduces n, a number of connections, if all connections together need more files than the agent may have
+// open. files is that limit; 0: any number.
 func Bound(n, files int) int {
 	if files <= 0 || files >= allFiles {
 		return n

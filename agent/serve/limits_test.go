@@ -26,7 +26,7 @@ func TestWatchesAreSharedAmongUsers(t *testing.T) {
 	}
 	s.watches.Leave(1000, 1)
 	if s.begin(1000, false) != nil {
-		// root has one of the places that are not reserved now
+		// Root has taken an unreserved place, so the place that became free is reserved now.
 		s.watches.Leave(0, 1)
 		if s.begin(1000, false) != nil {
 			t.Error("a place that became free is lost")
@@ -42,7 +42,7 @@ func TestFewFilesMakeFewPlaces(t *testing.T) {
 	}
 }
 
-// 1,200 idle connections left an agent no file to write its state with.
+// 1,200 idle connections once left the agent no file for writing its state.
 func TestAllPlacesTogetherTakeNoMoreFilesThanThereAre(t *testing.T) {
 	for files := 64; files < 2*allFiles; files++ {
 		taken := Bound(maxPlain+maxStreams, files) + Bound(maxConns, files) + Bound(actors.MaxCandidacies, files)

@@ -22,7 +22,7 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// glance stands for a person's browser on the TCP listener.
+// glance asks the TCP listener for a page, as a browser does.
 func glance(t *testing.T, s *serve.Server, path string) (*http.Response, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -90,7 +90,7 @@ func TestTheStatusPageTellsWhoLeadsAndRunsNothing(t *testing.T) {
 	if changes := text[strings.Index(text, "Last changes"):]; strings.Index(changes, ">resign<") > strings.Index(changes, "1.1 s") {
 		t.Error("the newest change is not the first")
 	}
-	a.now.Add(int64(2 * time.Second)) // the lease is over, and the agent hangs
+	a.now.Add(int64(2 * time.Second)) // the lease has ended, and the agent hangs
 	if _, text = glance(t, server, "/"); !strings.Contains(text, "<title>x: nobody leads</title>") || strings.Contains(text, "Leader of") {
 		t.Error("a leader is named whose lease is over")
 	}
@@ -116,7 +116,7 @@ func TestTheStatusPageHoldsNoMoreThanItShould(t *testing.T) {
 	}
 }
 
-// neighbour answers for every other agent, and counts how often it is asked.
+// neighbour plays all other agents, and counts the calls.
 type neighbour struct{ asked atomic.Int64 }
 
 func (n *neighbour) Call(_ context.Context, to election.PeerID, c election.Call) (election.CallAnswer, error) {
@@ -153,7 +153,7 @@ func TestTheStatusPageHasTheWarningsOfAllAgentsAtABoundedCost(t *testing.T) {
 	if n := other.asked.Load(); n != 1 {
 		t.Errorf("asked %d times", n)
 	}
-	a.now.Add(int64(25 * time.Second)) // nobody looked
+	a.now.Add(int64(25 * time.Second)) // nobody asks for the page in this time
 	if _, text := glance(t, server, "/"); strings.Contains(text, "of peer-b") {
 		t.Error("old warnings are shown as if they were new")
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// Picture is what readers see of the agent. A picture is never changed: a newer one replaces it. Each
-// answer computes at its time what remains of a lease. So even answers from an old picture claim no
-// leadership that has ended.
+// Picture is what readers see of the agent. A picture is never changed: a newer one replaces it. Each answer
+// computes what remains of a lease at that moment. So even answers from an old picture claim no leadership
+// that has ended.
 type Picture struct {
 	Status    *elector.Status
 	View      *membership.View
-	Names     Names // of members and voters
+	Names     Names // the names of members and voters
 	Connected map[election.PeerID]bool
 	Warnings  []api.Warning
 	Unhealthy string          // why a check keeps this host from being a candidate in "default"
@@ -78,7 +78,7 @@ func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
 	return empty, expected || name == election.Default
 }
 
-// ContestOf returns what a status has about one election.
+// ContestOf returns the part of a status about one election.
 func ContestOf(s *elector.Status, name election.Name) (elector.ContestStatus, bool) {
 	i, ok := slices.BinarySearchFunc(s.Contests, name, byElection)
 	if !ok {
@@ -127,9 +127,9 @@ func (p *Picture) Line(kind string, name election.Name, now election.Instant, in
 		Leader: e.Leader, IsLeader: e.IsLeader, Term: e.Term, BoottimeNS: int64(now), Snapshot: &e}
 }
 
-// inquired adapts the answer e to s, the term and the holder that a majority has reported. The result
-// names a leader only if e names the same one in the same term, and only until the end of the lease in e:
-// the voters' promises last longer than the lease.
+// inquired adapts the answer e to what a majority has reported: the term and the holder in s. The result names
+// a leader only if e names the same leader in the same term. It does so only until the end of the lease in e,
+// since the voters' promises last longer than that lease.
 func (p *Picture) inquired(e api.Election, s election.Record) api.Election {
 	e.Authority = api.AuthorityQuorum
 	if e.Leader != nil && e.Leader.ID == string(s.Holder.Peer) && e.Term == uint64(s.Term) {

@@ -18,7 +18,7 @@ type pipes struct {
 	once   sync.Once
 }
 
-// idle is a server with nothing to tell, and a listener in memory for it.
+// idle returns a server that shows nothing, and a listener in memory for it.
 func idle() (*serve.Server, *pipes) {
 	return serve.New(serve.Config{
 		Clock: func() election.Instant { return 0 }, Hub: watch.NewHub(0),

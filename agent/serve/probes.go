@@ -72,11 +72,11 @@ var probePaths = []string{"/leader", "/livez", "/readyz"}
 // hostNames are names of this host, besides IP addresses and localhost.
 type hostNames []string
 
-// only answers a request if its Host header names this host as an operator would: by an IP
-// address, localhost or a configured name. Without this check, a web page from elsewhere could
-// make its own name resolve to this address (DNS rebinding), and read the answer in the browser
-// of somebody who may reach this listener. A probe gets its status under any name, but no body:
-// load balancers ask under the name of their service.
+// only returns a handler that answers requests whose Host header names this host as an operator would: by an
+// IP address, localhost or a configured name. Without this check, a web page from elsewhere could make its own
+// name resolve to this address (DNS rebinding). It could then read the answer in the browser of somebody who
+// may reach this listener. A probe gets its status under any name, but no body: load balancers ask under the
+// name of their service.
 func (h hostNames) only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

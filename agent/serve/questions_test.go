@@ -9,7 +9,7 @@ import (
 
 const second = election.Instant(time.Second)
 
-// asked is how many of n questions a user may ask at that instant, one by one.
+// asked counts how many of n questions, one after another, are accepted at that instant.
 func (q *questions) asked(now election.Instant, uid uint32, favoured bool, n int) (count int) {
 	for range n {
 		if q.ask(now, uid, favoured, 1) == nil {

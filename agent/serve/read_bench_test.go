@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Callers that keep their connections and ask as fast as they are answered; the
-// figure is for one answer, the caller's side included.
+// BenchmarkElection measures one answer, with the caller's part, while callers with open connections ask as fast
+// as they can.
 func BenchmarkElection(b *testing.B) {
 	a := stand(b)
 	const callers = 16

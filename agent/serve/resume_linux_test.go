@@ -14,8 +14,8 @@ import (
 	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
-// reborn is a hall in which this process was elected in term 3, by a life of the agent that
-// has died since. change may alter what is on record of it.
+// reborn returns a hall whose former life elected this process in term 3, and then died. change may alter what
+// that life has recorded of the process.
 func reborn(t *testing.T, change func(*record.Program)) *hall {
 	t.Helper()
 	h := hosts(t, func(s *Server) { s.Clock = boottime.Now })
@@ -36,7 +36,7 @@ func reborn(t *testing.T, change func(*record.Program)) *hall {
 		Election: "payments", Highest: 3, Term: 3, Until: 1000, Priority: 100}}}
 	h.with(func(*actors.Registry) { h.registry = actors.New(settings) })
 	conn.Close()
-	h.expect(t, "end k1") // the server is the former life's; its registry knows nothing of that
+	h.expect(t, "end k1") // the server has not changed, and still reports this; the new registry does not know the candidacy
 	return h
 }
 
@@ -94,7 +94,7 @@ func TestAProgramThatMayNotResumeIsToldWhyAndWhatToDo(t *testing.T) {
 	}
 }
 
-// Two connections would be one candidacy, and the end of either would withdraw it.
+// If a candidacy had two connections, the end of one of them would withdraw the candidacy.
 func TestACampaignIsResumedOnce(t *testing.T) {
 	h := reborn(t, nil)
 	_, _, lines := h.post(t, "/v1/campaigns/k1/resume", `{"term":3}`)

@@ -75,8 +75,8 @@ func TestAChangeOfVotersNamesOneAgentThatThereIs(t *testing.T) {
 	}
 }
 
-// A right is an identity's. Where a voter is down and another agent has its name, the name alone
-// gives the right to nobody.
+// A right belongs to an identity. If a voter is down and another agent has the voter's name, the name alone
+// gives no right to either.
 func TestANameThatTwoAgentsHaveGivesNoRight(t *testing.T) {
 	p := &Picture{
 		Status: &elector.Status{Roster: &election.Roster{Voters: []election.Voter{{Name: "a", Peer: "pa"}, {Name: "b", Peer: "pb"}, {Name: "c", Peer: "pc"}}}},

@@ -44,7 +44,7 @@ type keyStep struct {
 	failed       []string // the names of the missed agents, each with the reason
 }
 
-// rotate carries out a rotation, even if the caller has gone: half a rotation helps nobody.
+// rotate carries out a rotation, even if the caller has gone: half a rotation would help nobody.
 func (k *keyChanges) rotate(r *http.Request, request api.KeysRequest) (any, error) {
 	if !k.rotating.TryLock() {
 		return nil, refusal(api.CodeBusy, "this agent is rotating the keys already")
@@ -118,8 +118,8 @@ func (n *rotation) choose(p *Picture) error {
 	return err
 }
 
-// undecided refuses the rotation if the request does not name all agents that are not voters: each
-// of the others may be a stranger, or an agent that must not be cut off.
+// undecided refuses the rotation if the request does not name every agent that is not a voter. An agent that is not
+// named may be a stranger, or one that must not be cut off.
 func (n *rotation) undecided(p *Picture, rest []membership.Member) error {
 	open := slices.DeleteFunc(rest, func(m membership.Member) bool { return n.includes(p, m) })
 	if len(open) > 0 && len(n.request.Only) == 0 && !n.request.Force {

@@ -11,7 +11,7 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// joins has e join while step is done at d.
+// joins makes e join while d carries out the step.
 func (v *town) joins(step string, votes bool) {
 	v.before = func(to string, c election.Call) (election.CallAnswer, error, bool) {
 		if p := *v.own.picture.Load(); to == "d" && strings.Contains(c.Method+string(c.Body), step) && len(p.View.Members) == 4 {
@@ -26,7 +26,7 @@ func (v *town) joins(step string, votes bool) {
 	}
 }
 
-// Whoever has the old key joined under a new name again and again, and got the new key.
+// A stranger with the old key once joined under one new name after another, and got the new key.
 func TestAStrangerThatJoinsGetsNoKeyAndStopsNoRotation(t *testing.T) {
 	for _, step := range []string{"GET", `"add"`, `"use"`, `"remove"`} {
 		v := newTown(t, "e")
@@ -39,8 +39,8 @@ func TestAStrangerThatJoinsGetsNoKeyAndStopsNoRotation(t *testing.T) {
 	}
 }
 
-// An observer may be a stranger, or one that must not be cut off: somebody has to say which, by
-// its name if there is one such agent, else by its ID.
+// An observer may be a stranger, or an agent that must not be cut off, so the request has to name it. If two
+// observers have the name, the request has to give the ID.
 func TestWhoGetsAKeyWithoutAVoteIsDecidedByName(t *testing.T) {
 	for rest, c := range map[string]struct{ want, d, c string }{
 		``:                                   {"would be cut off: d (peer-d)", "old older", "old older"},

@@ -17,7 +17,7 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// bunch is a keyring whose keys are words: each is its own fingerprint.
+// bunch is a keyring whose keys are words. The fingerprint of a key is the key itself.
 type bunch struct {
 	mu     sync.Mutex
 	keys   []string // the one in use first
@@ -70,7 +70,7 @@ func (b *bunch) String() string {
 	return strings.Join(b.keys, " ")
 }
 
-// town is agents whose servers call each other as over their streams. a, b and c vote; d does not.
+// town is a group of agents whose servers call each other. a, b and c are voters, d is not.
 type town struct {
 	mu     sync.Mutex
 	own    *agent
@@ -124,11 +124,11 @@ func newTown(t *testing.T, also ...string) *town {
 	return v
 }
 
-// rotates asks a for a rotation, with d's key too.
+// rotates asks a for a rotation that gives the key to d too.
 func (v *town) rotates(t *testing.T, rest string) (status int, text string) {
 	t.Helper()
 	status, text = v.own.do(t, http.MethodPost, "/v1/keys", `{"rotate":true,"with":["d"]`+rest+`}`)
-	v.own.now.Add(int64(1e10)) // nobody has a turn any more
+	v.own.now.Add(int64(1e10)) // every turn has ended by then
 	return status, text
 }
 
@@ -143,7 +143,7 @@ func (v *town) have(t *testing.T, what string, want map[string]string) {
 
 func TestARotationGivesAllAgentsANewKey(t *testing.T) {
 	v := newTown(t)
-	// Each step is done at all before the next.
+	// Each step is done at all agents before the next one.
 	v.before = func(to string, c election.Call) (election.CallAnswer, error, bool) {
 		var r api.KeysRequest
 		_ = json.Unmarshal(c.Body, &r)
@@ -171,7 +171,7 @@ func TestARotationGivesAllAgentsANewKey(t *testing.T) {
 func TestARotationGivesNoKeyToThoseWhoAreToHaveNone(t *testing.T) {
 	v := newTown(t)
 	p := v.own.picture.Load()
-	p.Status.Roster.Next = []election.Voter{{Name: "a", Peer: "peer-a"}, {Name: "b", Peer: "peer-b"}} // c is being removed
+	p.Status.Roster.Next = []election.Voter{{Name: "a", Peer: "peer-a"}, {Name: "b", Peer: "peer-b"}} // a change is removing c
 	status, text := v.rotates(t, `,"without":["d"]`)
 	if status != 200 || !strings.Contains(text, "c (peer-c), d (peer-d) got no key") {
 		t.Errorf("%d %s", status, text)
@@ -196,13 +196,13 @@ func TestARotationGivesNoKeyToThoseWhoAreToHaveNone(t *testing.T) {
 		t.Errorf("without quorum: %d %s", status, text)
 	}
 	p.Status.Quorum.Enabled = true
-	p.Status.Roster.Next = p.Status.Roster.Next[1:] // now it is a
+	p.Status.Roster.Next = p.Status.Roster.Next[1:] // the change now removes a too
 	if status, text := v.rotates(t, ""); status != 503 || !strings.Contains(text, "removes this agent") {
 		t.Errorf("an agent that is removed itself: %d %s", status, text)
 	}
 }
 
-// A removal that begins while keys are sent is respected too.
+// An agent whose removal begins while keys are sent gets no key.
 func TestAnAgentThatIsRemovedMeanwhileGetsNoKey(t *testing.T) {
 	v := newTown(t)
 	v.before = func(to string, c election.Call) (election.CallAnswer, error, bool) {
@@ -274,8 +274,8 @@ func TestAgentsThatCannotBeReachedAreNotCutOffUnasked(t *testing.T) {
 	}
 }
 
-// Whatever step fails at whatever agent, all agents that were not cut off understand each other,
-// and the next rotation ends with one key.
+// Whichever step fails at whichever agent, the agents that were not cut off still understand each other. The
+// next rotation leaves one key.
 func TestARotationThatFailsHalfWaySaysWhatItLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		at    string
@@ -353,7 +353,7 @@ func TestAVoterThatJoinsDuringARotationIsNotCutOff(t *testing.T) {
 
 func TestTwoRotationsDoNotMix(t *testing.T) {
 	v := newTown(t)
-	v.keys["a"].keys = []string{"old"} // with a single key, no rotation is under way
+	v.keys["a"].keys = []string{"old"} // this agent has a single key, so no rotation is under way
 	add := election.Call{Method: "POST", Path: "/v1/keys", Body: []byte(`{"add":"k"}`), Caller: "user root (uid 0, pid 41, doyen keys)"}
 	for _, c := range []struct {
 		from   election.PeerID

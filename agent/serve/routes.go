@@ -50,7 +50,7 @@ func asks(about func(*http.Request) (any, error)) methods {
 	})
 }
 
-// votersAsk handles a question like asks, but refuses another agent that is not a voter.
+// votersAsk is asks, but refuses a call from another agent unless that agent is a voter.
 func (s *Server) votersAsk(about func(*http.Request) (any, error)) methods {
 	return asks(func(r *http.Request) (any, error) {
 		if err := s.fromVoter(r); err != nil {
@@ -175,7 +175,7 @@ func (s *Server) AgentCheck(l net.Listener) {
 func readOnly(next http.Handler, watches bool, instead string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method)
-		if !reads || !watches && strings.HasSuffix(r.URL.Path, "/watch") && strings.Count(r.URL.Path, "/") > 3 { // three slashes: an election named watch
+		if !reads || !watches && strings.HasSuffix(r.URL.Path, "/watch") && strings.Count(r.URL.Path, "/") > 3 { // an election may be named watch: its path then has only three slashes
 			refuse(w, refusal(api.CodeForbidden, instead))
 			return
 		}

@@ -29,8 +29,7 @@ import (
 
 const patience = 30 * time.Second
 
-// agent stands in for the real one: a picture to answer from, a clock, and
-// what it says to commands.
+// agent plays an agent: it has a picture, a clock and answers to commands.
 type agent struct {
 	now      atomic.Int64
 	picture  atomic.Pointer[serve.Picture]
@@ -38,10 +37,10 @@ type agent struct {
 	on       func(election.Input) (election.Reply, error)
 	ping     error
 	left     chan struct{}
-	ended    chan string // gets how this agent was to end itself
+	ended    chan string // gets how the agent was to end itself
 	client   *http.Client
 	path     string
-	priority int // of a, in the pictures; 0: 100
+	priority int // a's priority in the pictures; 0: 100
 }
 
 func (a *agent) Ask(_ context.Context, command func(election.RequestID) election.Input) (election.Reply, error) {
@@ -66,13 +65,12 @@ func member(name string) membership.Member {
 	}
 }
 
-// ranks are those of all candidates; a's is the given one, if any.
+// ranks returns the ranks of the candidates a and b.
 func (a *agent) ranks() []election.Rank {
 	return []election.Rank{{Priority: cmp.Or(a.priority, 100), Peer: "peer-a"}, {Priority: 100, Peer: "peer-b"}}
 }
 
-// shows replaces the picture by one in which the holder leads default until the
-// instant.
+// shows replaces the picture by one in which leader leads default until the instant.
 func (a *agent) shows(state elector.State, leader election.Holder, term election.Term, until election.Instant) {
 	a.picture.Store(&serve.Picture{
 		Status: &elector.Status{
@@ -99,7 +97,7 @@ func policy(t testing.TB, c access.Config, owner access.Owner) *access.Policy {
 	return p
 }
 
-// stand serves a fake agent that leads default in term 7 for one more second.
+// stand serves an agent that leads default in term 7 for one more second.
 func stand(t testing.TB, change ...func(*serve.Config)) *agent {
 	t.Helper()
 	a := &agent{hub: watch.NewHub(10), left: make(chan struct{}), ended: make(chan string, 1)}
@@ -186,7 +184,7 @@ func TestAnElectionIsAnsweredWithHowItIsKnown(t *testing.T) {
 	}
 }
 
-// The picture is old, as it is when the loop hangs: the lease in it has ended.
+// If the loop hangs, the picture becomes old, and the lease in it ends.
 func TestALeaseThatEndedIsNeverNamed(t *testing.T) {
 	a := stand(t)
 	a.now.Add(int64(time.Second))
@@ -220,7 +218,7 @@ func TestWhoeverSendsAHigherPriorityAwayIsToldThatItComesBack(t *testing.T) {
 	}
 }
 
-// There is nothing to do, and whoever asked has what they want.
+// A transfer to the leader itself succeeds without a command.
 func TestATransferToTheLeaderItselfIsDoneAlready(t *testing.T) {
 	a := stand(t)
 	a.on = func(election.Input) (election.Reply, error) {
@@ -232,7 +230,7 @@ func TestATransferToTheLeaderItselfIsDoneAlready(t *testing.T) {
 	if status != 200 || strings.TrimSpace(text) != want {
 		t.Errorf("%d %s, want %s", status, text, want)
 	}
-	a.now.Add(int64(time.Second)) // the lease is over: it does not lead any more
+	a.now.Add(int64(time.Second)) // the lease has ended, so a does not lead any more
 	a.on = func(election.Input) (election.Reply, error) {
 		return election.Reply{Refusal: &election.Refusal{Why: election.DeniedNotLeader}}, nil
 	}
@@ -265,7 +263,7 @@ func TestRefusalsKeepTheirCode(t *testing.T) {
 }
 
 func TestOnlyTheOwnerMayChangeThings(t *testing.T) {
-	// The test's own user is not root for this agent only if it is not root.
+	// Only a user other than root can show this, since root may change everything.
 	if os.Geteuid() == 0 {
 		t.Skip("root may change everything; the rule itself is shown by the tests of package access")
 	}
@@ -342,7 +340,7 @@ func (a *agent) succeeds(name string, term election.Term) func(election.Input) (
 }
 
 func TestChangesAnswerWithTheirOutcome(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // the test waits
 	a := stand(t)
 	leading := a.picture.Load()
 	cases := []struct {
@@ -361,8 +359,8 @@ func TestChangesAnswerWithTheirOutcome(t *testing.T) {
 			t.Errorf("%s %s: %d %q, want %s", c.path, c.body, status, text, c.want)
 		}
 	}
-	// One that has just stepped down is not a candidate in the picture, and takes over
-	// all the same if nobody else is there.
+	// An agent that has just stepped down is not a candidate in the picture. It leads again all the same if no other
+	// agent can.
 	stoodDown := *leading
 	status := *stoodDown.Status
 	status.Contests = slices.Clone(status.Contests)

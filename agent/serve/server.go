@@ -1,10 +1,10 @@
 // Package serve answers the socket API: version 1 on the Unix socket, and a read-only part of it on an
 // optional TCP listener.
 //
-// It guarantees that no answer names a leader whose lease has ended, even while the rest of the agent hangs:
-// reads use an immutable picture, and compute what remains of the lease when they answer. The status page, and
-// metrics over TCP, may be a second old. A change needs a right. Package access decides about it by the
-// process that the kernel names as the socket's peer. Bodies, headers, connections and watches are bounded,
+// It guarantees that no answer names a leader whose lease has ended, even while the rest of the agent hangs.
+// Reads use an immutable picture, and compute what remains of the lease when they answer. The status page, and
+// metrics over TCP, may be a second old. A change needs a right. Package access decides who has the right, by
+// the process that the kernel names as the socket's peer. Bodies, headers, connections and watches are bounded,
 // and so are the time and the memory that costly answers take. A client that does not read is cut off.
 //
 // It does not guarantee that the leader which an answer names still leads when the answer arrives; for that,

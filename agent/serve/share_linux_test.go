@@ -21,7 +21,7 @@ var calls = []string{
 	"/v1/campaigns/x/resume", "/v1/campaigns/x/stopped", "/v1/voters", "/v1/settings", "/v1/keys", "/v1/drain", "/v1/leave", "/v1/restart", "/v1/reload",
 }
 
-// Root, the agent's user and others: on the read-only socket none of them changes anything.
+// On the read-only socket nobody changes anything: neither root, nor the agent's user, nor others.
 func TestOnTheReadOnlySocketNobodyChangesAnything(t *testing.T) {
 	programs, k := &stage{}, &keys{}
 	a := stand(t, func(c *serve.Config) {
@@ -64,7 +64,7 @@ func TestOnTheReadOnlySocketNobodyChangesAnything(t *testing.T) {
 	}
 }
 
-// Only the modes that somebody is given count: a member enters the directory, and connects.
+// Whether a user can connect depends only on the groups and modes of the directory and the socket.
 func TestASocketIsSharedWithAGroup(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to connect as another user; CI runs this as root")
@@ -78,8 +78,8 @@ func TestASocketIsSharedWithAGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		dir    os.FileMode // as it was made before; 0: the agent makes it
-		group  int         // of that directory
+		dir    os.FileMode // the mode of a directory that exists already; 0: the agent makes it
+		group  int         // that directory's group
 		to     socket.Sharing
 		passes map[uint32]bool
 	}{

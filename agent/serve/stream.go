@@ -141,8 +141,8 @@ func attentionFor(lease time.Duration) time.Duration {
 	return min(max(2*lease, 2*time.Second), writeTimeout)
 }
 
-// left is how much longer the program may leave lines unread. To save system calls, it checks for unread
-// lines only four times in t.of.attention, but at each call while lines are unread.
+// left is how much longer the program may leave lines unread. To save system calls, left checks for unread lines
+// only four times in t.of.attention. While lines are unread, it checks at each call.
 func (t *stream) left() time.Duration {
 	now := time.Now()
 	if !t.unread.IsZero() || now.Sub(t.looked) >= t.of.attention/4 {
@@ -191,8 +191,8 @@ func (t *stream) timed(l api.CampaignEvent) api.CampaignEvent {
 	return l
 }
 
-// sayLate sends a program that did not read a last line: the candidacy has ended. The program may read
-// that line later. The system's buffer is enlarged for it, since the buffer may be full.
+// sayLate sends a last line to a program that has not read in time: the candidacy has ended. The program may
+// read that line later. The system's buffer is enlarged for the line, since the buffer may be full.
 func (t *stream) sayLate(until election.Instant) {
 	t.of.Logger.Warn("a program does not read its campaign: the campaign ends", "campaign", t.k.ID(), "election", t.k.Election())
 	line, err := json.Marshal(t.timed(api.CampaignEvent{Type: api.CampaignRevoked, Campaign: t.k.ID(), Election: string(t.k.Election()),

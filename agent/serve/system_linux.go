@@ -21,7 +21,7 @@ func otherTime(pid int32) bool {
 	return err == nil && theirs != own
 }
 
-// unread reports whether the other side has not read yet all that was written to it.
+// unread reports whether the other side has yet to read some of what was written.
 func unread(conn *net.UnixConn) bool {
 	waiting := 0
 	err := fd.Use(conn, func(d int) (err error) {

@@ -57,8 +57,8 @@ func TestAWatchBeginsWithASnapshotAndGoesOnInOrder(t *testing.T) {
 	}
 }
 
-// Whoever comes back reads first how things stand, and then what it missed; a
-// script that wants the state only reads one line, whatever it asks for.
+// A watch that resumes begins with a snapshot, and then gets the changes that it missed. So a script that needs
+// only the state reads one line, whether it resumes or not.
 func TestAWatchThatGoesOnBehindAnIndexBeginsWithASnapshotToo(t *testing.T) {
 	a := stand(t)
 	for range 3 {
@@ -81,7 +81,7 @@ func TestAWatchThatGoesOnBehindAnIndexBeginsWithASnapshotToo(t *testing.T) {
 			}
 		}
 	}
-	for _, after := range []string{"", "0"} { // nothing was seen yet, so nothing was missed
+	for _, after := range []string{"", "0"} { // a watch that does not resume has missed nothing
 		if c := a.watch(t, "?after="+after).next(); c.Type != "snapshot" || c.Index != 14 || c.Snapshot == nil || c.Missed != 0 {
 			t.Errorf("after %q: %+v, want a snapshot", after, c)
 		}
@@ -106,8 +106,7 @@ func TestAWatchEndsWithTheAgent(t *testing.T) {
 	}
 }
 
-// One that reads nothing is told afterwards how much it missed; the publisher
-// never waits for it.
+// A follower that reads nothing learns later how much it missed. The publisher never waits for it.
 func TestAWatcherThatFallsBehindIsToldSo(t *testing.T) {
 	a := stand(t)
 	f := a.watch(t, "")
@@ -134,7 +133,7 @@ func TestAWatcherThatFallsBehindIsToldSo(t *testing.T) {
 	}
 }
 
-// An election may be watched before its first candidate: the one who waits for a leader need not ask again and again.
+// A program can watch an election before its first candidate, and so need not ask again and again.
 func TestAWatchWaitsForAnElectionThatDoesNotExistYet(t *testing.T) {
 	a := stand(t)
 	response, err := a.client.Get("http://d/v1/elections/payments/watch")

@@ -105,7 +105,7 @@ func (s wordCalls) ofVoters(ctx context.Context, r *http.Request, name election.
 	return api.ElectionWord{Election: string(name), Authority: api.AuthorityQuorum, Word: newest}, nil
 }
 
-// wordsPath is the path at which a voter answers other agents with the words that it has.
+// wordsPath is where a voter gives other agents the words that it has.
 const wordsPath = "/v1/words"
 
 func (s wordCalls) ofVoter(ctx context.Context, r *http.Request, voter election.PeerID, of election.Name) (answer api.VoterWords, err error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Another user who has learnt a campaign's ID may not write its word.
+// A user who knows the ID of another user's campaign can't write the word.
 func TestAnotherUserWritesNoWord(t *testing.T) {
 	r := actors.New(actors.Config{Settings: actors.Settings{Priority: 100}, NewID: func() string { return "k1" }})
 	a := stand(t, func(c *serve.Config) { c.Campaigns = programs{r: r} })
@@ -27,7 +27,7 @@ func TestAnotherUserWritesNoWord(t *testing.T) {
 	if status, text := a.as(t, as{uid: 4343, gid: 4343}).do(t, "POST", "/v1/campaigns/k1/word", `{"term":4,"text":"x"}`); status != 200 || written != 1 {
 		t.Errorf("its own user: %d %s", status, text)
 	}
-	// Each user who may read may read a word, so it must not contain secrets.
+	// All users who can read anything can read a word, so a word must not contain secrets.
 	if status, text := other.do(t, "GET", "/v1/elections/default/word", ""); status != 200 {
 		t.Errorf("read by another user: %d %s (uid %d)", status, text, os.Geteuid())
 	}

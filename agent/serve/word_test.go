@@ -20,14 +20,14 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// words are the other agents, each with its answer. It is asked by several goroutines.
+// words plays the other agents, each with its answer. Several goroutines call it.
 type words struct {
 	mu      sync.Mutex
 	asked   map[election.PeerID]election.Call
-	answers map[election.PeerID]election.CallAnswer // none: it is not connected
+	answers map[election.PeerID]election.CallAnswer // an agent without an answer is not connected
 	hangs   election.PeerID
-	ended   error                                   // why the one that hangs was not waited for
-	pass    func(election.Call) election.CallAnswer // nil: answers has them
+	ended   error                                   // why the agent that hangs was not waited for
+	pass    func(election.Call) election.CallAnswer // makes the answers; nil: they are in answers
 }
 
 func (w *words) Call(ctx context.Context, to election.PeerID, c election.Call) (election.CallAnswer, error) {
@@ -54,12 +54,12 @@ func (w *words) Call(ctx context.Context, to election.PeerID, c election.Call) (
 
 var version = election.Version{Driver: 5, Counter: 9}
 
-// ofVoters stands an agent where nobody leads payments, among these voters.
+// ofVoters serves an agent while nobody leads payments. The given agents are the voters.
 func ofVoters(t *testing.T, o *words, voters ...election.PeerID) (*agent, *serve.Server) {
 	t.Helper()
 	var server *serve.Server
 	a := stand(t, func(c *serve.Config) {
-		c.Other, c.Lease = o, 30*time.Second // nothing is to end by time
+		c.Other, c.Lease = o, 30*time.Second // so long that nothing ends by time
 		server = serve.New(*c)
 	})
 	t.Cleanup(func() { _ = server.Close(context.Background()) })
@@ -71,7 +71,7 @@ func ofVoters(t *testing.T, o *words, voters ...election.PeerID) (*agent, *serve
 	return a, server
 }
 
-// has is what a voter answers that has the text, written in that term, of payments.
+// has is the answer of a voter whose word in payments has the text, and was written in that term.
 func has(counter uint64, term uint64, text string) election.CallAnswer {
 	v := api.VoterWords{Version: api.RosterVersion{Driver: 5, Counter: counter}, Words: []api.VoterWord{}}
 	if text != "" {
@@ -82,7 +82,7 @@ func has(counter uint64, term uint64, text string) election.CallAnswer {
 	return election.CallAnswer{Status: 200, Body: body}
 }
 
-// votes makes the agent a voter that has the text.
+// votes makes the agent a voter whose word in payments has the text.
 func (a *agent) votes(v election.Version, term election.Term, text string) {
 	a.on = func(in election.Input) (election.Reply, error) {
 		if _, ok := in.(election.ReadWords); !ok {
@@ -153,12 +153,12 @@ func TestTheWordOfALeaderElsewhereIsThatOfItsAgent(t *testing.T) {
 	if c := o.asked["peer-b"]; len(o.asked) != 1 || c.Method != "GET" || c.Path != "/v1/elections/default/word" {
 		t.Errorf("asked %+v", o.asked)
 	}
-	// What was passed on is not passed on again, nor does it make an agent ask the voters.
+	// A forwarded question is not forwarded again, and the voters are not asked for another agent.
 	clear(o.asked)
 	if got := server.Forwarded(t.Context(), "peer-c", election.Call{Method: "GET", Path: "/v1/elections/default/word"}); got.Status != 409 || len(o.asked) != 0 {
 		t.Errorf("passed on twice: %d %s, asked %+v", got.Status, got.Body, o.asked)
 	}
-	// It has just lost the lead, or lies about another election: the voters are asked.
+	// If the leader's agent has just lost the lead, or answers about another election, the voters are asked.
 	for _, bad := range []string{`{"error":{"code":"not_leader","message":"it does not lead"}}`, `{"election":"other","word":null,"authority":"lease"}`} {
 		leads()
 		answer := election.CallAnswer{Status: 200, Body: []byte(bad)}
@@ -284,7 +284,7 @@ func TestTheListOfJobsIsTheVotersOwn(t *testing.T) {
 	if all := read(a.do(t, http.MethodGet, "/v1/jobs", "")); len(all) != 3 || !all[0].Running.Held || all[1].Running.Held || all[2].Running != nil || runs.Held {
 		t.Errorf("%+v", all)
 	}
-	// An observer asks the voters that it reaches, and nobody for another agent.
+	// An observer asks the voters that it reaches. It does so only for its own callers, not for another agent.
 	p.Status.Roster, p.Connected = &election.Roster{Version: version, Voters: []election.Voter{{Peer: "peer-b", Name: "b"}}}, map[election.PeerID]bool{"peer-b": true}
 	o.answers = map[election.PeerID]election.CallAnswer{"peer-b": {Status: 200, Body: []byte(`{"jobs":[{"election":"of-b","kind":"key"}]}`)}}
 	if all := read(a.do(t, http.MethodGet, "/v1/jobs", "")); len(all) != 1 || all[0].Election != "of-b" {
@@ -300,7 +300,7 @@ func TestTheListOfJobsIsTheVotersOwn(t *testing.T) {
 	}
 }
 
-// A cluster may have 1,023 jobs, and an answer to an agent at most 64 KiB.
+// A cluster may have 1,023 jobs, but an answer to another agent has at most 64 KiB.
 func TestAnObserverListsAsManyJobsAsAVoter(t *testing.T) {
 	b, voter := ofVoters(t, &words{}, "peer-a")
 	p, full := b.picture.Load(), strings.Repeat("x", 1000)
@@ -318,7 +318,7 @@ func TestAnObserverListsAsManyJobsAsAVoter(t *testing.T) {
 
 type anyCampaigns = serve.Campaigns
 
-// programs is a registry of candidacies, as far as writing a word needs one.
+// programs gives a registry the methods that writing a word needs.
 type programs struct {
 	anyCampaigns
 	r *actors.Registry
@@ -365,7 +365,7 @@ func TestOnlyTheProgramThatLeadsWritesTheWord(t *testing.T) {
 	if len(asked) > 0 {
 		t.Errorf("asked %+v", asked)
 	}
-	// The voters renew the lease and can't write to their disks: the elector goes on with it.
+	// If the voters can't write to their disks, the lease goes on, but the write is not confirmed in time.
 	a.on = func(election.Input) (election.Reply, error) { return election.Reply{}, context.DeadlineExceeded }
 	if status, text := a.do(t, "POST", "/v1/campaigns/k1/word", body); status != 409 || !strings.Contains(text, `"code":"not_confirmed"`) {
 		t.Errorf("no answer in time: %d %s", status, text)

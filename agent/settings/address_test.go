@@ -45,7 +45,7 @@ func TestTheAddressToldIsOneThatIsListenedOn(t *testing.T) {
 	}
 }
 
-// A keeper takes from its agent the capability that such a port needs.
+// A port below 1024 needs a capability, and the keeper takes all capabilities from its agent.
 func TestAPortThatAnAgentMayNotUse(t *testing.T) {
 	c := Config{Bind: "127.0.0.1", GossipPort: 53, PeerPort: 7947, HTTP: "127.0.0.1:80", AgentCheck: "[::1]:1024", Keeper: true}
 	want := []string{"--gossip-port: port 53 is below ", "--http: port 80 is below "}

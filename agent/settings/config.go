@@ -65,7 +65,7 @@ type Config struct {
 	OnChange  string       // hook, run by the shell
 	Check     string       // health check, run by the shell: while it fails, this host is not a candidate in "default"
 	HostCheck health.Check // while it fails, this host is not a candidate in any election
-	// HookFailures is how many failed runs in a row for a leadership make this host hand over; 0: no number does.
+	// HookFailures is after how many failed runs in a row this host hands a leadership over; 0: never.
 	HookFailures int
 	// Act makes the keeper start doyen act where a hook or a check is configured.
 	Act bool

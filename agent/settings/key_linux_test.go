@@ -12,9 +12,9 @@ import (
 	"github.com/doyen-election/doyen/agent/settings"
 )
 
-// As Kubernetes hands over a secret: root's file, for a group of the agent's user to read.
+// Kubernetes provides a secret as a file of root, which a group of the agent's user can read.
 func TestRootMayHandTheKeyToAGroupOfTheAgent(t *testing.T) {
-	if path := os.Getenv("DOYEN_TEST_KEY"); path != "" { // the agent's user, see below
+	if path := os.Getenv("DOYEN_TEST_KEY"); path != "" { // this run plays the agent's user, see below
 		if _, bad := settings.ReadKeys(path); bad != nil {
 			t.Fatal(bad)
 		}
@@ -42,7 +42,7 @@ func TestRootMayHandTheKeyToAGroupOfTheAgent(t *testing.T) {
 		{0o640, 0, 4001, ""},
 		{0o640, 0, 4002, ""},
 		{0o600, 4000, 4001, ""},
-		{0o640, 0, 4003, "can be read by others (mode 0640)"}, // the agent can't even read it
+		{0o640, 0, 4003, "can be read by others (mode 0640)"}, // the agent is not in the group, and can't read it at all
 		{0o640, 4000, 4001, "can be read by others (mode 0640)"},
 		{0o640, 4005, 4001, "can be read by others (mode 0640)"},
 		{0o660, 0, 4001, "can be read by others (mode 0660)"},

@@ -98,8 +98,8 @@ func (k *Keyring) NewKey() (text, print string) {
 	return base64.StdEncoding.EncodeToString(key), fingerprint(key)
 }
 
-// ChangeKeys carries out one change, or returns why it can't. To repeat a change to add or to use a key
-// changes nothing and succeeds.
+// ChangeKeys carries out one change, or returns why it can't. Repeating a change that adds or uses a key
+// succeeds, and changes nothing.
 func (k *Keyring) ChangeKeys(r api.KeysRequest) *api.ErrorDetail {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/golden"
 )
 
-// ring stands in for gossip.
+// ring plays gossip.
 type ring struct {
 	keys [][]byte
 	err  error
@@ -51,7 +51,7 @@ func newKeyring(t *testing.T, keys ...[]byte) (*Keyring, *ring) {
 	return &Keyring{path: path, gossip: r, logger: slog.New(slog.DiscardHandler)}, r
 }
 
-// With a key of its own, an agent that is to meet nobody is joined by nobody.
+// An agent makes itself a random key if no other agent is to join it.
 func TestOnlyAnAgentThatIsToMeetNobodyMakesItselfAKey(t *testing.T) {
 	for name, test := range map[string]struct {
 		config Config
@@ -81,7 +81,7 @@ func TestOnlyAnAgentThatIsToMeetNobodyMakesItselfAKey(t *testing.T) {
 func TestARotationIsInTheKeyFileAtEveryStep(t *testing.T) {
 	older, newer := clusterKey('o'), clusterKey('n')
 	k, gossip := newKeyring(t, older)
-	link := filepath.Join(t.TempDir(), "link") // as a configuration manager makes one
+	link := filepath.Join(t.TempDir(), "link") // configuration managers make such links
 	if err := os.Symlink(k.path, link); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestARotationIsInTheKeyFileAtEveryStep(t *testing.T) {
 		want    [][]byte
 	}{
 		{api.KeysRequest{Add: strings.TrimSpace(encoded(newer))}, [][]byte{older, newer}},
-		{api.KeysRequest{Add: strings.TrimSpace(encoded(newer))}, [][]byte{older, newer}}, // done already
+		{api.KeysRequest{Add: strings.TrimSpace(encoded(newer))}, [][]byte{older, newer}}, // the key is there already
 		{api.KeysRequest{Use: fingerprint(newer)}, [][]byte{newer, older}},
 		{api.KeysRequest{Use: fingerprint(newer)}, [][]byte{newer, older}},
 		{api.KeysRequest{Remove: fingerprint(older)}, [][]byte{newer}},
@@ -202,8 +202,8 @@ func TestAKeyFileHoldsOneToEightKeys(t *testing.T) {
 	}
 }
 
-// A new key on the second host would keep its agent apart from the first, and a file
-// that the agent may not read is there already.
+// With a new key, the agent of a second host could not join the first. If the agent may not read the file, the
+// right key may be in it.
 func TestAKeyFileThatCanNotBeReadIsNotReplacedByANewKey(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "junk"), []byte("junk\n"), 0o600); err != nil {

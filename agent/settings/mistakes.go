@@ -18,7 +18,7 @@ func (c Config) Judge() error {
 	return cmp.Or(c.Mistakes()...)
 }
 
-// Mistakes returns everything that is wrong with a configuration, resolved or not: what Resolve and
+// Mistakes returns everything that is wrong with a configuration, resolved or not. That is what Resolve and
 // Validate refuse, and what would make a start fail on this host as this user, or keep the agent
 // from leading anything. Each is a *Error.
 func (c Config) Mistakes() []error {
@@ -46,8 +46,8 @@ func (c Config) Mistakes() []error {
 	return all
 }
 
-// checkPrograms refuses commands whose program does not exist. It accepts a program that this user may not
-// look for, if doyen act runs as another user.
+// checkPrograms refuses commands whose program does not exist. If doyen act runs as another user, it accepts a
+// program that only that user may find.
 func checkPrograms(c Config) error {
 	for _, h := range c.hookLines() {
 		if err := hook.Missing(h.line); err != nil && !(c.actsApart() && errors.Is(err, fs.ErrPermission)) {
@@ -102,7 +102,7 @@ func checkOwners(c Config) error {
 	return nil
 }
 
-// Nearest returns the path itself if look finds it, else the nearest directory above that look finds.
+// Nearest returns the path itself if look finds it. Otherwise it returns the nearest directory above that look finds.
 func Nearest(path string, look func(string) (fs.FileInfo, error)) string {
 	for path != filepath.Dir(path) {
 		if _, err := look(path); !errors.Is(err, fs.ErrNotExist) {

@@ -11,8 +11,8 @@ import (
 	"github.com/doyen-election/doyen/internal/act/health"
 )
 
-// Who can write what an agent of root goes by is root: by on-change in the
-// configuration, by an identity in the data directory, by a socket of its own.
+// A user who can write what an agent of root uses is as good as root. Examples are on-change in the configuration,
+// the identity in the data directory, and the socket.
 func TestAnAgentOfRootGoesByNothingThatOthersCanWrite(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, whose agent looks; CI runs this as root")
@@ -89,7 +89,7 @@ func TestAHookThatOthersCanWriteStopsTheStartOfRoot(t *testing.T) {
 	}
 }
 
-// Nobody can check what such a line runs. As another user it may run.
+// Nobody can check what such a line runs, so only an agent of another user than root may have it.
 func TestALineOfTheShellStopsTheStartOfRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, which CI is: only root's commands are checked")

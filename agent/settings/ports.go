@@ -19,7 +19,7 @@ import (
 
 // Port is a port that an agent listens on.
 type Port struct {
-	Flag    string // the setting that names it
+	Flag    string // the setting that names the port
 	Network string // tcp or udp
 	Address string
 	bind    string
@@ -82,7 +82,7 @@ var socketModes = []string{"0600", "0660", "0666"}
 
 // Socket is a Unix socket on which the agent listens for programs of its host.
 type Socket struct {
-	Flag, Path  string // the setting that names it
+	Flag, Path  string // the setting that names the socket, and its value
 	mode, group string
 }
 

@@ -26,7 +26,7 @@ type Setting struct {
 	Choices []string
 	// Found: a zero value means "not given", and Resolve then finds a value.
 	Found bool
-	// Live: a reload applies a change of it. Any other setting needs a restart.
+	// Live: a reload applies a change of the setting. Any other setting needs a restart.
 	Live bool
 	// Help explains the setting in one line. Its value's placeholder is in backquotes.
 	Help string

@@ -22,7 +22,7 @@ const (
 	// maxSocketPath is how many bytes a path may have in Linux's sockaddr_un, without its NUL.
 	maxSocketPath = 107
 	maxJoin       = 64
-	maxElections  = 256 // elections with their own settings
+	maxElections  = 256 // how many elections may have their own settings
 	maxHTTPHosts  = 64
 	minHeartbeat  = 5 * time.Millisecond
 )
@@ -193,7 +193,7 @@ func checkKey(c Config) error {
 }
 
 // checkAlone refuses an agent that other hosts can reach, if it would form a cluster alone and --voters does not
-// ask for that: if the host has lost its data directory, the agent would form a second cluster.
+// ask for that. If the host has lost its data directory, the agent would form a second cluster.
 func checkAlone(c Config) error {
 	bind, _ := ParseAddr(c.Bind)
 	if c.Quorum && len(c.Voters) == 0 && len(c.Join) == 0 && !bind.IsLoopback() {

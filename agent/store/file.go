@@ -52,7 +52,7 @@ func writeFile(files Files, name string, data []byte) error {
 }
 
 // syncFound makes the files durable that a start is about to read. An earlier process run may have
-// died between a rename and its sync, or the directory may have been copied: then a power cut could
+// died between a rename and its sync, or the directory may have been copied. Then a power cut could
 // still destroy the files, and the promises in them would be lost. This process run keeps these promises
 // without writing them again.
 func syncFound(files Files, names ...string) error {

@@ -17,7 +17,7 @@ func (full) Create(name string) (File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: unix.ENOSPC}
 }
 
-// A full disk takes the votes of an agent that starts, and not the agent.
+// An agent that starts on a full disk can't vote, but it starts.
 func TestAStartWithoutRoomForTheWordsReadsThemAsUnsynced(t *testing.T) {
 	dir := directory(t.TempDir())
 	r, _, _ := OpenRecord(dir)

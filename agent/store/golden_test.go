@@ -10,8 +10,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/golden"
 )
 
-// The next versions must go on with the data directory of this one: with its
-// identity, its drain, and its state, whose format package codec keeps.
+// The next versions must go on with the data directory of this version: its identity, its drain and its state.
+// Package codec keeps the format of the state.
 func TestTheFilesOfTheDataDirectoryAreWhatTheyWere(t *testing.T) {
 	dir := directory(t.TempDir())
 	key := ed25519.NewKeyFromSeed([]byte("0123456789abcdef0123456789abcdef"))

@@ -54,7 +54,7 @@ func lock(f *os.File) error {
 	}
 }
 
-// ErrEnding is the error while the agent that locked the directory was killed but has not ended yet.
+// ErrEnding is the error while the kernel has not yet ended the killed agent that has locked the directory.
 var ErrEnding = errors.New("the agent before still holds the directory")
 
 // ending reports whether a process is a zombie, or will be killed as soon as its wait in the kernel ends.

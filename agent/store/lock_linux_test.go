@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestADirectoryOfADeadAgentIsNoMistakeOfTheConfiguration: where the agent before was killed and a thread
-// of it waits for a disk, its service has to try again, not to give up.
+// TestADirectoryOfADeadAgentIsNoMistakeOfTheConfiguration: the former agent was killed, but one of its threads still
+// waits for a disk. The service then has to try again, not to give up.
 func TestADirectoryOfADeadAgentIsNoMistakeOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -43,7 +43,7 @@ func TestADirectoryOfADeadAgentIsNoMistakeOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// zombie is a process that has ended, and is waited for only at the end of the test.
+// zombie starts a process that ends, and waits for it only at the end of the test.
 func zombie(t *testing.T) int {
 	c := exec.Command("true")
 	out, err := c.StdoutPipe()
@@ -54,6 +54,6 @@ func zombie(t *testing.T) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Wait() })
-	_, _ = out.Read(make([]byte, 1)) // to its end: the kernel closes a process's files as it ends
+	_, _ = out.Read(make([]byte, 1)) // returns when the process ends, since the kernel then closes its files
 	return c.Process.Pid
 }

@@ -5,8 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// newer returns a state file of the format after this version's, by the layout
-// that package codec documents.
+// newer returns a state file of the next format. Package codec documents the layout.
 func newer() []byte {
 	head := binary.BigEndian.AppendUint32(nil, 2)
 	head = binary.BigEndian.AppendUint64(head, 0)

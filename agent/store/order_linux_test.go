@@ -14,19 +14,18 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TestMain lets a test see what the system is asked for: it runs this program
-// again, under strace.
+// TestMain runs openAndWrite if a test has started this binary again, under strace.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("STORE_TEST_DIR"); dir != "" {
 		os.Exit(openAndWrite(dir))
 	}
-	if err := flag.Set("test.parallel", "8"); err != nil { // they wait for time, not for processors
+	if err := flag.Set("test.parallel", "8"); err != nil { // the tests wait for time, not for processors
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-// openAndWrite opens a store, reads, and writes what it read once more.
+// openAndWrite opens a store, reads the state, and writes the same state again.
 func openAndWrite(dir string) int {
 	s, state, err := store.Open(store.Config{Dir: dir, Name: "a", PeerID: peerID})
 	if err != nil {
@@ -41,14 +40,14 @@ func openAndWrite(dir string) int {
 
 var syscallLine = regexp.MustCompile(`(openat|read|write|fsync|fdatasync|rename(?:at2?)?|flock|mkdirat)\((.*)$`)
 
-// traced returns what the program asks of the system about a directory, in
-// order: "fsync state", "rename state.new state", "fsync ." and so on.
+// traced returns, in order, the system calls of openAndWrite on a data directory: "fsync state", "rename state.new state",
+// "fsync ." and so on.
 func traced(t *testing.T, dir string) []string {
 	t.Helper()
 	return tracedBelow(t, dir, dir)
 }
 
-// tracedBelow does the same for a data directory anywhere below.
+// tracedBelow is traced for a data directory somewhere below dir.
 func tracedBelow(t *testing.T, dir, data string) []string {
 	t.Helper()
 	if _, err := exec.LookPath("strace"); err != nil {
@@ -67,7 +66,7 @@ func tracedBelow(t *testing.T, dir, data string) []string {
 	return calls(string(text), filepath.Dir(dir))
 }
 
-// calls reads strace's lines, and keeps what is about files below root.
+// calls returns the calls in strace's output that are about files below root.
 func calls(log, root string) []string {
 	path := regexp.MustCompile(`[<"](` + regexp.QuoteMeta(root) + `[^>"]*)[>"]`)
 	var calls []string
@@ -88,7 +87,7 @@ func calls(log, root string) []string {
 	return slices.Compact(calls)
 }
 
-// inOrder checks that all these calls were made, each after the one before.
+// inOrder checks that these calls were made in this order.
 func inOrder(t *testing.T, calls []string, want ...string) {
 	t.Helper()
 	at := 0
@@ -101,8 +100,8 @@ func inOrder(t *testing.T, calls []string, want ...string) {
 	}
 }
 
-// What a start reads may be in the page cache alone: a power cut would take it
-// back after this life has answered by it.
+// The state that a start reads may be only in the page cache. If this life answered from that state, a power cut
+// could still undo it.
 func TestAStartSyncsBeforeItReads(t *testing.T) {
 	dir, _ := made(t)
 	calls := traced(t, dir)
@@ -114,8 +113,7 @@ func TestAStartSyncsBeforeItReads(t *testing.T) {
 	}
 }
 
-// A state that has its name before its bytes are on disk may be empty, torn or
-// gone after a power cut, and the one before with it.
+// If a state gets its name before its bytes are on disk, a power cut may destroy it. The former state is lost too.
 func TestAStateGetsItsNameWhenItsBytesAreSynced(t *testing.T) {
 	dir, _ := made(t)
 	calls := traced(t, dir)
@@ -127,8 +125,7 @@ func TestAStateGetsItsNameWhenItsBytesAreSynced(t *testing.T) {
 	}
 }
 
-// A directory that was made in others must be there after a power cut, and so
-// must these.
+// After a power cut, the data directory must still be there, and so must the directories above it.
 func TestEveryDirectoryThatAStartMakesIsSynced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "top")
 	if err := os.Mkdir(dir, 0o700); err != nil {

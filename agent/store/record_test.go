@@ -12,7 +12,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// another puts a state in place as another agent on this directory would.
+// another replaces the state several times, as another agent with this directory would.
 func another(t *testing.T, dir string, times int) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "state"))
@@ -27,9 +27,8 @@ func another(t *testing.T, dir string, times int) {
 	}
 }
 
-// Two agents with one identity promise one vote to two holders. The file
-// systems of Linux give a number that is free to the next file, so both odd and
-// even numbers of writes are tried.
+// Two agents with one identity could promise one vote to two holders. The file systems of Linux give a free inode
+// number to the next file, so the test writes odd and even numbers of times.
 func TestAnotherWriterEndsTheWritingForGood(t *testing.T) {
 	for _, written := range []bool{false, true} {
 		for times := 1; times <= 4; times++ {
@@ -61,8 +60,8 @@ func TestAnotherWriterEndsTheWritingForGood(t *testing.T) {
 	}
 }
 
-// Nobody else can have written where nothing is: the directory is locked, and an
-// agent elsewhere would have left its own. The promises are all in memory.
+// A missing state shows no other writer: the directory is locked, and another agent would have left its own state.
+// All promises are in memory.
 func TestAStateThatWasRemovedIsWrittenAgain(t *testing.T) {
 	dir, state := made(t)
 	s, _, err := open(t, dir)
@@ -87,8 +86,8 @@ func TestAStateThatWasRemovedIsWrittenAgain(t *testing.T) {
 	s.Close()
 }
 
-// A directory that was removed can be put back, so this is not for good. What is
-// made at its place meanwhile is another agent's.
+// A directory that was removed may be put back, so the writes fail only until then. A directory that is made in
+// its place belongs to another agent.
 func TestADirectoryThatWasRemovedFailsTheWritesUntilItIsBack(t *testing.T) {
 	dir, state := made(t)
 	s, _, err := open(t, dir)
@@ -111,10 +110,10 @@ func TestADirectoryThatWasRemovedFailsTheWritesUntilItIsBack(t *testing.T) {
 	}
 }
 
-// forgetful is a directory whose disk fails at some point.
+// forgetful is a directory whose disk fails after some syncs.
 type forgetful struct {
 	store.Files
-	syncs int // so many succeed
+	syncs int // how many syncs succeed
 }
 
 func (f *forgetful) SyncDir() error {

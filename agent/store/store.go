@@ -66,7 +66,7 @@ type Store struct {
 // Config is what a store needs to know.
 type Config struct {
 	Dir    string
-	Name   string // this agent's name; another agent that finds the directory locked reports it
+	Name   string // this agent's name, which another agent reports if it finds the directory locked
 	PeerID func(ed25519.PublicKey) (election.PeerID, error)
 }
 

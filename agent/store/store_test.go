@@ -26,7 +26,7 @@ func open(t *testing.T, dir string) (*store.Store, election.State, error) {
 	return store.Open(store.Config{Dir: dir, Name: "a", PeerID: peerID})
 }
 
-// made returns a directory with an identity and one promise in it.
+// made returns a directory that has an identity and one promise, and the state with that promise.
 func made(t *testing.T) (string, election.State) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -70,8 +70,8 @@ func TestPromisesAndIdentitySurviveARestart(t *testing.T) {
 	}
 }
 
-// A crash while a state was written leaves part of it at the temporary name;
-// the promise on record is the last one acknowledged.
+// A crash during a write leaves a part of the new state under the temporary name. The state on record is the last
+// one whose write was acknowledged.
 func TestAnInterruptedWriteLeavesTheOldState(t *testing.T) {
 	dir, want := made(t)
 	if err := os.WriteFile(filepath.Join(dir, "state.new"), []byte("doyen-state\nhalf"), 0o600); err != nil {
@@ -107,7 +107,7 @@ func TestAStartCutOffBeforeTheIdentityStartsAfresh(t *testing.T) {
 	s.Close()
 }
 
-// To move only the state away would make the next start say that it is missing.
+// The hint must not be to move the state away: the next start would then refuse the identity without a state.
 func TestAStateThatIsLostBesideAnIdentityNamesTheWayBack(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
 		"foreign":     func(p string) error { return os.WriteFile(p, []byte("PNG and so on"), 0o600) },
@@ -181,7 +181,7 @@ func TestWhatIsWrongIsRefusedAndLeftAlone(t *testing.T) {
 	}
 }
 
-// snapshot returns the contents of a directory's files but the lock.
+// snapshot returns the contents of a directory's files, without the lock file.
 func snapshot(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -193,7 +193,7 @@ func snapshot(t *testing.T, dir string) map[string]string {
 		if e.Name() == "lock" {
 			continue
 		}
-		data, _ := os.ReadFile(filepath.Join(dir, e.Name())) // a directory reads as nothing
+		data, _ := os.ReadFile(filepath.Join(dir, e.Name())) // for a directory the data is empty
 		files[e.Name()] = string(data)
 	}
 	return files
@@ -218,7 +218,7 @@ func TestALockedDirectoryNamesItsOwner(t *testing.T) {
 	s.Close()
 }
 
-// /dev/full at the temporary name is a disk that just filled up.
+// With /dev/full at the temporary name, writes fail as on a full disk.
 func TestAFullDiskIsReportedAndRecoveredFrom(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skipf("no /dev/full on this system: %v", err)
@@ -261,8 +261,7 @@ func TestADirectoryInThePlaceOfTheTemporaryFileFailsTheWrite(t *testing.T) {
 	}
 }
 
-// What was promised is in the directory that was taken away; another agent may
-// have locked the one that is there now.
+// The promises are in the directory that was moved away. Another agent may have locked the new directory.
 func TestADirectoryReplacedWhileItIsInUseIsNotWrittenTo(t *testing.T) {
 	dir, state := made(t)
 	s, _, err := open(t, dir)
@@ -322,7 +321,7 @@ func TestAFileInThePlaceOfTheDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-// A read-only file system refuses the first start with its reason.
+// On a read-only file system the first start is refused, and the error names the reason.
 func TestAReadOnlyDirectoryIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if os.Geteuid() == 0 {

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAWriteWhoseSyncFailsIsAnError has the system refuse the sync alone: a
-// pipe takes what is written to it, and can't be synced.
+// TestAWriteWhoseSyncFailsIsAnError writes to a pipe, which accepts data and can't be synced.
 func TestAWriteWhoseSyncFailsIsAnError(t *testing.T) {
 	dir, state := made(t)
 	s, _, err := open(t, dir)
@@ -24,7 +23,7 @@ func TestAWriteWhoseSyncFailsIsAnError(t *testing.T) {
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	reader, err := os.OpenFile(pipe, os.O_RDWR, 0) // so that the writer need not wait for one
+	reader, err := os.OpenFile(pipe, os.O_RDWR, 0) // so that the writer finds a reader and does not wait
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +33,8 @@ func TestAWriteWhoseSyncFailsIsAnError(t *testing.T) {
 	}
 }
 
-// TestAWriteWhoseRenameIsNotSyncedIsAnError has the system refuse to open the
-// directory for its sync, while files in it can be made and renamed.
+// TestAWriteWhoseRenameIsNotSyncedIsAnError makes the directory unreadable: files in it can be made and
+// renamed, but it can't be opened for the sync.
 func TestAWriteWhoseRenameIsNotSyncedIsAnError(t *testing.T) {
 	dir, state := made(t)
 	s, _, err := open(t, dir)
@@ -53,8 +52,7 @@ func TestAWriteWhoseRenameIsNotSyncedIsAnError(t *testing.T) {
 	}
 }
 
-// obeyModes makes file modes bind this goroutine, even if root runs it. Its
-// thread ends with it.
+// obeyModes makes this goroutine obey file modes even if root runs the test. The thread ends with the goroutine.
 func obeyModes(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread()

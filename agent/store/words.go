@@ -47,14 +47,14 @@ type words struct {
 	sound bool // size is the true size of the file: no write of this agent to it has failed
 	size  int
 
-	writes uint64 // of the newest record
+	writes uint64 // the number of the write in the newest record
 	words  map[election.Name]election.Word
 }
 
-// open reads the log if the state shows that there are words. It then writes the log again, as a new file: the
-// records of a former process run may not be on disk, and to sync the old file again may succeed without a write.
-// If the disk is full, the agent starts all the same, and has to write the words before anything depends on them
-// (Unsynced). If the state shows no words, open ignores any log: none of its words has been acknowledged.
+// open reads the log if the state shows that there are words. Records of a former process run may not be on disk, and
+// a sync of the old file may succeed without a write. So open writes the log again, as a new file. If the disk is full,
+// the agent starts all the same, and has to write the words before anything depends on them (Unsynced). If the
+// state shows no words, open ignores any log: none of its words has been acknowledged.
 func (w *words) open(s *election.State) error {
 	w.peer = s.Peer
 	if !s.KeepsWords {
@@ -176,7 +176,7 @@ func (w *words) rewrite() error {
 	log := append([]byte(wordsMagic+string(w.peer)+"\n"), record...)
 	f, err := replaceFile(w.files, wordsFile, log)
 	if f != nil {
-		_ = w.close() // it was open only to keep its inode number
+		_ = w.close() // the old file was open only to keep its inode number
 		w.file, w.sound = f, false
 	}
 	if err != nil {
@@ -234,7 +234,7 @@ func (w *words) drop(p election.Persist) {
 		}
 	}
 	if !p.State.KeepsWords {
-		_ = w.close() // it was open only to keep its inode number
+		_ = w.close() // the file was open only to keep its inode number
 		clear(w.words)
 	}
 }

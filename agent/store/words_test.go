@@ -19,7 +19,7 @@ func named(e election.Name, seq uint64, text string) election.NamedWord {
 	return election.NamedWord{Election: e, Word: election.Word{Rank: r, ID: r, Text: text}}
 }
 
-// worded returns a directory with the words of two elections, one of them written twice, and the words.
+// worded returns a directory with the words of two elections, and these words. One of them was written twice.
 func worded(t *testing.T) (string, map[election.Name]election.Word) {
 	t.Helper()
 	dir, state := made(t)
@@ -67,8 +67,8 @@ func TestWordsSurviveARestart(t *testing.T) {
 	}
 }
 
-// So an older copy of the words is noticed like one of the state, which a write of words alone leaves
-// as it is.
+// A write of words alone leaves the state as it is, but counts as a write. So a start notices if the words are older
+// than the state shows.
 func TestWritesOfWordsCount(t *testing.T) {
 	dir, _ := worded(t)
 	for _, n := range []uint64{7, 9} {
@@ -92,7 +92,7 @@ func TestWritesOfWordsCount(t *testing.T) {
 	}
 }
 
-// A sync that failed is not repeated by the kernel: what a former run has appended may be in memory alone.
+// The kernel does not repeat a sync that failed, so what a former run has appended may be only in memory.
 func TestAStartWritesTheWordsToANewFile(t *testing.T) {
 	dir, want := worded(t)
 	path := filepath.Join(dir, "words")
@@ -114,7 +114,7 @@ func TestAStartWritesTheWordsToANewFile(t *testing.T) {
 	}
 }
 
-// A crash cuts the last record short, anywhere. It was never acknowledged.
+// A crash may cut the last record short at any byte. That record was never acknowledged.
 func TestAWordThatWasCutShortIsNotThere(t *testing.T) {
 	dir, want := worded(t)
 	path := filepath.Join(dir, "words")
@@ -187,7 +187,7 @@ func TestWordsThatAreLostOrDamagedStopTheStart(t *testing.T) {
 	}
 }
 
-// A crash between the first word and the state that says so: the word was never acknowledged.
+// After a crash between the first word and the state that shows it, the word is ignored: it was never acknowledged.
 func TestALogThatTheStateDoesNotNameIsNotRead(t *testing.T) {
 	dir, _ := made(t)
 	other, _ := worded(t)
@@ -236,7 +236,7 @@ func TestALogOfManyWritesIsMadeSmaller(t *testing.T) {
 	}
 }
 
-// The second of two agents with one data directory, as an NFS without locks allows, writes a word.
+// Two agents use one data directory, as an NFS without locks allows. The second one writes a word.
 func TestAnotherWriterOfWordsEndsTheWriting(t *testing.T) {
 	for _, replaced := range []bool{true, false} {
 		anotherWriterOfWords(t, replaced)

@@ -56,7 +56,7 @@ type Hub struct {
 	mu        sync.Mutex
 	index     uint64
 	newest    map[string]uint64                 // by election: the index of its newest change in kept
-	goesOn    uint64                            // a follower may resume from a lower index, of an earlier run, as from this one; 0: it may not
+	goesOn    uint64                            // a follower may resume from any lower index, which is one of the earlier run; 0: it may not
 	kept      []*Change                         // oldest first
 	followers map[string]map[*Follower]struct{} // by election
 	closed    bool

@@ -76,7 +76,7 @@ func TestAnIndexThatIsTooOldOrOfAnotherLifeIsToldSo(t *testing.T) {
 	}
 }
 
-// A process that goes on from the run before has its followers too: they get all that is new.
+// A process that goes on from an earlier run also has that run's followers: they get all new changes.
 func TestAFollowerOfTheRunBeforeGoesOn(t *testing.T) {
 	h := watch.NewHub(100)
 	h.GoesOn()
@@ -153,7 +153,7 @@ func TestAnElectionThatIsForgottenGoesOnBehindItsLastChange(t *testing.T) {
 	}
 }
 
-// What the one who publishes pays for a thousand followers.
+// BenchmarkPublish measures what the publisher pays for a thousand followers.
 func BenchmarkPublish(b *testing.B) {
 	h := watch.NewHub(0)
 	for range 1000 {
@@ -169,7 +169,7 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// What is shown does not count as a change: the index stays, and a watch that comes back does not get it.
+// A line of Show is not a change: the index stays, and a follower that returns does not get the line.
 func TestWhatIsShownIsNeitherNumberedNorKept(t *testing.T) {
 	h := watch.NewHub(100)
 	publish(h, "default", 1)

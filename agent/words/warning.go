@@ -97,8 +97,8 @@ func barred(b election.Barred) string {
 	return b.Detail
 }
 
-// changed returns a text about agents that the roster lists under another identity. If Barred is set, it is this
-// agent. If not, it may be a stranger: with the cluster key, anyone can take a dead voter's name.
+// changed returns a text about agents that the roster lists under another identity. A warning with Barred is about
+// this agent. Any other such agent may be a stranger: with the cluster key, anyone can take a dead voter's name.
 func changed(ws []elector.Warning, live func(string) (id, addr string)) string {
 	return joined(ws, "; ", func(w elector.Warning) string {
 		if w.Barred.Code != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/doyen-election/doyen/roster"
 )
 
-// denials reads all kinds of refusals from their source.
+// denials reads all values of election.Denial from the source file.
 func denials(t *testing.T) []election.Denial {
 	file, err := parser.ParseFile(token.NewFileSet(), "../../election/refusal.go", nil, 0)
 	if err != nil {

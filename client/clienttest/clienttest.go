@@ -1,7 +1,7 @@
 // Package clienttest replaces an agent in tests of programs that campaign: a test
 // decides when its candidates are elected, renewed and revoked.
 //
-// It guarantees the form of requests and answers, as in the socket API, but not their meaning: there
+// It guarantees the form of requests and answers, as in the socket API, but not their meaning. There
 // are no voters behind it, and no lease except the one that the test sends.
 package clienttest
 
@@ -239,10 +239,10 @@ func (a *Agent) Forget() {
 type Campaign struct {
 	ID, Election string
 	Request      api.CampaignRequest
-	Resumed      api.ResumeRequest // of a resumed campaign; else zero
+	Resumed      api.ResumeRequest // only for a resumed campaign; else zero
 
 	agent    *Agent
-	term     atomic.Uint64 // under which the program may act, or must still stop acting; 0: none
+	term     atomic.Uint64 // the term under which the program may act, or must still stop acting; 0: none
 	life     int
 	lines    chan api.CampaignEvent
 	cut      chan struct{}

@@ -22,10 +22,9 @@ type Process struct {
 }
 
 // Of returns the process at the other end of a connection, which was accepted at that instant of
-// CLOCK_BOOTTIME in nanoseconds. Where the kernel has no pidfd of the peer (before 6.5), Of opens
-// one by number: if the process with that number started after that instant, it is not the peer,
-// but got the peer's number later. The sockets are the inodes of the peer's other connections. They
-// must be closed too before the peer is alone.
+// CLOCK_BOOTTIME in nanoseconds. A kernel before 6.5 has no pidfd of the peer, so Of opens one by number.
+// A process with that number that started after the instant is not the peer, but got its number later.
+// The sockets are the inodes of the peer's other connections. They must be closed too before the peer is alone.
 func Of(conn *net.UnixConn, accepted int64, sockets ...uint64) (*Process, error) {
 	// The kernel is asked while the process lives: if a proof is impossible, that is known before
 	// the end. The first question may take milliseconds, since the kernel loads a module.
@@ -116,8 +115,8 @@ func (p *Process) ended() {
 // Gone is closed when the process has ended with all its threads.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
-// Alone reports whether no other process had the connections open when this one was found to have
-// ended. Another process that had one open may still act, even if it closes the connection later.
+// Alone reports whether no other process had the connections open when the process was found to have
+// ended. Another process that had a connection open may still act, even if it closes that connection later.
 // Alone is false until Gone is closed.
 func (p *Process) Alone() bool {
 	select {

@@ -19,7 +19,7 @@ import (
 
 const patience = 30 * time.Second
 
-// What the test binary plays when it is started again.
+// Environment variables that make the test binary play another process when it is started again.
 const (
 	role   = "PROOF_ROLE"
 	socket = "PROOF_SOCKET"
@@ -29,9 +29,9 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "":
 		os.Exit(m.Run())
-	case "connect": // and wait to be killed
+	case "connect": // connect, and wait to be killed
 		hold(dial())
-	case "bequeath", "shut": // the connection to a child, and end when told
+	case "bequeath", "shut": // pass the connection to a child, and end on request
 		conn := dial()
 		file, err := conn.File()
 		must(err)
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		child.ExtraFiles = []*os.File{file}
 		child.Stdout = os.Stdout
 		must(child.Start())
-		if os.Getenv(role) == "shut" { // which closes it for nobody
+		if os.Getenv(role) == "shut" { // a shutdown closes the connection in no process
 			must(conn.CloseRead())
 			must(conn.CloseWrite())
 		}
@@ -164,8 +164,8 @@ func TestAProcessThatOnlyClosedIsNotGone(t *testing.T) {
 	}
 }
 
-// The process that connected is gone, its child goes on with the connection,
-// which may have been shut down by then: that takes it from no process.
+// The process that connected has ended. Its child has inherited the connection and so holds it, even after
+// a shutdown.
 func TestAConnectionThatWasInheritedIsHeld(t *testing.T) {
 	for _, as := range []string{"bequeath", "shut"} {
 		t.Run(as, func(t *testing.T) { inherited(t, as) })
@@ -192,7 +192,7 @@ func inherited(t *testing.T, as string) {
 	if err := unix.Kill(child, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); ; runtime.Gosched() { // until the kernel has closed it
+	for deadline := time.Now().Add(patience); ; runtime.Gosched() { // until the kernel has closed the connection
 		inode, err := peerInode(conn)
 		if err != nil {
 			t.Fatal(err)

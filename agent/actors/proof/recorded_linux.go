@@ -73,7 +73,7 @@ var space = sync.OnceValue(func() uint64 {
 })
 
 // Recorded returns a program that an earlier process run of this agent has recorded. The program
-// may have ended since then. The error is why its end can't be proven. The program is alone if no
+// may have ended since then. An error says why its end can't be proven. The program is alone if no
 // process has one of its recorded sockets open.
 func Recorded(r record.Program) (*Process, error) {
 	if r.PID <= 0 || r.Started == 0 || r.Sockets[0] == 0 || r.More || r.Space == 0 || r.Space != space() {

@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/boottime"
 )
 
-// identified is what a life records of the process at the other end, before it dies.
+// identified is what a life of the agent records of the process at the other end.
 func identified(t *testing.T, as string) (p record.Program, kill, tell func(), child func() int) {
 	t.Helper()
 	cmd, conn, out, tell := connected(t, as)
@@ -48,7 +48,7 @@ func TestAProcessThatDiedWhileNobodyLookedIsGone(t *testing.T) {
 	if process := recorded(t, p); !isGone(process) || !process.Alone() {
 		t.Errorf("gone %t, alone %t", isGone(process), process.Alone())
 	}
-	p.PID, p.Started = int32(unix.Getpid()), 1 // its number is another's by now
+	p.PID, p.Started = int32(unix.Getpid()), 1 // another process has the number by now
 	if process := recorded(t, p); !isGone(process) || !process.Alone() {
 		t.Errorf("its number is another's: gone %t, alone %t", isGone(process), process.Alone())
 	}
@@ -67,7 +67,7 @@ func TestAProcessThatLivesIsFollowedByWhatIsRecorded(t *testing.T) {
 	}
 }
 
-// Its process and start prove only that the parent is gone.
+// The record names the parent only: its end proves nothing about the child.
 func TestAConnectionThatAChildHoldsIsNoProofForTheNextLife(t *testing.T) {
 	p, _, tell, child := identified(t, "bequeath")
 	pid := child()

@@ -66,7 +66,7 @@ func isHeld(inode uint32) (bool, error) {
 const (
 	showPeer      = 0x4 // UDIAG_SHOW_PEER
 	attributePeer = 2   // UNIX_DIAG_PEER
-	answerSize    = 16  // of struct unix_diag_msg
+	answerSize    = 16  // the size of struct unix_diag_msg
 )
 
 // request is struct unix_diag_req. It names a socket by its inode, with any cookie.

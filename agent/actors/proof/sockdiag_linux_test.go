@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pair returns both ends of a connection.
+// bothEnds returns both ends of a connection.
 func bothEnds(t *testing.T) (own, other *net.UnixConn) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: "unix"})
@@ -95,7 +95,7 @@ func TestASocketInAMessageIsHeld(t *testing.T) {
 	if inode := thePeer(t, own); inode == 0 || !stillHeld(t, inode) {
 		t.Error("it counts as unheld")
 	}
-	to.Close() // and the message with it
+	to.Close() // the message is lost too
 	if thePeer(t, own) != 0 {
 		t.Error("nobody can receive it any more, and it counts as held")
 	}

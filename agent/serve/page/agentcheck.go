@@ -49,12 +49,12 @@ func check(c net.Conn, look func(election.Name) (leads, drained bool)) {
 	if c.SetReadDeadline(now.Add(checkWait)) != nil || c.SetWriteDeadline(now.Add(checkTimeout)) != nil {
 		return
 	}
-	line, _ := bufio.NewReader(io.LimitReader(c, maxCheckLine)).ReadString('\n') // at the deadline, what has come is the line
+	line, _ := bufio.NewReader(io.LimitReader(c, maxCheckLine)).ReadString('\n') // when the deadline passes, the line is what has come by then
 	_, _ = io.WriteString(c, verdict(strings.TrimSpace(line), look)+"\n")        // the client may have gone
 }
 
-// verdict is what HAProxy is to do with the server beside this agent. "ready" takes back a
-// former drain or maint.
+// verdict is what HAProxy should do with the server beside this agent. "ready" ends an earlier drain
+// or maint.
 func verdict(name string, look func(election.Name) (leads, drained bool)) string {
 	if name = cmp.Or(name, string(election.Default)); !election.ValidName(name) {
 		return "down#not the name of an election"

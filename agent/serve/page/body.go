@@ -32,7 +32,7 @@ type column struct {
 	attributes raw
 }
 
-// wide marks a cell that a phone has no room for, and number marks such a cell with a number.
+// wide marks a cell that phones don't show. number marks such a cell if it has a number.
 const wide, number raw = ` class="wide"`, ` class="n wide"`
 
 // table is a section of the page with the first pageRows of a list. The command lists the others.

@@ -22,8 +22,8 @@ type part struct {
 	For    time.Duration
 }
 
-// look is the part's class in the page's style, and the text that it shows. names is sorted,
-// and has the names of all leaders.
+// look returns the part's class in the page's style, and the text that the part shows. names are the names of
+// all leaders, sorted.
 func (p part) look(names []string) (class, what string) {
 	switch {
 	case !p.Known:
@@ -36,7 +36,7 @@ func (p part) look(names []string) (class, what string) {
 	return fmt.Sprint("l", slices.Index(names, p.Leader)%6), p.Leader
 }
 
-// loss is a text about how long nobody led, out of the time that is known.
+// loss is a text about how long nobody led in the time of which this agent knows.
 func loss(parts []part) string {
 	var lost, known time.Duration
 	for _, p := range parts {
@@ -62,7 +62,7 @@ func strip(changes []api.Transition, now time.Time) []part {
 	var parts []part
 	begin := now.Add(-stripTime)
 	last, at := part{}, begin
-	until := func(end time.Time) { // adds the part in which the state was last, until end
+	until := func(end time.Time) { // adds the part that ends at end, in the state that the variable last has
 		if end.After(now) {
 			end = now
 		}
@@ -104,9 +104,8 @@ func join(changes []api.Transition, c api.Transition) []api.Transition {
 	return append(changes, c)
 }
 
-// ledSince is since when the newest change's leader has led without a pause. certain is false
-// if that leader may have led even before this agent's first entry. The changes are of one
-// election, the oldest first.
+// ledSince is since when the newest change's leader has led without a pause. certain is false if that
+// leader may have led before this agent's first entry too. The changes are of one election, the oldest first.
 func ledSince(changes []api.Transition) (since time.Time, certain bool) {
 	for _, c := range slices.Backward(changes) {
 		if c.Leader == nil || c.Leader.Name != changes[len(changes)-1].Leader.Name {

@@ -36,7 +36,7 @@ func TestTheStripDrawsTheLastHour(t *testing.T) {
 		c.Type = api.ChangeRestarted
 		return c
 	}
-	now := start.Add(100 * time.Minute) // so the strip begins at 40 min
+	now := start.Add(100 * time.Minute) // so the strip begins at minute 40
 	for _, c := range []struct {
 		name, want, since string
 		changes           []api.Transition

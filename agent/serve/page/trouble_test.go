@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// An operator has to see what is wrong, on which host, whichever agent's page is open.
+// The page of any agent shows what is wrong, and on which hosts.
 func TestThePageShowsWhatIsWrongOnEveryHost(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	up := func(name string, change func(*api.Member)) api.Member {
@@ -24,10 +24,10 @@ func TestThePageShowsWhatIsWrongOnEveryHost(t *testing.T) {
 	f := Facts{
 		Agent:     api.Agent{Name: "a", Warnings: []api.Warning{edge(time.Minute)}},
 		Elections: []api.Election{{Election: "default", State: api.StateIdle}, {Election: "payments", State: api.StateElecting}},
-		Missing:   []string{"b", "d", "g"}, // a restarted agent's gossip may not know g
+		Missing:   []string{"b", "d", "g"}, // after a restart, the agent's gossip may not know g
 		Members: []api.Member{up("a", as), up("b", func(m *api.Member) { m.Status, m.Connected = api.StatusDead, false }),
 			up("c", func(m *api.Member) { m.Drained = true }), up("d", func(m *api.Member) { m.Connected = false }),
-			up("e", func(m *api.Member) { m.Status = api.StatusDead }), up("e", func(m *api.Member) { m.ID = "id-e2" }), // came back as another one
+			up("e", func(m *api.Member) { m.Status = api.StatusDead }), up("e", func(m *api.Member) { m.ID = "id-e2" }), // e is back under another identity
 			up("f", func(m *api.Member) { m.Status = api.StatusLeft; m.Drained = true })},
 		Others: []api.AgentReport{{Name: "c", Reached: true, Warnings: []api.Warning{edge(0), {Code: "disk_failing", Message: "disk"}, {Code: "drained", Message: "for a day"}}},
 			{Name: "d", ID: "id-d"}, {Name: "b", ID: "id-b"}},
@@ -56,7 +56,7 @@ func TestThePageShowsWhatIsWrongOnEveryHost(t *testing.T) {
 	}
 }
 
-// People read what happened; what this agent knew at the time is behind it.
+// The page shows each change as a sentence. A reader can open what this agent knew at the time.
 func TestChangesAreSentences(t *testing.T) {
 	a, b := &api.Leader{Name: "a", ID: "a"}, &api.Leader{Name: "b", ID: "b"}
 	f := Facts{Past: []api.Transition{

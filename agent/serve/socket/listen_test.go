@@ -82,7 +82,7 @@ func TestADirectoryOfAnotherUserIsNoPlaceForTheSocket(t *testing.T) {
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
-	if uid == 0 { // else the directory is this user's, and the other one is made up
+	if uid == 0 { // without root, this user owns the directory, and the other user does not exist
 		if uid = 1000; errors.Join(os.Chown(dir, uid, -1), os.Lchown(link, uid, -1)) != nil {
 			t.Skip("root may not change owners here, as in some containers; CI may")
 		}
@@ -104,7 +104,7 @@ func TestADirectoryOfAnotherUserIsNoPlaceForTheSocket(t *testing.T) {
 	}
 }
 
-// A unit with UMask=0077 made a directory that the agent's group can't enter.
+// A unit with UMask=0077 once made a directory that the agent's group could not enter.
 func TestTheUmaskDoesNotKeepTheGroupOut(t *testing.T) {
 	before := unix.Umask(0o077)
 	defer unix.Umask(before)

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A service manager or a container gives a process groups that stand in no
-// database; the kernel knows them.
+// The kernel reports groups that a service manager or a container gave a process, and that no database has.
 func TestTheKernelTellsTheGroupsOfThePeer(t *testing.T) {
 	l, err := Listen(filepath.Join(t.TempDir(), "s"))
 	if err != nil {
@@ -33,7 +32,7 @@ func TestTheKernelTellsTheGroupsOfThePeer(t *testing.T) {
 	ask := connect
 	if os.Geteuid() == 0 {
 		want = nil
-		for g := range 100 { // more than fit at first
+		for g := range 100 { // more groups than the first buffer holds
 			want = append(want, 70_000+g)
 		}
 		ask = func() (int, error) {

@@ -21,10 +21,10 @@ type Origin struct {
 
 // Places bounds the connections of a listener. A share bounds those of each origin. A total bounds all
 // of them, with a reserve for favoured origins. If all places are taken, a new connection replaces an idle
-// one: among the origins that have an idle connection, the origin with most connections loses the one
+// one. Among the origins that have an idle connection, the origin with most connections loses the one
 // that has been idle for longest. So a crowd from one origin can't keep out others. An origin never loses
-// a connection to an origin that has more. A new connection of an origin that has used up its share
-// replaces an idle one of the same origin. If no idle connection can be closed, the new one is refused.
+// a connection to an origin that has more. If an origin has used up its share, its new connection
+// replaces an idle one of its own. If no idle connection can be closed, the new one is refused.
 type Places struct {
 	net.Listener
 	share int
@@ -88,7 +88,7 @@ func (p *Places) admit(c net.Conn) *Conn {
 }
 
 // room takes a place for one more connection of the origin. gone is the connection that lost its place
-// for that, if any, and that the caller has to close. why is the reason if no place is free.
+// for it, which the caller has to close; nil: none did. If no place is free, why is the reason.
 func (p *Places) room(o Origin) (gone *Conn, why string) {
 	share := p.share
 	if o.Favoured {
@@ -219,7 +219,7 @@ func Follow(c net.Conn, state http.ConnState) {
 	}
 }
 
-const refusalTime = 50 * time.Millisecond // for the answer to a connection that has no place
+const refusalTime = 50 * time.Millisecond // how long the answer to a connection without a place may take
 
 // refuseConn answers any request with the reason, and closes the connection.
 func refuseConn(c net.Conn, why string) {

@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/internal/door"
 )
 
-// visitor is a connection of some origin that is never used.
+// visitor is a connection of some origin. It sends nothing.
 type visitor struct {
 	net.Conn
 	origin Origin
@@ -78,7 +78,7 @@ func TestTheLongestIdleConnectionOfItsOriginGivesWay(t *testing.T) {
 	a3, _ := p.visit("a")
 	k1.Turn(true)
 	k2.Turn(true)
-	k2.Turn(false) // idle for less long than the third
+	k2.Turn(false) // k2 has been idle for less time than the third
 	if _, k := p.visit("a"); k == nil || !a3.closed || a1.closed || a2.closed || other.closed {
 		t.Errorf("closed: first %t, second %t, third %t, another's %t; want the third", a1.closed, a2.closed, a3.closed, other.closed)
 	}
@@ -157,7 +157,7 @@ func TestANetworkIsOneOrigin(t *testing.T) {
 	}
 }
 
-// 512 readers at 16 addresses closed the connection of a load balancer again and again, before it was answered.
+// A crowd of 512 readers at 16 addresses once took a load balancer's place again and again, before its answer.
 func TestACrowdGivesWayBeforeThoseWhoHaveFewConnections(t *testing.T) {
 	p := placesFor(6, 4, 0)
 	few, _ := p.visit("balancer")
@@ -175,7 +175,7 @@ func TestACrowdGivesWayBeforeThoseWhoHaveFewConnections(t *testing.T) {
 	}
 }
 
-// Only busy connections of the one that has most must not make a refusal of what idle ones of others can give.
+// The origin with most connections may have only busy ones. Then an idle connection of another origin makes room.
 func TestIdleConnectionsGiveWayAlsoIfTheBusyOneHasMore(t *testing.T) {
 	p := placesFor(6, 4, 0)
 	for range 3 {
@@ -193,7 +193,7 @@ func TestIdleConnectionsGiveWayAlsoIfTheBusyOneHasMore(t *testing.T) {
 	}
 }
 
-// Each connection of a crowd takes work before it can be refused.
+// Even a connection that is refused costs work, so a crowd is closed without an answer.
 func TestAnOriginThatConnectsTooOftenIsClosedAtOnce(t *testing.T) {
 	p := placesFor(100, 100, 0)
 	p.Opened = door.NewPace[string](0, 3)

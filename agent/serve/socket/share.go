@@ -43,8 +43,8 @@ func Share(path string, to Sharing) error {
 	return nil
 }
 
-// Possible reports why this process can't share a socket at the path, as far as this can be
-// known before the socket exists.
+// Possible reports why this process can't share a socket at the path, as far as that is known before the
+// socket exists.
 func (to Sharing) Possible(path string) error {
 	if to.Group < 0 {
 		return nil
