@@ -39,8 +39,7 @@ var (
 	quoted = regexp.MustCompile("`[^`\n]*`")
 )
 
-// prose is a page without its code, line by line: what it quotes is checked where
-// it is written.
+// prose is a page without its code, line by line. Quoted text is checked where the program has it.
 func prose(page string) []string {
 	page = fenced.ReplaceAllStringFunc(page, func(code string) string { return strings.Repeat("\n", strings.Count(code, "\n")) })
 	return strings.Split(quoted.ReplaceAllString(page, "``"), "\n")
@@ -49,8 +48,7 @@ func prose(page string) []string {
 // plainPages are written in the words of the dictionary in docs/architecture.md.
 var plainPages = []string{"README.md", "docs/api.md", "docs/architecture.md", "docs/dependencies.md", "docs/guarantees.md", "docs/jobs.md", "docs/monitoring.md", "docs/operations.md", "docs/performance.md", "docs/run.md", "docs/security.md", "docs/testbed.md", "docs/testing.md", "docs/upgrading.md", "docs/ways-to-elect.md"}
 
-// plainInPages is good English where a sentence has a subject, and a term of the
-// dictionary.
+// plainInPages are phrases that pages may use, though the program's texts may not.
 var plainInPages = regexp.MustCompile(`\b(says|said|for ever)\b|\b(stands?|standing) down\b|\bstands still\b|\bstood still\b|\blooks? for\b|\bof its own (voters|roster)\b|\bbegins with \*\*|\bhad begun\b|\b(over )?words of\b`)
 
 func TestPagesAreInPlainEnglish(t *testing.T) {
@@ -73,7 +71,7 @@ var (
 	notKept = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors are what a page's headings can be linked by.
+// anchors returns the names by which links can point to a page's headings.
 func anchors(page string) []string {
 	var found []string
 	for _, h := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
@@ -200,8 +198,8 @@ func TestTheWalksNameWhatExists(t *testing.T) {
 	}
 }
 
-// placed are the functions that a package's doc places in a file: "beat (leading.go)"
-// or "stepDown in handover.go".
+// placed finds the functions that a package's doc says are in a file: "beat (leading.go)" or
+// "stepDown in handover.go".
 var placed = regexp.MustCompile(`(\w+) (?:in |\()(\w+\.go)\b`)
 
 // The package docs name files that exist, and functions that are in them.
@@ -272,7 +270,7 @@ var (
 	namedMutants = regexp.MustCompile("mutants? ((?:`[a-z0-9…-]+`(?:, | and )?)+)")
 )
 
-// The pages, and the list of bugs, name tests and mutants that exist; "…" stands for the rest
+// The pages and the list of bugs name only tests and mutants that exist; "…" is any text at the end
 // of a name.
 func TestThePagesNameTestsAndMutantsThatExist(t *testing.T) {
 	bugs, err := os.ReadFile("testbed/bugs.md")
@@ -281,7 +279,7 @@ func TestThePagesNameTestsAndMutantsThatExist(t *testing.T) {
 	}
 	all := pages(t)
 	all["testbed/bugs.md"] = string(bugs)
-	delete(all, "CHANGELOG.md") // it names what there was
+	delete(all, "CHANGELOG.md") // it names former tests too
 	var tests []string
 	for _, s := range sources(t) {
 		for _, d := range s.file.Decls {

@@ -23,8 +23,8 @@ const module = "github.com/doyen-election/doyen/"
 // pure packages take time, randomness and durable state as arguments.
 var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector", "internal/base/codec", "internal/base/each", "internal/base/wrap", "internal/calendar", "internal/jobs", "internal/plan", "internal/virtual", "transport/inbox"}
 
-// layers are the packages of the product, the lowest first. Each imports only packages of the
-// layers before its own.
+// layers are the packages of the product, the lowest first. A package imports only packages of
+// lower layers.
 var layers = [][]string{
 	{"internal/base/each", "internal/base/fd", "internal/base/offer", "internal/base/wrap"},
 	{"api", "election", "internal/base/alarm", "internal/base/footprint", "internal/base/logger", "internal/calendar"},
@@ -73,8 +73,8 @@ func TestNoPackageImportsOneAboveIt(t *testing.T) {
 	}
 }
 
-// owners are the only packages that may import a library, their own
-// sub-packages and tests included.
+// owners are the packages that may import a library. All others must not. A package's own tests and
+// sub-packages count as part of it.
 var owners = map[string][]string{
 	"github.com/hashicorp/memberlist": {"membership"},
 	"github.com/libp2p/":              {"transport"},
@@ -83,10 +83,10 @@ var owners = map[string][]string{
 	"text/template":                   {}, // it finds methods by name: the linker then keeps every method
 }
 
-// timeAllowed is what of package time is a unit and not a clock.
+// timeAllowed is what pure packages may use of package time: units, but no clock.
 var timeAllowed = []string{"Duration", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
 
-// calendarAllowed is what of it names a date and reads no clock, in the packages that are about dates.
+// calendarAllowed is what packages about dates may use besides: names of dates, but no clock.
 var calendarAllowed = map[string][]string{
 	"internal/calendar": {"Time", "Location", "LoadLocation", "UTC"},
 	"internal/jobs":     {"Time", "UTC", "Parse", "RFC3339"},
@@ -202,7 +202,7 @@ func TestEachLibraryHasOneOwner(t *testing.T) {
 // belowClient are the packages that a program depends on through the client.
 var belowClient = []string{"api", "internal/base/alarm", "internal/base/leasepage"}
 
-// What a program comes to depend on through the client stays small.
+// The client and what it imports import little, because programs then depend on it too.
 func TestTheClientAndWhatItImportsNeedOnlyTheSystem(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test || s.folder != "client" && !slices.Contains(belowClient, s.folder) {

@@ -31,7 +31,7 @@ type peer struct {
 	reply reply
 }
 
-// deferring is a worse candidate that waits because this agent has answered it. round is the number that the candidate gave its round.
+// deferring is a worse candidate that waits because this agent has answered its Election of that round.
 type deferring struct {
 	id    election.PeerID
 	round uint64

@@ -8,13 +8,12 @@ import (
 	"github.com/doyen-election/doyen/testbed/selectiontest"
 )
 
-// H. Garcia-Molina, "Elections in a Distributed Computing System", IEEE Trans.
-// Computers C-31(1), 1982, assumes that messages arrive within a known time and
-// that a node never pauses. Where that fails the algorithm elects two, or keeps
-// waiting for one that restarted: S. D. Stoller, "Leader Election in
-// Asynchronous Distributed Systems", IEEE Trans. Computers 49(3), 2000. These
-// tests show the errors in the selection itself, where they belong; that the
-// voters contain them is shown in the elector's conformance tests.
+// H. Garcia-Molina, "Elections in a Distributed Computing System", IEEE Trans. Computers C-31(1),
+// 1982, assumes that messages arrive within a known time and that a node never pauses. Without
+// that, the algorithm may elect two nodes, or wait forever for a restarted one: S. D. Stoller,
+// "Leader Election in Asynchronous Distributed Systems", IEEE Trans. Computers 49(3), 2000. These
+// tests show both errors in the selection. The elector's conformance tests show that the voters
+// contain them.
 
 func three(t *testing.T) *selectiontest.Network {
 	n := selectiontest.New(t, newSelector)
@@ -24,18 +23,17 @@ func three(t *testing.T) *selectiontest.Network {
 	return n
 }
 
-// TestGarciaMolina1982TimelyMessagesSelectTheBest shows the theorem: whoever
-// notices first, and be it all at once.
+// TestGarciaMolina1982TimelyMessagesSelectTheBest shows the paper's theorem, whichever agents start
+// a round.
 func TestGarciaMolina1982TimelyMessagesSelectTheBest(t *testing.T) {
 	for _, starters := range [][]election.PeerID{{"a"}, {"b"}, {"c"}, {"c", "a"}, {"a", "b", "c"}} {
 		n := three(t)
-		n.Elect(starters...) // fails unless a, and a alone, is nominated
+		n.Elect(starters...) // fails unless a is the only nominee
 	}
 }
 
-// TestStoller2000AWrongTimeoutGivesTwoNominees shows what late messages do: b
-// takes a for dead, and both are nominated. That is all that it may cost: a
-// nominee is no leader.
+// TestStoller2000AWrongTimeoutGivesTwoNominees shows what a late message does: b assumes that a is
+// dead, and both are nominated. The cost is only time, because a nominee is not a leader.
 func TestStoller2000AWrongTimeoutGivesTwoNominees(t *testing.T) {
 	n := three(t)
 	n.Start("b")
@@ -47,13 +45,12 @@ func TestStoller2000AWrongTimeoutGivesTwoNominees(t *testing.T) {
 	}
 }
 
-// TestStoller2000ARestartedProcessKeepsNobodyWaiting shows the other error: a
-// answers b, restarts, and has forgotten that it was at it. b's wait ends by
-// itself, and somebody is nominated.
+// TestStoller2000ARestartedProcessKeepsNobodyWaiting shows the other error: a answers b, restarts,
+// and has forgotten its round. The wait of b still ends, and an agent is nominated.
 func TestStoller2000ARestartedProcessKeepsNobodyWaiting(t *testing.T) {
 	n := three(t)
 	n.Start("b")
-	n.Deliver() // a hears of it, is nominated, and answers
+	n.Deliver() // a gets b's Election, is nominated, and answers
 	n.Deliver()
 	n.Agent("a").Selector.Stop() // all that its former life knew
 	n.Agent("a").Nominee = false
@@ -66,10 +63,9 @@ func TestStoller2000ARestartedProcessKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// TestALateCoordinatorEndsNoRound shows what the original takes at its word: a
-// Coordinator of a leadership long over (Stoller 2000 tells such messages apart
-// by incarnations). Here it makes nobody a leader, nor ends a round: it only
-// makes its receiver wait, and not for ever.
+// TestALateCoordinatorEndsNoRound: the original algorithm believes a Coordinator of a leadership
+// that ended long ago (Stoller 2000 recognizes such messages by incarnations). Here it makes no
+// leader and ends no round: its receiver only waits, for a bounded time.
 func TestALateCoordinatorEndsNoRound(t *testing.T) {
 	n := three(t)
 	n.Start("c")

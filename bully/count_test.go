@@ -7,9 +7,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/selectiontest"
 )
 
-// count returns how many messages an election of that many agents takes, from
-// the first Election to the last Coordinator, when the agent of that place in
-// the order of ranks notices first.
+// count returns how many messages an election takes among that many agents, from the first Election
+// to the last Coordinator. The agent at that place in the order of ranks starts.
 func count(t *testing.T, agents, place int, noVoters bool) int {
 	n := selectiontest.Fleet(t, newSelector, agents, func(i int) int { return agents - i })
 	n.NoVoters = noVoters
@@ -21,9 +20,9 @@ func count(t *testing.T, agents, place int, noVoters bool) int {
 	return sum
 }
 
-// TestCommonCaseIsLinear shows that 2n messages do, Coordinators included, when
-// the best or the second best notices first: with a voter on every agent, and
-// with none, when the nominee has to tell everybody itself.
+// TestCommonCaseIsLinear shows that 2n messages suffice, Coordinators included, if the best or
+// second-best agent starts. That holds if every agent has a voter, and if no agent has one, so that
+// the nominee has to send an Answer to each.
 func TestCommonCaseIsLinear(t *testing.T) {
 	for agents := 2; agents <= 50; agents++ {
 		for place := range 2 {
@@ -36,8 +35,8 @@ func TestCommonCaseIsLinear(t *testing.T) {
 	}
 }
 
-// TestWorstCaseIsQuadratic shows Garcia-Molina's bound: the worst-ranked agent
-// notices first, and every agent asks all better ones.
+// TestWorstCaseIsQuadratic shows Garcia-Molina's bound: the worst-ranked agent starts, and every
+// agent asks all better ones.
 func TestWorstCaseIsQuadratic(t *testing.T) {
 	t.Log("agents   best first   second first   worst first   all at once")
 	for agents := 2; agents <= 50; agents++ {

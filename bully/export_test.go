@@ -1,4 +1,4 @@
 package bully
 
-// Remembered is how many things about others this agent holds in memory.
+// Remembered is how many entries about other agents this agent holds in memory.
 func (b *Bully) Remembered() int { return len(b.peers) + len(b.deferring) }

@@ -9,8 +9,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/selectiontest"
 )
 
-// square bounds the messages of one selection: each agent asks each better one,
-// each Election has one reply, and the nominee announces itself.
+// square bounds the messages of one selection: each agent asks each better one, each Election has
+// one reply, and the nominee sends its Coordinators.
 func square(agents int) int { return agents*agents - 1 }
 
 // TestSelectsBest shows the algorithm's theorem on a network that loses nothing.
@@ -18,8 +18,8 @@ func TestSelectsBest(t *testing.T) {
 	rapid.Check(t, selectiontest.SelectsBest(newSelector, square))
 }
 
-// TestRecovers shows that no history blocks a later round, nor makes it a storm:
-// two waits and two answer timeouts later somebody is nominated.
+// TestRecovers shows that after any history an agent is nominated within two waits and two answer
+// timeouts, with a bounded number of messages.
 func TestRecovers(t *testing.T) {
 	bound := func(int) time.Duration {
 		return 300*time.Millisecond + 2*selectiontest.VoteTimeout + 2*selectiontest.Heartbeat

@@ -18,7 +18,7 @@ func rank(peer election.PeerID, priority int) election.Rank {
 	return election.Rank{Priority: priority, Peer: peer}
 }
 
-// middle is the field of m, with e better and a worse.
+// middle is the field of agent m: e ranks higher, a lower.
 func middle() election.Field {
 	self := rank("m", 5)
 	return election.Field{
@@ -32,8 +32,8 @@ func newBully(t *testing.T) *bully.Bully {
 	return bully.New(selectiontest.Election, "m", selectiontest.Heartbeat, 0)
 }
 
-// TestFactsDiffer shows that of two agents that each take the other for the
-// better one exactly one goes on: both compare what each claims of itself.
+// TestFactsDiffer: two agents each believe that the other ranks higher. Exactly one goes on,
+// because both compare the ranks that the two report about themselves.
 func TestFactsDiffer(t *testing.T) {
 	b := newBully(t)
 	f := middle()
@@ -77,8 +77,8 @@ func TestOtherElection(t *testing.T) {
 	}
 }
 
-// TestWaitIsProlongedOnce shows that nobody can keep another waiting by
-// repeating itself, though patience moves on with time.
+// TestWaitIsProlongedOnce shows that an agent that repeats its messages can't prolong another's
+// wait, even though f.Patience moves on with time.
 func TestWaitIsProlongedOnce(t *testing.T) {
 	b := newBully(t)
 	f := middle()
@@ -94,14 +94,14 @@ func TestWaitIsProlongedOnce(t *testing.T) {
 		}
 	}
 	f.Patience = first.Add(300 * time.Millisecond)
-	b.StandBack(first-1, f, rank("g", 10)) // another one, which the field does not hold
+	b.StandBack(first-1, f, rank("g", 10)) // another agent, not in the field
 	if v := b.Tick(first-1, f); v.WakeAt != f.Patience {
 		t.Errorf("waits until %d for another one, want %d", v.WakeAt, f.Patience)
 	}
 }
 
-// TestPatienceAlreadyOver shows that a wait lasts an answer timeout at least, so
-// that Answers and restarts can't chase each other.
+// TestPatienceAlreadyOver shows that a wait lasts at least an answer timeout. Otherwise each Answer
+// would end in a new round at once.
 func TestPatienceAlreadyOver(t *testing.T) {
 	b := newBully(t)
 	f := middle()
@@ -113,8 +113,8 @@ func TestPatienceAlreadyOver(t *testing.T) {
 	}
 }
 
-// TestNomineeStaysNominee shows that only the elector ends a nomination: a
-// better rank heard of, a late Answer or a Coordinator does not.
+// TestNomineeStaysNominee shows that only the elector ends a nomination: a better rank, a late
+// Answer and a Coordinator do not.
 func TestNomineeStaysNominee(t *testing.T) {
 	b := newBully(t)
 	f := middle()
@@ -135,8 +135,8 @@ func TestNomineeStaysNominee(t *testing.T) {
 	}
 }
 
-// TestStandBackForUnknownEndsWithTime shows that waiting for somebody the field
-// does not hold is not cut short by the field.
+// TestStandBackForUnknownEndsWithTime shows that the field does not cut short the wait for an agent
+// that is not in the field.
 func TestStandBackForUnknownEndsWithTime(t *testing.T) {
 	b := newBully(t)
 	f := middle()
@@ -149,18 +149,18 @@ func TestStandBackForUnknownEndsWithTime(t *testing.T) {
 	}
 }
 
-// TestStandsBackOnlyForBetter shows that a worse rank delays nobody.
+// TestStandsBackOnlyForBetter shows that no agent waits for a worse rank.
 func TestStandsBackOnlyForBetter(t *testing.T) {
 	b := newBully(t)
 	b.StandBack(0, middle(), rank("a", 1))
-	b.StandBack(0, middle(), rank("m", 9)) // an echo of an own, former rank
+	b.StandBack(0, middle(), rank("m", 9)) // this agent's own former rank
 	if b.Active() {
 		t.Error("stands back for a worse rank or for itself")
 	}
 }
 
-// TestARoundEndsInsteadOfBeginningAgainWhereTheFieldIsFull shows that a wait that ends
-// leaves its turn to others, and that nothing begins because somebody asks.
+// TestARoundEndsInsteadOfBeginningAgainWhereTheFieldIsFull: while the field is closed, the end of a
+// wait starts no new round, and neither does another agent's Election.
 func TestARoundEndsInsteadOfBeginningAgainWhereTheFieldIsFull(t *testing.T) {
 	b := newBully(t)
 	f := middle()

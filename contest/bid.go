@@ -27,8 +27,8 @@ func (c *Contest) newBid(s *step) *bid {
 		refused: map[election.PeerID]election.VoteRefusal{}, word: c.newWording(t, s.roster)}
 }
 
-// refuse records a refusal. It drops a refusal for the roster's version, because a newer roster is adopted, and a
-// late one of a voter that has granted the term. It always records that a term is stale: this is final.
+// refuse records a refusal. It ignores one for the roster's version, because a newer roster is adopted, and a
+// late one of a voter that has granted the term. A stale term is final, so it is always recorded.
 func (b *bid) refuse(voter election.PeerID, m election.VoteRefusal) {
 	if m.Reason != election.RefusedVersion && (m.Reason == election.RefusedStaleTerm || !b.lease.SupportedBy(voter)) {
 		b.refused[voter] = m

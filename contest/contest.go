@@ -78,9 +78,9 @@ type Known struct {
 	Heard  election.Instant
 }
 
-// gone is the last leader with an ended term that no voter has confirmed. All its terms up to that term have
-// ended. If it really led, the terms up to that term of other leaders have ended too: claims of such terms count
-// only if they were sent after at. Without quorum, terms of two agents have no order, and at is 0.
+// gone is the last leader that no voter has confirmed, and whose terms up to term have ended. If it really led,
+// other leaders' terms up to term have ended too, so claims of those count only if they were sent after at.
+// Without quorum, terms of two agents have no order, and at is 0.
 type gone struct {
 	holder election.Holder
 	term   election.Term
@@ -106,7 +106,7 @@ type Role uint8
 const (
 	Follower Role = iota // it follows a leader, or waits for one
 	Nominee              // it was selected, and asks for votes
-	Leader               // it leads, and may ask for a higher term at the same time
+	Leader               // it leads; it may also ask for a higher term
 	Leaving              // it has stepped down, and waits until all that act under its term have stopped
 )
 
@@ -163,7 +163,7 @@ func (c *Contest) expireKnown(s *step) {
 	}
 	s.out.Expired = c.leader.Holder.Peer
 	if k := c.leader; c.cfg.Quorum && c.ended < k.Term-1 && c.gone.term < k.Term {
-		c.gone = gone{holder: k.Holder, term: k.Term - 1, at: s.now} // it claimed k.Term, so its lower terms have ended
+		c.gone = gone{holder: k.Holder, term: k.Term - 1, at: s.now} // k claimed k.Term, so k's lower terms have ended
 	}
 	c.forget(s, election.ReasonLeaseExpired)
 }

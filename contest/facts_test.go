@@ -20,8 +20,8 @@ const (
 	start     = election.Instant(time.Hour)
 )
 
-// world is one contest of agent a, a voter beside b and c, with the facts that it is given. Clocks
-// do not drift here: a lease counts in full from the send.
+// world is one contest of agent a, which is a voter like b and c, with facts that the test sets.
+// Clocks do not drift here: a lease counts in full from the send.
 type world struct {
 	*contest.Contest
 	cfg    election.Config
@@ -75,7 +75,7 @@ func (w *world) Connected() []election.PeerID {
 	return slices.DeleteFunc([]election.PeerID{"b", "c"}, func(p election.PeerID) bool { return slices.Contains(w.gone, p) })
 }
 func (w *world) Informed() (bool, election.Instant) { return w.now >= w.informedBy, w.informedBy }
-func (w *world) FirstTurn(election.Rank) election.Instant {
+func (w *world) FirstTurn() election.Instant {
 	return 0
 }
 func (w *world) Candidates() iter.Seq[election.Rank] { return slices.Values(w.others) }
@@ -99,7 +99,7 @@ func (w *world) SharesRoster(p election.PeerID) bool {
 }
 func (w *world) SuspectAt(election.PeerID) election.Instant { return w.suspectAt }
 
-// chooser is a selection that nominates this agent when it is told to.
+// chooser is a selection that nominates this agent when the test asks.
 type chooser struct {
 	nominates, active bool
 	did               []string // what it was asked
@@ -138,7 +138,7 @@ func (w *world) after(d time.Duration) *world {
 	return w
 }
 
-// beat has the leader claim its term in a heartbeat, and returns the number of that send.
+// beat makes the leader claim its term in a heartbeat, and returns the heartbeat's number.
 func (w *world) beat() election.SendID {
 	w.send++
 	w.Claim(w.now, w.send)
@@ -181,7 +181,7 @@ func (w *world) follows(p election.PeerID, t election.Term) *world {
 	return w
 }
 
-// brief says in a line what a verdict asks for, and what has come of it.
+// brief puts into one line what a verdict asks for, and the contest's state after it.
 func (w *world) brief(v contest.Verdict) string {
 	var all []string
 	say := func(is bool, format string, args ...any) {
@@ -257,13 +257,13 @@ func (w *world) otherVersion(from election.PeerID, t election.Term) {
 	w.VoteGranted(w, from, election.VoteGrant{Election: w.Name(), Term: t, Holder: self()}, w.now, true)
 }
 
-// nacks is a voter's refusal to renew the leader's term, since it has another on record.
+// nacks makes a voter refuse to renew the leader's term, because the voter has another term on record.
 func (w *world) nacks(from election.PeerID, known election.Term) contest.Verdict {
 	v := w.Nacked(w, from, w.beat(), election.Nack{Election: w.Name(), Term: known})
 	return v
 }
 
-// renew has two voters renew the leader's term for a lease from now.
+// renew makes two voters renew the leader's term for a lease from now.
 func (w *world) renew() *world { return w.renewBy("a", "b") }
 
 func (w *world) renewBy(voters ...election.PeerID) *world {
@@ -274,14 +274,14 @@ func (w *world) renewBy(voters ...election.PeerID) *world {
 	return w
 }
 
-// renewed has two voters answer that heartbeat now.
+// renewed makes two voters answer that heartbeat now.
 func (w *world) renewed(send election.SendID) {
 	for _, v := range []election.PeerID{"a", "b"} {
 		w.Renewed(v, &election.HeartbeatAck{Send: send, Version: w.roster.Version}, w.now)
 	}
 }
 
-// late is a vote that comes half a heartbeat after the request, old one that comes a whole one after.
+// late is a vote that comes half a heartbeat after the request; old is one that comes a whole heartbeat after.
 func (w *world) late(from election.PeerID, t election.Term) { w.answers(from, t, heartbeat/2) }
 func (w *world) old(from election.PeerID, t election.Term)  { w.answers(from, t, heartbeat) }
 
@@ -289,14 +289,14 @@ func (w *world) answers(from election.PeerID, t election.Term, after time.Durati
 	w.VoteGranted(w, from, election.VoteGrant{Election: w.Name(), Term: t, Holder: self(), Version: w.roster.Version}, w.now.Add(-after), true)
 }
 
-// reports is a voter's record of a term of that leader, whose promise still runs.
+// reports makes a voter report a term of that leader, whose promise still runs.
 func (w *world) reports(p election.PeerID, t election.Term) {
 	w.Record(w, election.Record{Election: w.Name(), Term: t, Holder: holderOf(p), Remaining: lease})
 }
 
 func (w *world) resign() contest.Verdict { return w.StepDown(w, election.ReasonResigned, "") }
 
-// past is what a former life left on record of a term; why it ends, if it does.
+// past is what a former life left on record of a term. why is the reason for its end, empty if it has not ended.
 func (w *world) past(t election.Term, why election.Reason) election.Authority {
 	a := election.Authority{Election: w.Name(), Highest: t, Term: t, Until: w.now.Add(lease / 2), Priority: 100}
 	if why != "" {

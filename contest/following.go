@@ -45,9 +45,9 @@ func (c *Contest) Claimed(f Facts, holder election.Holder, claim election.Claim,
 	return s.out
 }
 
-// heed waits for a heartbeat of an agent that claims to lead but can't be named yet. Either this agent hands over,
-// and must start no round against the other one after the release. Or only the other one's next heartbeat will
-// echo this agent's stamp, and so show how long the claimed lease runs.
+// heed waits for the next heartbeat of an agent that claims to lead, but can't be named yet. That heartbeat echoes
+// this agent's stamp, and so shows how long the lease runs. An agent that hands over waits too: it must start no
+// round against the other leader after its release.
 func (c *Contest) heed(s *step, k Known) {
 	c.rumour = rumour{holder: k.Holder, term: k.Term, heedUntil: s.now.Add(2 * c.cfg.Heartbeat), promiseEnd: c.rumour.promiseEnd}
 }
@@ -131,9 +131,8 @@ func (c *Contest) heedRecord(s *step, g election.Record) {
 	c.rumour = rumour{holder: g.Holder, term: g.Term, heedUntil: s.now.Add(min(g.Remaining, 2*c.cfg.Heartbeat)), promiseEnd: end}
 }
 
-// Suspended ends every lease and bid from before the suspend of the host. Answers to sends from
-// before it can't count for later sends: they are about terms that this agent never asks for
-// again, or about earlier heartbeats (H1, H4).
+// Suspended ends every lease and bid from before the suspend of the host. Late answers do no harm:
+// they are about terms that this agent never asks for again, or about earlier heartbeats (H1, H4).
 func (c *Contest) Suspended(f Facts) Verdict {
 	s := new(step).begin(c, f)
 	switch c.Role() {

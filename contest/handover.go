@@ -8,7 +8,7 @@ import (
 
 // departure is why a leadership ends, and how far its end has come.
 type departure struct {
-	election.Ending      // its To is the target of a transfer, or the heir that a leader chose whose disk fails or that runs late
+	election.Ending      // To is the target of a transfer, or the heir of a leader that runs late or whose disk fails
 	stopped         bool // all that acted under the term have stopped
 	suspended       bool // the host was suspended after the leader stepped down
 }

@@ -179,7 +179,7 @@ func (c *Contest) offered(to election.PeerID) {
 	c.vain = map[election.PeerID]int{to: min(c.vain[to]+1, maxPatience)}
 }
 
-// MayTake reports whether the agent has led since the last transfer to it, or was not the last target.
+// MayTake reports whether the agent was not the last target of a transfer, or has led since then.
 func (c *Contest) MayTake(p election.PeerID) bool { return c.vain[p] == 0 }
 
 // giveWay transfers to a candidate of strictly higher priority that was present for the preempt delay. A
@@ -225,12 +225,12 @@ func bestOf(f Facts, eligible func(election.PeerID) bool) election.Rank {
 	return best
 }
 
-// outlived reports whether this leader needs a higher term (R6). It does if a new roster's floor has
-// reached its term, or if Overtake asked for one. Otherwise it depends on disputes: a voter disputes the
-// leader's term if it has granted that term to another holder, or a higher term. The leader needs a higher
-// term if the voters without a dispute are not a majority. It also needs one if any voter disputes and half
-// the lease has passed without a renewal, or a reachable voter has disputed for long: without this vote,
-// the next silent voter may end the leadership.
+// outlived reports whether this leader needs a higher term (R6): because a new roster's floor has reached
+// its term, because it has begun to ask for one, or because of disputes. A voter disputes the term if it
+// has granted that term to another holder, or a higher term. Disputes count while a majority is reachable.
+// They need a higher term if the reachable voters without a dispute are not a majority, if half the lease
+// has passed without a renewal, or if a reachable voter has disputed for long. Without its vote, one more
+// silent voter could end the leadership.
 func (c *Contest) outlived(s *step) bool {
 	switch {
 	case c.held.term <= s.roster.Floor, c.bid != nil, c.held.outworn:

@@ -59,7 +59,7 @@ func (c *Contest) startInTurn(s *step, f election.Field) {
 		before, _ := slices.BinarySearch(s.Connected(), c.cfg.Self.Peer)
 		turn += 1 + before
 	}
-	start := max(c.vacantSince.Add(time.Duration(turn)*c.cfg.Stagger()), s.FirstTurn(c.rank()), c.notBefore)
+	start := max(c.vacantSince.Add(time.Duration(turn)*c.cfg.Stagger()), s.FirstTurn(), c.notBefore)
 	if s.now < start {
 		s.wake(start)
 		return
@@ -130,9 +130,9 @@ func (c *Contest) apply(s *step, f election.Field, v election.Verdict) {
 }
 
 // holds reports whether this agent needs its own vote to win, but can't have it yet because of a
-// promise of an earlier process run (V5). Its bid would only take votes of others that are needed
-// by a candidate that can lead at once. The vote of an agent that shuts down helps to win but not to
-// renew. So such a vote counts only if the hold ends within the first lease (soon).
+// promise of an earlier process run (V5). Its bid would only take votes from a candidate that can
+// lead at once. The vote of an agent that shuts down helps to win, but not to renew. So such a vote
+// counts only if the hold ends within the first lease (soon).
 func (c *Contest) holds(s *step) bool {
 	held := s.HoldEnd()
 	if s.now >= held {

@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TestFactsGiveAVerdict: each row is what a contest is given, one step, and what it asks for.
+// TestFactsGiveAVerdict: each row has the facts of a contest, one step, and what the verdict asks for.
 func TestFactsGiveAVerdict(t *testing.T) {
 	const def = election.Default
 	advance := func(w *world) contest.Verdict { return w.Advance(w) }

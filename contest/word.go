@@ -37,7 +37,7 @@ func (c *Contest) newWording(t election.Term, r *election.Roster) *wording {
 	return &wording{Register: quorum.NewRegister(t, c.cfg.FirstNumber(), r)}
 }
 
-// settled reports whether the agent may lead as far as the word is concerned: it is known, or there can't be one.
+// settled reports whether the word allows the agent to lead: the word is known, or the election can't have one.
 func (w *wording) settled() bool { return w == nil || w.Ready() }
 
 func (w *wording) vote(from election.PeerID, m election.VoteGrant) {
@@ -151,7 +151,7 @@ func (c *Contest) advanceWord(s *step) {
 			c.reply(s, o.unready)
 		case w.Word().ID != o.If:
 			c.reply(s, &election.Refusal{Why: election.DeniedWordChanged, Election: c.name})
-		default: // the writing has not begun, or began in a former term and is in none of the votes for this one
+		default: // no writing has begun, or the votes for this term lack the one that began in a former term
 			o.at, o.due = w.Replace(o.Text), s.now.Add(c.cfg.Lease)
 		}
 	}

@@ -13,8 +13,8 @@ const (
 	Ring  = "ring"
 )
 
-// Config is what one agent starts with. The parts of its elector, except the voter, share one Config. In it, the
-// input Configure changes when a leader preempts, and a roster's Settings replace the algorithm and the timing.
+// Config is what one agent starts with. All parts of its elector, except the voter, share one Config. The input
+// Configure changes its preemption settings, and a roster's Settings replace its algorithm and timing.
 type Config struct {
 	Self      Holder
 	Run       RunID  // of this process; 0: it equals the lineage ID
@@ -51,7 +51,7 @@ const DefaultDrift = 0.01
 // numbered from n * livesApart. No life uses so many numbers.
 const livesApart = 1 << 40
 
-// FirstNumber is a bound: all numbers of this life are above it, and no number of a former life is.
+// FirstNumber is below all numbers of this life, and not below any number of a former life.
 func (c *Config) FirstNumber() uint64 { return c.Life * livesApart }
 
 // Validate checks the inequalities that the protocol's timing rests on.
@@ -80,8 +80,8 @@ func (c *Config) Validate() error {
 // Fits reports whether heartbeats renew a lease in time, even if one is lost.
 func Fits(heartbeat, lease time.Duration) bool { return heartbeat*3 < lease }
 
-// VoteTimeout is how long a voter keeps a request that it can't grant yet. After the old lease
-// has expired, other candidates also wait this long for a nominee to become the leader.
+// VoteTimeout is how long a voter keeps a request that it can't grant yet. When the old lease has
+// expired, other candidates give a nominee this much time to become the leader.
 func (c *Config) VoteTimeout() time.Duration { return 2 * c.Heartbeat }
 
 // Stagger is a candidate's extra delay for each candidate that ranks above it.

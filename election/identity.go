@@ -77,8 +77,8 @@ type Term uint64
 // MaxTerm is the highest term that is granted, sent or kept.
 const MaxTerm Term = 1 << 61
 
-// maxLeap is how far a new term may be above the known ones. Terms rise by one with each bid, so
-// a term that is farther above shows a defect. If it were accepted, it would use up the numbers.
+// maxLeap is how far a new term may be above the known ones. Terms rise by one with each bid, so a
+// term farther above comes from a defect. Accepting it would use up the numbers.
 const maxLeap Term = 1 << 32
 
 // Follows reports whether t may be accepted when known is the highest term known so far.

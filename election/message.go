@@ -36,7 +36,7 @@ type (
 		Rank     Rank   `cbor:"3,keyasint"` // the sender's
 	}
 	// BullyAnswer reports that the sender is alive and ranks higher. A nominee also sends it
-	// when nobody has asked. Then Round is 0.
+	// without a BullyElection, with Round 0.
 	BullyAnswer struct {
 		Election Name   `cbor:"1,keyasint"`
 		Round    uint64 `cbor:"2,keyasint"` // of the BullyElection that it answers
@@ -162,7 +162,7 @@ type (
 	}
 )
 
-// Progress is how many writes of an agent's state are durable, as of one instant of its clock.
+// Progress is how many writes of an agent's state were durable at one instant of its clock.
 type Progress struct {
 	Peer    PeerID    `cbor:"1,keyasint"`
 	Lineage LineageID `cbor:"2,keyasint"`
@@ -328,9 +328,9 @@ const (
 	GenesisInvalid       Objection = iota + 1
 	GenesisKnown                   // the refusing agent has already committed this genesis
 	GenesisElsewhere               // the refusing agent belongs to another cluster; Detail names that cluster
-	GenesisOtherVoters             // its --voters differ; Detail lists them
+	GenesisOtherVoters             // the refusing agent's --voters differ; Detail lists them
 	GenesisOtherIdentity           // the roster has the refusing agent's name with another peer ID
-	GenesisPending                 // it has accepted another genesis, still pending; Detail names the proposer
+	GenesisPending                 // the refusing agent has accepted another genesis, still pending; Detail names the proposer
 	GenesisPendingFormer           // as GenesisPending, but the two proposers have one name and different peer IDs
 )
 

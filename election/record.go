@@ -7,8 +7,8 @@ type Lineage struct {
 	ID       LineageID
 	Life     uint64 // of the newest life; the first is 1
 	JoinedAt int64  // Unix nanoseconds, of the start of the first life: a restart does not change the rank
-	// Lease is the shortest lease of all its lives: no term on record was asked for with a
-	// shorter one (K4e).
+	// Lease is the shortest lease of all these lives: no life has asked for a term with a shorter
+	// lease (K4e).
 	Lease time.Duration
 }
 
@@ -36,13 +36,13 @@ type Authority struct {
 	Until    Instant `cbor:"4,keyasint,omitempty"` // the latest deadline that was sent to any program under Term; Never: it leads without quorum
 	Priority int     `cbor:"5,keyasint,omitempty"` // of this agent's candidacy; 0: it is not a candidate
 	Ending   Ending  `cbor:"6,keyasint,omitzero"`  // zero: it has not stepped down
-	// Low and Far are set only if this agent followed a made-up term upwards, and then went back (H1). It has
-	// then asked for terms up to Low and from Far to Highest, and next asks for terms between Low and Far.
+	// Low and Far are set only if this agent followed a made-up term upwards, and then went back (H1). It has then
+	// asked for terms up to Low, and for terms from Far to Highest. It next asks for terms between Low and Far.
 	Low Term `cbor:"7,keyasint,omitempty"`
 	Far Term `cbor:"8,keyasint,omitempty"`
 }
 
-// Ending describes a leadership from which this agent has stepped down without releasing the term yet.
+// Ending describes a leadership from which this agent has stepped down, but whose term it has not released yet.
 type Ending struct {
 	Reason Reason  `cbor:"1,keyasint"`           // empty: the leadership does not end
 	To     PeerID  `cbor:"2,keyasint,omitempty"` // the target of a transfer

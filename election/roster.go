@@ -69,10 +69,10 @@ func RightsSize(rights []Right) int {
 	return n
 }
 
-// Roster is a versioned set of voters. It is joint if Next is not empty: then a change from Voters
-// to Next is in progress. Otherwise it is stable. On a joint roster, each election needs a majority
-// of Voters. Once Committed is set, it also needs a majority of Next (R9 and R10 in
-// docs/guarantees.md). In Ongaro 2014, section 4.3, it needs both from the start.
+// Roster is a versioned set of voters. It is joint if Next is not empty: a change from Voters to
+// Next is in progress. Otherwise it is stable. On a joint roster, each election needs a majority of
+// Voters, and once Committed is set, also one of Next (R9 and R10 in docs/guarantees.md). In Ongaro
+// 2014, section 4.3, both majorities are needed from the start.
 //
 // Invariant: a roster is never changed in place. Only a joint roster is Committed.
 type Roster struct {

@@ -27,9 +27,9 @@ type State struct {
 	// election without a grant on record, all terms up to Forgotten count as granted.
 	Forgotten Term   `cbor:"7,keyasint,omitempty"`
 	Writes    uint64 `cbor:"8,keyasint,omitempty"` // how often the state or words were written, including this write
-	// Former is the roster that this agent had before it adopted one that lacks several voters of
-	// Former; nil once this voter has accepted another roster. Refused is the version
-	// from which an operator went back: the agent does not adopt it again.
+	// Former is the roster that an operator can restore: the one before this agent adopted a roster
+	// without several of its voters. It is nil once this voter has accepted another roster. Refused
+	// is the version from which an operator went back: the agent does not adopt it again.
 	Former  *Roster `cbor:"10,keyasint,omitempty"`
 	Refused Version `cbor:"11,keyasint,omitzero"`
 	// KeepsWords reports whether any word is on disk: if so, a missing log of words means lost promises.

@@ -48,8 +48,8 @@ type (
 		// stays a candidate for them. 0: there are none.
 		Remaining int
 		Meta      string // what the program with that priority reports about itself
-		// Stopped is a term under which nothing on this host acts any more: the agent releases
-		// it at once. 0: a separate input Stopped will report this.
+		// Stopped is a term under which nothing on this host acts any more: the agent releases this
+		// term at once. 0: a separate input Stopped will name the term.
 		Stopped Term
 	}
 	// Overtake makes this agent take a higher term at once, in an election that it leads: the
@@ -82,7 +82,7 @@ type (
 		Request  RequestID
 	}
 	// ReadWord asks for the word of an election that this agent leads. If a former life won the term, this
-	// life first asks for the votes again and reads the word from them (W7).
+	// life must first ask for the votes again: they contain the word (W7).
 	ReadWord struct {
 		Election Name
 		Request  RequestID

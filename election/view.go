@@ -69,7 +69,7 @@ type Field struct {
 	Ranks []Rank
 	Leads *Leadership // the leadership of this agent; nil: it does not lead
 	// Closed means that no round may start now, because this agent has enough rounds in progress or queued.
-	// It then also gives up a round that would have to start again, so that other elections get their turn.
+	// A round that would have to start again is then given up, so that other elections get their turn.
 	Closed bool
 	// Patience is when this agent stops waiting for another agent's round: one vote timeout
 	// after the old lease has ended.

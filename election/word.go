@@ -5,8 +5,8 @@ import "cmp"
 // MaxWord is how many bytes the text of a word may have.
 const MaxWord = 1 << 10
 
-// WordRank orders the writings of a word: by term, then by their order within the term. It is the ballot of
-// the register (Lamport 1998).
+// WordRank orders the writings of a word: by term, then by their order within the term. It is the ballot in
+// the protocol of Lamport 1998.
 type WordRank struct {
 	Term Term   `cbor:"1,keyasint"`
 	Seq  uint64 `cbor:"2,keyasint"` // above Config.FirstNumber of the life that writes, so that no two lives use the same number

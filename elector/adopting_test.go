@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/roster"
 )
 
-// elsewhere is a roster of those voters, as a copy of the cluster of a, b and c
-// may have come to after some changes.
+// elsewhere is a roster with those voters. A copy of the cluster of a, b and c could have reached
+// it by some changes.
 func elsewhere(names ...string) *election.Roster {
 	r := *trioState().Roster
 	r.Version, r.Voters = election.Version{Driver: 9, Counter: 2}, voters(names...)
@@ -18,7 +18,7 @@ func elsewhere(names ...string) *election.Roster {
 
 func (s *solo) holds() string { return strings.Join(election.Names(s.e.roster.All(), nil), ",") }
 
-// tells has a connected peer report that roster.
+// tells makes a connected peer report that roster.
 func (s *solo) tells(from election.PeerID, r *election.Roster) {
 	s.hear(from, election.Report{Voter: true, Roster: r})
 }
@@ -78,8 +78,8 @@ func TestR5TheFloorHeldStaysWithARosterThatHasALowerOne(t *testing.T) {
 	}
 }
 
-// a holds the end of a change that the ballot 5 proposed to it alone; the ballot 9
-// took the change over from its mark, which has the floor from before.
+// Ballot 5 proposed the outcome of a change only to a. Ballot 9 continues the change from its mark,
+// whose floor is the one from before the change.
 func TestR3AChangeProposedAgainIsAcceptedByAVoterThatHoldsItsEnd(t *testing.T) {
 	for _, driver := range []election.PeerID{"b", "c"} {
 		t.Run(string(driver), func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestR3AChangeProposedAgainIsAcceptedByAVoterThatHoldsItsEnd(t *testing.T) {
 			s.connect("c", election.Report{})
 			p := election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: driver, Lineage: 1}, Roster: again}
 			s.hear(driver, p)
-			if driver == "c" { // not a voter that a knows: one that it knows must tell of the roster
+			if driver == "c" { // a does not know this voter: a voter that it knows must report the roster
 				if s.e.roster.Version != end.Version {
 					t.Fatal("takes over a proposal of a driver that is not a voter it knows")
 				}
@@ -119,9 +119,9 @@ func TestAProposalOfAStrangerIsRefused(t *testing.T) {
 	}
 }
 
-// A copy of production whose voters were all replaced meets it: b's copy is
-// believed to be b. Whoever was away for as many changes hears of nobody that
-// still holds the old roster.
+// In a copy of production, all voters were replaced; then it connects to production. The copy's b
+// counts as b. An agent that missed as many real changes would find no voter that still has the old
+// roster.
 func TestAClonedClusterDoesNotReplaceTheVoters(t *testing.T) {
 	s := newLone(t, trioState())
 	held := s.e.roster
@@ -136,7 +136,7 @@ func TestAClonedClusterDoesNotReplaceTheVoters(t *testing.T) {
 	if len(sentTo[election.Inquiry](s.take(), "c")) == 0 {
 		t.Fatal("c is not asked what it holds now")
 	}
-	s.tells("c", clones) // as it should have, had there been such changes
+	s.tells("c", clones) // what c would have reported after such changes
 	s.tells("b", clones)
 	if s.holds() != "x,y,z" {
 		t.Fatalf("the voters are %s: an agent that was away for long does not catch up", s.holds())
@@ -161,8 +161,8 @@ func TestAClonedClusterDoesNotReplaceTheVoters(t *testing.T) {
 	}
 }
 
-// The new voters took the way back to a alone, and their driver died before a heard
-// of it. They vote under it no more, so a leads nothing before it takes it over.
+// The new voters' driver went back to a alone, and died before a learned of it. These voters do not
+// vote any more under the change. So a can lead only after it has adopted the outcome.
 func TestTheOutcomeOfAMarkedChangeIsTakenOverThoughTheFormerHalfHasNotHeard(t *testing.T) {
 	state := trioState()
 	r := state.Roster
@@ -178,7 +178,7 @@ func TestTheOutcomeOfAMarkedChangeIsTakenOverThoughTheFormerHalfHasNotHeard(t *t
 	}
 }
 
-// What a voter accepted from a driver can't be taken back: ballots rest on it.
+// A voter can't take back what it accepted from a driver: ballots rely on it.
 func TestAnAcceptedRosterIsNotRestored(t *testing.T) {
 	s := newLone(t, trioState())
 	far := elsewhere("a", "y", "z")

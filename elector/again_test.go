@@ -7,11 +7,10 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// a drives a change of a, b, c to a, b, c, d. It dies when it alone has accepted the
-// end of it. Another driver proposes the marked roster again; one voter does not
-// get it, but the end of the change from a, which is back. Whoever holds that end
-// must accept the change proposed again, or two voters hold one roster, two the
-// other, and nobody decides for ever.
+// a drives a change of a, b, c to a, b, c, d, and dies when only a has accepted the outcome.
+// Another driver proposes the marked roster again. One voter misses that, and gets the outcome from
+// a, which is back. Voters with the outcome must accept the repeated change. Otherwise two voters
+// have one roster and two the other, and no majority exists.
 func TestR3AChangeGoesOnThoughTwoVotersHoldItsFormerEnd(t *testing.T) {
 	c := newCluster(t, election.Bully, "a", "b", "c", "d")
 	c.nodes["d"].observe = true
@@ -21,9 +20,9 @@ func TestR3AChangeGoesOnThoughTwoVotersHoldItsFormerEnd(t *testing.T) {
 	c.run(testTiming.Lease)
 	const (
 		changing = iota
-		ended    // proposed by a to itself alone
-		orphaned // a is gone
-		again    // proposed by another, and lost on its way to one
+		ended    // proposed by a only to itself
+		orphaned // a is dead
+		again    // proposed by another driver, and lost on the way to one voter
 	)
 	stage, driver, lacks := changing, "", ""
 	c.spy = func(from string, e election.Envelope) {
@@ -70,7 +69,7 @@ func TestR3AChangeGoesOnThoughTwoVotersHoldItsFormerEnd(t *testing.T) {
 	if r := c.roster(lacks); r.Joint() || r.Version.Driver == c.roster(driver).Version.Driver {
 		t.Fatalf("%s holds %v, want the end of a's change", lacks, r.Version)
 	}
-	clear(c.cut) // all is well from here on
+	clear(c.cut) // from here on nothing is lost
 	c.run(6 * testTiming.Lease)
 	for _, n := range c.names {
 		c.wantVoters(n, "a,b,c,d")

@@ -14,10 +14,9 @@ import (
 	"github.com/doyen-election/doyen/internal/virtual"
 )
 
-// TestAnything shows that no sequence of inputs and messages, however
-// invalid, makes an elector panic, wake itself for ever, give two outputs
-// for one history, show what is not on record, or record what its next life
-// can't go on from.
+// TestAnything shows that inputs and messages in any order, also invalid ones, never make an
+// elector panic or wake itself endlessly. The same history gives the same output. Everything
+// visible is on record, and the next life can go on from that record.
 func TestAnything(t *testing.T) { rapid.Check(t, anything) }
 
 func FuzzAnything(f *testing.F) {
@@ -52,7 +51,7 @@ func anything(t *rapid.T) {
 	if past != nil {
 		onRecord = past.LifeRecord
 	}
-	for _, c := range one.contests.rows { // the prelude's
+	for _, c := range one.contests.rows { // those of the prelude
 		if a := one.authority(c); a.Highest != 0 {
 			onRecord = virtual.Recorded(onRecord, &election.LifeRecord{Retired: one.retired, Spent: one.spent, Rows: []election.Authority{a}})
 		}
@@ -92,14 +91,14 @@ func anything(t *rapid.T) {
 	}
 }
 
-// beyond reports whether a roster, which no agent sends, has used up all terms.
+// beyond reports whether a roster has used up all terms. No agent sends such a roster.
 func beyond(e *Elector) bool {
 	r := e.heldRoster()
 	return r != nil && r.Floor > election.MaxTerm ||
 		slices.ContainsFunc(e.contests.rows, func(c *entry) bool { return c.Highest() > election.MaxTerm })
 }
 
-// drawPast draws what a former life left on record; nil: nothing.
+// drawPast draws what a former life left on record; nil: there was none.
 func drawPast(t *rapid.T, cfg *election.Config, now election.Instant) *election.Past {
 	if !rapid.Bool().Draw(t, "a later life") {
 		return nil
@@ -125,7 +124,7 @@ func drawPast(t *rapid.T, cfg *election.Config, now election.Instant) *election.
 	return past
 }
 
-// goesOn begins the next life: it can, and leads or hands over what is on record.
+// goesOn starts the next life, and checks that it leads or hands over what is on record.
 func goesOn(t *rapid.T, cfg election.Config, s election.State, r election.LifeRecord, now election.Instant) {
 	noName := func(a election.Authority) bool { return a.Election == "" }
 	if slices.ContainsFunc(r.Rows, noName) || max(r.Retired, r.Spent) > election.MaxTerm {
@@ -145,8 +144,8 @@ func goesOn(t *rapid.T, cfg election.Config, s election.State, r election.LifeRe
 	}
 }
 
-// drawPrelude returns inputs after which an agent with a sensible roster asks
-// for votes, so that invalid ones meet it in every role.
+// drawPrelude returns inputs after which an agent with a valid roster asks for votes, so that the
+// invalid inputs come in every role.
 func drawPrelude(t *rapid.T, s *election.State) (ins []election.Input) {
 	if !rapid.Bool().Draw(t, "prelude") {
 		return nil

@@ -10,8 +10,8 @@ import (
 
 var shared = election.Barred{Code: "data_dir_shared", Detail: "two agents use it"}
 
-// Another process makes promises in this agent's name: whatever it still answers
-// may make two leaders.
+// Another process makes promises in this agent's name. Any further answer of the agent could make
+// two leaders.
 func TestABarredAgentLeadsNothing(t *testing.T) {
 	o := rivals(t)
 	o.step(shared)
@@ -76,7 +76,7 @@ func TestABarredAgentPromisesNothing(t *testing.T) {
 	}
 }
 
-// A grant that is being written when the agent is barred must not leave after.
+// An agent is barred while it writes a grant. It must not send that grant.
 func TestAGrantUnderWayIsNotSentOnceBarred(t *testing.T) {
 	o := newLone(t, trioState())
 	o.hang()
@@ -89,7 +89,7 @@ func TestAGrantUnderWayIsNotSentOnceBarred(t *testing.T) {
 	}
 }
 
-// What waits for a write when an agent is barred would wait for ever.
+// Otherwise a command that waits for a write of a barred agent would wait forever.
 func TestABarredAgentRefusesWhatWaitedForAWrite(t *testing.T) {
 	o := newLone(t, trioState())
 	ask := func(peer election.PeerID) election.VoteRequest {
@@ -116,7 +116,7 @@ func TestABarredAgentRefusesWhatWaitedForAWrite(t *testing.T) {
 	}
 }
 
-// What a barred agent accepted it could never carry out, or would undo at its next
+// A barred agent could never carry out a change that it accepts, or would undo it at its next
 // start.
 func TestABarredAgentChangesNoVotersAndSaysWhy(t *testing.T) {
 	for name, change := range map[string]election.ChangeRoster{
@@ -167,8 +167,8 @@ func TestABarredAgentChangesNoVotersAndSaysWhy(t *testing.T) {
 	}
 }
 
-// restoring is asked, by request 4, to go back from a, y and z to a, b and c, and its
-// disk hangs.
+// restoring is an agent whose disk hangs. Request 4 asks it to go back from the voters a, y and z
+// to a, b and c.
 func restoring(t *testing.T) *solo {
 	s := newLone(t, trioState())
 	s.step(election.PeerLost{Peer: "c"})

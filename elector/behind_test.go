@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// replaced returns a cluster whose voters a and b were replaced by d and e while x,
-// the third voter if it votes, was away; a and b are gone, x is back.
+// replaced returns a cluster in which d and e replaced the voters a and b while x was away. a and b
+// are gone, and x is back. x is the third voter if xVotes is set.
 func replaced(t *testing.T, xVotes bool) *cluster {
 	c := newCluster(t, election.Bully, "a", "b", "x", "d", "e")
 	c.nodes["d"].observe, c.nodes["e"].observe, c.nodes["x"].observe = true, true, !xVotes
@@ -32,7 +32,7 @@ func replaced(t *testing.T, xVotes bool) *cluster {
 	return c
 }
 
-// warns reports whether an agent has a warning of that code about another one.
+// warns reports whether the agent at has a warning with that code about another agent.
 func (c *cluster) warns(at, code, about string) bool {
 	for _, w := range c.nodes[at].elector.Status(c.Now).Warnings {
 		if w.Code == code && w.Agent == about {
@@ -59,7 +59,7 @@ func TestAVoterThatDoesNotTakeOverThePresentRosterIsNoSpare(t *testing.T) {
 	if c.leaders() == "" {
 		t.Error("nobody leads")
 	}
-	c.start("b") // as the warnings say
+	c.start("b") // as the warnings advise
 	c.run(3 * testTiming.Lease)
 	for _, n := range []string{"d", "e"} {
 		if q := c.nodes[n].elector.Status(c.Now).Quorum; q.Reachable != 3 || c.warns(n, "voter_behind", "x") {
@@ -83,7 +83,7 @@ func TestAnAgentThatDoesNotTakeOverThePresentRosterIsNotAdded(t *testing.T) {
 		t.Fatalf("%+v, want that x can't be added, and why", r.Refusal)
 	}
 	c.wantVoters("d", "d,e")
-	c.start("b") // as the refusal says
+	c.start("b") // as the refusal advises
 	c.run(testTiming.Lease)
 	c.input("d", election.ChangeRoster{Add: nodesOf("x"), Request: 6})
 	c.run(4 * testTiming.Lease)
@@ -92,7 +92,7 @@ func TestAnAgentThatDoesNotTakeOverThePresentRosterIsNotAdded(t *testing.T) {
 	}
 }
 
-// What is known of a voter may be old: nobody has led since.
+// Without a leader, what this agent knows of a voter's roster may be out of date.
 func TestAVoterThatOnlySeemsBehindIsAskedBeforeItCountsAsLost(t *testing.T) {
 	s := newLone(t, trioState())
 	s.tells("b", elsewhere("a", "b", "c"))

@@ -23,7 +23,7 @@ func votersAnd(t *testing.T, voters string) *cluster {
 	return c
 }
 
-// at runs until that proposal is sent, and kills those before it arrives.
+// killAt runs until the marked or unmarked proposal is sent, and kills those agents before it arrives.
 func (c *cluster) killAt(committed bool, names ...string) {
 	done := false
 	c.spy = func(_ string, e election.Envelope) {
@@ -44,8 +44,7 @@ func (c *cluster) killAt(committed bool, names ...string) {
 	}
 }
 
-// leadsOn runs for that many leases and demands that a leads, in term 1, all the
-// time.
+// leadsOn runs for that many leases, and demands that a leads in term 1 throughout.
 func (c *cluster) leadsOn(leases int) {
 	c.t.Helper()
 	for range 24 * leases {
@@ -58,7 +57,7 @@ func (c *cluster) leadsOn(leases int) {
 
 func (c *cluster) roster(at string) election.Roster { return *c.nodes[at].elector.roster }
 
-// replyTo returns why the command was refused, "done", or "" as long as there is no reply.
+// replyTo returns why the command was refused, "done", or "" while there is no reply.
 func (c *cluster) replyTo(at string, id election.RequestID) election.Denial {
 	for _, r := range c.nodes[at].replies {
 		switch {
@@ -78,7 +77,7 @@ func (c *cluster) wantVoters(at, names string) {
 	}
 }
 
-// needy is a change of those voters that needs d, or e.
+// needy is a change of those voters that can't end without d or e.
 func needy(voters string, id election.RequestID) election.ChangeRoster {
 	switch voters {
 	case "a":
@@ -89,8 +88,8 @@ func needy(voters string, id election.RequestID) election.ChangeRoster {
 	return election.ChangeRoster{Add: nodesOf("d", "e"), Remove: []election.PeerID{"b", "c"}, Request: id}
 }
 
-// newVotersLost is a cluster of those voters in which at makes a change that needs
-// d, or e, and both die: with its mark out, or before.
+// newVotersLost is a cluster in which at drives a change that needs d or e. Both die, before at
+// proposes its mark or, if marked, after that.
 func newVotersLost(t *testing.T, voters, at string, marked bool) *cluster {
 	c := votersAnd(t, voters)
 	c.input(at, needy(voters, 1))
@@ -172,8 +171,8 @@ func TestR11AVoterAloneGoesBackAfterARestart(t *testing.T) {
 	}
 }
 
-// With the mark out, votes of the new voters count. Its driver alone can do
-// without them, and does as soon as they are lost: before a lease runs out.
+// Once the mark is proposed, votes of the new voters count. Only the driver can go back without
+// them. It does so as soon as they are lost, before a lease expires.
 func TestR12ADriverThatLosesTheNewVotersAfterItsMarkGoesBackByItself(t *testing.T) {
 	for _, voters := range []string{"a", "a,b", "a,b,c"} {
 		t.Run(voters, func(t *testing.T) {
@@ -204,8 +203,7 @@ func TestR12NewVotersThatFallSilentAfterTheMarkCostNoLead(t *testing.T) {
 	}
 }
 
-// A driver that was cut off from everybody lost the lead, but not the right of
-// its ballot.
+// A driver that was cut off from all others lost the leadership. It may still use its ballot.
 func TestR12ADriverThatLostTheRosterElectionStillLeadsBack(t *testing.T) {
 	c := votersAnd(t, "a,b")
 	c.input("a", needy("a,b", 1))

@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// jobs are candidacies of equal priority.
+// jobs are candidacies with equal priority.
 func jobs(names ...election.Name) []election.Candidacy {
 	var list []election.Candidacy
 	for _, n := range names {
@@ -18,7 +18,7 @@ func jobs(names ...election.Name) []election.Candidacy {
 	return list
 }
 
-// rest lets time pass in which b and c answer, and have nothing to say.
+// rest lets time pass in which b and c answer, but do nothing else.
 func (s *solo) rest(d time.Duration) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now < end; {
@@ -63,7 +63,7 @@ func TestCandidaciesAreSentUntilTheyAreKnown(t *testing.T) {
 	}
 }
 
-// A connection that ends takes with it what the peer knew. Its ack may come after the next connection.
+// When a connection ends, its peer may have lost what it knew. An ack from before may come after the reconnect.
 func TestAnAckFromBeforeAConnectionCountsForNothing(t *testing.T) {
 	o := newLone(t, trioState())
 	o.campaign("pay")
@@ -111,13 +111,12 @@ func TestAPeersOwnWordCountsBeforeGossips(t *testing.T) {
 	}
 }
 
-// TestALeadersWithdrawalGoesToTheBestCandidateLeft: another of the same host
-// counts as one.
+// TestALeadersWithdrawalGoesToTheBestCandidateLeft: that may be another candidate of the same host.
 func TestALeadersWithdrawalGoesToTheBestCandidateLeft(t *testing.T) {
 	for _, test := range []struct {
 		remaining int
 		target    election.PeerID
-	}{{0, "b"}, {50, "b"}, {100, ""}} { // equal priorities go by seniority, and a is the senior
+	}{{0, "b"}, {50, "b"}, {100, ""}} { // equal priorities are ordered by seniority, and a is the oldest
 		o := newLone(t, trioState())
 		o.elect("pay")
 		o.hear("b", election.Candidacies{Lineage: 1, Serial: 1, Candidacies: jobs("pay")})
@@ -180,8 +179,8 @@ func TestElectionsWithoutCandidatesMakeRoomForOthers(t *testing.T) {
 	}
 }
 
-// TestH1ATermAskedForIsNotAskedForAgainAfterItsElectionWasDropped: not even by an
-// agent that is no voter, and so has nothing of it on disk.
+// TestH1ATermAskedForIsNotAskedForAgainAfterItsElectionWasDropped: this also holds for an agent
+// that is not a voter, and so has nothing about the election on disk.
 func TestH1ATermAskedForIsNotAskedForAgainAfterItsElectionWasDropped(t *testing.T) {
 	o := newLone(t, election.State{Roster: rosterOf("b", "c")})
 	o.hear("b", election.Report{Voter: true})
@@ -200,8 +199,8 @@ func TestH1ATermAskedForIsNotAskedForAgainAfterItsElectionWasDropped(t *testing.
 	}
 }
 
-// TestAFloodOfCandidaciesIsTakenInTurn: a host whose programs all stand at once
-// asks for the votes of a part of them, and goes on with the next.
+// TestAFloodOfCandidaciesIsTakenInTurn: all programs of a host become candidates at once. The agent
+// asks for votes for some of them, and then for the next.
 func TestAFloodOfCandidaciesIsTakenInTurn(t *testing.T) {
 	const flood = 3 * firstWindow
 	o := newLone(t, trioState())
@@ -236,8 +235,8 @@ func TestAFloodOfCandidaciesIsTakenInTurn(t *testing.T) {
 	}
 }
 
-// TestOthersRoundsWaitForTheirTurnToo: an agent that has as many attempts under way
-// as may be asks for no votes because another's round made it the nominee.
+// TestOthersRoundsWaitForTheirTurnToo: an agent has as many attempts in progress as it may. It asks
+// for no votes if another agent's round makes it a nominee.
 func TestOthersRoundsWaitForTheirTurnToo(t *testing.T) {
 	o := newLone(t, trioState())
 	o.hear("b", election.Report{Voter: true})
@@ -266,8 +265,8 @@ func TestOthersRoundsWaitForTheirTurnToo(t *testing.T) {
 	}
 }
 
-// TestARoundThatOthersBeganTakesItsTurnOnceItIsWon: there was room when it began, and
-// is none when the better candidate declines.
+// TestARoundThatOthersBeganTakesItsTurnOnceItIsWon: the agent had room for one more attempt when
+// the round began. It has none when the better candidate declines.
 func TestARoundThatOthersBeganTakesItsTurnOnceItIsWon(t *testing.T) {
 	o := newLone(t, trioState())
 	o.hear("b", election.Candidacies{Lineage: 1, Serial: 1, Candidacies: []election.Candidacy{{Election: "pay", Priority: 200}}})
@@ -296,8 +295,8 @@ func TestARoundThatOthersBeganTakesItsTurnOnceItIsWon(t *testing.T) {
 	}
 }
 
-// TestAFloodThatIsAnsweredTooLateGetsSmaller: voters that can't keep up are asked
-// about fewer elections at once. Those that do not answer may only keep a promise.
+// TestAFloodThatIsAnsweredTooLateGetsSmaller: if voters answer too late, they are asked about fewer
+// elections at once. A voter that does not answer may just keep a promise.
 func TestAFloodThatIsAnsweredTooLateGetsSmaller(t *testing.T) {
 	o := newLone(t, trioState())
 	o.hear("b", election.Report{Voter: true})
@@ -305,7 +304,7 @@ func TestAFloodThatIsAnsweredTooLateGetsSmaller(t *testing.T) {
 	for i := range 3 * firstWindow {
 		o.campaign(election.Name("job-" + time.Duration(i).String()))
 	}
-	most := func(answer func(election.VoteRequest)) (n int) { // under way at once, until all have failed a few times
+	most := func(answer func(election.VoteRequest)) (n int) { // returns how many were in progress at once, until all had failed a few times
 		for end := o.now.Add(4 * testTiming.Lease); o.now < end; {
 			asked := sentTo[election.VoteRequest](o.take(), "b")
 			o.rest(3 * testTiming.Heartbeat)

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	hop  = time.Millisecond     // a message's way
-	sync = 2 * time.Millisecond // a write's time
+	hop  = time.Millisecond     // how long a message takes
+	sync = 2 * time.Millisecond // how long a write takes
 )
 
 var testTiming = election.Timing{Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond}
 
 const voteTimeout = 400 * time.Millisecond // of an elector with that timing
 
-// cluster is a few electors in one virtual time, with a perfect network but
-// for what a test cuts, and a readable trace.
+// cluster is a few electors in one virtual time, with a readable trace. Its network is perfect
+// except for what a test cuts.
 type cluster struct {
 	virtual.Cluster
 	t      *testing.T
@@ -32,15 +32,15 @@ type cluster struct {
 	names  []string
 	cut    map[string]bool // "a>b": messages from a to b vanish
 	trace  strings.Builder
-	quiet  bool // leave out of the trace what goes on all the time: heartbeats, reports, candidacies, and their answers
+	quiet  bool // omit frequent messages from the trace: heartbeats, reports, candidacies, and their answers
 	spy    func(from string, e election.Envelope)
-	steps  int // since that instant, a hop or less ago
+	steps  int // how many steps since that instant
 	since  election.Instant
 	algo   string
 	quorum bool
 	late   map[string]time.Duration // "a>b": how much later than usual a hears that b is connected
-	level  uint64                   // the feature level of who starts now
-	beat   time.Duration            // the heartbeat that who starts now tells; 0: none
+	level  uint64                   // the feature level of agents that start now
+	beat   time.Duration            // the heartbeat interval that agents report when they start now; 0: none
 }
 
 type node struct {
@@ -76,7 +76,7 @@ func (c *cluster) tracef(format string, args ...any) {
 // start begins a new lineage of an agent.
 func (c *cluster) start(name string) { c.begin(name, c.nodes[name].Lineage+1) }
 
-// begin begins a life: the next one of that lineage, or its first.
+// begin starts the first or next life of that lineage.
 func (c *cluster) begin(name string, lineage election.LineageID) {
 	n := c.nodes[name]
 	n.level, n.beat = c.level, c.beat
@@ -147,7 +147,7 @@ func (c *cluster) views() {
 	}
 }
 
-// input delivers at once.
+// input delivers an input at once.
 func (c *cluster) input(name string, in election.Input) { c.later(0, name, in) }
 
 func (c *cluster) later(d time.Duration, name string, in election.Input) {
@@ -181,7 +181,7 @@ func (c *cluster) step(name string, in election.Input) election.Output {
 	return out
 }
 
-// did writes what an agent does into the trace.
+// did adds an agent's action to the trace.
 func (c *cluster) did(a *virtual.Agent, action any) {
 	switch x := action.(type) {
 	case election.Withdrawal:
@@ -220,7 +220,7 @@ func voterNames(r election.Roster) string {
 	return text
 }
 
-// leaders returns who leads by its own account, as "name@term".
+// leaders returns the agents that consider themselves leaders, as "name@term".
 func (c *cluster) leaders() string {
 	var ls []string
 	for _, name := range c.names {
@@ -237,7 +237,7 @@ func (c *cluster) leaders() string {
 	return strings.Join(ls, " ")
 }
 
-// known returns whom an agent names, "" if nobody.
+// known returns the leader that an agent names, or "".
 func (c *cluster) known(name string) string {
 	for _, s := range c.nodes[name].elector.Contests() {
 		if h, ok := s.LeaderAt(c.Now); ok {

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TestTheConfigurationMustFitTheAlgorithms shows that bully and ring never get an
-// identity or a heartbeat that they could not use.
+// TestTheConfigurationMustFitTheAlgorithms shows that bully and ring never get an identity or
+// heartbeat that they can't use.
 func TestTheConfigurationMustFitTheAlgorithms(t *testing.T) {
 	good := election.Config{Self: election.Holder{Peer: "a", Lineage: 1}, Algorithm: election.Ring, Timing: testTiming}
 	if err := good.Validate(); err != nil {

@@ -9,12 +9,11 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// What the literature promises or warns of, shown on whole electors: S. D.
-// Stoller, "Leader Election in Asynchronous Distributed Systems", IEEE Trans.
-// Computers 49(3), 2000; D. Ongaro, "Consensus: Bridging Theory and Practice",
-// Stanford 2014.
+// What the literature promises or warns of, shown with whole electors: S. D. Stoller, "Leader
+// Election in Asynchronous Distributed Systems", IEEE Trans. Computers 49(3), 2000; D. Ongaro,
+// "Consensus: Bridging Theory and Practice", Stanford 2014.
 
-// led returns a cluster of which one agent has led for a while.
+// led returns a cluster that one agent has led for a while.
 func led(t *testing.T, algo string, names ...string) *cluster {
 	t.Helper()
 	c := newCluster(t, algo, names...)
@@ -28,10 +27,10 @@ func led(t *testing.T, algo string, names ...string) *cluster {
 	return c
 }
 
-// part cuts, or joins again, the ways between two agents.
+// part cuts both directions between two agents, or restores them.
 func (c *cluster) part(a, b string, cut bool) { c.cut[a+">"+b], c.cut[b+">"+a] = cut, cut }
 
-// alone cuts one agent off from all others, or joins it again.
+// alone cuts one agent off from all others, or reconnects it.
 func (c *cluster) alone(name string, cut bool) {
 	for _, other := range c.names {
 		if other != name {
@@ -40,8 +39,8 @@ func (c *cluster) alone(name string, cut bool) {
 	}
 }
 
-// watch lets time pass, and fails the test if two lead at a time. It returns
-// all that led, in order.
+// watch lets time pass, and fails the test if two agents lead at once. It returns all leaders in
+// their order.
 func (c *cluster) watch(d time.Duration) string {
 	c.t.Helper()
 	var seen []string
@@ -64,9 +63,9 @@ func eachAlgorithm(t *testing.T, test func(*testing.T, string)) {
 	}
 }
 
-// TestStoller2000TwoNomineesAreContained shows that where the original elects
-// two, since the timeouts of two candidates tell each that the other is dead,
-// the voters confirm one, and the live leader keeps its term.
+// TestStoller2000TwoNomineesAreContained: timeouts make two candidates each believe that the other
+// is dead. The original algorithm then elects both. Here the voters confirm one, and the live
+// leader keeps its term.
 func TestStoller2000TwoNomineesAreContained(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a string) {
 		c := led(t, a, "a", "b", "c")
@@ -82,15 +81,15 @@ func TestStoller2000TwoNomineesAreContained(t *testing.T) {
 	})
 }
 
-// TestStoller2000TwoNomineesWithNoLeaderAreContained shows the same from a cold
-// start: both are nominated, one at a time leads.
+// TestStoller2000TwoNomineesWithNoLeaderAreContained shows the same for a cold start: both are
+// nominated, but only one leads at a time.
 func TestStoller2000TwoNomineesWithNoLeaderAreContained(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a string) {
 		c := newCluster(t, a, "a", "b", "c", "d", "e")
 		for _, n := range c.names {
 			c.start(n)
 		}
-		c.watch(10 * time.Millisecond) // they have a roster, and nobody leads yet
+		c.watch(10 * time.Millisecond) // they have a roster, but no leader yet
 		c.part("a", "b", true)
 		if seen := c.watch(20 * testTiming.Lease); seen == "" || strings.Contains(seen, " ") {
 			t.Errorf("%q led, want one leader for good", seen)
@@ -98,9 +97,8 @@ func TestStoller2000TwoNomineesWithNoLeaderAreContained(t *testing.T) {
 	})
 }
 
-// TestStoller2000ARestartedBestDeposesNobody shows that the best process, when
-// it comes back as somebody who knows nothing, does not bully a live leader, nor
-// is it taken for its former self.
+// TestStoller2000ARestartedBestDeposesNobody: the best process comes back and remembers nothing. It
+// does not depose the live leader, and is not mistaken for its former life.
 func TestStoller2000ARestartedBestDeposesNobody(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a string) {
 		c := led(t, a, "a", "b", "c")
@@ -115,10 +113,9 @@ func TestStoller2000ARestartedBestDeposesNobody(t *testing.T) {
 	})
 }
 
-// TestOngaro2014SplitVotesResolve shows section 3.4: candidates that took votes
-// from each other retry after random times, and one of them wins. Of four
-// voters, c hears only a, and d only b, so that each of the two has half of the
-// votes, until all hear each other again.
+// TestOngaro2014SplitVotesResolve shows section 3.4: candidates that split the votes retry after
+// random times, and one of them wins. First, of four voters, c hears only a, and d only b, so that
+// a and b have half of the votes each. Then all hear each other again.
 func TestOngaro2014SplitVotesResolve(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a string) {
 		slowest, attempts := time.Duration(0), uint64(0)
@@ -127,7 +124,7 @@ func TestOngaro2014SplitVotesResolve(t *testing.T) {
 			for _, n := range c.names {
 				c.start(n)
 			}
-			c.watch(9 * time.Millisecond) // the roster is there, the first votes are under way
+			c.watch(9 * time.Millisecond) // they have a roster, and ask for the first votes
 			split := func(on bool) {
 				for _, ways := range []string{"ab", "ad", "bc", "cd"} {
 					c.part(ways[:1], ways[1:], on)
@@ -157,10 +154,9 @@ func TestOngaro2014SplitVotesResolve(t *testing.T) {
 	})
 }
 
-// TestOngaro2014ARejoiningServerDisruptsNobody shows what section 9.6 wants
-// pre-vote for: a server that was cut off, and campaigned in vain, deposes no
-// live leader when it is back. The leader takes one higher term, so that it has
-// that server's vote again, and no more than one.
+// TestOngaro2014ARejoiningServerDisruptsNobody shows what pre-vote achieves in section 9.6: a
+// server that campaigned in vain while it was cut off deposes no live leader when it is back. The
+// leader takes exactly one higher term, so that this server can vote for it again.
 func TestOngaro2014ARejoiningServerDisruptsNobody(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a string) {
 		for _, name := range []string{"b", "c"} {
@@ -186,8 +182,8 @@ func TestOngaro2014ARejoiningServerDisruptsNobody(t *testing.T) {
 	})
 }
 
-// TestOngaro2014ARestartedServerDisruptsNobody shows section 4.2.3 likewise: a
-// server that starts anew hears of the leader before it would campaign.
+// TestOngaro2014ARestartedServerDisruptsNobody shows section 4.2.3: a restarted server hears the
+// leader before it starts a campaign.
 func TestOngaro2014ARestartedServerDisruptsNobody(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a string) {
 		c := led(t, a, "a", "b", "c")
@@ -202,9 +198,8 @@ func TestOngaro2014ARestartedServerDisruptsNobody(t *testing.T) {
 	})
 }
 
-// TestOngaro2014ALeaderWithoutMajorityStepsDown shows section 6.2 (CheckQuorum
-// in etcd): a leader that can't reach a majority ends its leadership by itself,
-// within a lease, and before anybody else leads.
+// TestOngaro2014ALeaderWithoutMajorityStepsDown shows section 6.2 (CheckQuorum in etcd): a leader
+// that can't reach a majority steps down by itself, within a lease, before another agent leads.
 func TestOngaro2014ALeaderWithoutMajorityStepsDown(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a string) {
 		c := led(t, a, "a", "b", "c")

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// crowdOf has gossip tell of so many members that rank above this agent, of which
-// only b and c are connected.
+// crowdOf makes gossip report that many members with a higher rank than this agent. Of them only b
+// and c are connected.
 func (s *solo) crowdOf(better int) {
 	for i := range better {
 		m := member(fmt.Sprintf("m%03d", i), 100)
@@ -18,9 +18,8 @@ func (s *solo) crowdOf(better int) {
 	s.step(election.ViewChanged{View: s.view})
 }
 
-// TestInACrowdTheBetterMembersGoFirstThoughTheyAreNotConnectedYet shows that of many
-// that begin together, each leaves the others that are better the time to start the
-// first round, and that this holds for the first leader only.
+// TestInACrowdTheBetterMembersGoFirstThoughTheyAreNotConnectedYet: many agents start together. Each
+// gives the better ones time to start the first round. Once there was a leader, it does so no more.
 func TestInACrowdTheBetterMembersGoFirstThoughTheyAreNotConnectedYet(t *testing.T) {
 	t.Parallel()
 	const better = 20
@@ -43,8 +42,8 @@ func TestInACrowdTheBetterMembersGoFirstThoughTheyAreNotConnectedYet(t *testing.
 	}
 }
 
-// TestAFewMembersDoNotWaitForThoseThatAreNotConnected shows that a usual cluster is as
-// quick as ever.
+// TestAFewMembersDoNotWaitForThoseThatAreNotConnected shows that this delays no cluster of usual
+// size.
 func TestAFewMembersDoNotWaitForThoseThatAreNotConnected(t *testing.T) {
 	t.Parallel()
 	o := newSolo(t, nil)
@@ -55,8 +54,8 @@ func TestAFewMembersDoNotWaitForThoseThatAreNotConnected(t *testing.T) {
 	}
 }
 
-// TestAPeerThatAnswersLateIsAskedLessAndLess shows that questions without an answer
-// become rarer, and that an answer makes up for it.
+// TestAPeerThatAnswersLateIsAskedLessAndLess: without answers, questions become rarer. An answer
+// makes them frequent again.
 func TestAPeerThatAnswersLateIsAskedLessAndLess(t *testing.T) {
 	t.Parallel()
 	o := newSolo(t, nil)
@@ -80,5 +79,5 @@ func TestAPeerThatAnswersLateIsAskedLessAndLess(t *testing.T) {
 
 func firstTurn(s *solo) election.Instant {
 	c := s.e.held(election.Default)
-	return c.FirstTurn(c.Field(c).Self)
+	return c.FirstTurn()
 }

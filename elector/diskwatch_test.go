@@ -8,11 +8,11 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// hang lets a's disk take no writes from now on.
+// hang makes a's disk complete no writes from now on.
 func (s *solo) hang() { s.stuck = true }
 
-// lead keeps a leading for that time by b's and c's acks, or until it withdraws, and
-// has those that can write answer a's question.
+// lead lets b and c renew a's lease for that time, or until a withdraws. Only the given writers
+// answer a's question whether they can write.
 func (s *solo) lead(d time.Duration, writers ...election.PeerID) (asked []delivery) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now < end; {
@@ -92,8 +92,8 @@ func TestALeaderWhoseDiskHangsHandsOverToWhoCanWrite(t *testing.T) {
 	}
 }
 
-// One storage under all hosts: no vote could be given, and a leader is worth more
-// than none.
+// All hosts may share one storage. Then no vote could be given, and a leader is worth more than no
+// leader.
 func TestALeaderStaysWhereNoMajorityCanWrite(t *testing.T) {
 	for name, writers := range map[string][]election.PeerID{"nobody": nil, "one of two": {"b"}} {
 		o := rivals(t)
@@ -130,7 +130,7 @@ func TestAnswersAreGivenOnceWritten(t *testing.T) {
 	if r := sentTo[election.Report](o.take(), "b"); len(r) != 0 {
 		t.Fatalf("a disk that hangs: reports %+v", r)
 	}
-	o.step(election.Persisted{Write: o.begun}) // slow, and asked again meanwhile: the first write counts
+	o.step(election.Persisted{Write: o.begun}) // the write was slow and was asked for again: the first one counts
 	if r := sentTo[election.Report](o.take(), "b"); len(r) != 1 || r[0].ID != 99 {
 		t.Errorf("the first write is done: reports %+v", r)
 	}

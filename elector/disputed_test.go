@@ -7,9 +7,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TestALeaderTakesAHigherTermWhereItsOwnIsDisputed: c promised that term, or a
-// higher one, to somebody else and can never renew it, and now b is lost. Found by
-// the simulation: a leader whom a majority could hear lost its lease.
+// TestALeaderTakesAHigherTermWhereItsOwnIsDisputed: c has promised the leader's term, or a higher
+// one, to another holder, so c can't renew the leader. Then b is lost. Found by the simulation: a
+// leader that a majority could hear lost its lease.
 func TestALeaderTakesAHigherTermWhereItsOwnIsDisputed(t *testing.T) {
 	for name, dispute := range map[string]func(o *solo, term election.Term){
 		"by a refusal": func(o *solo, term election.Term) {
@@ -26,7 +26,7 @@ func TestALeaderTakesAHigherTermWhereItsOwnIsDisputed(t *testing.T) {
 	}
 }
 
-// disputed loses b, by a connection that closes or not, while a leads.
+// disputed makes a lead, and then loses b: its connection closes or, if silently, stays open.
 func disputed(t *testing.T, name string, dispute func(*solo, election.Term), silently bool) {
 	o := newLone(t, trioState())
 	term := o.elect("pay").Term
@@ -50,9 +50,9 @@ func disputed(t *testing.T, name string, dispute func(*solo, election.Term), sil
 	}
 }
 
-// TestAHigherTermTakenWhileLeadingShortensNoDeadline: while a asks for it the old
-// term may be renewed after all, and programs be told so. Nobody else may lead
-// before that deadline has passed.
+// TestAHigherTermTakenWhileLeadingShortensNoDeadline: while a asks for a higher term, the old term
+// may still be renewed, and programs get the later deadline. No other agent may lead before that
+// deadline.
 func TestAHigherTermTakenWhileLeadingShortensNoDeadline(t *testing.T) {
 	five := *soloRoster
 	five.Voters = append(slices.Clone(five.Voters), election.Voter{Name: "d", Peer: "d"}, election.Voter{Name: "e", Peer: "e"})
@@ -67,7 +67,7 @@ func TestAHigherTermTakenWhileLeadingShortensNoDeadline(t *testing.T) {
 	for _, id := range []election.PeerID{"b", "c"} {
 		o.step(election.PeerLost{Peer: id})
 	}
-	early := o.request(o.take(), "d", "pay") // of the higher term
+	early := o.request(o.take(), "d", "pay") // the request for the higher term
 	if early.Term <= first.Term {
 		t.Fatalf("it asks for term %d while it leads in term %d", early.Term, first.Term)
 	}

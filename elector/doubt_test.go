@@ -12,7 +12,7 @@ import (
 
 const tooLate = time.Hour
 
-// settledTrio runs until a leads; b is the next, then c.
+// settledTrio runs until a leads. By rank, b is next, then c.
 func settledTrio(t *testing.T, algo string) *cluster {
 	t.Helper()
 	c := newCluster(t, algo, "a", "b", "c")
@@ -48,7 +48,7 @@ func TestALeaderThatRunsLateHandsOver(t *testing.T) {
 		}
 		c.input("a", election.Late{By: tooLate})
 		c.run(testTiming.Lease / 5)
-		c.input("a", election.Late{By: tooLate}) // of the same delay
+		c.input("a", election.Late{By: tooLate}) // the same delay again
 		c.run(10 * hop)
 		if got := c.leaders(); got != first || !c.runsLate("a") {
 			t.Errorf("after one delay %q leads, warned %t", got, c.runsLate("a"))
@@ -67,7 +67,7 @@ func TestALeaderThatRunsLateHandsOver(t *testing.T) {
 	}
 }
 
-// Delays that lie more than a lease apart move nothing.
+// Delays that are more than a lease apart end no leadership.
 func TestALeaderThatIsSeldomLateLeadsOn(t *testing.T) {
 	c := settledTrio(t, election.Bully)
 	first := c.leaders()
@@ -84,7 +84,7 @@ func TestAnAgentThatRunsLateIsNoCandidate(t *testing.T) {
 	for _, algo := range []string{election.Bully, election.Ring} {
 		c := settledTrio(t, algo)
 		c.kill("a")
-		for range 8 { // b is the best
+		for range 8 { // b has the best rank
 			c.input("b", election.Late{By: tooLate})
 			c.run(testTiming.Lease / 4)
 		}
@@ -92,7 +92,7 @@ func TestAnAgentThatRunsLateIsNoCandidate(t *testing.T) {
 	}
 }
 
-// Where nobody is on time, somebody leads all the same.
+// If all agents run late, one of them still leads.
 func TestWhereAllRunLateSomebodyLeads(t *testing.T) {
 	for _, algo := range []string{election.Bully, election.Ring} {
 		c := settledTrio(t, algo)
@@ -104,7 +104,7 @@ func TestWhereAllRunLateSomebodyLeads(t *testing.T) {
 		late()
 		c.run(20 * hop)
 		c.kill("a")
-		for range 6 { // much less than a late agent waits for one that is on time
+		for range 6 { // much shorter than a late agent waits for an agent that is on time
 			late()
 			c.run(testTiming.Lease / 4)
 		}
@@ -122,7 +122,7 @@ func TestWhereAllRunLateSomebodyLeads(t *testing.T) {
 	}
 }
 
-// ledByA is a cluster of four in which a leads. Of the others b can lead, c can't, and d only observes.
+// ledByA is a cluster of four agents, led by a. Of the others only b can lead, and d is an observer.
 func ledByA(t *testing.T) *cluster {
 	t.Helper()
 	c := newCluster(t, election.Bully, "a", "b", "c", "d")
@@ -135,7 +135,7 @@ func ledByA(t *testing.T) *cluster {
 	return c
 }
 
-// One that is on time may be unable for another reason, which nobody else knows of.
+// An agent that is on time may be unable for a reason that no other agent knows.
 func TestAnAgentThatRunsLateDoesNotWaitForEver(t *testing.T) {
 	c := ledByA(t)
 	late := func(leases int) {
@@ -155,7 +155,7 @@ func TestAnAgentThatRunsLateDoesNotWaitForEver(t *testing.T) {
 	c.wantLeader("b", "when d could not, for more than two leases,")
 }
 
-// All disks may be one, which stands still. Renewals need none, so the leader leads on, and a
+// All hosts may share one disk, which hangs. Renewals need no write, so the leader leads on. A
 // successor could write no vote.
 func TestALeaderWhoseWriteIsSlowLeadsOn(t *testing.T) {
 	for _, algo := range []string{election.Bully, election.Ring} {
@@ -180,7 +180,7 @@ func TestALeaderWhoseWriteIsSlowLeadsOn(t *testing.T) {
 	}
 }
 
-// d is on time and hears all, but wins no vote: b hands over to it once, and asks for votes
+// d is on time and hears all, but wins no vote. b hands over to d once, and then asks for votes
 // itself, though the voters report d's bids again and again.
 func TestALeaderThatRunsLateHandsOverInVainOnce(t *testing.T) {
 	c := ledByA(t)

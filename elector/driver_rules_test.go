@@ -28,8 +28,8 @@ func TestR2AVoterBehindTakesTheRosterFromTheRequestAndThenJudgesIt(t *testing.T)
 	}
 }
 
-// drive makes a the driver of the roster: it wins the roster election by the
-// grants of those peers, and its term is returned.
+// drive makes a the driver of the roster: a wins the roster election by the votes of those peers.
+// It returns a's term.
 func (s *solo) drive(by ...election.PeerID) election.Term {
 	s.t.Helper()
 	for range 1000 {
@@ -50,13 +50,13 @@ func (s *solo) drive(by ...election.PeerID) election.Term {
 	return 0
 }
 
-// accept is of a voter that has just promised a whole lease.
+// accept is the acceptance of a voter that has just promised a whole lease.
 func (s *solo) accept(from election.PeerID, p election.RosterPropose, highest election.Term) {
 	s.hear(from, election.RosterAccept{Driver: p.Driver, Version: p.Roster.Version, Highest: highest, Promise: testTiming.Lease})
 }
 
-// mark has those accept the unmarked joint roster, and returns the marked one
-// that is proposed then.
+// mark makes those peers accept the unmarked joint roster. It returns the marked roster that a
+// proposes next.
 func (s *solo) mark(p election.RosterPropose, by ...election.PeerID) election.RosterPropose {
 	s.t.Helper()
 	for _, id := range by {
@@ -79,7 +79,7 @@ func (s *solo) proposal(sent []delivery, to election.PeerID) election.RosterProp
 	return ps[len(ps)-1]
 }
 
-// keep lets time pass while the peers renew what a leads, so that it drives on.
+// keep lets time pass while the peers renew a's leaderships, so that a drives on.
 func (s *solo) keep(d time.Duration, peers ...election.PeerID) (sent []delivery) {
 	for end := s.now.Add(d); s.now < end; {
 		s.pass(min(testTiming.Heartbeat/2, end.Sub(s.now)))
@@ -94,8 +94,8 @@ func (s *solo) keep(d time.Duration, peers ...election.PeerID) (sent []delivery)
 	return append(sent, s.take()...)
 }
 
-// changing returns a that drives the change of {a, b, c} to {a, b, d}, and the
-// joint roster that it proposes.
+// changing returns an agent a that changes the voters from {a, b, c} to {a, b, d}, and a's joint
+// roster.
 func changing(t *testing.T, floor election.Term) (*solo, election.RosterPropose) {
 	state := trioState()
 	state.Roster.Floor = floor
@@ -113,7 +113,7 @@ func changing(t *testing.T, floor election.Term) (*solo, election.RosterPropose)
 
 func TestR4AJointRosterIsCommittedByBothHalves(t *testing.T) {
 	s, p := changing(t, 0)
-	s.accept("c", p, 1) // with a's own: a majority of a, b, c, and one of a, b, d
+	s.accept("c", p, 1) // with a's own acceptance, majorities of a, b, c and of a, b, d
 	for _, s := range sentTo[election.RosterPropose](s.keep(2*testTiming.Lease, "b", "c", "d"), "b") {
 		if s.Roster.Committed || !s.Roster.Joint() {
 			t.Fatal("went on with the acceptance of one half")
@@ -225,9 +225,9 @@ func TestR7OneChangeAtATime(t *testing.T) {
 	busy("while somebody else's change is under way")
 }
 
-// TestR7AChangeAskedOfAnEarlierRosterIsNotDriven: it would undo the change that
-// came first. Found by the simulation: a voter that had just been replaced was
-// put back under its lost identity, and the new roster never had a majority.
+// TestR7AChangeAskedOfAnEarlierRosterIsNotDriven: it would undo the change in between. Found by the
+// simulation: a voter that had just been replaced was added again under its lost identity, and the
+// new roster never had a majority.
 func TestR7AChangeAskedOfAnEarlierRosterIsNotDriven(t *testing.T) {
 	first := *trioState().Roster
 	first.Version, first.Voters = election.Version{Driver: 5, Counter: 1}, voters("a", "b", "c", "e")
@@ -259,7 +259,7 @@ func TestR7AChangeAskedOfAnEarlierRosterIsNotDriven(t *testing.T) {
 			for _, id := range []election.PeerID{"b", "c", "e"} {
 				s.accept(id, p, p.Driver)
 			}
-			for range 60 { // the acceptances of the stable roster are lost
+			for range 60 { // all acceptances of the stable roster are lost
 				sent := s.keep(testTiming.Heartbeat/8, "b", "c", "e")
 				for _, id := range []election.PeerID{"b", "c", "e"} {
 					for _, r := range sentTo[election.VoteRequest](sent, id) {

@@ -8,13 +8,13 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// beatOf is b's heartbeat, as leader of default in that term.
+// beatOf is a heartbeat of b, the leader of default in that term.
 func beatOf(boot election.LineageID, term election.Term, echo election.Instant) election.Heartbeat {
 	return election.Heartbeat{Lineage: boot, Send: 1, Version: soloRoster.Version, Echo: echo,
 		Claims: []election.Claim{{Election: election.Default, Term: term, Remaining: ownLease, Rank: election.Rank{Priority: 100, Peer: "b"}}}}
 }
 
-// named is whom a names now, "" if nobody.
+// named is the leader that a names now, or "".
 func (s *solo) named() election.PeerID {
 	h, _ := s.status(election.Default).LeaderAt(s.now)
 	return h.Peer
@@ -23,7 +23,7 @@ func (s *solo) named() election.PeerID {
 func TestG5AFollowerCountsTheLeaseFromTheStampItsLeaderEchoes(t *testing.T) {
 	s := newSolo(t, nil)
 	stamp := s.now
-	s.now = s.now.Add(300 * time.Millisecond) // the heartbeat was long on its way
+	s.now = s.now.Add(300 * time.Millisecond) // the heartbeat took long to arrive
 	s.hear("b", beatOf(1, 3, stamp))
 	want := stamp.Add(quorum.HolderLease(ownLease, election.DefaultDrift))
 	if got := s.status(election.Default); s.named() != "b" || got.ValidUntil != want {
@@ -116,7 +116,7 @@ func TestG6AnInquiryIsAnsweredByAMajorityThatAgrees(t *testing.T) {
 	}
 }
 
-// seeks returns what a sent to be elected.
+// seeks returns what a has sent in order to be elected.
 func (s *solo) seeks() []election.Message {
 	var ms []election.Message
 	for _, d := range s.sent {
@@ -165,7 +165,7 @@ func TestWhoResignedLeavesTheFieldToOthersForALease(t *testing.T) {
 		t.Fatalf("seeks again within a lease: %+v", ms[0])
 	}
 	for _, p := range []election.PeerID{"b", "c"} {
-		s.hear(p, election.Report{Voter: true, Roster: soloRoster}) // still there
+		s.hear(p, election.Report{Voter: true, Roster: soloRoster}) // it is still there
 	}
 	s.pass(testTiming.Heartbeat)
 	if ms := s.seeks(); len(ms) == 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TestAnAgentThatBeganAgainAloneStandsBackWhereItsClusterStillRuns: it lost its data
-// directory, formed a cluster of itself, and would lead beside the living one.
+// TestAnAgentThatBeganAgainAloneStandsBackWhereItsClusterStillRuns: the agent lost its data
+// directory, and formed a cluster of itself. It would lead beside its former cluster.
 func TestAnAgentThatBeganAgainAloneStandsBackWhereItsClusterStillRuns(t *testing.T) {
 	own := &election.Roster{Cluster: "new", Version: election.Version{Counter: 1}, Voters: []election.Voter{{Name: "a", Peer: "a"}}}
 	for name, c := range map[string]struct {
@@ -47,8 +47,8 @@ func TestAnAgentThatBeganAgainAloneStandsBackWhereItsClusterStillRuns(t *testing
 	}
 }
 
-// TestAnObserverOfADeadClusterBarsNobody: nobody could run there what the bar asks for.
-// A voter that is met later shows that the cluster runs.
+// TestAnObserverOfADeadClusterBarsNobody: in a dead cluster no operator could do what the warning
+// asks for. If a voter connects later, that cluster runs.
 func TestAnObserverOfADeadClusterBarsNobody(t *testing.T) {
 	own := &election.Roster{Cluster: "new", Version: election.Version{Counter: 1}, Voters: voters("a")}
 	old := &election.Roster{Cluster: "old", Version: election.Version{Driver: 7},
@@ -57,7 +57,7 @@ func TestAnObserverOfADeadClusterBarsNobody(t *testing.T) {
 	s.campaign(election.Default)
 	s.pass(testTiming.Lease)
 	s.connect("o", election.Report{Stamp: 5, Roster: old})
-	s.connect("p", election.Report{Stamp: 5, Roster: old, Voter: true}) // by a roster that does not name it
+	s.connect("p", election.Report{Stamp: 5, Roster: old, Voter: true}) // p's roster does not name p
 	s.pass(testTiming.Lease)
 	warned := s.e.Status(s.now).Warnings
 	if !s.leads(election.Default) || len(warned) != 2 || warned[0].Code != "foreign_cluster" || warned[0].Agent != "o" || !warned[0].Former {
@@ -69,8 +69,8 @@ func TestAnObserverOfADeadClusterBarsNobody(t *testing.T) {
 	}
 }
 
-// TestAClusterThatReportedFirstIsNoticedOnceTheOwnOneIsOnDisk: a voter may report while
-// the roster of an agent that begins alone is still being written.
+// TestAClusterThatReportedFirstIsNoticedOnceTheOwnOneIsOnDisk: an agent starts alone, and a voter
+// of the former cluster reports while the agent's roster is still being written.
 func TestAClusterThatReportedFirstIsNoticedOnceTheOwnOneIsOnDisk(t *testing.T) {
 	s := newSolo(t, func(_ *election.Config, st *election.State) { st.Roster = nil })
 	s.stuck, s.e.cfg.Alone = true, true

@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// writesItsOwn is an agent alone, whose first roster is being written.
+// writesItsOwn is an agent that starts alone, and is writing its first roster.
 func writesItsOwn(t *testing.T) *solo {
 	t.Helper()
 	s := startsWithout(t, true)
@@ -34,23 +34,23 @@ func startsWithout(t *testing.T, alone bool) *solo {
 	return s
 }
 
-// formerOf is the Report of b, who leads a cluster with a voter of that name.
+// formerOf is the Report of b, which leads a cluster with a voter of that name.
 func formerOf(name string) election.Report {
 	leads := election.Record{Election: election.Default, Term: 14, Holder: election.Holder{Peer: "b", Lineage: 1}, Remaining: testTiming.Lease}
 	return election.Report{Voter: true, Stamp: 5, Records: []election.Record{leads}, Roster: &election.Roster{Cluster: "old", Version: election.Version{Driver: 7},
 		Voters: []election.Voter{{Name: name, Peer: "former"}, {Name: "b", Peer: "b"}}}}
 }
 
-// written has the disk take the first roster, at last, and all that comes after it.
+// written completes the write of the first roster, and all later writes.
 func (s *solo) written() {
 	s.stuck = false
 	s.step(election.Persisted{Write: s.begun})
 	s.pass(2 * testTiming.Lease)
 }
 
-// TestAnAgentAloneMeetsItsFormerClusterBeforeItsOwnIsOnDisk: the former cluster
-// tells of itself once, when it connects. An agent that took no notice, because its
-// disk was slow, led beside it from then on.
+// TestAnAgentAloneMeetsItsFormerClusterBeforeItsOwnIsOnDisk: the former cluster reports only once,
+// when it connects. An agent with a slow disk ignored that report, and from then on led beside the
+// former cluster.
 func TestAnAgentAloneMeetsItsFormerClusterBeforeItsOwnIsOnDisk(t *testing.T) {
 	for name, leads := range map[string]bool{"a": false, "z": true} {
 		s := writesItsOwn(t)
@@ -77,8 +77,8 @@ func TestAnAgentAloneMeetsItsFormerClusterBeforeItsOwnIsOnDisk(t *testing.T) {
 	}
 }
 
-// TestAnAgentAloneFollowsNobodyWhileItsRosterIsWritten: it would name a leader of
-// another cluster in a high term, and then lead in a low one.
+// TestAnAgentAloneFollowsNobodyWhileItsRosterIsWritten: otherwise it would name another cluster's
+// leader in a high term, and then lead in a low one.
 func TestAnAgentAloneFollowsNobodyWhileItsRosterIsWritten(t *testing.T) {
 	beat := election.Heartbeat{Lineage: 1, Send: 6, Echo: at(60_000), Version: election.Version{Driver: 7},
 		Claims: []election.Claim{{Election: election.Default, Term: 14, Remaining: testTiming.Lease}}}
@@ -104,8 +104,8 @@ func TestAnAgentAloneFollowsNobodyWhileItsRosterIsWritten(t *testing.T) {
 	}
 }
 
-// TestTheRosterThatIsWrittenSaysWhoTellsOfTerms: another peer claims to be a voter of
-// a newer one, which nobody bears out.
+// TestTheRosterThatIsWrittenSaysWhoTellsOfTerms: another peer claims to be a voter of a newer
+// roster, which no voter confirms.
 func TestTheRosterThatIsWrittenSaysWhoTellsOfTerms(t *testing.T) {
 	s := startsWithout(t, false)
 	s.connect("b", election.Report{Voter: true, Stamp: 5, Roster: &election.Roster{Cluster: "old", Version: election.Version{Counter: 1},

@@ -9,10 +9,9 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// startedAgain is three agents of which the first leader was killed, a second took
-// over and the killed one was started again that long ago: for a lease its voter
-// holds what it had promised before (V5).
-// It is connected to the leader first, and that much later to the third.
+// startedAgain is three agents. The first leader was killed, another took over, and the first has
+// run again for the time since. For a lease, its voter holds its former promises (V5). It connects
+// to the leader first, and to the third agent after the time late.
 func startedAgain(t *testing.T, algo string, since, late time.Duration) *cluster {
 	t.Helper()
 	c := led(t, algo, "a", "b", "c")
@@ -28,7 +27,7 @@ func startedAgain(t *testing.T, algo string, since, late time.Duration) *cluster
 	return c
 }
 
-// leader is the agent that leads, "" if none does.
+// leader is the leading agent, or "".
 func (c *cluster) leader() string {
 	if leads := c.leaders(); leads != "" {
 		return leads[:1]
@@ -36,8 +35,7 @@ func (c *cluster) leader() string {
 	return ""
 }
 
-// until lets time pass until another agent than that one leads, and returns how long
-// it took.
+// untilAnother lets time pass until another agent leads, and returns how long that took.
 func (c *cluster) untilAnother(than string, atMost time.Duration) (time.Duration, error) {
 	from := c.Now
 	for c.leader() == "" || c.leader() == than {
@@ -49,9 +47,8 @@ func (c *cluster) untilAnother(than string, atMost time.Duration) (time.Duration
 	return c.Now.Sub(from), nil
 }
 
-// TestAHoldIsWaitedForLikeAPromise: the leader dies while the voter of another
-// agent, started again a moment ago, holds. Its vote is needed, and had as soon as
-// the hold has ended.
+// TestAHoldIsWaitedForLikeAPromise: the leader dies while another agent, just restarted, still
+// holds its vote. The vote is needed, and is given as soon as the hold has ended.
 func TestAHoldIsWaitedForLikeAPromise(t *testing.T) {
 	limit := quorum.Outlast(testTiming.Lease, election.DefaultDrift) + 30*time.Millisecond
 	eachAlgorithm(t, func(t *testing.T, algo string) {
@@ -66,9 +63,8 @@ func TestAHoldIsWaitedForLikeAPromise(t *testing.T) {
 	})
 }
 
-// TestAHandOverDoesNotWaitForAHold: two voters without a hold suffice, the one that
-// leaves among them. The agent that holds would keep their votes from the third if
-// it asked for them, most of all before it knows the third.
+// TestAHandOverDoesNotWaitForAHold: two voters without a hold suffice, one of them the agent that
+// hands over. If the agent with the hold asked for their votes, the third agent could not get them.
 func TestAHandOverDoesNotWaitForAHold(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, algo string) {
 		for how, in := range map[string]election.Input{"shutdown": election.Shutdown{}, "resign": election.Resign{Election: election.Default},
@@ -76,7 +72,7 @@ func TestAHandOverDoesNotWaitForAHold(t *testing.T) {
 			for since := 3 * time.Millisecond; since < testTiming.Lease*5/4; since += 10*time.Millisecond + since/2 {
 				for _, late := range []time.Duration{0, since, since + 2*time.Millisecond, since + 70*time.Millisecond} {
 					if late > 200*time.Millisecond || how == "transfer" && late > since {
-						continue // agents are connected by then; a target has no majority until it is
+						continue // by then all are connected; a target that is not connected has no majority
 					}
 					handOverBesideAHold(t, algo, how, in, since, late)
 				}
@@ -105,8 +101,8 @@ func handOverBesideAHold(t *testing.T, algo string, how string, in election.Inpu
 	}
 }
 
-// TestAVoterThatMissedAReleaseHoldsNobodyUp: what c still has on record is over, as
-// its holder said itself.
+// TestAVoterThatMissedAReleaseHoldsNobodyUp: the leadership that c has on record has ended, as its
+// holder announced.
 func TestAVoterThatMissedAReleaseHoldsNobodyUp(t *testing.T) {
 	o, _ := following(t)
 	o.campaign("default")

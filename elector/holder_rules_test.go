@@ -90,15 +90,15 @@ func TestH4OnlyAnAckOfThisBootAndWithoutANackRenews(t *testing.T) {
 			t.Errorf("an ack %s moves the lease by %v", name, got.Sub(end))
 		}
 	}
-	s.hear("d", ack(h)) // a stranger
+	s.hear("d", ack(h)) // not a member that a knows
 	s.hear("b", ack(h))
 	if got := s.status(election.Default).ValidUntil; got <= end {
 		t.Error("the right ack renews nothing")
 	}
 }
 
-// TestH4AnAckOfAHeartbeatThatDidNotClaimTheTermRenewsNothing: c never promised
-// payments; it only acknowledged a heartbeat sent before payments was won.
+// TestH4AnAckOfAHeartbeatThatDidNotClaimTheTermRenewsNothing: c has promised nothing in payments.
+// It only acknowledged a heartbeat sent before a won payments.
 func TestH4AnAckOfAHeartbeatThatDidNotClaimTheTermRenewsNothing(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	s.clear()
@@ -106,7 +106,7 @@ func TestH4AnAckOfAHeartbeatThatDidNotClaimTheTermRenewsNothing(t *testing.T) {
 	s.answerRound()
 	asked, r := s.now, sentTo[election.VoteRequest](s.sent, "b")[0]
 	s.pass(testTiming.Heartbeat)
-	h := last[election.Heartbeat](s, "c") // claims default alone
+	h := last[election.Heartbeat](s, "c") // claims only default
 	if len(h.Claims) != 1 {
 		t.Fatalf("claims %+v before payments is won", h.Claims)
 	}
@@ -135,7 +135,7 @@ func TestH6ATermIsReleasedOnlyOnceItsProgramsHaveStopped(t *testing.T) {
 			t.Fatalf("%s: released %+v %v before the deadline its programs were told", name, ms, time.Millisecond)
 		}
 		if stop {
-			s.step(election.Stopped{Election: election.Default, Term: w.Term + 1}) // of something else
+			s.step(election.Stopped{Election: election.Default, Term: w.Term + 1}) // about another term
 			if ms := sentTo[election.Release](s.sent, "b"); len(ms) != 0 {
 				t.Fatal("released by the receipt of another term")
 			}

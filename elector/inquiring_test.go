@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// inquiries returns what a asked b since the last call.
+// inquiries returns what a has asked b since the last call.
 func (s *solo) inquiries() (asked []election.Inquiry) {
 	for _, m := range s.take() {
 		if q, ok := m.Message.(election.Inquiry); ok && m.To == "b" {
@@ -18,7 +18,7 @@ func (s *solo) inquiries() (asked []election.Inquiry) {
 	return asked
 }
 
-// report is what a voter says of one election: b leads it in that term.
+// report is a voter's report about one election: b leads it in that term.
 func report(q election.Inquiry, term election.Term) election.Report {
 	return election.Report{ID: q.ID, Election: q.Election, Voter: true, Roster: soloRoster, Records: []election.Record{
 		{Election: q.Election, Term: term, Holder: election.Holder{Peer: "b", Lineage: 1}, Remaining: time.Second}}}
@@ -40,8 +40,8 @@ func TestAnInquiryIsAboutOneElection(t *testing.T) {
 	}
 }
 
-// A Report about one election is not what a peer tells first of all: it does not
-// say that nobody leads the others.
+// A Report about one election does not count as the first Report of a peer: it does not show that
+// the other elections have no leader.
 func TestAReportAboutOneElectionInformsOfNoOther(t *testing.T) {
 	o := newSolo(t, nil)
 	for _, p := range []election.PeerID{"b", "c"} {
@@ -57,8 +57,8 @@ func TestAReportAboutOneElectionInformsOfNoOther(t *testing.T) {
 	}
 }
 
-// Readers of one election share a question; one that came after it was asked
-// waits for the next, since the answers may be older than it.
+// Readers of one election share a question. A reader that comes after the question was asked waits
+// for the next question, because the answers may be older than its own.
 func TestReadersShareTheQuestionThatIsAskedAfterTheyCame(t *testing.T) {
 	o := newSolo(t, nil)
 	o.take()
@@ -96,8 +96,7 @@ func TestReadersShareTheQuestionThatIsAskedAfterTheyCame(t *testing.T) {
 	}
 }
 
-// Whatever the voters do, each reader has its answer, or is refused, within a
-// vote timeout of its coming.
+// Each reader is answered or refused within a vote timeout, whatever the voters do.
 func TestEachReaderIsAnsweredWithinAVoteTimeout(t *testing.T) {
 	o := newSolo(t, nil)
 	o.take()

@@ -6,8 +6,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Where all are the last resort, the leader leads on, and one of them leads when it is gone. It hands
-// over at once when another agent can be elected again.
+// If all agents are the last resort, the leader leads on, and when it is gone, another leads. A
+// leader of last resort hands over as soon as another agent can be elected again.
 func TestTheLastResortLeadsOnlyWhereNobodyElseCan(t *testing.T) {
 	for _, algo := range []string{election.Bully, election.Ring} {
 		c := settledTrio(t, algo)
@@ -41,7 +41,7 @@ func TestTheLastResortLeadsOnlyWhereNobodyElseCan(t *testing.T) {
 	}
 }
 
-// One that fails does not lead where another candidate can, even without preemption.
+// A last resort does not lead while another candidate can, even without preemption.
 func TestTheLastResortGivesWayWithoutPreemption(t *testing.T) {
 	c := settledTrio(t, election.Bully)
 	c.input("a", election.Configure{})
@@ -60,7 +60,7 @@ func TestTheLastResortGivesWayWithoutPreemption(t *testing.T) {
 	c.wantLeader("a", "when no other can")
 }
 
-// d hears all, but wins no vote: the last resort hands over to it in vain ever more seldom.
+// d hears all, but wins no vote: the last resort hands over to d in vain, less and less often.
 func TestTheLastResortHandsOverInVainSeldom(t *testing.T) {
 	c := ledByA(t)
 	for _, link := range []string{"d>a", "d>c", "c>d"} {

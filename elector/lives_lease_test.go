@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// A voter that has not granted the former life's term is asked for it again. It promises the
-// lease that it is asked for, so that must be the one that this life counts (H3, K4e).
+// This life asks a voter that has not granted the former life's term for that term. The voter
+// promises the lease of the request, so this life must count exactly that lease (H3, K4e).
 func TestK4eTheFormerTermIsAskedForWithTheLeaseThatIsCounted(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	s.now = s.now.Add(testTiming.Lease / 2)
@@ -22,7 +22,7 @@ func TestK4eTheFormerTermIsAskedForWithTheLeaseThatIsCounted(t *testing.T) {
 	requests := sentTo[election.VoteRequest](n.sent, "c")
 	i := slices.IndexFunc(requests, func(r election.VoteRequest) bool { return r.Term == 1 })
 	if i < 0 {
-		return // it need not be asked
+		return // c need not be asked
 	}
 	n.hear("c", grant(requests[i]))
 	promised := n.now.Add(requests[i].Lease)

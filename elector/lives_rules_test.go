@@ -42,7 +42,7 @@ func TestK4aTheNextLifeClaimsNoHandOverThatMetASuspend(t *testing.T) {
 
 func TestK4cTermsAskedForInForgottenElectionsAreNotAskedForAgain(t *testing.T) {
 	s := newSolo(t, nil)
-	n := s.dies(func(_ *election.Config, past *election.Past) { past.Spent = 7 }).meets() // in vain: no voter knows of it
+	n := s.dies(func(_ *election.Config, past *election.Past) { past.Spent = 7 }).meets() // spent in vain: no voter knows of that term
 	n.campaign("jobs")
 	n.answerRound()
 	if got := asked(n.sent, "jobs"); got != 8 {
@@ -102,7 +102,7 @@ func TestK4WithoutQuorumTheNextLifeLeadsOn(t *testing.T) {
 	}
 }
 
-// A driver that remembers nothing must not drive the former life's ballot again.
+// A driver without memory must not drive the former life's ballot again.
 func TestK8TheRosterElectionIsNotCarriedOn(t *testing.T) {
 	s := newLone(t, trioState())
 	s.step(election.ChangeRoster{Remove: []election.PeerID{"c"}, Request: 1})
@@ -116,7 +116,7 @@ func TestK8TheRosterElectionIsNotCarriedOn(t *testing.T) {
 		t.Fatalf("on record is %+v", row)
 	}
 	n := s.dies(func(_ *election.Config, past *election.Past) {
-		for i := range past.Rows { // as a faulty life may have written it
+		for i := range past.Rows { // as a defective life may have written it
 			past.Rows[i].Term, past.Rows[i].Until = r.Term, s.now.Add(testTiming.Lease)
 		}
 	}).meets()

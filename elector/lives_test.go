@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// dies ends a's life, and begins the next one with its record. Nobody is connected yet.
+// dies ends a's life, and starts the next life with its record. No peer is connected yet.
 func (s *solo) dies(edit func(*election.Config, *election.Past)) *solo {
 	s.t.Helper()
 	cfg, past := s.cfg, s.past
@@ -31,7 +31,7 @@ func (s *solo) meets() *solo {
 	return s
 }
 
-// asked is the highest term that left in a Vote Request.
+// asked is the highest term in any Vote Request that was sent.
 func asked(sent []delivery, name election.Name) (highest election.Term) {
 	for _, d := range sent {
 		if r, ok := d.Message.(election.VoteRequest); ok && r.Election == name {
@@ -76,7 +76,7 @@ func TestK1TheRecordComesWithWhatRestsOnIt(t *testing.T) {
 	}
 }
 
-// A row of an election that is forgotten goes, and no later election asks for its terms.
+// The row of a forgotten election is removed, but no later election asks for its terms again.
 func TestK1AForgottenElectionLeavesItsTerms(t *testing.T) {
 	s := newSolo(t, nil)
 	s.elect("jobs")
@@ -123,7 +123,7 @@ func TestK4TheNextLifeLeadsOnAsIfNothingHadBeen(t *testing.T) {
 	}
 }
 
-// The others learn of a renewal before what was left of the former life's lease ends.
+// The other agents learn of a renewal before the rest of the former life's lease expires.
 func TestTheFirstRenewalOfALifeIsPassedOnAtOnce(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	s.pass(testTiming.Lease - testTiming.Heartbeat) // nothing was renewed
@@ -149,7 +149,7 @@ func TestK4aTheNextLifeLeadsNoLongerThanOnRecord(t *testing.T) {
 	until := s.status(election.Default).ValidUntil
 	s.now = s.now.Add(100 * time.Millisecond)
 	n := s.dies(nil).meets()
-	n.hear("b", ack(h)) // to the former life
+	n.hear("b", ack(h)) // an answer to the former life
 	n.hear("c", ack(h))
 	n.hear("c", grant(r))
 	for len(n.withdrawn) == 0 && n.now < until {
@@ -163,8 +163,8 @@ func TestK4aTheNextLifeLeadsNoLongerThanOnRecord(t *testing.T) {
 	}
 }
 
-// The former life had asked for a higher term while it led: the late vote for it must not
-// have it released, for then another agent gets the votes while the programs act.
+// The former life had asked for a higher term while it led. When the late vote for it comes, this life
+// must not release the higher term: another agent would get the votes while the programs still act.
 func TestK4bNothingIsReleasedWhileSomebodyMayAct(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	led := s.request(s.sent, "b", election.Default)
@@ -208,7 +208,7 @@ func TestK4cTheNextLifeAsksForNoTermAgain(t *testing.T) {
 			if n.leads(election.Default) {
 				h := last[election.Heartbeat](n, "b")
 				for _, p := range []election.PeerID{"b", "c"} {
-					n.hear(p, ack(h, election.Nack{Election: election.Default, Term: former + 1})) // by another holder's bid
+					n.hear(p, ack(h, election.Nack{Election: election.Default, Term: former + 1})) // another holder had made a bid
 				}
 			} else {
 				n.campaign(election.Default)
@@ -222,7 +222,7 @@ func TestK4cTheNextLifeAsksForNoTermAgain(t *testing.T) {
 	}
 }
 
-// No open attempt is continued: votes that the former life asked for elect nobody.
+// Votes that the former life asked for elect no agent: its open attempts are not continued.
 func TestK4cVotesForTheFormerLifesAttemptCountForNothing(t *testing.T) {
 	s := newSolo(t, nil)
 	s.campaign(election.Default)
@@ -234,7 +234,7 @@ func TestK4cVotesForTheFormerLifesAttemptCountForNothing(t *testing.T) {
 	if n.leads(election.Default) || len(n.announced) != 0 {
 		t.Fatalf("leads by votes for the former life: %+v", n.announced)
 	}
-	for _, p := range []election.PeerID{"b", "c"} { // nobody acted under it, so they need not keep it
+	for _, p := range []election.PeerID{"b", "c"} { // nothing acted under the term, so they need not keep it
 		if got := sentTo[election.Release](n.sent, p); len(got) != 1 || got[0].Term != r.Term {
 			t.Errorf("released %+v to %s", got, p)
 		}
@@ -291,8 +291,8 @@ func TestK4dACandidacyThatNobodyClaimsEndsByTheDeadlineThatWasTold(t *testing.T)
 	}
 }
 
-// With another lease than that on record it takes a term of its own, and until then counts
-// with the one that the voters have promised.
+// With a lease other than the one on record, the next life takes a new term. Until then it counts
+// with the lease that the voters have promised.
 func TestK4eAnotherLeaseTakesAnotherTerm(t *testing.T) {
 	for name, own := range map[string]time.Duration{"longer": 2 * testTiming.Lease, "shorter": testTiming.Lease * 3 / 4} {
 		t.Run(name, func(t *testing.T) {
@@ -311,7 +311,7 @@ func TestK4eAnotherLeaseTakesAnotherTerm(t *testing.T) {
 	}
 }
 
-// A release that reaches nobody is lost, and the successor would wait for the lease to end.
+// If the release reached no peer, the successor would have to wait for the lease to end.
 func TestTheNextLifeReleasesToThoseThatConnectLater(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	s.step(election.Transfer{Election: election.Default, To: "c"})

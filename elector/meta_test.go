@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/codec"
 )
 
-// A leader's program may be another one in the next moment: its meta follows, on the leader and on its peers.
+// Another program of the leader's host may act next. Then its meta is shown, by the leader and its peers.
 func TestALeadersMetaIsKnownWhereItsCandidaciesAre(t *testing.T) {
 	o := newLone(t, trioState())
 	o.connect("b", election.Report{Voter: true})
@@ -57,14 +57,14 @@ func TestAPeersMetaIsKnownWhileItIsConnected(t *testing.T) {
 	if got := s.status(election.Default); got.Leader.Peer != "b" || got.Meta != "" {
 		t.Errorf("not connected: leader %v, meta %q", got.Leader, got.Meta)
 	}
-	s.step(election.PeerConnected{Peer: "b", Lineage: 2}) // its host was rebooted: the leader of before is gone
+	s.step(election.PeerConnected{Peer: "b", Lineage: 2}) // b's host was rebooted: its former leadership is gone
 	s.hear("b", election.Candidacies{Lineage: 2, Serial: 1, Candidacies: []election.Candidacy{{Election: election.Default, Priority: 100, Meta: "new"}}})
 	if got := s.status(election.Default); got.Leader.Lineage != 1 || got.Meta != "" {
 		t.Errorf("rebooted: leader %v, meta %q", got.Leader, got.Meta)
 	}
 }
 
-// TestCandidaciesAreSentEvenIfTheirMetasDoNotFit: the first by name have theirs.
+// TestCandidaciesAreSentEvenIfTheirMetasDoNotFit: then only the first ones by name have metas.
 func TestCandidaciesAreSentEvenIfTheirMetasDoNotFit(t *testing.T) {
 	const fit = maxMetas / election.MaxMeta
 	var cs candidacies

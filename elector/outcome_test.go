@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// dismissing is a change that takes a off the roster, and is asked of a.
+// dismissing is a change that removes a from the roster, and that a is asked for.
 type dismissing struct {
 	name, voters string
 	change       election.ChangeRoster
@@ -22,8 +22,8 @@ var dismissals = []dismissing{
 	{"the only one is replaced", "a", election.ChangeRoster{Add: nodesOf("d"), Remove: []election.PeerID{"a"}, Request: 1}, "d"},
 }
 
-// untilOutcome cuts a off from who is left as soon as a proposes that one alone,
-// and runs until a has lost the lead of the change.
+// untilOutcome cuts a off from the remaining voters as soon as a proposes them alone. Then it runs
+// until a has lost the roster election.
 func (d dismissing) untilOutcome(t *testing.T) *cluster {
 	c := votersAnd(t, d.voters)
 	c.spy = func(from string, e election.Envelope) {
@@ -58,7 +58,7 @@ func TestAChangeWhoseOutcomeOnlyTheAskingAgentHoldsIsNotDone(t *testing.T) {
 				t.Fatalf("answers %q once %s can be told, want done", got, d.left)
 			}
 			c.wantVoters(d.left, d.left)
-			c.kill("a") // wiped: it was told that it is not a voter any more
+			c.kill("a") // its operator wiped it, because it was reported not to be a voter any more
 			c.run(4 * testTiming.Lease)
 			if q := c.nodes[d.left].elector.Status(c.Now).Quorum; !q.Exists {
 				t.Fatalf("%s has no quorum without a: %+v", d.left, q)
@@ -71,7 +71,7 @@ func TestAChangeThatWaitsForItsOutcomeAtItsDeadlineGoesOnAndSaysSo(t *testing.T)
 	for _, d := range dismissals {
 		t.Run(d.name, func(t *testing.T) {
 			c := d.untilOutcome(t)
-			c.run(4*testTiming.Lease + 10*time.Second) // to the deadline: untilOutcome took six leases
+			c.run(4*testTiming.Lease + 10*time.Second) // until the deadline: untilOutcome took six leases
 			replies := c.nodes["a"].replies
 			if len(replies) != 1 || replies[0].Refusal == nil || replies[0].Refusal.Why != election.DeniedNotConfirmed ||
 				!slices.Equal(replies[0].Refusal.Change.Missing, []string{d.left}) || !replies[0].Refusal.Change.Outcome {
@@ -93,8 +93,8 @@ func TestAChangeThatWaitsForItsOutcomeAtItsDeadlineGoesOnAndSaysSo(t *testing.T)
 	}
 }
 
-// TestAWayBackThatOnlyTheAskingAgentHoldsIsNotDone: a inherits a mark, and is asked
-// to cancel.
+// TestAWayBackThatOnlyTheAskingAgentHoldsIsNotDone: a continues a marked change, and is asked to
+// cancel it.
 func TestAWayBackThatOnlyTheAskingAgentHoldsIsNotDone(t *testing.T) {
 	joint := &election.Roster{Cluster: "x", Version: election.Version{Driver: 5, Counter: 1}, Voters: voters("a", "b", "c"),
 		Next: voters("a", "b", "d"), Committed: true, Floor: 4}
@@ -228,7 +228,7 @@ func TestADrainedAgentChangesTheVotersAndLeadsNothingElse(t *testing.T) {
 	c.wantVoters("a", "a,b")
 }
 
-// leadsOnAs is leadsOn under whatever term.
+// leadsOnAs is leadsOn for any agent and any term.
 func (c *cluster) leadsOnAs(leases int, name string) {
 	c.t.Helper()
 	for range 24 * leases {
@@ -268,8 +268,7 @@ func TestAChangeThatIsNotBegunInTimeSaysThatAndWhy(t *testing.T) {
 	}
 }
 
-// keepAlive lets time pass while b and c answer what they are asked, but vote for
-// nobody.
+// keepAlive lets time pass while b and c answer all questions, but give no votes.
 func (s *solo) keepAlive(d time.Duration) {
 	for end := s.now.Add(d); s.now < end; {
 		s.pass(min(testTiming.Heartbeat, end.Sub(s.now)))
@@ -281,8 +280,8 @@ func (s *solo) keepAlive(d time.Duration) {
 	}
 }
 
-// TestAVoteThatIsBeingWrittenHidesNoRoster: a report about votes for drivers tells nothing of one that is
-// not on disk yet, and must not look as if there were none.
+// TestAVoteThatIsBeingWrittenHidesNoRoster: a Report omits a vote for a driver until the vote is on disk.
+// Readers must not conclude that there is no such vote.
 func TestAVoteThatIsBeingWrittenHidesNoRoster(t *testing.T) {
 	s := newLone(t, trioState())
 	told := func() election.Report {

@@ -12,9 +12,9 @@ import (
 	"github.com/doyen-election/doyen/transport/inbox"
 )
 
-// crowded is a few electors in one virtual time that each have one processor:
-// a step takes time, and what comes meanwhile waits in the inbox that real agents
-// have. Slow says how many times as long everything takes.
+// crowded is a few electors in one virtual time that each have one processor. A step takes time,
+// and messages that arrive meanwhile wait in the inbox of real agents. With the factor slow,
+// everything takes longer.
 type crowded struct {
 	virtual.Timeline[election.Instant, happening]
 	t      *testing.T
@@ -27,14 +27,14 @@ type crowdedAgent struct {
 	id      election.PeerID
 	elector *Elector
 	waiting inbox.Inbox
-	local   []election.Input // what does not come from peers
+	local   []election.Input // inputs that do not come from peers
 	wakeAt  election.Instant
 	busy    bool
-	lost    int // leaderships that were not given up, but lost
+	lost    int // leaderships that were lost without being handed over
 }
 
-// happening is a message that arrives, an input of the agent's own, or, with
-// neither, the end of a step.
+// happening is a message that arrives or an input of the agent's own. If it is neither, it is the
+// end of a step.
 type happening struct {
 	to    *crowdedAgent
 	from  election.PeerID
@@ -43,9 +43,8 @@ type happening struct {
 }
 
 const (
-	// aStep is how long a step takes, and aClaim each leadership that is claimed in
-	// the message: five times as long as on a real machine, with a fifth of the
-	// elections.
+	// aStep is how long a step takes. Each leadership that the message claims adds aClaim. Both are
+	// five times as long as on a real machine, for a fifth of the elections.
 	aStep  = time.Millisecond
 	aClaim = 5 * time.Microsecond
 	aWrite = 5 * time.Millisecond
@@ -109,7 +108,7 @@ func (c *crowded) run(d time.Duration, until func() bool) time.Duration {
 func (c *crowded) happen(h happening) {
 	switch {
 	case h.what != nil:
-		h.to.waiting.Put(h.from, h.what) // refused: lost, as on a real agent
+		h.to.waiting.Put(h.from, h.what) // if the inbox refuses it, it is lost, as on a real agent
 	case h.input != nil:
 		h.to.local = append(h.to.local, h.input)
 	default:
@@ -117,8 +116,8 @@ func (c *crowded) happen(h happening) {
 	}
 }
 
-// serve has an agent that is not busy take a step, if there is one to take: for
-// the time that has passed, else for what is its own, else for a message.
+// serve makes an idle agent take its next step: a Tick if one is due, else an input of its own,
+// else a message.
 func (c *crowded) serve(a *crowdedAgent) {
 	if a.busy {
 		return
@@ -158,7 +157,7 @@ func (c *crowded) serve(a *crowdedAgent) {
 	}
 }
 
-// led is how many elections somebody leads, by its own account.
+// led counts the elections that some agent considers itself to lead.
 func (c *crowded) led() (n int) {
 	for _, a := range c.agents {
 		for _, s := range a.elector.contests.rows {
@@ -177,8 +176,8 @@ func (c *crowded) lost() (n int) {
 	return n
 }
 
-// mustSettle demands that all elections are led in time and that none is lost for
-// a while.
+// mustSettle demands that all elections are led within that time, and that none is then lost for a
+// while.
 func (c *crowded) mustSettle(what string, n int, within time.Duration) {
 	c.t.Helper()
 	took := c.run(within, func() bool { return c.led() == n })
@@ -193,10 +192,9 @@ func (c *crowded) mustSettle(what string, n int, within time.Duration) {
 	c.t.Logf("%s: led after %s", what, took)
 }
 
-// All agents stand still, so that every lease ends, and go on with less time than
-// they had: what they have to do then must not keep them from getting it done, and
-// once they have their time back nothing may be left of it (Bronson et al. 2021,
-// "Metastable Failures in Distributed Systems").
+// All agents stop until every lease has ended, and go on more slowly. The work that has piled up
+// must not keep them from finishing it. Once they have their speed back, no effect may remain
+// (Bronson et al. 2021, "Metastable Failures in Distributed Systems").
 func TestElectionsThatWereAllLostAreLedAgainOnASlowMachine(t *testing.T) {
 	const n = 200
 	for _, slow := range []int{2, 4} {

@@ -6,8 +6,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Heartbeats go before other messages, so one may come before the Report that
-// says of which cluster its sender is: until then it names nobody.
+// Heartbeats are sent before other messages, so one may arrive before the Report that shows its
+// sender's cluster. Until then it names no leader.
 func TestAHeartbeatThatOvertakesTheReportNamesNobody(t *testing.T) {
 	o := newSolo(t, nil)
 	beat := election.Heartbeat{Lineage: 1, Send: 1, Version: soloRoster.Version, Echo: o.now - 1,

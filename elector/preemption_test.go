@@ -8,9 +8,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TestPreemptionByACandidateThatCannotLeadIsNotTriedForEver: b has the highest
-// priority, and a disk that fails. The leader can't know that b can't lead, but
-// it must not find out anew every preempt delay.
+// TestPreemptionByACandidateThatCannotLeadIsNotTriedForEver: b has the highest priority, but its
+// disk fails. The leader can't know that, but must not try b again after every preempt delay.
 func TestPreemptionByACandidateThatCannotLeadIsNotTriedForEver(t *testing.T) {
 	c := newCluster(t, election.Bully, "a", "b", "c")
 	c.nodes["b"].prio = 200
@@ -35,8 +34,8 @@ func TestPreemptionByACandidateThatCannotLeadIsNotTriedForEver(t *testing.T) {
 	}
 }
 
-// TestARivalThatTakesNothingIsOfferedLessAndLess: it may be unable in a way that
-// nobody is told of.
+// TestARivalThatTakesNothingIsOfferedLessAndLess: the rival may be unable to lead for a reason that
+// no other agent knows.
 func TestARivalThatTakesNothingIsOfferedLessAndLess(t *testing.T) {
 	o := newLone(t, trioState())
 	o.elect("pay")
@@ -64,8 +63,8 @@ func TestARivalThatTakesNothingIsOfferedLessAndLess(t *testing.T) {
 	}
 }
 
-// TestARivalThatHoldsOtherVotersIsOfferedNothing: it asks for votes under a
-// change of the voters that those who vote here don't believe, and gets none.
+// TestARivalThatHoldsOtherVotersIsOfferedNothing: it asks for votes under a roster that the voters
+// here do not adopt, and gets none.
 func TestARivalThatHoldsOtherVotersIsOfferedNothing(t *testing.T) {
 	o := newLone(t, trioState())
 	o.elect("pay")
@@ -95,8 +94,8 @@ func TestARivalThatHoldsOtherVotersIsOfferedNothing(t *testing.T) {
 	}
 }
 
-// TestTheSuccessorIsChosenAtTheRelease: those who act under a term may take a
-// lease to stop, and whoever was to follow may have changed its mind meanwhile.
+// TestTheSuccessorIsChosenAtTheRelease: what acts under a term may need a lease to stop. Meanwhile
+// the intended successor may have withdrawn.
 func TestTheSuccessorIsChosenAtTheRelease(t *testing.T) {
 	stands := func(o *solo, p election.PeerID, serial uint64, priority int) {
 		m := election.Candidacies{Lineage: 1, Serial: serial}

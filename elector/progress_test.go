@@ -7,12 +7,12 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// reportOf is what b tells of its state.
+// reportOf is b's Report about its state.
 func (s *solo) reportOf(boot election.LineageID, writes, known uint64) election.Report {
 	return election.Report{Voter: true, Roster: soloRoster, Stamp: s.now, Lineage: boot, Writes: writes, Known: known}
 }
 
-// restart has b come back as that boot.
+// restart makes b come back with that lineage.
 func (s *solo) restart(boot election.LineageID) {
 	s.step(election.PeerLost{Peer: "b"})
 	s.step(election.PeerConnected{Peer: "b", Lineage: boot})
@@ -22,8 +22,8 @@ func (s *solo) warns(code string) bool {
 	return slices.ContainsFunc(s.e.Status(s.now).Warnings, func(w Warning) bool { return w.Code == code })
 }
 
-// A voter that was rolled back has promised what it does not know: its votes
-// don't count, and nobody votes for it, until its newest state is back.
+// A voter with an older state may have made promises that it does not know. Until its newest state
+// is back, its votes do not count, and it gets no votes.
 func TestAVoterThatCameBackOlderDoesNotCount(t *testing.T) {
 	o := newLone(t, trioState())
 	o.hear("b", o.reportOf(1, 40, 0))
@@ -41,7 +41,7 @@ func TestAVoterThatCameBackOlderDoesNotCount(t *testing.T) {
 		t.Errorf("b gets votes: %+v", g)
 	}
 	o.now = o.now.Add(testTiming.Heartbeat)
-	o.hear("b", o.reportOf(2, 60, 0)) // more writes bring no promise back
+	o.hear("b", o.reportOf(2, 60, 0)) // further writes do not bring the promises back
 	if !o.warns("voter_data_dir_older") {
 		t.Error("more writes make up for lost ones")
 	}
@@ -52,7 +52,7 @@ func TestAVoterThatCameBackOlderDoesNotCount(t *testing.T) {
 	}
 }
 
-// None of these has lost anything.
+// No voter in these cases has lost anything.
 func TestWhoDidNotGoBackCounts(t *testing.T) {
 	for name, play := range map[string]func(o *solo){
 		"the same number":            func(o *solo) { o.restart(2); o.hear("b", o.reportOf(2, 40, 0)) },
@@ -88,8 +88,8 @@ func TestAnAgentThatIsToldThatItIsOlderIsBarred(t *testing.T) {
 	}
 }
 
-// A write that failed may be on disk or not: nobody is told of it, so its loss
-// is not held against the voter.
+// A failed write may be on disk or not. It is not reported, so the voter is not suspected if it is
+// lost.
 func TestOnlyDurableWritesAreTold(t *testing.T) {
 	o := newLone(t, trioState())
 	o.hear("b", o.reportOf(1, 1, 0))
@@ -110,12 +110,12 @@ func TestOnlyDurableWritesAreTold(t *testing.T) {
 	}
 }
 
-// The Report of a peer that connects may be lost where there is no room.
+// The Report of a peer that connects may be lost if a queue is full.
 func TestALeaderWhoseReportWasLostIsAskedForIt(t *testing.T) {
 	o := newLone(t, trioState())
 	o.restart(2)
 	o.take()
-	o.e.peers.get("b").probeAt = election.Never // which is another question
+	o.e.peers.get("b").probeAt = election.Never // probes ask another question
 	asked := 0
 	for send := election.SendID(1); send < 10; send++ {
 		o.hear("b", election.Heartbeat{Lineage: 2, Send: send, Version: soloRoster.Version})
@@ -127,8 +127,8 @@ func TestALeaderWhoseReportWasLostIsAskedForIt(t *testing.T) {
 	}
 }
 
-// Heartbeats go first where messages queue. A leader that is back waits for the answer: without
-// it, its first renewal comes a heartbeat later.
+// Heartbeats overtake queued messages. A leader that is back needs the answer to its heartbeat:
+// without it, its first renewal comes a heartbeat later.
 func TestAHeartbeatThatOvertookTheReportIsAnsweredAfterIt(t *testing.T) {
 	o := newLone(t, trioState())
 	o.restart(2)
@@ -146,7 +146,7 @@ func TestAHeartbeatThatOvertookTheReportIsAnsweredAfterIt(t *testing.T) {
 	}
 }
 
-// newest reports whether each agent knows how often each other one has written.
+// newest reports whether each agent knows how many writes each other agent has made.
 func (c *cluster) newest() bool {
 	for _, a := range c.names {
 		for _, b := range c.names {
@@ -158,7 +158,7 @@ func (c *cluster) newest() bool {
 	return true
 }
 
-// How far the agents' states have come goes with heartbeats and their answers, which the leader passes on.
+// Heartbeats and their answers carry the numbers of writes, and the leader passes them on.
 func TestAResignationCostsSevenMessages(t *testing.T) {
 	for level, want := range []int{13, 13, 7} { // agents of older versions send it in Reports
 		c := newCluster(t, election.Bully, "a", "b", "c")
@@ -190,7 +190,7 @@ func TestAResignationCostsSevenMessages(t *testing.T) {
 	}
 }
 
-// A leader of an older version passes nothing on, and an agent of one reads no such field.
+// A leader of an older version does not pass Progress on, and a follower of one does not read it.
 func TestWithAnOlderVersionProgressIsReported(t *testing.T) {
 	for _, levels := range [][2]uint64{{election.LevelSettings, election.LevelSettings}, {1, election.LevelSettings}, {election.LevelSettings, 1}} {
 		o := newLone(t, trioState())
@@ -217,7 +217,7 @@ func TestWithAnOlderVersionProgressIsReported(t *testing.T) {
 	}
 }
 
-// Without a leader nobody passes it on.
+// Without a leader, no agent passes Progress on.
 func TestWithoutALeaderProgressIsReportedAfterALease(t *testing.T) {
 	o := newLone(t, trioState())
 	o.step(election.PeerConnected{Peer: "c", Lineage: 1, Level: election.LevelSettings})

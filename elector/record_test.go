@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/internal/virtual"
 )
 
-// recorded is what is on record once the output's part is.
+// recorded is what is on record after this output.
 func recorded(before election.LifeRecord, out election.Output) election.LifeRecord {
 	if out.Record == nil {
 		return before
@@ -24,13 +24,13 @@ func rowOf(r election.LifeRecord, name election.Name) election.Authority {
 	return election.Authority{Election: name}
 }
 
-// unrecorded says what an output, or the picture after it, makes visible that is not on
-// record, empty if nothing (K1): the next life would not know it. The harnesses of this
-// package ask after each step.
+// unrecorded describes what an output, or the picture after it, makes visible that is not on
+// record; empty: nothing (K1). The next life would not know it. All harnesses of this package check
+// that after each step.
 func unrecorded(e *Elector, r election.LifeRecord, out election.Output) string {
 	for _, c := range e.contests.rows {
 		is, want := rowOf(r, c.Name()), e.authority(c)
-		if is != want && (is.Term != 0 || want.Highest != 0) { // else its row may stay a while
+		if is != want && (is.Term != 0 || want.Highest != 0) { // the row of a forgotten election may stay for a while
 
 			return fmt.Sprintf("on record is %+v, it is %+v", is, want)
 		}

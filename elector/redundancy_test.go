@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// TestAVoterThatCameBackWithAHigherTermRenewsWithinALease: c was cut off from the
-// leader, asked for votes meanwhile, and promised itself a higher term. Once it is
-// back it can't renew the leader's, so until the leader takes a higher one its vote
-// is missing, and b's loss would end the leadership.
+// TestAVoterThatCameBackWithAHigherTermRenewsWithinALease: c was cut off from the leader, asked for
+// votes meanwhile, and promised itself a higher term. When it is back, it can renew only a still
+// higher term of the leader. Until the leader takes one, c's vote is missing, and the loss of b
+// would end the leadership.
 func TestAVoterThatCameBackWithAHigherTermRenewsWithinALease(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, algo string) {
 		for round := range 30 {
@@ -33,7 +33,7 @@ func TestAVoterThatCameBackWithAHigherTermRenewsWithinALease(t *testing.T) {
 	})
 }
 
-// onlyLeads reports whether all that led, as watch returns it, is one agent.
+// onlyLeads reports whether the given agent is the only one among the leaders that watch returned.
 func onlyLeads(seen, name string) bool {
 	for leader := range strings.FieldsSeq(seen) {
 		if !strings.HasPrefix(leader, name+"@") {

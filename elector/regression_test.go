@@ -33,8 +33,7 @@ func TestWithoutQuorumAVoteGrantIsDropped(t *testing.T) {
 	}
 }
 
-// following returns a that names b the leader of default in term 5, and the
-// heartbeat it was told by.
+// following returns an agent a that names b as the leader of default in term 5, and b's heartbeat.
 func following(t *testing.T) (*solo, election.Heartbeat) {
 	o := newLone(t, trioState())
 	beat := election.Heartbeat{Lineage: 1, Send: 1, Version: o.disk.Roster.Version, Echo: o.now,
@@ -107,7 +106,7 @@ func TestAPeerBehindIsToldTheRosterByTheLeader(t *testing.T) {
 	s := trioState()
 	s.Roster.Version = election.Version{Driver: 3, Counter: 1}
 	o := newLone(t, s)
-	o.connect("z", election.Report{}) // knows of no roster yet: it missed the news
+	o.connect("z", election.Report{}) // z has no roster yet, because it missed the reports
 	o.elect("default")
 	o.pass(testTiming.Heartbeat)
 	beats := sentTo[election.Heartbeat](o.take(), "z")
@@ -190,9 +189,8 @@ func TestAgentsConnectionToItselfIsIgnored(t *testing.T) {
 	}
 }
 
-// TestElectionsOfEarlierBootsStillFitOneReport: the names of each boot add up
-// on disk, and a Report that can't be encoded is never sent, so that nobody is
-// ever informed by this voter again.
+// TestElectionsOfEarlierBootsStillFitOneReport: elections of each boot add up on disk. A Report
+// that can't be encoded is never sent, so this voter would never inform other agents again.
 func TestElectionsOfEarlierBootsStillFitOneReport(t *testing.T) {
 	s := trioState()
 	s.Grants = map[election.Name]election.Grant{}
@@ -234,8 +232,8 @@ func TestADriverProposesInTheStepThatElectsItOrTheNext(t *testing.T) {
 	}
 }
 
-// TestR6AnOvertakingGoesOnUnderAYetNewerRoster: the votes for the higher term
-// count at the version they are given at, also if it came while they were asked.
+// TestR6AnOvertakingGoesOnUnderAYetNewerRoster: votes for the higher term count at the version at
+// which they are given, even if that version came after the request.
 func TestR6AnOvertakingGoesOnUnderAYetNewerRoster(t *testing.T) {
 	o := newLone(t, trioState())
 	o.elect("default")
@@ -257,9 +255,9 @@ func TestR6AnOvertakingGoesOnUnderAYetNewerRoster(t *testing.T) {
 	}
 }
 
-// TestALateWordOfAnOutlivedTermIsNotBelieved: a leader that gave its term back
-// knows that all terms before it are over, too. Found by the simulation: it named
-// the former leader again, from a heartbeat that was long on its way.
+// TestALateWordOfAnOutlivedTermIsNotBelieved: a leader that released its term knows that all
+// earlier terms have ended too. Found by the simulation: it named its predecessor again, because of
+// a heartbeat that arrived late.
 func TestALateWordOfAnOutlivedTermIsNotBelieved(t *testing.T) {
 	o := newLone(t, trioState())
 	o.hear("b", election.Report{Voter: true, Records: []election.Record{{Election: "pay", Term: 4, Holder: election.Holder{Peer: "b", Lineage: 1}}}})
@@ -274,8 +272,8 @@ func TestALateWordOfAnOutlivedTermIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestAHandOverIsNotHeldBackByTheOneBefore: who waits for the target of a
-// transfer waits no more once that leads.
+// TestAHandOverIsNotHeldBackByTheOneBefore: an agent that waits for the target of a transfer stops
+// waiting once that target leads.
 func TestAHandOverIsNotHeldBackByTheOneBefore(t *testing.T) {
 	o := newLone(t, trioState())
 	o.hear("b", election.Report{Voter: true})
@@ -298,9 +296,9 @@ func TestAHandOverIsNotHeldBackByTheOneBefore(t *testing.T) {
 	}
 }
 
-// TestASupersededLeaderStartsNoRoundAgainstTheNext: it heard the next one's
-// heartbeats while its own programs took their time to stop. Found by the
-// simulation: without a quorum it led again, and two took turns.
+// TestASupersededLeaderStartsNoRoundAgainstTheNext: the old leader heard the next one's heartbeats
+// while its own programs were still stopping. Found by the simulation: without quorum it led again,
+// and the two took turns.
 func TestASupersededLeaderStartsNoRoundAgainstTheNext(t *testing.T) {
 	o := newLone(t, trioState())
 	o.hear("b", election.Report{Voter: true})
@@ -325,10 +323,9 @@ func TestASupersededLeaderStartsNoRoundAgainstTheNext(t *testing.T) {
 	}
 }
 
-// TestWhoHeedsALeaderAnswersNoToken: with each token it began a round of its own,
-// which it ended in the same step, since a leader was heard of. Four agents that
-// did so kept a ring of tokens going as fast as the network carried them. Found
-// by the simulation.
+// TestWhoHeedsALeaderAnswersNoToken: an agent that knew a leader started a round for each token,
+// and ended it in the same step. Four such agents kept a ring of tokens going as fast as the
+// network carried them. Found by the simulation.
 func TestWhoHeedsALeaderAnswersNoToken(t *testing.T) {
 	o := newSolo(t, func(c *election.Config, s *election.State) {
 		c.Algorithm = election.Ring
@@ -349,9 +346,8 @@ func TestWhoHeedsALeaderAnswersNoToken(t *testing.T) {
 	}
 }
 
-// TestElectionsThatVotersRememberLeaveRoomForThoseThatAre: an agent that has just
-// started was told of so many elections of the past that it had no room for one
-// that was led. Found by the simulation.
+// TestElectionsThatVotersRememberLeaveRoomForThoseThatAre: voters reported so many former elections
+// to an agent after its start that it had no room for one that was led. Found by the simulation.
 func TestElectionsThatVotersRememberLeaveRoomForThoseThatAre(t *testing.T) {
 	o := newLone(t, trioState())
 	var past []election.Record
@@ -366,9 +362,9 @@ func TestElectionsThatVotersRememberLeaveRoomForThoseThatAre(t *testing.T) {
 	}
 }
 
-// TestG6ATermUpToTheFloorNamesNobody: a voter that has restarted holds on to a
-// promise of a term that was over before the roster's floor was set. Found by the
-// simulation: a majority of one such voter named the leader before the last.
+// TestG6ATermUpToTheFloorNamesNobody: a restarted voter holds a promise of a term that ended before
+// the roster's floor was set. Found by the simulation: a majority of one such voter named the
+// leader before the last.
 func TestG6ATermUpToTheFloorNamesNobody(t *testing.T) {
 	for _, floor := range []election.Term{2, 3} {
 		state := trioState()

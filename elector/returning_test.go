@@ -7,9 +7,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TestAReturningAgentLearnsOfTheLeaderBeforeItIsConnectedToIt: it is connected to a follower first.
-// Without the rule it asks for a term above the leader's, its own voter grants that, and the leader
-// has to take yet another one.
+// TestAReturningAgentLearnsOfTheLeaderBeforeItIsConnectedToIt: the agent first connects to a
+// follower. Without the rule it asks for a term above the leader's, and its own voter grants that.
+// Then the leader has to take a still higher term.
 func TestAReturningAgentLearnsOfTheLeaderBeforeItIsConnectedToIt(t *testing.T) {
 	for _, algo := range []string{election.Bully, election.Ring} {
 		for late := 10 * time.Millisecond; late <= 300*time.Millisecond; late += 10 * time.Millisecond {
@@ -28,7 +28,7 @@ func TestAReturningAgentLearnsOfTheLeaderBeforeItIsConnectedToIt(t *testing.T) {
 					t.Errorf("%s, %v later: a asks for term %d", algo, late, r.Term)
 				}
 			}
-			c.begin("a", c.nodes["a"].Lineage) // with its record, and so with its place in rank
+			c.begin("a", c.nodes["a"].Lineage) // with its record, and so with its former rank
 			c.run(2 * testTiming.Lease)
 			if got := c.leaders(); got != before || got != "b@2" {
 				t.Errorf("%s, %v later: %s leads, then %s; want b@2", algo, late, before, got)
@@ -37,7 +37,7 @@ func TestAReturningAgentLearnsOfTheLeaderBeforeItIsConnectedToIt(t *testing.T) {
 	}
 }
 
-// TestAnOrderForAnotherTermIsRefused: a leader that was frozen carries out late what was asked of it.
+// TestAnOrderForAnotherTermIsRefused: after a freeze, a leader may receive an order for another term.
 func TestAnOrderForAnotherTermIsRefused(t *testing.T) {
 	for name, order := range map[string]func(election.Term) election.Input{
 		"resign": func(t election.Term) election.Input {

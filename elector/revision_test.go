@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/internal/virtual"
 )
 
-// revising is three agents, led by a, whose levels and heartbeats are those given.
+// revising is three agents of this version's feature level, led by a.
 func revising(t *testing.T, algo string) *cluster {
 	c := newCluster(t, algo, "a", "b", "c")
 	c.level = election.Level
@@ -79,12 +79,12 @@ func TestR14ANewLeaseHidesNotWhenTheLeaderWasHeard(t *testing.T) {
 	}
 }
 
-// TestR14AChangeOfTheLeaseIsNotDoneEarlierInAHigherTerm: while b waits for what was promised for
-// the former lease, it takes a higher term of the roster election, since c was cut off from it
+// TestR14AChangeOfTheLeaseIsNotDoneEarlierInAHigherTerm: b waits until promises for the former
+// lease have ended. Meanwhile it takes a higher term of the roster election, because c was cut off
 // and has voted for itself.
 func TestR14AChangeOfTheLeaseIsNotDoneEarlierInAHigherTerm(t *testing.T) {
 	c := revising(t, election.Bully)
-	var ends election.Instant // of what a majority has promised
+	var ends election.Instant // when the promises of a majority end
 	c.spy = func(from string, e election.Envelope) {
 		if m, ok := e.Message.(election.RosterAccept); ok && from == "a" {
 			ends = c.Now.Add(m.Promise)
@@ -239,8 +239,8 @@ func TestR15RightsMoveTheLeadAndBindSelection(t *testing.T) {
 	}
 }
 
-// The next life goes on with the shortest lease of the former ones (K4e), also where the roster
-// has gone back to a longer one: voters may have the shorter one on record.
+// The next life goes on with the shortest lease of the former lives (K4e), even if the roster now
+// has a longer one: voters may have the shorter one on record.
 func TestR14TheShortestLeaseOfARosterIsOnRecord(t *testing.T) {
 	c := revising(t, election.Bully)
 	short := testTiming.Lease * 2 / 3
@@ -263,7 +263,7 @@ func TestR14TheShortestLeaseOfARosterIsOnRecord(t *testing.T) {
 	}
 }
 
-// Who may not lead would not ask for votes, or not get them: selection waits for no such agent.
+// An agent that may not lead would ask for no votes, or get none: selection does not wait for it.
 func TestR15WhoMayNotLeadIsNotSelected(t *testing.T) {
 	for name, right := range map[string]election.Right{
 		"agents":   {Election: election.Default, Agents: []election.PeerID{"a"}},
@@ -308,8 +308,8 @@ func TestWithoutQuorumARosterOnDiskCountsForNothing(t *testing.T) {
 	}
 }
 
-// An older version would store the proposal without its settings, under the same version, and
-// promise less than the holder counts: two leaders.
+// An older version would store the proposal without its settings, under the same version. It would
+// promise less than the holder counts, so two agents could lead.
 func TestR14NoRevisionIsProposedToAnOlderVersion(t *testing.T) {
 	c := newCluster(t, election.Bully, "a", "b", "c")
 	c.level = election.Level

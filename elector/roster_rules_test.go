@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// proposals are the rosters that were proposed, each with when it first was and
+// proposals are the rosters that were proposed. For each they have when it was first proposed, and
 // when a majority of each half had accepted it.
 type proposals struct {
 	c       *cluster
@@ -33,7 +33,7 @@ func (p *proposals) note(from string, e election.Envelope) {
 		if _, known := p.rosters[v]; !known {
 			p.order = append(p.order, v)
 			p.rosters[v], p.first[v] = m.Roster, p.c.Now
-			p.accepts[v] = map[election.PeerID]bool{election.PeerID(from): true} // its own is not sent
+			p.accepts[v] = map[election.PeerID]bool{election.PeerID(from): true} // its own acceptance is not sent
 		}
 	case election.RosterAccept:
 		r := p.rosters[m.Version]
@@ -44,9 +44,9 @@ func (p *proposals) note(from string, e election.Envelope) {
 	}
 }
 
-// check checks R3, R4 and R9: no stable roster is proposed but after a marked
-// joint one of the same driver was agreed on, and every older lease has run out.
-// Those who accept had promised a lease to the driver itself a moment before.
+// check checks R3, R4 and R9. A stable roster is proposed only after the same driver's marked joint
+// roster was accepted, and after every older lease has ended. Voters that accept have promised the
+// driver itself a lease just before.
 func (p *proposals) check(t *testing.T) (stable *election.Roster) {
 	t.Helper()
 	var joint election.Version
@@ -130,7 +130,7 @@ func TestADriverSaysThatItLeadsTheRosterElection(t *testing.T) {
 func TestR4TheFloorIsAboveWhatOnlyTheNewHalfKnows(t *testing.T) {
 	c := newCluster(t, election.Bully, "a", "b", "c", "d", "e")
 	add := []election.Voter{{Name: "d", Peer: "d"}, {Name: "e", Peer: "e"}}
-	for _, v := range add { // voters once: they granted payments a term that the others never saw
+	for _, v := range add { // each becomes a voter once: they have granted a term of payments that the others never saw
 		c.nodes[v.Name].observe = true
 		c.nodes[v.Name].Disk.Grants = map[election.Name]election.Grant{
 			"payments": {Term: 40, Holder: election.Holder{Peer: "z", Lineage: 1}, Lease: testTiming.Lease, Released: true}}
@@ -155,7 +155,7 @@ func TestR3AnInheritedJointRosterIsProposedAnewAndWaitedFor(t *testing.T) {
 	c.run(testTiming.Lease)
 	p := watchProposals(c)
 	replaceCByD(c, "b")
-	c.run(testTiming.Lease / 2) // the mark is agreed on by now, stable is not proposed
+	c.run(testTiming.Lease / 2) // by now the mark is accepted, and the stable roster is not proposed yet
 	if len(p.order) != 2 || len(p.agreed) != 2 {
 		t.Fatalf("proposed %v, agreed on %v; want a joint roster and its mark", p.order, p.agreed)
 	}

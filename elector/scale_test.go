@@ -1,17 +1,19 @@
 package elector
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
 )
 
-// BenchmarkAThousandElections is one agent of five that lead 200 elections each:
-// what a heartbeat that it hears, and an answer to its own, cost, the picture for
-// its readers included.
+// BenchmarkAThousandElections is one of five agents that lead 200 elections each. It measures a
+// received heartbeat and an answer to the agent's own one, with the picture for readers.
 func BenchmarkAThousandElections(b *testing.B) {
 	o := newScaled(b, 5, 200, 200)
 	b.Run("heard", func(b *testing.B) {
@@ -37,8 +39,56 @@ func BenchmarkAThousandElections(b *testing.B) {
 	})
 }
 
-// BenchmarkTheRecordOfAThousandElections is what a heartbeat that renews all that an agent
-// leads adds by its record (K1). The file's part is in agent/record.
+// BenchmarkAMessageAmongManyAgents is what one step costs an agent that is connected to many: no step walks them
+// all (T12 of the star).
+func BenchmarkAMessageAmongManyAgents(b *testing.B) {
+	for _, agents := range []int{3, 30, 300, 1000} {
+		b.Run(strconv.Itoa(agents), func(b *testing.B) {
+			o := amongMany(b, agents)
+			for b.Loop() {
+				o.now += election.Instant(10 * time.Microsecond)
+				o.hear("a1", election.Inquiry{Election: "default"})
+				o.e.Status(o.now)
+				o.sent = o.sent[:0]
+			}
+		})
+	}
+}
+
+// amongMany is an agent that follows a leader among that many agents, of which three vote. All are candidates.
+func amongMany(t testing.TB, agents int) *scaled {
+	roster := rosterOf("a", "a1", "a2")
+	cfg := election.Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Algorithm: election.Bully, Timing: testTiming, Drift: election.DefaultDrift}
+	s := &scaled{solo: &solo{t: nil, now: at(60_000)}}
+	e, err := New(cfg, election.State{Peer: "a", Roster: roster}, nil, s.now, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.e = e
+	v := election.View{Members: []election.Member{member("a", 100)}}
+	for i := 1; i < agents; i++ {
+		v.Members = append(v.Members, election.Member{Peer: election.PeerID("a" + strconv.Itoa(i)), Name: "a" + strconv.Itoa(i), Lineage: 1})
+	}
+	slices.SortFunc(v.Members, func(a, b election.Member) int { return cmp.Compare(a.Peer, b.Peer) })
+	s.step(election.ViewChanged{View: v})
+	s.campaign("default")
+	for _, m := range v.Members[1:] {
+		s.step(election.PeerConnected{Peer: m.Peer, Lineage: 1, Level: election.Level})
+		s.hear(m.Peer, election.Report{Roster: roster, Stamp: 5})
+		s.hear(m.Peer, election.Candidacies{Lineage: 1, Serial: 1, Candidacies: []election.Candidacy{{Election: "default", Priority: 50}}})
+		s.hear(m.Peer, election.CandidaciesAck{Lineage: soloSelf.Lineage, Serial: e.stands.serial, By: 1})
+	}
+	s.hear("a1", election.Heartbeat{Lineage: 1, Send: 1, Version: roster.Version, Echo: s.now - 1,
+		Claims: []election.Claim{{Election: "default", Term: 1, Remaining: testTiming.Lease}}})
+	if c := s.e.Contests()[0]; c.State != Following || len(c.Candidates) != agents {
+		t.Fatalf("it is %s with %d candidates", c.State, len(c.Candidates))
+	}
+	s.sent = s.sent[:0]
+	return s
+}
+
+// BenchmarkTheRecordOfAThousandElections measures what the record (K1) adds to a heartbeat that
+// renews all leaderships of an agent. The file's part is in agent/record.
 func BenchmarkTheRecordOfAThousandElections(b *testing.B) {
 	o := newScaled(b, 3, 1000, 0)
 	rows := 0
@@ -62,7 +112,7 @@ func BenchmarkTheRecordOfAThousandElections(b *testing.B) {
 	}
 }
 
-// scaled is an agent a among others that lead as many elections as it.
+// scaled is an agent a among others. Each leads the same number of elections.
 type scaled struct {
 	*solo
 	each int
@@ -125,7 +175,7 @@ func job(agent string, i int) election.Name {
 	return election.Name(fmt.Sprintf("job-%s-%03d", agent, i))
 }
 
-// beat is a heartbeat of another agent for all it leads.
+// beat is a heartbeat in which another agent claims all elections that it leads.
 func (s *scaled) beat(from string) {
 	s.send++
 	h := election.Heartbeat{Lineage: 1, Send: s.send, Version: election.Version{Counter: 1}, Echo: s.now - 1}

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// redials counts for which peers a asks for new connections within that time, while
-// b and c answer as given.
+// redials counts, for each peer, how often a asks for a new connection within that time. b and c
+// answer as given.
 func (s *solo) redials(span time.Duration, answers func(p election.PeerID, h election.Heartbeat)) map[election.PeerID]int {
 	s.t.Helper()
 	n := map[election.PeerID]int{}
@@ -92,8 +92,8 @@ func TestAFollowerRedialsALeaderWhoseLeaseExpired(t *testing.T) {
 	}
 }
 
-// TestWhatGossipSuspectedBeforeAConnectionDoesNotCount: an agent that dies and comes back is
-// the same member, and gossip clears it only a second later.
+// TestWhatGossipSuspectedBeforeAConnectionDoesNotCount: an agent that dies and is back is the same
+// member. Gossip ends its suspicion only a second later.
 func TestWhatGossipSuspectedBeforeAConnectionDoesNotCount(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	obstacle := func(suspected bool) *election.Refusal {

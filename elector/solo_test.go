@@ -10,8 +10,8 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// solo is one elector, a, of the voters a, b and c, whose peers are played by
-// the test. What it wants written is on disk at once.
+// solo is one elector, a, of the voters a, b and c. The test plays its peers. What a writes is on
+// disk at once.
 type solo struct {
 	t    *testing.T
 	e    *Elector
@@ -23,7 +23,7 @@ type solo struct {
 	past election.Past // what it has on record
 
 	writes int
-	stuck  bool   // the disk takes no writes, and tells nobody
+	stuck  bool   // the disk completes no writes
 	begun  uint64 // the write that hangs
 
 	sent      []delivery
@@ -33,7 +33,7 @@ type solo struct {
 	replies   []election.Reply
 }
 
-// delivery is a message that left.
+// delivery is a message that was sent.
 type delivery struct {
 	at election.Instant
 	election.Envelope
@@ -46,14 +46,14 @@ var (
 	ownLease = quorum.HolderLease(testTiming.Lease, election.DefaultDrift)
 )
 
-// member is how gossip sees one of them; a is the best of its priority.
+// member is an agent as gossip sees it. At equal priority, a ranks highest.
 func member(name string, priority int) election.Member {
 	return election.Member{Peer: election.PeerID(name), Lineage: 1, Name: name, JoinedAt: int64(name[0]),
 		Candidacies: []election.Candidacy{{Election: election.Default, Priority: priority}}}
 }
 
-// newSolo starts a in a minute of its clock, with b and c connected and
-// reporting nothing. It stands in no election.
+// newSolo starts a one minute after its clock began. b and c are connected, and their reports are
+// empty. a is not a candidate.
 func newSolo(t *testing.T, edit func(*election.Config, *election.State)) *solo {
 	t.Helper()
 	cfg := election.Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Algorithm: election.Bully, Timing: testTiming,
@@ -88,8 +88,8 @@ func (s *solo) begin(cfg election.Config, state election.State, past *election.P
 	s.past.Lineage = election.Lineage{ID: cfg.Self.Lineage, Life: cfg.Life, JoinedAt: cfg.JoinedAt, Lease: cfg.Lease}
 }
 
-// newLone starts a with that state; nobody else stands, so that it is nominated
-// as soon as it does.
+// newLone starts a with that state. No other agent is a candidate, so a is nominated as soon as it
+// is one.
 func newLone(t *testing.T, disk election.State) *solo {
 	t.Helper()
 	s := newSolo(t, func(_ *election.Config, st *election.State) {
@@ -147,11 +147,11 @@ func (s *solo) hear(from election.PeerID, m election.Message) {
 	s.step(election.Received{From: from, Message: m})
 }
 
-// pass lets time pass, waking it when it asked for that.
+// pass lets time pass, with a Tick whenever a asked for one.
 func (s *solo) pass(d time.Duration) {
 	s.t.Helper()
 	end := s.now.Add(d)
-	for range 2_000 { // no test here lets more happen
+	for range 2_000 { // no test needs more
 		if s.wake > end {
 			s.now = end
 			return
@@ -162,17 +162,17 @@ func (s *solo) pass(d time.Duration) {
 	s.t.Fatal("wakes itself for ever")
 }
 
-// clear forgets what came out so far.
+// clear drops all outputs so far.
 func (s *solo) clear() { s.sent, s.withdrawn, s.announced, s.replies = nil, nil, nil, nil }
 
-// take returns what left since it was last called, and forgets that.
+// take returns the messages sent since its last call.
 func (s *solo) take() []delivery {
 	sent := s.sent
 	s.sent, s.withdrawn, s.announced = nil, nil, nil
 	return sent
 }
 
-// sentTo returns the messages of one kind that left for a peer.
+// sentTo returns the messages of one type that were sent to a peer.
 func sentTo[M election.Message](sent []delivery, to election.PeerID) (ms []M) {
 	for _, d := range sent {
 		if m, ok := d.Message.(M); ok && d.To == to {
@@ -182,7 +182,7 @@ func sentTo[M election.Message](sent []delivery, to election.PeerID) (ms []M) {
 	return ms
 }
 
-// last returns the newest message of one kind that left for a peer.
+// last returns the newest message of one type that was sent to a peer.
 func last[M election.Message](s *solo, to election.PeerID) M {
 	s.t.Helper()
 	ms := sentTo[M](s.sent, to)
@@ -204,24 +204,24 @@ func (s *solo) status(name election.Name) ContestStatus {
 
 func (s *solo) leads(name election.Name) bool { return s.status(name).State == Leading }
 
-// grant is b's or c's vote for a request.
+// grant is the vote of b or c for a request.
 func grant(r election.VoteRequest) election.VoteGrant {
 	return election.VoteGrant{Election: r.Election, Term: r.Term, Holder: r.Holder, Send: r.Send, Version: r.Roster.Version, Stamp: 5}
 }
 
-// ack is b's or c's answer to a heartbeat.
+// ack is the answer of b or c to a heartbeat.
 func ack(h election.Heartbeat, nacks ...election.Nack) election.HeartbeatAck {
 	return election.HeartbeatAck{Lineage: h.Lineage, Send: h.Send, Version: h.Version, Stamp: 5, Nacks: nacks}
 }
 
-// leader makes a the leader of default by b's vote, which came at once.
+// leader makes a the leader of default, by a vote of b that came at once.
 func (s *solo) leader() *solo {
 	s.t.Helper()
 	s.elect(election.Default)
 	return s
 }
 
-// elect makes a the leader by b's vote, and returns the request it answers.
+// elect makes a the leader by b's vote, and returns the request that b answered.
 func (s *solo) elect(name election.Name) election.VoteRequest {
 	s.t.Helper()
 	s.campaign(name)
@@ -244,7 +244,7 @@ func (s *solo) request(sent []delivery, to election.PeerID, name election.Name) 
 	return rs[len(rs)-1]
 }
 
-// answerRound lets a round of selection go a's way, if there is one.
+// answerRound lets a win the present round of selection, if there is one.
 func (s *solo) answerRound() {
 	for range 20 {
 		if len(sentTo[election.VoteRequest](s.sent, "b")) > 0 {

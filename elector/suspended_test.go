@@ -8,15 +8,15 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// suspend is the first that a hears after a suspend of which its clock counted that
-// much: it may have been far longer.
+// suspend is the first input after a suspend. a's clock counted that much of it: in fact the
+// suspend may have been much longer.
 func (s *solo) suspend(counted time.Duration) {
 	s.now = s.now.Add(counted)
 	s.step(election.Suspended{})
 }
 
-// TestASuspendedLeaderLeadsNothingUntilItHasWonAgain: its clock says that nearly
-// all of its lease is left; b and c may have elected another.
+// TestASuspendedLeaderLeadsNothingUntilItHasWonAgain: by its clock, nearly all of its lease is
+// left, but b and c may have elected another agent.
 func TestASuspendedLeaderLeadsNothingUntilItHasWonAgain(t *testing.T) {
 	o := newLone(t, trioState())
 	won := o.elect("pay")
@@ -48,9 +48,9 @@ func TestASuspendedLeaderLeadsNothingUntilItHasWonAgain(t *testing.T) {
 	}
 }
 
-// TestG5AHandOverUnderWayAtASuspendIsNotClaimedAfterIt: by its clock the lease still
-// runs; b and c would name a for what is left of it, though it may have ended. The
-// hand-over itself goes on as it was asked for.
+// TestG5AHandOverUnderWayAtASuspendIsNotClaimedAfterIt: by its clock the lease still runs, but it
+// may have ended. If a claimed it, b and c would name a until the lease's end. The hand-over itself
+// continues.
 func TestG5AHandOverUnderWayAtASuspendIsNotClaimedAfterIt(t *testing.T) {
 	o := newLone(t, trioState())
 	o.view.Members[1].Candidacies = []election.Candidacy{{Election: "pay", Priority: 50}}
@@ -89,7 +89,7 @@ func TestH2NoAnswerToASendFromBeforeASuspendCounts(t *testing.T) {
 	}
 }
 
-// TestAVoterThatWasSuspendedHoldsItsPromises: its clock counted a second too many.
+// TestAVoterThatWasSuspendedHoldsItsPromises: its clock counted a second too much.
 func TestAVoterThatWasSuspendedHoldsItsPromises(t *testing.T) {
 	o := newLone(t, trioState())
 	ask := func(p election.PeerID, term election.Term) []delivery {
@@ -132,8 +132,8 @@ func TestG5AFollowedLeaderIsNotNamedByWhatWasSaidBeforeASuspend(t *testing.T) {
 	}
 }
 
-// TestR4ADriverDoesNotWaitAcrossASuspend: what b had promised may still run, though
-// by this host's clock it has ended.
+// TestR4ADriverDoesNotWaitAcrossASuspend: b's promises may still run, though this host's clock
+// shows that they have ended.
 func TestR4ADriverDoesNotWaitAcrossASuspend(t *testing.T) {
 	o, joint := changing(t, 0)
 	marked := o.mark(joint, "d", "b", "c")

@@ -8,10 +8,10 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// leap is farther than one term may be above those known.
+// leap is how far a term may be above the highest known one.
 const leap = election.Term(1) << 32
 
-// withObserver is the voters a, b and c and the observer d, with a leader.
+// withObserver is the voters a, b and c with a leader, and the observer d.
 func withObserver(t *testing.T) *cluster {
 	c := newCluster(t, election.Bully, "a", "b", "c", "d")
 	c.nodes["d"].observe = true
@@ -22,8 +22,8 @@ func withObserver(t *testing.T) *cluster {
 	return c
 }
 
-// TestNoMessagesOfAnObserverEndAnElection: one or two to each follower did. The next
-// leader asked for a term that no voter grants, until all had been started again.
+// TestNoMessagesOfAnObserverEndAnElection: one or two messages to each follower did. The next
+// leader asked for a term that no voter granted until all had been restarted.
 func TestNoMessagesOfAnObserverEndAnElection(t *testing.T) {
 	ghost := func(c *cluster) election.Holder { return election.Holder{Peer: "d", Lineage: c.nodes["d"].Lineage} }
 	for name, lies := range map[string]func(*cluster, *Elector, election.Term) []election.Message{
@@ -63,8 +63,8 @@ func TestNoMessagesOfAnObserverEndAnElection(t *testing.T) {
 	}
 }
 
-// TestARefusalOfAnObserverEndsNoChangeOfTheVoters: one made the driver ask for a term
-// of the roster election that no voter grants.
+// TestARefusalOfAnObserverEndsNoChangeOfTheVoters: one refusal made the driver ask for a term of
+// the roster election that no voter granted.
 func TestARefusalOfAnObserverEndsNoChangeOfTheVoters(t *testing.T) {
 	s, p := changing(t, 0)
 	s.connect("z", election.Report{Roster: soloRoster, Stamp: 5})
@@ -73,14 +73,14 @@ func TestARefusalOfAnObserverEndsNoChangeOfTheVoters(t *testing.T) {
 	if known := s.e.contests.get(election.RosterElection).Highest(); known >= leap {
 		t.Errorf("believes an observer in term %d", known)
 	}
-	s.hear("d", refuse) // a new voter may have granted it before
+	s.hear("d", refuse) // d becomes a voter, so it may already have granted the term
 	if known := s.e.contests.get(election.RosterElection).Highest(); known != leap {
 		t.Errorf("a voter tells of term %d, and it believes in %d", leap, known)
 	}
 }
 
-// TestALeaderIsNamedAlthoughAnObserverGaveBackAHigherTerm: its word said that the
-// terms of all others were over.
+// TestALeaderIsNamedAlthoughAnObserverGaveBackAHigherTerm: the release suggested that all lower
+// terms had ended.
 func TestALeaderIsNamedAlthoughAnObserverGaveBackAHigherTerm(t *testing.T) {
 	s := newSolo(t, nil)
 	s.connect("d", election.Report{Roster: soloRoster, Stamp: 5})
@@ -96,9 +96,8 @@ func TestALeaderIsNamedAlthoughAnObserverGaveBackAHigherTerm(t *testing.T) {
 	}
 }
 
-// TestALateClaimIsNotBelievedAfterAReleaseThatNoVoterConfirms: what d has released may
-// have been true, then b had led before it. The program was told of that term
-// already, and terms never fall.
+// TestALateClaimIsNotBelievedAfterAReleaseThatNoVoterConfirms: d's release may be true: then b led
+// before d. The program was already notified of d's term, and terms never fall.
 func TestALateClaimIsNotBelievedAfterAReleaseThatNoVoterConfirms(t *testing.T) {
 	s := newSolo(t, nil)
 	s.connect("d", election.Report{Roster: soloRoster, Stamp: 5})
@@ -119,8 +118,8 @@ func TestALateClaimIsNotBelievedAfterAReleaseThatNoVoterConfirms(t *testing.T) {
 	}
 }
 
-// refusedFar is a that was told of a term far above all that a and c know, by the
-// voter b, and asks c for one above it.
+// refusedFar returns an agent a that asks c for a very high term: the voter b has reported a term
+// far above all that a and c know.
 func refusedFar(t *testing.T) *solo {
 	s := newLone(t, trioState())
 	s.hear("b", election.Report{Voter: true, Records: farRecord(election.Holder{Peer: "d", Lineage: 1}, leap)})
@@ -128,15 +127,15 @@ func refusedFar(t *testing.T) *solo {
 	return s
 }
 
-// tooFar is the refusal of a voter that knows of no term above that one.
+// tooFar is the refusal of a voter that knows no term above known.
 func tooFar(r election.VoteRequest, known election.Term) election.VoteRefusal {
 	refusal := refusalOf(r, known)
 	refusal.Reason = election.RefusedLeap
 	return refusal
 }
 
-// TestATermThatTheVotersCannotFollowIsGivenUp: one voter that had granted it kept the
-// others from ever electing a leader again.
+// TestATermThatTheVotersCannotFollowIsGivenUp: one voter had granted such a term, and because of
+// that the others could never elect a leader again.
 func TestATermThatTheVotersCannotFollowIsGivenUp(t *testing.T) {
 	s := refusedFar(t)
 	var asked []election.Term
@@ -162,8 +161,8 @@ func TestATermThatTheVotersCannotFollowIsGivenUp(t *testing.T) {
 	t.Fatalf("never leads; asked for %d", asked)
 }
 
-// TestANextLifeStaysWithTheTermsThatTheVotersKnow: what a life has gone back from does not come back with
-// its record, and no life asks for a term of a former one.
+// TestANextLifeStaysWithTheTermsThatTheVotersKnow: a life went back from a high term. The record does not
+// lead the next life up again, and no life asks for a term of a former life.
 func TestANextLifeStaysWithTheTermsThatTheVotersKnow(t *testing.T) {
 	s := refusedFar(t)
 	seen := map[election.Term]bool{}
@@ -184,7 +183,7 @@ func TestANextLifeStaysWithTheTermsThatTheVotersKnow(t *testing.T) {
 				case grants:
 					s.hear("c", grant(r))
 				default:
-					s.hear("b", refusalOf(r, leap)) // which leads it up again, and farther than its own voter follows
+					s.hear("b", refusalOf(r, leap)) // leads a up again, farther than its own voter follows
 					s.hear("b", election.Report{Voter: true, Roster: s.disk.Roster, Records: farRecord(election.Holder{Peer: "d", Lineage: 1}, 2*leap)})
 					s.hear("c", election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder, Reason: election.RefusedPromised})
 				}
@@ -207,8 +206,8 @@ func TestANextLifeStaysWithTheTermsThatTheVotersKnow(t *testing.T) {
 	}
 }
 
-// TestH1NoTermIsAskedForTwiceAfterGoingBack: going back to the terms that the voters
-// know leads past those it has asked for already, low ones and high ones.
+// TestH1NoTermIsAskedForTwiceAfterGoingBack: a goes back to the terms that the voters know. It
+// skips all terms, low and high, that it has already asked for.
 func TestH1NoTermIsAskedForTwiceAfterGoingBack(t *testing.T) {
 	s := refusedFar(t)
 	var asked []election.Term
@@ -232,7 +231,7 @@ func TestH1NoTermIsAskedForTwiceAfterGoingBack(t *testing.T) {
 			case r.Term > leap:
 				s.hear("c", tooFar(r, 0))
 			default:
-				s.hear("b", refusalOf(r, leap)) // which leads it up again
+				s.hear("b", refusalOf(r, leap)) // leads a up again
 				s.hear("c", election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder, Reason: election.RefusedPromised})
 			}
 		}
@@ -242,8 +241,8 @@ func TestH1NoTermIsAskedForTwiceAfterGoingBack(t *testing.T) {
 	}
 }
 
-// TestR6AnOvertakingGoesBackToWhatTheVotersKnow: else a leader whose term a change of
-// the voters ended would lose its lease.
+// TestR6AnOvertakingGoesBackToWhatTheVotersKnow: otherwise a leader whose term a change of the
+// voters has ended would lose its lease.
 func TestR6AnOvertakingGoesBackToWhatTheVotersKnow(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	for _, far := range []election.Term{leap, 2 * leap} {
@@ -267,7 +266,7 @@ func TestR6AnOvertakingGoesBackToWhatTheVotersKnow(t *testing.T) {
 	}
 }
 
-// TestAnObserversAcceptanceSetsNoFloor: one used up all terms for good, on disk.
+// TestAnObserversAcceptanceSetsNoFloor: one such acceptance used up all terms for good, on disk.
 func TestAnObserversAcceptanceSetsNoFloor(t *testing.T) {
 	s, p := changing(t, 0)
 	s.connect("z", election.Report{Roster: soloRoster, Stamp: 5})
@@ -286,7 +285,7 @@ func TestAnObserversAcceptanceSetsNoFloor(t *testing.T) {
 	}
 }
 
-// TestAVoterWhoseTermIsTooFarIsNamed: the change waits for it, and somebody must know.
+// TestAVoterWhoseTermIsTooFarIsNamed: the change waits for this voter, and operators must know.
 func TestAVoterWhoseTermIsTooFarIsNamed(t *testing.T) {
 	s, p := changing(t, 0)
 	m := s.mark(p, "b", "d")
@@ -299,9 +298,9 @@ func TestAVoterWhoseTermIsTooFarIsNamed(t *testing.T) {
 	t.Errorf("warnings %+v", s.e.Status(s.now).Warnings)
 }
 
-// TestAnElectionThatWasLedApartHasAWayBack: with the cluster key, and no right that forbids it, somebody
-// brings the voters of an idle election to terms that are farther apart than they follow. No candidate
-// can ask all for one term then. The floor of the next change of the voters brings them together again.
+// TestAnElectionThatWasLedApartHasAWayBack: an attacker with the cluster key raises terms of an idle
+// election at some voters, farther than the others follow. Then no candidate can ask all voters for one
+// term. The floor of the next change of the voters brings them together again.
 func TestAnElectionThatWasLedApartHasAWayBack(t *testing.T) {
 	c := newCluster(t, election.Bully, "a", "b", "c", "d")
 	c.nodes["d"].observe, c.nodes["d"].prio = true, 0

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TestNoClaimOfATermNobodyCanExceedIsBelieved: with one such heartbeat an observer
-// ended an election on all agents until all had been started again.
+// TestNoClaimOfATermNobodyCanExceedIsBelieved: one such heartbeat of an observer ended an election
+// on all agents, until all had been restarted.
 func TestNoClaimOfATermNobodyCanExceedIsBelieved(t *testing.T) {
 	ghost := election.Holder{Peer: "d", Lineage: 1}
 	const far = election.Term(1) << 60
@@ -46,8 +46,8 @@ func TestNoClaimOfATermNobodyCanExceedIsBelieved(t *testing.T) {
 	}
 }
 
-// TestALeaderIsNotSupersededByAnObserversWord: no voter has told of its term, and
-// the voters go on renewing.
+// TestALeaderIsNotSupersededByAnObserversWord: no voter has reported the observer's term, and the
+// voters still renew.
 func TestALeaderIsNotSupersededByAnObserversWord(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	s.connect("d", election.Report{Roster: soloRoster, Stamp: 5})
@@ -61,8 +61,8 @@ func TestALeaderIsNotSupersededByAnObserversWord(t *testing.T) {
 	}
 }
 
-// TestALateClaimOfATermThatItsLeaderOvertookIsNotFollowed: no voter has told of its terms,
-// and its newest heartbeats were lost until its lease expired here.
+// TestALateClaimOfATermThatItsLeaderOvertookIsNotFollowed: no voter has reported the leader's
+// terms, and its newest heartbeats were lost until its lease expired here.
 func TestALateClaimOfATermThatItsLeaderOvertookIsNotFollowed(t *testing.T) {
 	s := newSolo(t, nil)
 	s.connect("d", election.Report{Roster: soloRoster, Stamp: 5})

@@ -10,11 +10,10 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// stale says in what the picture that readers are given differs from one made
-// from nothing, empty if in nothing: what is not looked at again must not have
-// changed. A leadership that is over and still told would be believed, on a lease
-// page for one, while its successor acts. The harnesses of this package ask after
-// each step.
+// stale describes how the picture for readers differs from one that is computed afresh; empty: in
+// nothing. A part that is not computed again must not have changed: a leadership that is shown
+// after its end, on a lease page for example, would be believed while its successor acts. All
+// harnesses of this package check this after each step.
 func stale(e *Elector) string {
 	shown := e.Contests()
 	e.shown = nil
@@ -22,6 +21,9 @@ func stale(e *Elector) string {
 		return fmt.Sprintf("readers are shown %d elections, there are %d", len(shown), len(anew))
 	}
 	if problem := e.agenda.problem(e.contests.rows); problem != "" {
+		return problem
+	}
+	if problem := unseen(e); problem != "" {
 		return problem
 	}
 	facts := e.facts.renew(e)
@@ -42,7 +44,53 @@ func stale(e *Elector) string {
 	return ""
 }
 
-// problem says in what the counts differ from what the elections say of themselves.
+// unseen says what has changed about a peer or a candidate that no step looked at, empty if nothing has: a step
+// looks only at those that were stirred or that are due.
+func unseen(e *Elector) string {
+	candidates := 0
+	for _, m := range e.view.Members {
+		list := m.Candidacies
+		if p := e.peers.get(m.Peer); p != nil && p.listed && p.lineage == m.Lineage {
+			list = p.candidacies
+		}
+		for _, c := range list {
+			candidates++
+			if r, is := e.candidates.rank(m, c.Election); !is || r.Priority != c.Priority || !slices.Contains(e.candidates.ids[c.Election], m.Peer) {
+				return fmt.Sprintf("%s is a candidate in %s with %d, the index has %v with %d", m.Peer, c.Election, c.Priority, e.candidates.ids[c.Election], r.Priority)
+			}
+		}
+	}
+	for name, ids := range e.candidates.ids {
+		candidates -= len(ids)
+		if !slices.IsSorted(ids) || len(ids) == 0 {
+			return fmt.Sprintf("the index of %s has %v", name, ids)
+		}
+	}
+	if candidates != 0 {
+		return fmt.Sprintf("the index lacks %d candidates", candidates)
+	}
+	if len(e.dues.order) != len(e.peers.rows) {
+		return fmt.Sprintf("%d of %d peers have their turn", len(e.dues.order), len(e.peers.rows))
+	}
+	for _, p := range e.peers.rows {
+		m, is := e.view.Find(p.id)
+		if able := is && e.away(m, p) == 0; able != p.able {
+			return fmt.Sprintf("%s can be elected: %t, at the last look: %t", p.id, able, p.able)
+		}
+		if due := p.due(e); due != p.dueAt || e.dues.order[p.place] != p {
+			return fmt.Sprintf("%s is due at %d, at the last look: %d", p.id, due, p.dueAt)
+		}
+		if held := e.heldRoster(); p.isForeign(held) {
+			return fmt.Sprintf("%s is foreign and not apart", p.id)
+		}
+		if len(e.warnOfPeer(nil, p.id, p)) > 0 && !e.noted.has(p.id) {
+			return fmt.Sprintf("nobody is warned of %s", p.id)
+		}
+	}
+	return ""
+}
+
+// problem describes how the counts differ from the elections themselves.
 func (a *agenda) problem(all []*entry) string {
 	contesting, queued := 0, 0
 	for _, c := range all {
@@ -62,7 +110,7 @@ func (a *agenda) problem(all []*entry) string {
 	return ""
 }
 
-// With the last term known there is none left to ask for: this agent can't be elected.
+// When the last term is known, no term is left to ask for: this agent can't be elected.
 func TestACandidateWithNoTermLeftIsNotShown(t *testing.T) {
 	now := election.Instant(time.Hour)
 	e, err := New(election.Config{Self: soloSelf, Name: "a", JoinedAt: 1, Quorum: true, Algorithm: election.Bully, Timing: testTiming, Drift: election.DefaultDrift},

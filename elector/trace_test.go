@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
-// TestTraces replays testdata/traces: who said what to whom when, from cold
-// start through takeovers. Rewrite them with -rewrite and read the difference.
+// TestTraces replays testdata/traces: which messages are sent when, from a cold start through
+// takeovers. After -rewrite, read the difference.
 func TestTraces(t *testing.T) {
 	datadriven.Walk(t, "testdata/traces", func(t *testing.T, path string) {
 		var c *cluster
@@ -76,7 +76,7 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 		c.run(span)
 	case "kill":
 		c.kill(arg(0))
-	case "cut": // silently: from>to
+	case "cut": // from>to, without notice
 		for _, a := range d.CmdArgs {
 			c.cut[a.Key] = true
 		}
@@ -84,7 +84,7 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 		clear(c.cut)
 	case "resign":
 		c.input(arg(0), election.Resign{Election: election.Default, Request: 1})
-	case "withdraw": // its program has ended; with a second argument the term under which nothing acts
+	case "withdraw": // its program has ended; a second argument is the term under which nothing acts
 		w := election.Withdraw{Election: election.Default}
 		if len(d.CmdArgs) > 1 {
 			fmt.Sscan(arg(1), &w.Stopped)
@@ -92,7 +92,7 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 		c.input(arg(0), w)
 	case "transfer":
 		c.input(arg(0), election.Transfer{Election: election.Default, To: election.PeerID(arg(1)), Request: 1})
-	case "write": // agent term ID text: in place of the word with that ID; 0: of none
+	case "write": // agent term ID text: replaces the word with that ID; ID 0: there is no word yet
 		w := election.WriteWord{Election: election.Default, Text: arg(3), Request: 1}
 		fmt.Sscan(arg(1), &w.Term)
 		if id := strings.Split(arg(2), "."); len(id) == 3 {
@@ -111,7 +111,7 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 		c.nodes[arg(0)].Up = false
 		c.tracef("%s is restarted", arg(0))
 		c.start(arg(0))
-	case "dies": // and its next life begins at once
+	case "dies": // the next life starts at once
 		c.nodes[arg(0)].Up = false
 		c.tracef("%s dies", arg(0))
 		c.begin(arg(0), c.nodes[arg(0)].Lineage)

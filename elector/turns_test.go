@@ -7,15 +7,15 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TestRoundsThatWaitForOthersGiveTheirTurnsUp: a has all the rounds under way that it
-// may, each waits for b, which answers and never asks for votes, since its own wait for
-// a. The election in which a is the best must get its turn, or none is ever led again.
+// TestRoundsThatWaitForOthersGiveTheirTurnsUp: a has as many rounds as it may. All of them wait for
+// b, which answers but never asks for votes, because it waits for a too. The election in which a
+// ranks highest must get its turn, or no election is ever led again.
 func TestRoundsThatWaitForOthersGiveTheirTurnsUp(t *testing.T) {
 	for _, algorithm := range []string{election.Bully, election.Ring} {
 		s := newSolo(t, func(cfg *election.Config, _ *election.State) { cfg.Algorithm = algorithm })
 		s.e.agenda.window = minWindow
 		s.hear("b", election.Candidacies{Lineage: 1, Serial: 1, Candidacies: []election.Candidacy{
-			{Election: "waits-1", Priority: 200}, {Election: "waits-2", Priority: 200}, {Election: "leads", Priority: 50}}})
+			{Election: "leads", Priority: 50}, {Election: "waits-1", Priority: 200}, {Election: "waits-2", Priority: 200}}})
 		s.campaign("waits-1")
 		s.campaign("waits-2")
 		s.answerAsTheBetter("b", time.Second)
@@ -40,8 +40,8 @@ func TestRoundsThatWaitForOthersGiveTheirTurnsUp(t *testing.T) {
 	}
 }
 
-// answerAsTheBetter plays a peer that answers every word of selection and has never its
-// own turn.
+// answerAsTheBetter plays a better peer that answers every message of selection, but never asks for
+// votes.
 func (s *solo) answerAsTheBetter(p election.PeerID, d time.Duration) {
 	answered := 0
 	for end := s.now.Add(d); s.now < end; {

@@ -6,8 +6,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// A voter that could not write is believed for a lease, and then asked again,
-// even if nothing else happens meanwhile.
+// A voter that reported a failed write is believed for a lease. Then it is asked again, even if
+// nothing else happens meanwhile.
 func TestG4AVoterThatCouldNotWriteIsAskedAgain(t *testing.T) {
 	s := newLone(t, trioState())
 	s.campaign("default")

@@ -112,7 +112,7 @@ func TestW6OneWriteAtATimeAndOnlyInPlaceOfTheWordThatItNames(t *testing.T) {
 	c.refused("a", election.DeniedWordBusy)
 }
 
-// A voter has granted a higher term, so the leader takes one above it. Its write goes on there.
+// A voter has granted a higher term, so the leader takes a still higher one. The leader's write goes on there.
 func TestW8AWriteGoesOnInTheTermThatOvertakes(t *testing.T) {
 	c := scribes(t)
 	c.write("a", 1, election.WordRank{}, "x")
@@ -144,7 +144,7 @@ func TestW12AWriteIsTakenUntilTheReceipt(t *testing.T) {
 	c.write("a", 1, election.WordRank{}, "x")
 	c.run(20 * time.Millisecond)
 	c.written("a", "x")
-	// While the receipt is given, a write that has begun can't be confirmed any more.
+	// A write is in progress while the receipt is given. It can't be confirmed any more.
 	c.cut["a>b"], c.cut["a>c"] = true, true
 	c.write("a", 1, idOf(1, 0, 1), "y")
 	c.run(20 * time.Millisecond)
@@ -156,7 +156,7 @@ func TestW12AWriteIsTakenUntilTheReceipt(t *testing.T) {
 	c.refused("a", election.DeniedNotLeader)
 }
 
-// What acts writes its last word before its receipt, also under the next life of its agent.
+// What acts may write its last word before its receipt, even under the next life of its agent.
 func TestW12ANextLifeThatHandsOverWritesToo(t *testing.T) {
 	c := scribes(t)
 	c.nodes["a"].Stubborn = true
@@ -202,7 +202,8 @@ func TestNoWordIsWrittenUntilAllAgentsKnowWords(t *testing.T) {
 	c.refused("a", election.DeniedFirstWord)
 }
 
-// Once all voters have deleted a word, nothing of it is left. While one lacks that, the program is informed which.
+// Once all voters have deleted a word, nothing of it is left. Until then, the program is informed which voter is
+// missing.
 func TestW11ADeletedWordLeavesNothing(t *testing.T) {
 	c := scribes(t)
 	c.write("a", 1, election.WordRank{}, "x")

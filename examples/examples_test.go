@@ -21,7 +21,7 @@ import (
 
 func none(string) string { return "" }
 
-// One namespace stands for the segment; an interface each for the hosts.
+// One namespace stands for the network segment, with one interface for each host.
 func TestTheVirtualAddressIsOnTheLeaderAndNowhereElse(t *testing.T) {
 	t.Parallel()
 	need(t, "ip", "sh")
@@ -53,12 +53,12 @@ func TestTheVirtualAddressIsOnTheLeaderAndNowhereElse(t *testing.T) {
 	}
 	hook := copyOf(t, "virtual-ip/virtual-ip")
 	tr := start(t, func(name string) string {
-		// A hook that outlasts the lease is late, which a busy machine may make it.
+		// A hook that takes longer than the lease is late. A busy machine may cause that.
 		return fmt.Sprintf("on-change: /usr/bin/env VIP=10.77.0.100/24 DEV=v%s %s\n", name, hook)
 	}, "ip", "netns", "exec", space)
 	onlyOn := func(m *member) func() bool {
 		return func() bool {
-			have := ip("-br", "addr", "show", "to", "10.77.0.100") // of all at one moment
+			have := ip("-br", "addr", "show", "to", "10.77.0.100") // of all hosts at one moment
 			if strings.Count(have, "10.77.0.100/24") > 1 && !tr.logged("hook is late") {
 				t.Fatalf("two have the address:\n%s", have)
 			}
@@ -80,7 +80,7 @@ func TestTheVirtualAddressIsOnTheLeaderAndNowhereElse(t *testing.T) {
 	}
 	second := tr.handOver(first, "default")
 	tr.await("the address on the successor", onlyOn(second))
-	second.kill(t) // as with ExecStopPost=, the script cleans up without an event
+	second.kill(t) // without an event, as in ExecStopPost=, the script cleans up
 	if code, out := run(t, nil, "ip", "netns", "exec", space, "env", "VIP=10.77.0.100/24", "DEV=v"+second.name, hook); code != 0 {
 		t.Fatalf("clean up: %s", out)
 	}
@@ -105,7 +105,7 @@ func followsTheLeader(t *testing.T, example string) {
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })}
 		go server.Serve(l)
 		t.Cleanup(func() { server.Close() })
-		// The test's hosts share an address, so each has check ports of its own.
+		// All hosts of the test have the same address, so their check ports differ.
 		checks := fmt.Sprintf(" port %d", ports[i])
 		if example == "haproxy/haproxy-agent.cfg" {
 			checks += fmt.Sprintf(" agent-port %d", ports[4+i])
@@ -139,12 +139,12 @@ func followsTheLeader(t *testing.T, example string) {
 	}
 }
 
-// reaches reports whether a request to the address is answered beside that agent.
+// reaches reports whether a request to the address is answered by the program on that agent's host.
 func reaches(front string, m *member) func() bool {
 	return func() bool { text, err := fetch("http://" + front); return err == nil && text == m.name }
 }
 
-// fetch asks by a connection of its own.
+// fetch sends a request on a new connection.
 func fetch(url string) (string, error) {
 	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}).Get(url)
 	if err != nil {
@@ -155,8 +155,8 @@ func fetch(url string) (string, error) {
 	return string(text), err
 }
 
-// load asks 100 times a second, each time by another connection, until the result is asked for:
-// how many requests there were, and why the first ones failed.
+// load sends 100 requests a second, each on a new connection, until result is called. result returns how many
+// requests it sent, and why the first ones failed.
 func load(t *testing.T, url string) (result func() (int, error)) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -194,7 +194,7 @@ func load(t *testing.T, url string) (result func() (int, error)) {
 	}
 }
 
-// A stand-in for systemctl writes down what it is told.
+// A script in place of systemctl writes down its arguments.
 func TestTheUnitFollowsTheLeader(t *testing.T) {
 	t.Parallel()
 	need(t, "sh")
@@ -228,8 +228,7 @@ func TestTheUnitFollowsTheLeader(t *testing.T) {
 	check(tr.handOver(first, "default"))
 }
 
-// The agent's unit gave it all rights that its user did not lack anyway. On a host that runs
-// systemd, the tests of packaging run it.
+// Here no agent runs under the unit: the tests of packaging do that, on a host with systemd.
 func TestTheUnitIsHardened(t *testing.T) {
 	t.Parallel()
 	need(t, "systemd-analyze")
@@ -245,7 +244,7 @@ func TestTheUnitIsHardened(t *testing.T) {
 	if code, out := run(t, nil, "systemd-analyze", "verify", "--man=no", unit); code != 0 || strings.Contains(out, "doyen.service:") {
 		t.Errorf("%d %s", code, out)
 	}
-	const threshold = "20" // of 100: "OK"
+	const threshold = "20" // of 100; systemd-analyze calls it "OK"
 	if code, out := run(t, nil, "systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold="+threshold, unit); code != 0 {
 		t.Errorf("its exposure is above %s of 100:\n%s", threshold, out)
 	}
@@ -280,7 +279,7 @@ func TestTheUnitsAreUnderstood(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// systemd-analyze wants the programs to be there.
+		// systemd-analyze demands that the programs exist.
 		lines := strings.NewReplacer("/usr/bin/doyen", doyen.path, "/usr/local/bin/report", "/bin/true",
 			"/usr/local/bin/backup", "/bin/true", "doyen.service", "").Replace(string(text))
 		if err := os.WriteFile(filepath.Join(dir, unit), []byte(lines), 0o600); err != nil {

@@ -20,12 +20,12 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// environment is that of a program on the host of an agent.
+// environment is the environment of a program on the agent's host.
 func (m *member) environment() []string {
 	return []string{"DOYEN_SOCKET=" + m.socket, "PATH=" + doyen.dir + ":" + os.Getenv("PATH")}
 }
 
-// The line is run as cron runs it, on every host at about the same time.
+// Every host runs the line, as cron does, at about the same time.
 func TestTheCrontabRunsEachMinuteOnOneHost(t *testing.T) {
 	t.Parallel()
 	need(t, "sh")
@@ -69,7 +69,7 @@ func TestTheCrontabRunsEachMinuteOnOneHost(t *testing.T) {
 	}
 }
 
-// The unit is run with a spec of every minute, after all hosts were off for a moment.
+// The test runs the unit with a spec of every minute, after all hosts were off for a moment.
 func TestTheNightlyJobRunsOnOneHost(t *testing.T) {
 	t.Parallel()
 	need(t, "sh")
@@ -132,8 +132,8 @@ func TestTheNightlyJobRunsOnOneHost(t *testing.T) {
 	}
 }
 
-// The leader's agent, `doyen once` and the payment run are killed when two of three are paid. The
-// list is a pipe, so the run waits there.
+// When two of three payments are made, the leader's agent, `doyen once` and the payment program are killed. The
+// list is a pipe, so the program waits there.
 func TestTheMoneyIsPaidOnce(t *testing.T) {
 	t.Parallel()
 	need(t, "python3")
@@ -213,7 +213,8 @@ func TestTheMoneyIsPaidOnce(t *testing.T) {
 	}
 }
 
-// The snippets of docs/jobs.md that name no host, as they are written there. The others are run by packaging.
+// The test runs the snippets of docs/jobs.md that name no host, unchanged. The tests of packaging run the
+// others.
 func TestTheSnippetsOfTheJobsPageRun(t *testing.T) {
 	t.Parallel()
 	need(t, "sh", "curl", "sqlite3")
@@ -236,7 +237,7 @@ func TestTheSnippetsOfTheJobsPageRun(t *testing.T) {
 	}
 	dir := t.TempDir()
 	a := start(t, none).agents[0]
-	// From 3.41 on the command takes double quotes for the name of a column.
+	// Since 3.41, the command takes double quotes for a column's name by default.
 	strict := "cd " + dir + "; sqlite3() { command sqlite3 -cmd '.dbconfig dqs_dml off' \"$@\"; }\n"
 	if code, out := run(t, a.environment(), "sh", "-e", "-c", strict+string(found[1][1])); code != 0 {
 		t.Fatalf("%d %s", code, out)

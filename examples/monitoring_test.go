@@ -20,7 +20,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
-// measured are the labels of each metric of running agents, by its name.
+// measured returns the labels of each metric of running agents, by the metric's name.
 func measured(t *testing.T) map[string][]string {
 	t.Helper()
 	ports := loopbacks.FreePorts(t, 3)
@@ -68,7 +68,7 @@ var (
 	labelNames = regexp.MustCompile(`(?:by|on|without|ignoring) ?\(([^)]*)\)|\{\{ ?\$?(?:labels\.)?([a-z]+) ?\}\}|[{,] ?([a-z]+)=`)
 )
 
-// unknown lists what an expression or its legend names and no agent has.
+// unknown lists the metrics and labels in an expression or legend that no agent has.
 func unknown(text string, metrics map[string][]string) (bad []string) {
 	has := []string{"instance", "job", "le"} // Prometheus adds these
 	for _, name := range metricName.FindAllString(text, -1) {
@@ -120,7 +120,7 @@ func read(t *testing.T, path string, decode func([]byte) error) {
 	}
 }
 
-// query is what a panel of the dashboard asks for, with its legend.
+// query is an expression of a panel in the dashboard, with its legend.
 type query struct{ Panel, Expr, Legend string }
 
 func queries(t *testing.T) (all []query) {
@@ -143,7 +143,7 @@ func queries(t *testing.T) (all []query) {
 	return all
 }
 
-// An alert about a metric that is not there never fires, and a panel stays empty.
+// An alert on a missing metric never fires. A panel on a missing metric stays empty.
 func TestAlertsAndDashboardNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	metrics := measured(t)
@@ -174,7 +174,7 @@ func TestAlertsAndDashboardNameMetricsThatExist(t *testing.T) {
 	}
 }
 
-// Each outage of the test file fires its alert; each alert has an outage.
+// Each outage in the test file fires its alert, and each alert has an outage.
 func TestEachAlertFiresAtItsOutage(t *testing.T) {
 	t.Parallel()
 	need(t, "promtool")

@@ -14,12 +14,11 @@ import (
 	"testing"
 )
 
-// database runs a PostgreSQL server of its own, on a Unix socket alone, and
-// returns the environment in which psql reaches it.
+// database runs a separate PostgreSQL server, only on a Unix socket. It returns the environment for psql.
 func database(t *testing.T) []string {
 	t.Helper()
 	need(t, "psql", "sh")
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // Debian keeps them off the path
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // Debian does not put them on the path
 	if path, err := exec.LookPath("initdb"); err == nil {
 		found = append(found, path)
 	}
@@ -33,7 +32,7 @@ func database(t *testing.T) []string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if os.Geteuid() == 0 { // which the server refuses to be
+	if os.Geteuid() == 0 { // the server refuses to run as root
 		u, err := user.Lookup("postgres")
 		if err != nil {
 			t.Skip("there is no user postgres to run the server")
@@ -57,7 +56,7 @@ func database(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = server.Process.Signal(syscall.SIGINT) // its fast shutdown
+		_ = server.Process.Signal(syscall.SIGINT) // asks for a fast shutdown
 		_ = server.Wait()
 	})
 	env := []string{"PGHOST=" + dir, "PGUSER=doyen", "PGDATABASE=postgres", "PGCONNECT_TIMEOUT=5"}
@@ -68,7 +67,7 @@ func database(t *testing.T) []string {
 func TestALateWriterOfAnOldTermIsRefused(t *testing.T) {
 	t.Parallel()
 	env := database(t)
-	for range 2 { // it can be run again
+	for range 2 { // the file can be run twice
 		if code, out := run(t, env, "psql", "--quiet", "--set", "ON_ERROR_STOP=1", "-f", "postgresql/fence.sql"); code != 0 {
 			t.Fatal(out)
 		}
@@ -92,8 +91,7 @@ func TestALateWriterOfAnOldTermIsRefused(t *testing.T) {
 	}
 }
 
-// The case that a check without a lock gets wrong: the old leader has asked, and
-// has not written yet, when the new one comes.
+// Without a lock this goes wrong: the old leader has asked, but not written yet, when the new leader comes.
 func TestWritesOfTwoTermsNeverMix(t *testing.T) {
 	t.Parallel()
 	env := database(t)

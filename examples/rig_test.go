@@ -1,7 +1,6 @@
 //go:build linux
 
-// Package examples_test runs every example as it stands, against real agents on
-// loopback.
+// Package examples_test runs every example unchanged, against real agents on loopback.
 package examples_test
 
 import (
@@ -25,7 +24,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
-const patience = time.Minute // a busy machine forms a cluster slowly
+const patience = time.Minute // a busy machine takes long to form a cluster
 
 // program is the doyen that all tests run, and its folder.
 type program struct{ path, dir string }
@@ -42,7 +41,7 @@ func TestMain(m *testing.M) {
 }
 
 func runAll(m *testing.M) (int, error) {
-	if err := flag.Set("test.parallel", "4"); err != nil { // they wait for leases more than for processors
+	if err := flag.Set("test.parallel", "4"); err != nil { // the tests mostly wait for leases
 		return 0, err
 	}
 	dir, err := os.MkdirTemp("", "doyen-examples")
@@ -68,7 +67,7 @@ func need(t *testing.T, names ...string) {
 	}
 }
 
-// logbook is what an agent writes, read while it writes.
+// logbook collects an agent's log. It can be read meanwhile.
 type logbook struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -99,8 +98,8 @@ type member struct {
 	log               *logbook
 }
 
-// start runs a, b and c; settings adds lines to the configuration of each, and
-// under, if not empty, is put before the command.
+// start runs a, b and c. settings returns more lines for each one's configuration. If under is not empty, it
+// precedes the agent's command.
 func start(t *testing.T, settings func(name string) string, under ...string) *trio {
 	t.Helper()
 	tr := &trio{t: t}
@@ -114,7 +113,7 @@ func start(t *testing.T, settings func(name string) string, under ...string) *tr
 		m := &member{name: name, dir: dir, socket: filepath.Join(dir, "s"), log: &logbook{}}
 		m.client = client.New(m.socket)
 		config := fmt.Sprintf("name: %s\ndata-dir: %s/data\nsocket: %s\ngossip-port: %d\npeer-port: %d\njoin: [\"127.0.0.1:%d\"]\nvoters: [a, b, c]\nkeeper: %t\n%s",
-			name, dir, m.socket, ports[2*i], ports[2*i+1], ports[0], strings.Contains(settings(name), "on-change"), settings(name)) // a keeper runs hooks
+			name, dir, m.socket, ports[2*i], ports[2*i+1], ports[0], strings.Contains(settings(name), "on-change"), settings(name)) // only a keeper starts doyen act
 		file := filepath.Join(dir, "agent.yaml")
 		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 			t.Fatal(err)
@@ -123,7 +122,7 @@ func start(t *testing.T, settings func(name string) string, under ...string) *tr
 		m.cmd = exec.Command(command[0], command[1:]...)
 		m.cmd.Stderr = m.log
 		m.cmd.Env = append(os.Environ(), "DOYEN_SOCKET=")
-		// Should the test be killed, its agents are too.
+		// The kernel kills the agents if the test is killed.
 		m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := m.cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -144,7 +143,7 @@ func (m *member) stop(t *testing.T) {
 	}()
 	m.client.Close()
 	if err := m.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return // killed by the test
+		return // the test has killed it
 	}
 	late := time.AfterFunc(patience, func() { _ = m.cmd.Process.Kill() })
 	defer late.Stop()
@@ -153,7 +152,7 @@ func (m *member) stop(t *testing.T) {
 	}
 }
 
-// kill ends it without a word.
+// kill ends the agent without a hand-over.
 func (m *member) kill(t *testing.T) {
 	t.Helper()
 	if err := m.cmd.Process.Kill(); err != nil {
@@ -162,7 +161,7 @@ func (m *member) kill(t *testing.T) {
 	_ = m.cmd.Wait()
 }
 
-// leading returns the agent that leads an election by its own account.
+// leading returns the agent that reports that it leads the election.
 func (tr *trio) leading(election string) *member {
 	for _, m := range tr.agents {
 		if e, err := m.client.Election(tr.t.Context(), election, client.ElectionOptions{}); err == nil && e.IsLeader {
@@ -182,9 +181,8 @@ func (tr *trio) leader(not *member) (found *member) {
 	return found
 }
 
-// handOver has the agent resign until another one leads. It may be too early,
-// while the others do not stand yet, or for nothing: on a busy machine leases
-// are lost as well.
+// handOver makes the agent resign until another one leads. At first the others may not be candidates yet. On a
+// busy machine an agent may also lose its lease.
 func (tr *trio) handOver(m *member, election string) (found *member) {
 	tr.t.Helper()
 	tr.await("a successor of "+m.name, func() bool {
@@ -198,14 +196,14 @@ func (tr *trio) handOver(m *member, election string) (found *member) {
 	return found
 }
 
-// logged reports whether some agent's log says so.
+// logged reports whether any agent's log contains the text.
 func (tr *trio) logged(text string) bool {
 	return slices.ContainsFunc(tr.agents[:], func(m *member) bool { return strings.Contains(m.log.String(), text) })
 }
 
 func (tr *trio) await(what string, holds func() bool) { tr.t.Helper(); await(tr.t, what, holds) }
 
-// await asks until it holds.
+// await repeats the check until it succeeds.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	limit := time.After(patience)
@@ -220,7 +218,7 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// run runs a command and returns its exit code and what it said.
+// run runs a command and returns its exit code and its output.
 func run(t *testing.T, env []string, command string, args ...string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -238,7 +236,7 @@ func run(t *testing.T, env []string, command string, args ...string) (int, strin
 	return 0, string(out)
 }
 
-// copyOf puts an example where root may run it from, with some words replaced.
+// copyOf copies an example, with some words replaced, to a place from which root may run it.
 func copyOf(t *testing.T, path string, pairs ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

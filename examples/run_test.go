@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// execStart returns what a unit runs.
+// execStart returns the command of a unit.
 func execStart(t *testing.T, unit string) []string {
 	t.Helper()
 	text, err := os.ReadFile(unit)
@@ -28,7 +28,7 @@ func execStart(t *testing.T, unit string) []string {
 	return nil
 }
 
-// stand runs a `doyen run` beside an agent, until the test ends.
+// stand runs `doyen run` beside an agent until the test ends.
 func (m *member) stand(t *testing.T, env []string, command ...string) *exec.Cmd {
 	t.Helper()
 	run := exec.Command(command[0], command[1:]...)
@@ -49,14 +49,14 @@ func (m *member) stand(t *testing.T, env []string, command ...string) *exec.Cmd 
 	return run
 }
 
-// journal is what the programs of a test wrote down: who started in which term.
+// journal is the file in which a test's programs note when they start, and in which term.
 type journal struct {
 	t    *testing.T
 	path string
 }
 
-// newProgram makes a program that holds a lock as long as it runs, and says so
-// if another one does.
+// newProgram makes a program that holds a lock as long as it runs. If another process holds the lock, it notes
+// that.
 func newProgram(t *testing.T) (program string, j journal) {
 	t.Helper()
 	dir := t.TempDir()
@@ -78,7 +78,7 @@ exec cat %s
 	return program, j
 }
 
-// started returns a line for each start so far.
+// started returns one line for each start so far.
 func (j journal) started() []string {
 	j.t.Helper()
 	text, err := os.ReadFile(j.path)
@@ -88,7 +88,7 @@ func (j journal) started() []string {
 	if strings.Contains(string(text), "overlaps") {
 		j.t.Fatalf("two ran at once:\n%s", text)
 	}
-	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }) // the shell makes the file before it writes
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }) // the shell creates the file before it writes to it
 }
 
 func TestTheProgramRunsOnTheLeaderAlone(t *testing.T) {
@@ -120,9 +120,9 @@ func TestTheProgramRunsOnTheLeaderAlone(t *testing.T) {
 	}
 	first := nth(1)
 	tr.handOver(first, "payments")
-	nth(2).kill(t) // the agent: doyen run ends the program by its own clock
+	nth(2).kill(t) // this kills the agent: doyen run ends the program by its own clock
 	third := nth(3)
-	if err := runs[third.name].Process.Signal(syscall.SIGTERM); err != nil { // systemctl stop
+	if err := runs[third.name].Process.Signal(syscall.SIGTERM); err != nil { // as systemctl stop does
 		t.Fatal(err)
 	}
 	nth(4)
@@ -137,7 +137,7 @@ func TestTheProgramRunsOnTheLeaderAlone(t *testing.T) {
 	}
 }
 
-// Payouts as the comment in the example says, by whoever leads.
+// Payouts are made as the example's comment says, by the leader of the time.
 func TestPayoutsCarryTheTokenOfTheRunThatMadeThem(t *testing.T) {
 	t.Parallel()
 	env := database(t)

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// sigmas is how many standard deviations above the mean an interval becomes suspect. A
-	// normally distributed value lies farther above with probability 10^-8, which means phi = 8
-	// (Hayashibara 2004, section 4.2): a healthy agent is suspected once in 10^8 heartbeats.
+	// sigmas is how many standard deviations above the mean an interval becomes suspect. A normally
+	// distributed interval is longer with probability 10^-8: phi is 8 (Hayashibara 2004, section
+	// 4.2). So a healthy agent is suspected once in 10^8 heartbeats.
 	sigmas = 5.612001
 	window = 200 // how many intervals are remembered
 	// Standard deviations, as parts of a heartbeat.

@@ -29,8 +29,8 @@ func TestWatchesNobodyAtFirst(t *testing.T) {
 	}
 }
 
-// TestPriorIsTheHeartbeat shows what a detector assumes that heard nothing yet:
-// intervals of a heartbeat with a deviation of a quarter.
+// TestPriorIsTheHeartbeat shows what a detector assumes before it has heard anything: intervals of
+// a heartbeat, with a deviation of a quarter of a heartbeat.
 func TestPriorIsTheHeartbeat(t *testing.T) {
 	d := lan()
 	d.Heard(1000)
@@ -84,8 +84,8 @@ func TestIrregularArrivals(t *testing.T) {
 	}
 }
 
-// TestLongPauseIsForgiven shows that one pause, of a suspended host say, does
-// not blind the detector for long.
+// TestLongPauseIsForgiven shows that one pause, such as a suspend of the host, does not slow down
+// the detector for long.
 func TestLongPauseIsForgiven(t *testing.T) {
 	d := lan()
 	now := election.Instant(0)
@@ -117,8 +117,8 @@ func TestClockBackwards(t *testing.T) {
 	}
 }
 
-// behaves checks, for any arrivals, what the package promises: the bounds, and that phi is 8
-// where neither bound binds.
+// behaves checks, for any arrivals, what the package promises: that patience stays within its
+// bounds, and that phi is 8 wherever neither bound limits it.
 func behaves(t *rapid.T) {
 	heartbeat := time.Duration(rapid.Int64Range(1, int64(10*time.Second)).Draw(t, "heartbeat"))
 	lease := heartbeat * time.Duration(rapid.IntRange(2, 20).Draw(t, "lease in heartbeats"))

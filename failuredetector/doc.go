@@ -7,9 +7,8 @@
 // are not normally distributed. The instant of suspicion is known in advance, so callers can
 // sleep until then. Memory is bounded.
 //
-// The detector may be wrong. It suspects an agent that is slower than ever before, and trusts it
-// again at its next heartbeat. A suspicion starts a selection, but takes no authority from an
-// agent.
+// The detector may be wrong. It suspects an agent that is slower than ever before, until the
+// agent's next heartbeat. A suspicion starts a selection, but ends no leadership.
 //
 // All instants must be from one clock. An instant before the last one is ignored.
 package failuredetector

@@ -23,9 +23,9 @@ var rounds = flag.Int("rounds", 3, "how often the keeper of the leading host is 
 
 const address = "10.0.0.100"
 
-// The address of examples/virtual-ip, with its drop-in as shipped, survives its keeper: it is back
-// within 2 s, a neighbour in the network is sent a gratuitous ARP each time, and it is never on two
-// hosts at once. More rounds: go test -run TestTheAddressOfAKilledKeeper -rounds=20 .
+// When a keeper is killed, the address of examples/virtual-ip, with the unchanged drop-in, is back within 2 s.
+// Each time, a neighbour gets a gratuitous ARP. The address is never on two hosts at once. More rounds: go test
+// -run TestTheAddressOfAKilledKeeper -rounds=20 .
 func TestTheAddressOfAKilledKeeper(t *testing.T) {
 	s := newSite(t)
 	n := s.neighbour(t)
@@ -57,7 +57,7 @@ func TestTheAddressOfAKilledKeeper(t *testing.T) {
 	}
 }
 
-// neighbour is this machine, at the hosts' network: what it is sent, and who has the address.
+// neighbour is this machine in the hosts' network, with the announcements that it gets.
 type neighbour struct {
 	mu        sync.Mutex
 	announced []announcement
@@ -70,7 +70,7 @@ type announcement struct {
 	at   time.Time
 }
 
-// neighbour gives this thread's network an address beside the hosts, and watches until the test ends.
+// neighbour gives this thread's network an address beside the hosts', and watches until the test ends.
 func (s *site) neighbour(t *testing.T) *neighbour {
 	t.Helper()
 	run(t, "ip", "addr", "add", "10.0.0.200/24", "dev", "site")
@@ -101,7 +101,7 @@ func (s *site) neighbour(t *testing.T) *neighbour {
 	return n
 }
 
-// cards returns the hosts by the hardware addresses of their interfaces.
+// cards returns the names of the hosts by the hardware addresses of their interfaces.
 func (s *site) cards(t *testing.T) map[string]string {
 	by := map[string]string{}
 	for _, h := range s.hosts {
@@ -114,7 +114,7 @@ func (s *site) cards(t *testing.T) map[string]string {
 	return by
 }
 
-// listen notes each gratuitous ARP for the address: the sender's address is also the target's.
+// listen records each gratuitous ARP for the address: the packet has it as sender and as target.
 func (n *neighbour) listen(socket int, hosts map[string]string, done <-chan struct{}) {
 	packet, ip := make([]byte, 100), net.ParseIP(address).To4()
 	for {
@@ -132,15 +132,15 @@ func (n *neighbour) listen(socket int, hosts map[string]string, done <-chan stru
 	}
 }
 
-// sample looks at the addresses of one host after the other, from a thread that enters their
-// networks. A host that has it before and after another one has it had it together with that one.
+// sample checks whether one host after the other has the address. Its thread enters the hosts' networks. If a
+// host has the address both before and after another one has it, both have had it at once.
 func (n *neighbour) sample(hosts []*host, done <-chan struct{}) {
-	runtime.LockOSThread() // and ends with it
+	runtime.LockOSThread() // the thread ends with this goroutine
 	var networks []*os.File
 	for _, h := range hosts {
 		network, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", h.init()))
 		if err != nil {
-			return // no samples: the test fails
+			return // without samples, the test fails
 		}
 		defer network.Close()
 		networks = append(networks, network)
@@ -181,8 +181,8 @@ func (n *neighbour) sample(hosts []*host, done <-chan struct{}) {
 	}
 }
 
-// back waits for the address: which host announced it first, when, and when it answered this one.
-// It then waits for the second announcement of that host, which is not taken for one of the next round.
+// back waits for the address. It returns which host announced it first, when that was, and when the host
+// answered. It then waits for that host's second announcement, so that the next round does not count it.
 func (n *neighbour) back(t *testing.T, since time.Time, limit time.Duration) (host string, announced, answered time.Time) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
@@ -206,7 +206,7 @@ func (n *neighbour) back(t *testing.T, since time.Time, limit time.Duration) (ho
 	}
 	first := seen()[0]
 	for {
-		// Whoever has the address refuses: there is no such service.
+		// The host with the address refuses the connection: no such service runs.
 		if _, err := net.DialTimeout("tcp", address+":9", 100*time.Millisecond); errors.Is(err, syscall.ECONNREFUSED) {
 			break
 		} else if time.Now().After(deadline) {

@@ -21,8 +21,8 @@ import (
 
 const containers = "../examples/containers/"
 
-// documentsOf are the documents of a YAML file, each decoded into Kubernetes' own type: a field
-// that the type does not have, or that is given twice, is an error.
+// documentsOf returns the documents of a YAML file, each decoded into Kubernetes' own type. A field that the
+// type does not have, or that is given twice, is an error.
 func documentsOf(t *testing.T, path string) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -88,9 +88,8 @@ func TestTheManifestsAreKubernetes(t *testing.T) {
 	}
 }
 
-// apart checks what keeps the program of a pod from being an administrator: another user than the
-// agent's, in its group; of its volumes only the socket's, and there only the folder that others can't
-// write to.
+// apart checks that the program of a pod is not an administrator. It has another user than the agent, in the
+// agent's group. It mounts only the socket's volume, and there only a folder that others can't write to.
 func apart(t *testing.T, pod corev1.PodSpec) {
 	t.Helper()
 	folders, agent, program := pod.InitContainers[0], pod.Containers[0], pod.Containers[1]
@@ -119,8 +118,8 @@ func apart(t *testing.T, pod corev1.PodSpec) {
 	}
 }
 
-// check has the agent check the environment of the pod's first container, with what Kubernetes
-// fills in, and with files of this machine. It returns the settings.
+// check makes the agent check the environment of the pod's first container, with the values that Kubernetes
+// fills in, and with this machine's files. It returns the settings.
 func check(t *testing.T, pod corev1.PodSpec, filled map[string]string) map[string]string {
 	t.Helper()
 	agent := pod.Containers[0]
@@ -139,7 +138,7 @@ func check(t *testing.T, pod corev1.PodSpec, filled map[string]string) map[strin
 	return accepted(t, environment)
 }
 
-// accepted has the agent of the release check an environment, and returns the settings.
+// accepted makes the release's agent check an environment, and returns the settings.
 func accepted(t *testing.T, environment map[string]string) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -171,7 +170,7 @@ func accepted(t *testing.T, environment map[string]string) map[string]string {
 	return settings
 }
 
-// program is that of the deb.
+// program returns the path of the deb's program.
 func program(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -205,7 +204,7 @@ func TestTheComposeFileIsCompose(t *testing.T) {
 			if s.User != "10001:10001" || !slices.Equal(s.GroupAdd, []string{"65532"}) {
 				t.Errorf("%s runs as %s, with %v", name, s.User, s.GroupAdd)
 			}
-			continue // a program
+			continue // the line belongs to a program
 		}
 		agents++
 		environment := map[string]string{"DOYEN_NAME": s.Hostname}
@@ -225,7 +224,7 @@ func TestTheComposeFileIsCompose(t *testing.T) {
 	}
 }
 
-// The documents' images are those of the version that is made.
+// The images in the documents have the version of the release.
 func TestTheImagesHaveTheVersion(t *testing.T) {
 	for _, name := range []string{containers + "compose.yaml", containers + "kubernetes.yaml", containers + "kubernetes-hosts.yaml", "../docs/containers.md", "../docs/operations.md"} {
 		text, err := os.ReadFile(name)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// made is what all tests look at: the files of a release for this machine.
+// made has the release's files for this machine, which all tests use.
 var made struct{ dir, version string }
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func runAll(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// file returns the one file of the release with that ending.
+// file returns the only file of the release with that ending.
 func file(t *testing.T, ending string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(made.dir, "*"+ending))
@@ -76,7 +76,7 @@ func run(t *testing.T, command string, args ...string) string {
 	return string(out)
 }
 
-// The source lies elsewhere, and so do the files in between.
+// The same commit is built in another folder, with other temporary folders.
 func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "another", "place")
 	if err := os.MkdirAll(elsewhere, 0o755); err != nil {
@@ -97,7 +97,6 @@ func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-// `make deb` makes the file that `make dist` makes.
 func TestOneKindOfFileIsTheSame(t *testing.T) {
 	out := t.TempDir()
 	for _, kind := range []string{"deb", "rpm", "image"} {
@@ -114,7 +113,7 @@ func TestOneKindOfFileIsTheSame(t *testing.T) {
 	}
 }
 
-// What git does not know is built into the program too.
+// A file that git does not know would be built into the program too.
 func TestAFileThatGitDoesNotKnowChangesTheCommit(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "source")
 	run(t, "cp", "-a", "..", source)
@@ -140,7 +139,7 @@ func TestAFileThatGitDoesNotKnowChangesTheCommit(t *testing.T) {
 	}
 }
 
-// A release is signed, and checked as docs/operations.md says.
+// The release is signed, and checked as docs/operations.md says.
 func TestASignedReleaseIsChecked(t *testing.T) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("needs ssh-keygen (openssh-client), which CI installs")
@@ -174,7 +173,7 @@ func TestTheRPMIsUnderstood(t *testing.T) {
 	for query, want := range map[string][]string{
 		"-i": {"Name        : doyen", "Version     : " + made.version, "License     : Apache-2.0", "Build Host  : localhost"},
 		"-l": {"/usr/bin/doyen\n", "/usr/lib/systemd/system/doyen.service\n", "/usr/lib/systemd/system/doyen-act.service\n", "/usr/share/man/man1/doyen.1.gz\n", "/usr/share/zsh/site-functions/_doyen\n"},
-		// The scripts are the same as in the deb, which is installed and removed.
+		// The deb has the same scripts. Other tests install and remove the deb.
 		"--scripts": {"doyen restart", "systemctl --no-reload disable --now doyen-act.service doyen.service"},
 	} {
 		out := run(t, "rpm", "-qp", query, rpm)
@@ -184,7 +183,7 @@ func TestTheRPMIsUnderstood(t *testing.T) {
 			}
 		}
 	}
-	run(t, "rpm", "-K", "--nosignature", rpm) // its digests
+	run(t, "rpm", "-K", "--nosignature", rpm) // checks the digests
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", "rpm2cpio "+rpm+" | cpio -t --quiet").CombinedOutput()
 	if err == nil && !strings.Contains(string(out), "usr/bin/doyen") {
 		t.Errorf("its content: %s", out)

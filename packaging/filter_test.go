@@ -15,11 +15,11 @@ import (
 	"github.com/elastic/go-seccomp-bpf/arch"
 )
 
-// filteredWord is the first argument of this program when it is to run another one under the
-// filter: the names of the system calls that are allowed, and a command.
+// filteredWord as the first argument makes this program run another one under the filter. The names of the
+// allowed system calls follow, and then the command.
 const filteredWord = "run-filtered"
 
-// runFiltered does not return if all is well.
+// runFiltered returns only after a failure.
 func runFiltered(args []string) error {
 	filter := seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: seccomp.Policy{
 		DefaultAction: seccomp.ActionErrno, // EPERM
@@ -31,7 +31,7 @@ func runFiltered(args []string) error {
 	return syscall.Exec(args[1], args[1:], os.Environ())
 }
 
-// allowed are the system calls that the unit allows, as systemd would read it.
+// allowed returns the system calls that the unit allows, as systemd would read it.
 func allowed(t *testing.T) []string {
 	t.Helper()
 	unit, err := os.ReadFile("files/doyen.service")
@@ -61,7 +61,7 @@ func allowed(t *testing.T) []string {
 			}
 		}
 	}
-	// systemd always allows what it needs itself to start the service (@default).
+	// systemd always allows the calls that it needs to start a service (@default).
 	for _, name := range members(t, "@default") {
 		if _, ok := known.SyscallNames[name]; ok {
 			calls[name] = true
@@ -77,7 +77,7 @@ func allowed(t *testing.T) []string {
 	return names
 }
 
-// members are the system calls of a group, and of the groups in it.
+// members returns the system calls of a group, and of the groups in it.
 func members(t *testing.T, group string) (names []string) {
 	t.Helper()
 	scanner := bufio.NewScanner(strings.NewReader(run(t, "systemd-analyze", "syscall-filter", "--no-pager", group)))
@@ -94,7 +94,8 @@ func members(t *testing.T, group string) (names []string) {
 	return names
 }
 
-// The tests of the agent, of its hook and of what guards that, by a user without rights, as the service is.
+// The tests of the agent, the hook and the guard run under the filter, with a user without rights, as the
+// service does.
 func TestTheAgentNeedsNoMoreSystemCallsThanTheUnitAllows(t *testing.T) {
 	need(t, "systemd-analyze")
 	calls := allowed(t)
@@ -121,7 +122,7 @@ func TestTheAgentNeedsNoMoreSystemCallsThanTheUnitAllows(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	if out, _ := filtered(dir, "/bin/nice", "-n", "1", "true"); !strings.Contains(out, "not permitted") { // which nice only reports
+	if out, _ := filtered(dir, "/bin/nice", "-n", "1", "true"); !strings.Contains(out, "not permitted") { // nice only reports it
 		t.Errorf("the filter does not filter: %s", out)
 	}
 	for _, of := range []string{"agent", "internal/act/hook", "internal/act/guard"} {
@@ -131,7 +132,7 @@ func TestTheAgentNeedsNoMoreSystemCallsThanTheUnitAllows(t *testing.T) {
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		const asRoot = "TestAFullDiskStopsTheVoting" // which writes to /dev/full by way of a link
+		const asRoot = "TestAFullDiskStopsTheVoting" // writes to /dev/full through a link
 		if out, err := filtered(filepath.Join("..", of), binary, "-test.timeout=5m", "-test.skip", asRoot); err != nil {
 			t.Errorf("the tests of %s: %v\n%s", of, err, out)
 		}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A new Debian: the package is installed as a person would, then the host is booted in
-// namespaces of its own, with systemd as PID 1, and testdata/host.sh runs on it.
+// The package is installed on a new Debian, in the usual way. Then the host boots in separate namespaces, with
+// systemd as PID 1, and testdata/host.sh runs on it.
 func TestADebianHost(t *testing.T) {
 	need(t, "systemd-nspawn")
 	root := filepath.Join(t.TempDir(), "root")

@@ -19,8 +19,8 @@ import (
 // nonroot is the number of the image's user. Images without a system commonly use this number.
 const nonroot = 65532
 
-// image writes a container image for all platforms: a tar file with an OCI layout. These read it:
-// `skopeo copy oci-archive:…`, `podman load`, and Docker if it keeps images in containerd.
+// image writes a container image for all platforms: a tar file with an OCI layout. `skopeo copy oci-archive:…`
+// and `podman load` read it, and so does Docker if it keeps images in containerd.
 func (r *release) image(platforms []platform) error {
 	if len(platforms) == 0 {
 		return nil

@@ -22,8 +22,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// The image is unpacked and started as a runtime would: its own root, processes and network,
-// its own user, the agent as PID 1.
+// The image is unpacked and started as a runtime would: with a separate root, separate processes, network and
+// user, and the agent as PID 1.
 func TestTheImageRunsAnAgent(t *testing.T) {
 	need(t, "unshare", "ip", "chroot")
 	folder := t.TempDir()
@@ -96,7 +96,7 @@ func TestTheImageRunsAnAgent(t *testing.T) {
 	for elected.Leader == nil {
 		ask(t, socket, "/v1/elections/default", &elected, ended)
 	}
-	// PID 1 of a namespace gets only signals that it catches.
+	// PID 1 of a namespace gets only signals that it catches, so it must catch this one.
 	children, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/task/" + strconv.Itoa(cmd.Process.Pid) + "/children")
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestTheImageRunsAnAgent(t *testing.T) {
 	}
 }
 
-// ask asks until there is an answer.
+// ask repeats the question until it gets an answer.
 func ask(t *testing.T, socket, path string, answer any, ended <-chan error) {
 	t.Helper()
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {

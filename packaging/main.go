@@ -1,9 +1,9 @@
 // Command packaging makes what a release consists of: archives, deb and rpm packages, a
 // container image and their checksums, in one folder. `make dist` runs it.
 //
-// It guarantees that the same commit and the same Go give the same bytes: every timestamp in the
-// files is the commit's, and no path, host or user of the machine gets into them. It is a module
-// of its own, so that what it needs is not among the requirements of the product.
+// It guarantees that the same commit and the same Go give the same bytes: every timestamp is the commit's, and
+// the files contain no path, host or user of the machine. It is a separate module, so that the product does not
+// depend on its requirements.
 package main
 
 import (
@@ -45,7 +45,7 @@ type release struct {
 	help    help
 }
 
-// dist makes files of all kinds, or if kind is given, only of that kind.
+// dist makes files of all kinds, or only of one kind if that is given.
 func dist(out string, platforms []string, kind, sign string) error {
 	if kind != "" && !slices.Contains([]string{"deb", "rpm", "image"}, kind) {
 		return fmt.Errorf("%q is not a kind of file: deb, rpm and image are", kind)
@@ -128,7 +128,7 @@ func newRelease(out string, empty bool) (*release, error) {
 		return nil, fmt.Errorf("git shows no commit: %q", described)
 	}
 	r.commit, r.made = commit[:12], time.Unix(unix, 0).UTC()
-	// A file that git does not know could be built in or delivered too, so it counts as a change.
+	// A file that git does not know could be built in or delivered, so it counts as a change.
 	changed, err := r.run(nil, "git", "-C", root, "status", "--porcelain")
 	if err != nil {
 		return nil, err
@@ -164,15 +164,15 @@ func (r *release) run(env []string, name string, args ...string) (string, error)
 	return string(out), nil
 }
 
-// build builds doyen and returns the path of the program. With pie, each process loads it at another
-// address. This needs the system's loader, which an image does not have.
+// build builds doyen and returns the path of the program. With pie, each process loads the program at another
+// address. That needs the system's loader, which an image does not have.
 func (r *release) build(system, arch string, pie bool) (string, error) {
 	mode := "exe"
 	if pie {
 		mode = "pie"
 	}
 	to := filepath.Join(r.work, strings.Join([]string{"doyen", system, arch, mode}, "-"))
-	// Use the Go that has built this program: it is as new as this module's go.mod demands for a release.
+	// Use the Go that has built this program: it is at least the one in this module's go.mod.
 	_, err := r.run([]string{"CGO_ENABLED=0", "GOOS=" + system, "GOARCH=" + arch, "GOFLAGS=", "GOTOOLCHAIN=" + runtime.Version() + "+auto"},
 		"go", "build", "-buildmode="+mode, "-trimpath", "-buildvcs=false", "-tags", "nethttpomithttp2,urfave_cli_no_docs",
 		"-ldflags", "-s -X github.com/doyen-election/doyen/agent.Version="+r.version+" -X main.commit="+r.commit,

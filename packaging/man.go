@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// help has the pages of the manual and the shell completions, by their paths below /usr/share. The paths are
-// those of Debian. Other systems differ only in the path for zsh.
+// help has the manual pages and the shell completions, by their paths below /usr/share on Debian. Other systems
+// differ only in the path for zsh.
 type help map[string][]byte
 
 // listed matches one command in the help's list of commands: "   name, n   what it does".
@@ -69,8 +69,8 @@ var (
 	option  = regexp.MustCompile(`^   (-\S.*?)  +(\S.*)$`)
 )
 
-// page turns the help of a command into a page of the manual. The page has the help's sections, an
-// indented paragraph for each flag, and all other text unchanged.
+// page turns a command's help into a manual page. The page has the help's sections, an indented paragraph for
+// each flag, and the other text unchanged.
 func (r *release) page(name, text string, commands []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 %s \"doyen %s\" \"Doyen\"\n", quoteRoff(strings.ToUpper(name)), r.made.Format(time.DateOnly), r.version)
@@ -150,7 +150,7 @@ func compress(content []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// zshOf translates a path of help to one for a system other than Debian: only the path for zsh differs.
+// zshOf returns the path that a file of help has on systems other than Debian.
 func zshOf(at string) string {
 	if path.Dir(at) == "zsh/vendor-completions" {
 		return "zsh/site-functions/" + path.Base(at)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// backup is the command of the page, and of a second job that pays by the page's database. It takes until
-// somebody has written /srv/enough.
+// backup is the command of the page, and of a second job, which pays by the page's database. It runs until
+// /srv/enough exists.
 const backup = `#!/bin/sh
 note() { echo "$1 $DOYEN_KEY $DOYEN_TRY $DOYEN_TERM $(cat /etc/hostname)" >>/srv/ledger; }
 cd /srv
@@ -21,7 +21,7 @@ until [ -e enough ]; do sleep 0.1; done
 note ends
 `
 
-// note is what the command of a job wrote into the ledger.
+// note is one line that a job's command wrote into the ledger.
 type note struct {
 	what, key string
 	try, term int
@@ -44,7 +44,7 @@ func ledger(t *testing.T, s *site) (all []note) {
 	return all
 }
 
-// notes returns those of a job, or of one occurrence.
+// notes returns the notes of a job, or of one occurrence.
 func notes(all []note, what, key string) (of []note) {
 	for _, e := range all {
 		if e.what == what && strings.HasPrefix(e.key, key) {
@@ -54,8 +54,8 @@ func notes(all []note, what, key string) (of []note) {
 	return of
 }
 
-// Three hosts, and docs/jobs.md: the nightly job of the page, each minute, whose host is switched off while
-// it runs; and the same with --on-death rerun, paying by the database of the page.
+// The nightly job of docs/jobs.md runs each minute on three hosts, and its host is switched off during a run. A
+// second job has --on-death rerun, and pays by the page's database.
 func TestTheNightlyJobOfAHostThatIsSwitchedOff(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -67,10 +67,10 @@ func TestTheNightlyJobOfAHostThatIsSwitchedOff(t *testing.T) {
 	}
 	s.hosts[0].must(t, "cd /srv\n"+string(snippet[1]), "")
 	var lost *host
-	var night, paid note // of the host that is switched off
+	var night, paid note // on the host that is switched off
 	s.follow(t, "jobs.md", begun, []step{
 		{has: "cp /usr/share/doc/doyen/examples/cron/backup.service", before: func(t *testing.T, s *site) {
-			// Both jobs are set up within this minute, so that they run in the same ones.
+			// Both jobs are set up within one minute, so that they run in the same minutes.
 			s.hosts[0].await(t, "date +%S", "^[0-3]")
 		}},
 		{has: "doyen jobs", want: `(?m)^backup +waits +- +- +- +\S+T02:30:00Z +30 2 \* \* \*$`, again: true},
@@ -99,7 +99,7 @@ func TestTheNightlyJobOfAHostThatIsSwitchedOff(t *testing.T) {
 	other.must(t, "journalctl -u backup", "nobody knows how "+strings.TrimPrefix(night.key, "backup/")+" ended")
 	for _, h := range s.hosts {
 		h.await(t, "doyen jobs", `(?ms)^backup +waits +\S+ +finished .*^salaries +waits +\S+ +finished `)
-		h.must(t, "doyen status | tee status; ! grep job_unknown status", "") // the next run has ended
+		h.must(t, "doyen status | tee status; ! grep job_unknown status", "") // by now the next run has ended
 	}
 	all := ledger(t, s)
 	t.Logf("after %.1f s: %v", time.Since(begun).Seconds(), all)
@@ -114,18 +114,18 @@ func TestTheNightlyJobOfAHostThatIsSwitchedOff(t *testing.T) {
 		fmt.Sprintf(`(?m)^%s\|1\|%d$`, regexp.QuoteMeta(paid.key), paid.term)))
 }
 
-// runOn runs the command of a job as another job too, which is led by the same host, and returns that.
+// runOn also runs a job's command as another job, led by the same host, and returns that host.
 func (s *site) runOn(t *testing.T, job, name, options string) *host {
 	t.Helper()
 	leads, _ := s.leaderOf(t, job)
-	for _, h := range append([]*host{leads}, s.hosts...) { // there first, so it leads
+	for _, h := range append([]*host{leads}, s.hosts...) { // that host first, so that it leads
 		h.must(t, fmt.Sprintf("cd /etc/systemd/system; sed 's/cron %s/cron %s %s/' %[1]s.service >%[2]s.service; systemctl enable --now %[2]s", job, name, options), "")
 		h.await(t, "doyen leader "+name, "^"+leads.name+"\n$")
 	}
 	return leads
 }
 
-// startedOnce checks the job that is not started again.
+// startedOnce checks the job without --on-death rerun.
 func startedOnce(t *testing.T, all []note, night note) {
 	t.Helper()
 	starts := notes(all, "starts", "backup/")
@@ -144,7 +144,7 @@ func startedOnce(t *testing.T, all []note, night note) {
 	}
 }
 
-// paidOnce checks the job that is started again.
+// paidOnce checks the job with --on-death rerun.
 func paidOnce(t *testing.T, all []note, paid note) {
 	t.Helper()
 	starts := notes(all, "starts", paid.key)

@@ -23,7 +23,7 @@ type platform struct {
 	system, arch string
 }
 
-// documents are the files and folders that come with every release, by their paths in the source tree.
+// documents are the files and folders in every release, by their paths in the source tree.
 var documents = []string{"README.md", "CHANGELOG.md", "LICENSE", "packaging/files/agent.yaml", "docs", "examples"}
 
 var units = []string{"doyen.service", "doyen-act.service"}
@@ -64,7 +64,7 @@ func (p platform) archive() error {
 	return os.WriteFile(filepath.Join(p.out, name+".tar.gz"), content, 0o644)
 }
 
-// documents returns the files to deliver, by their names in the folder of documents.
+// documents returns the files to deliver, by their names in the release's folder of documents.
 func (r *release) documents() map[string]string {
 	found := map[string]string{}
 	for _, document := range documents {
@@ -86,7 +86,7 @@ func (r *release) documents() map[string]string {
 
 func (r *release) file(name string) string { return filepath.Join(r.root, "packaging/files", name) }
 
-// entry is a file in an archive, or a directory if it has the mode of one.
+// entry is a file or directory in an archive. The mode shows which.
 type entry struct {
 	content []byte
 	mode    os.FileMode
@@ -98,7 +98,7 @@ func read(from string, mode os.FileMode) (entry, error) {
 	return entry{content: content, mode: mode}, err
 }
 
-// modeOf is the mode with which a file is delivered. It depends only on whether the file can be run, as in git.
+// modeOf is the mode with which a file is delivered. As in git, only whether the file can be run counts.
 func modeOf(path string) os.FileMode {
 	if info, err := os.Stat(path); err == nil && info.Mode()&0o100 != 0 {
 		return 0o755
@@ -153,7 +153,7 @@ func (p platform) pack(kind string) error {
 	return os.WriteFile(filepath.Join(p.out, packager.ConventionalFileName(info)), b.Bytes(), 0o644)
 }
 
-// info describes the package: everything in it, and what runs when it is installed.
+// info describes the package: its files, and the scripts of its installation and removal.
 func (p platform) info(kind string) (*nfpm.Info, error) {
 	info := nfpm.WithDefaults(&nfpm.Info{
 		Name: "doyen", Arch: p.arch, Platform: "linux", Version: p.version, Release: "1", Section: "admin", Priority: "optional",
@@ -180,7 +180,7 @@ func (p platform) info(kind string) (*nfpm.Info, error) {
 	add(p.file("tmpfiles.conf"), "/usr/lib/tmpfiles.d/doyen.conf", 0o644)
 	for to, from := range p.documents() {
 		if kind == "deb" && to == "LICENSE" {
-			to = "copyright" // what Debian calls it
+			to = "copyright" // Debian's name for it
 		}
 		add(from, "/usr/share/doc/doyen/"+to, modeOf(from))
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// The image as the tools of docs/containers.md read it: podman takes this machine's, skopeo all.
+// The tools of docs/containers.md read the image: podman for this machine, skopeo for all platforms.
 func TestTheImageIsLoaded(t *testing.T) {
 	need(t, "skopeo")
 	p := newPodman(t)
@@ -27,7 +27,7 @@ func TestTheImageIsLoaded(t *testing.T) {
 	}
 	defer os.RemoveAll(r.work)
 	own := platform{release: r, system: "linux", arch: runtime.GOARCH}
-	if err := r.image([]platform{own, own}); err != nil { // as many as a release has
+	if err := r.image([]platform{own, own}); err != nil { // two platforms, as a release has
 		t.Fatal(err)
 	}
 	image := filepath.Join(r.out, filepath.Base(file(t, "-image.tar")))
@@ -44,14 +44,14 @@ func TestTheImageIsLoaded(t *testing.T) {
 	}
 }
 
-// limits can be set also where this process may raise none.
+// limits work even if this process may not raise any limit.
 var limits = []string{"--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096"}
 
-// podman is podman with a storage of its own.
+// podman is podman with a separate storage.
 type podman struct {
 	flags []string
-	net   map[string]string // by agent
-	hosts []string          // flags that make their names known
+	net   map[string]string // each agent's network
+	hosts []string          // flags that tell the containers the names of the hosts
 }
 
 func newPodman(t *testing.T) *podman {
@@ -85,8 +85,8 @@ func (p *podman) run(t *testing.T, args ...string) string {
 	return out
 }
 
-// networks makes a network of its own for each agent, with a bridge between them: Debian's podman
-// brings nothing that makes one without rules for the whole host. The names are for --add-host.
+// networks makes a network for each agent, with a bridge between them. Debian's podman can make one only with
+// rules for the whole host. The names are for --add-host.
 func (p *podman) networks(t *testing.T, names ...string) {
 	t.Helper()
 	space := func(name string) string { return fmt.Sprintf("doyen-%d-%s", os.Getpid(), name) }
@@ -108,7 +108,7 @@ func (p *podman) networks(t *testing.T, names ...string) {
 	}
 }
 
-// await repeats a command until its output fits.
+// await repeats a command until its output matches.
 func (p *podman) await(t *testing.T, want string, args ...string) string {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -127,7 +127,7 @@ func (p *podman) await(t *testing.T, want string, args ...string) string {
 	}
 }
 
-// images loads doyen's image, and builds that of a program by the lines of docs/containers.md.
+// images loads doyen's image, and builds a program's image by the lines of docs/containers.md.
 func (p *podman) images(t *testing.T, names ...string) {
 	t.Helper()
 	p.run(t, "load", "-i", file(t, "-image.tar"))
@@ -150,7 +150,7 @@ func (p *podman) images(t *testing.T, names ...string) {
 	}
 }
 
-// start starts a service of the Compose file. Each flag is one of its settings.
+// start starts a service of the Compose file, with a flag for each setting.
 func (p *podman) start(t *testing.T, of *types.Project, name string, s types.ServiceConfig, key string) {
 	t.Helper()
 	args := append([]string{"run", "--detach", "--name", name, "--network", cmp.Or(p.net[name], "none")}, append(limits, p.hosts...)...)
@@ -167,7 +167,7 @@ func (p *podman) start(t *testing.T, of *types.Project, name string, s types.Ser
 	}
 	for flag, values := range map[string][]string{"--group-add": s.GroupAdd, "--cap-drop": s.CapDrop, "--security-opt": s.SecurityOpt} {
 		for _, v := range values {
-			args = append(args, flag, strings.TrimSuffix(v, ":true")) // podman's word for Docker's no-new-privileges:true
+			args = append(args, flag, strings.TrimSuffix(v, ":true")) // podman's spelling of Docker's no-new-privileges:true
 		}
 	}
 	for variable, value := range s.Environment {
@@ -189,8 +189,8 @@ func (p *podman) start(t *testing.T, of *types.Project, name string, s types.Ser
 	p.run(t, append(args, s.Image)...)
 }
 
-// The three agents and three programs of examples/containers/compose.yaml, as podman starts them, and one
-// more program: it is a candidate, and no more than that.
+// podman starts the three agents and three programs of examples/containers/compose.yaml, and one more program.
+// That one must be able to campaign, and to do nothing else.
 func TestAProgramInAContainerIsACandidateAndNoMore(t *testing.T) {
 	p := newPodman(t)
 	project := composed(t)
@@ -199,7 +199,7 @@ func TestAProgramInAContainerIsACandidateAndNoMore(t *testing.T) {
 	for name, v := range project.Volumes {
 		args := []string{"volume", "create"}
 		for option, value := range v.DriverOpts {
-			args = append(args, "--opt", option+"="+strings.TrimPrefix(value, "size=16m,")) // which podman 4 takes for a quota
+			args = append(args, "--opt", option+"="+strings.TrimPrefix(value, "size=16m,")) // podman 4 takes this option for a quota
 		}
 		p.run(t, append(args, name)...)
 	}
@@ -231,7 +231,7 @@ func TestAProgramInAContainerIsACandidateAndNoMore(t *testing.T) {
 	if got := p.run(t, "exec", "fourth", "sh", "-c", looks); got != "10001\n10001 65532\ndoyen.leases\ndoyen.sock\n" {
 		t.Errorf("the program:\n%s", got)
 	}
-	// One with the agent's user, against this page's advice, does not look into it either.
+	// Even with the agent's user, which the page advises against, a program can't see the agent's files.
 	if got := p.run(t, "exec", "--user", "65532:65532", "fourth", "sh", "-c", looks); got != "65532\n65532\ndoyen.leases\ndoyen.sock\n" {
 		t.Errorf("with the agent's user:\n%s", got)
 	}

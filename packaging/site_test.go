@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// debian is the root of a new Debian, made once: copy it.
+// debian returns the root of a new Debian, which is made once: copy it.
 func debian(t *testing.T) string {
 	t.Helper()
 	need(t, "mmdebstrap")
@@ -38,8 +38,8 @@ var newDebian = sync.OnceValues(func() (string, error) {
 	return root, err
 })
 
-// site is three Debian hosts a, b and c on one network, each booted in namespaces of its own,
-// with systemd as PID 1.
+// site is three Debian hosts a, b and c on one network. Each is booted in separate namespaces, with systemd as
+// PID 1.
 type site struct {
 	hosts []*host
 }
@@ -47,7 +47,7 @@ type site struct {
 type host struct {
 	name, root string
 	shared     string   // a folder that is /srv on all hosts
-	groups     []string // the control groups of its processes
+	groups     []string // the control groups of the site's processes
 	boot       *exec.Cmd
 	console    bytes.Buffer
 }
@@ -56,7 +56,7 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	need(t, "systemd-nspawn", "systemctl", "ip", "nsenter", "dpkg-deb")
 	base := debian(t)
-	// The hosts' network, and their roots, are those of this thread, which ends with the test.
+	// The hosts' network and roots belong to this thread, which ends with the test.
 	runtime.LockOSThread()
 	if err := syscall.Unshare(syscall.CLONE_NEWNET | syscall.CLONE_NEWNS); err != nil {
 		t.Skipf("no network can be made here: %v", err)
@@ -89,7 +89,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// groups makes control groups in which a host's systemd has no other beside it.
+// groups makes control groups that only this host's systemd uses.
 func groups(t *testing.T, name string) (made []string) {
 	t.Helper()
 	own, err := os.ReadFile("/proc/self/cgroup")
@@ -99,7 +99,7 @@ func groups(t *testing.T, name string) (made []string) {
 	for line := range strings.Lines(string(own)) {
 		below := "/sys/fs/cgroup"
 		switch parts := strings.SplitN(strings.TrimSpace(line), ":", 3); parts[1] {
-		case "": // version 2, or what systemd keeps of it beside version 1
+		case "": // version 2, or systemd's own hierarchy beside version 1
 			if _, err := os.Stat(below + "/unified"); err == nil {
 				below += "/unified"
 			}
@@ -137,7 +137,7 @@ func (h *host) start(t *testing.T) {
 	}
 }
 
-// init is the process that is PID 1 there; 0 if there is none.
+// init returns the number of the host's PID 1; 0: none.
 func (h *host) init() int {
 	pid := h.boot.Process.Pid
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
@@ -148,7 +148,7 @@ func (h *host) init() int {
 
 func (h *host) off() bool { return h.boot.ProcessState != nil }
 
-// unplug ends the host and all that runs there, at once.
+// unplug ends the host at once, with all its processes.
 func (h *host) unplug() {
 	if pid := h.init(); pid > 1 {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -171,7 +171,7 @@ func (h *host) end(t *testing.T) {
 	}
 }
 
-// sh runs commands there, as root would.
+// sh runs commands on the host as root.
 func (h *host) sh(commands string) (string, error) {
 	cmd := exec.Command("nsenter", fmt.Sprintf("--target=%d", h.init()), "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd",
 		"timeout", "60", "bash", "-eo", "pipefail", "-c", "cd /root\n"+commands)
@@ -180,7 +180,8 @@ func (h *host) sh(commands string) (string, error) {
 	return string(out), err
 }
 
-// await repeats commands there until the output fits, for up to two minutes: a job may be due each minute.
+// await repeats commands on the host until the output matches, for up to two minutes: a job may be due each
+// minute.
 func (h *host) await(t *testing.T, commands, want string) string {
 	t.Helper()
 	limit := time.After(2 * time.Minute)
@@ -199,7 +200,7 @@ func (h *host) await(t *testing.T, commands, want string) string {
 	}
 }
 
-// must runs commands there once.
+// must runs commands on the host once, and demands the output.
 func (h *host) must(t *testing.T, commands, want string) string {
 	t.Helper()
 	out, err := h.sh(commands)
@@ -209,8 +210,8 @@ func (h *host) must(t *testing.T, commands, want string) string {
 	return out
 }
 
-// agents installs a package on all hosts, has each run more commands, and starts agents whose
-// configuration has these lines, too.
+// agents installs a package on all hosts, runs the commands on each, and starts agents with these lines in
+// their configuration.
 func (s *site) agents(t *testing.T, deb, lines, commands string) {
 	t.Helper()
 	for _, h := range s.hosts {
@@ -236,7 +237,7 @@ func (s *site) up() []*host {
 	return slices.DeleteFunc(slices.Clone(s.hosts), (*host).off)
 }
 
-// leader waits until an agent knows who leads, and says who, and in which term.
+// leader waits until an agent knows a leader, and returns that host and its term.
 func (s *site) leader(t *testing.T) (*host, int) {
 	t.Helper()
 	return s.leaderOf(t, "default")
@@ -254,7 +255,7 @@ func (s *site) leaderOf(t *testing.T, election string) (*host, int) {
 	return s.hosts[slices.IndexFunc(s.hosts, func(h *host) bool { return h.name == answer.Leader.Name })], answer.Term
 }
 
-// on returns the hosts that a block names.
+// on returns the hosts that a block of a page names.
 func (s *site) on(t *testing.T, which string) []*host {
 	t.Helper()
 	switch which {

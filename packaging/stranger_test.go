@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// block is commands of a page that name, in a comment, the host to run them on.
+// block is a block of commands in a page. A comment in it names the host to run them on.
 type block struct {
 	line     int
 	on, text string
@@ -32,20 +32,20 @@ func blocks(page []byte) (found []block) {
 	return found
 }
 
-// step says what is expected of a block.
+// step describes what is expected of a block.
 type step struct {
 	has    string // text of the block
 	want   string // a regular expression for the output
-	again  bool   // the commands only look: they are repeated until the output fits
+	again  bool   // the commands only read, so they are repeated until the output matches
 	abrupt bool   // the host goes down
 	timed  bool   // its exit code depends on how fast this machine is
 	before func(*testing.T, *site)
 	after  func(*testing.T, *site)
 }
 
-// A stranger has three hosts and docs/operations.md, and does what it says, in its order.
+// A stranger with three hosts follows docs/operations.md from start to end.
 func TestAStrangersPath(t *testing.T) {
-	t.Parallel() // with the nightly job, which waits most of its time
+	t.Parallel() // beside the nightly job, which mostly waits
 	s := newSite(t)
 	begun := time.Now()
 	s.follow(t, "operations.md", begun, steps(begun))
@@ -72,7 +72,7 @@ func (s *site) follow(t *testing.T, name string, begun time.Time, all []step) {
 			case next.again:
 				out = h.await(t, b.text, next.want)
 			case next.abrupt:
-				out, _ = h.sh(b.text) // its end may be the shell's
+				out, _ = h.sh(b.text) // the shell may end with the host
 				_ = h.boot.Wait()
 			case next.timed:
 				if out, _ = h.sh(b.text); !regexp.MustCompile(next.want).MatchString(out) {
@@ -90,7 +90,7 @@ func (s *site) follow(t *testing.T, name string, begun time.Time, all []step) {
 }
 
 func steps(begun time.Time) []step {
-	var former *host // the leader, and its term, before the step
+	var former *host // the leader and its term before the step
 	var term int
 	remember := func(t *testing.T, s *site) { former, term = s.leader(t) }
 	same := func(t *testing.T, s *site) {
@@ -156,7 +156,7 @@ func steps(begun time.Time) []step {
 	}
 }
 
-// onlyWhoMayLeads runs a program on c, which may not lead, then on a and on b.
+// onlyWhoMayLeads runs a program on c, which may not lead, and then on a and b.
 func onlyWhoMayLeads(t *testing.T, s *site) {
 	a, b, c := s.hosts[0], s.hosts[1], s.hosts[2]
 	for _, h := range []*host{c, a, b} {
@@ -168,14 +168,14 @@ func onlyWhoMayLeads(t *testing.T, s *site) {
 	}
 }
 
-// aMistakeChangesNothing reloads a file with a mistake.
+// aMistakeChangesNothing reloads a configuration with a mistake.
 func aMistakeChangesNothing(t *testing.T, h *host) {
 	const edit = "cp /etc/doyen/agent.yaml . && echo 'leese: 2s' >>/etc/doyen/agent.yaml\n"
 	h.must(t, edit+"! systemctl reload doyen && journalctl --unit=doyen --lines=20; ! doyen reload", `nothing was changed: .*agent.yaml:\d+: unknown key "leese"`)
 	h.must(t, "cp agent.yaml /etc/doyen/agent.yaml && systemctl reload doyen", "")
 }
 
-// release2 makes the package of another version, with the same content.
+// release2 makes a package of another version, with the same content.
 func release2(t *testing.T, s *site) {
 	work := t.TempDir()
 	run(t, "dpkg-deb", "-R", file(t, ".deb"), work+"/content")
@@ -187,7 +187,7 @@ func release2(t *testing.T, s *site) {
 	}
 }
 
-// copyTheKey does what a copy by scp does.
+// copyTheKey copies the key as scp does.
 func copyTheKey(t *testing.T, s *site) {
 	const at = "etc/doyen/keys/cluster"
 	key, err := os.ReadFile(filepath.Join(s.hosts[0].root, at))
@@ -202,7 +202,7 @@ func copyTheKey(t *testing.T, s *site) {
 	}
 }
 
-// configure writes the page's file on all hosts; the interface's name here is host0.
+// configure writes the page's file on all hosts. Their interface is host0.
 func configure(t *testing.T, s *site) {
 	found := regexp.MustCompile("(?s)`/etc/doyen/agent.yaml`, .*?```yaml\n(.*?)```").FindSubmatch(page(t, "operations.md"))
 	if found == nil {

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// keeperless is 0.3.0, whose keeper can't start doyen act.
+// keeperless is the commit of 0.3.0, whose keeper can't start doyen act.
 const keeperless = "0b1019fdbaabe7aa8941d4028864437e2643195a"
 
-// before returns the commit of the release before.
+// before returns the commit of the previous release.
 func before(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../testbed/hosts/release.go")
@@ -26,7 +26,7 @@ func before(t *testing.T) string {
 	return string(regexp.MustCompile(`formerCommit = "(.*)"`).FindSubmatch(text)[1])
 }
 
-// former returns the package of a release.
+// former returns the package of a commit.
 func former(t *testing.T, commit string) string {
 	t.Helper()
 	source := t.TempDir()
@@ -46,7 +46,7 @@ func former(t *testing.T, commit string) string {
 	return found[0]
 }
 
-// hooked is three hosts with that package, hooks, checks and a program.
+// hooked returns three hosts with that package, hooks, checks and a program.
 func hooked(t *testing.T, pack string) *site {
 	t.Helper()
 	s := newSite(t)
@@ -68,7 +68,7 @@ END
 
 const ledIn = `(?m)^default .* [abc],[abc],[abc]\n(?s:.*)^payments .* [abc],[abc],[abc]$`
 
-// Whoever leads leads on in the same term, and no hook runs again.
+// The leader leads on in the same term, and no hook runs again.
 func TestAnUpgradeFromTheReleaseBefore(t *testing.T) {
 	s := hooked(t, former(t, before(t)))
 	for _, h := range s.hosts {
@@ -111,12 +111,12 @@ func times(text string) map[string]int {
 	return counted
 }
 
-// Three hosts of 0.3.0 install this package, one after the other, as the keepers of that release can't
-// start doyen act. No election is without a leader for longer than a lease, and in each term the hook
-// runs with leading on one host.
+// Three hosts of 0.3.0 install this package, one after the other. Their keepers can't start doyen act. No
+// election is without a leader for longer than a lease, and in each term the hook runs with leading on only one
+// host.
 func TestAnUpgradeFromAKeeperThatRunsNoHooks(t *testing.T) {
 	s := hooked(t, former(t, keeperless))
-	const low = "http: 127.0.0.1:80" // which only the release before lets an agent use
+	const low = "http: 127.0.0.1:80" // only the previous release lets an agent use this port
 	last := s.hosts[2]
 	last.must(t, "echo '"+low+`' >>/etc/doyen/agent.yaml
 install -D /dev/stdin /etc/systemd/system/doyen.service.d/low.conf <<'END'
@@ -164,7 +164,7 @@ systemctl daemon-reload; systemctl restart doyen`, "")
 	}
 }
 
-// vacant returns for how long at most a host has known no leader of an election, since then.
+// vacant returns the longest time since then for which the host knew no leader of an election.
 func vacant(t *testing.T, h *host, since time.Time) time.Duration {
 	t.Helper()
 	var answer struct {

@@ -6,8 +6,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// A proposal raises the term of `_roster` on record beside a promise to the
-// driver before: the new driver's record is no promise as long as that one runs.
+// A proposal raises the term of `_roster` on record while a promise to the former driver still
+// runs. Until that promise ends, the new driver's record is not a promise.
 func TestV6ARecordBesideAPromiseToAnotherIsNotRenewed(t *testing.T) {
 	d := newDesk(t, election.State{Peer: "v", Roster: roster3})
 	d.voter.Request(at(0), "a", election.VoteRequest{Election: election.RosterElection, Term: 1, Holder: holderA, Lease: testLease,
@@ -28,8 +28,8 @@ func TestV6ARecordBesideAPromiseToAnotherIsNotRenewed(t *testing.T) {
 	}
 }
 
-// The term of `_roster` is the highest ballot that this voter took part in (R1):
-// without it an older driver's proposal would be accepted.
+// The term of `_roster` is the highest ballot that this voter took part in (R1). A voter that
+// forgot it would accept an older driver's proposal.
 func TestR1TheBallotIsNeverForgotten(t *testing.T) {
 	d := newDesk(t, election.State{Peer: "v", Roster: roster3})
 	proposed := newer(roster3, election.Version{Driver: 5, Counter: 1}, nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// replacing adds c and d in the places of a and b: v votes in both halves.
+// replacing is a joint roster in which c and d replace a and b: v votes in both halves.
 func replacing() *election.Roster {
 	r := *roster3
 	r.Version, r.Committed = election.Version{Driver: 1, Counter: 1}, true
@@ -15,7 +15,7 @@ func replacing() *election.Roster {
 	return &r
 }
 
-// behind returns a voter that has been asked to catch up, and the accept that it gave then.
+// behind returns a voter that has been asked to catch up, and the proposal that asked it.
 func behind(t *testing.T, own ...election.NamedWord) (*desk, election.RosterPropose) {
 	t.Helper()
 	s := state()
@@ -85,7 +85,7 @@ func TestW9AVoterCatchesUpWithMajoritiesOfBothHalves(t *testing.T) {
 	}
 }
 
-// Of words that a start found unsynced, none counts for the change before it has been written.
+// A start may find words that are not synced. They count for a change of voters only once they are written again.
 func TestW9AVoterCatchesUpOnlyWithWordsOnItsDisk(t *testing.T) {
 	s := state()
 	s.Roster, s.KeepsWords, s.Unsynced = replacing(), true, true
@@ -189,7 +189,7 @@ func TestW10AVoterThatIsTakenOffOrAddedAgainHasNoWords(t *testing.T) {
 	if d.disk.KeepsWords || len(d.disk.Words) != 0 || d.ledger.Word("e") != (election.Word{}) {
 		t.Errorf("taken off, it keeps %+v", d.disk.Words)
 	}
-	// One that may go back to the former roster keeps them until it is added again.
+	// A voter that may go back to the former roster keeps them until it is added again.
 	d = newDesk(t, s)
 	d.voter.Adopt(at(1), &without, true)
 	d.write(at(1))

@@ -9,14 +9,13 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// C. Gray and D. Cheriton, "Leases: An Efficient Fault-Tolerant Mechanism for
-// Distributed File Cache Consistency", SOSP 1989. There one server grants
-// leases; here a majority of voters does, each like such a server.
+// C. Gray and D. Cheriton, "Leases: An Efficient Fault-Tolerant Mechanism for Distributed File
+// Cache Consistency", SOSP 1989. In the paper one server grants leases. Here a majority of voters
+// does, and each voter acts like that server.
 
-// TestGrayCheriton1989TheHoldersTermIsTheShorter shows the effective term: what
-// the holder counts from its send, with an allowance for the clocks, is over
-// before what the voter counts from the receipt, however long the messages take
-// and however the clocks run within the drift.
+// TestGrayCheriton1989TheHoldersTermIsTheShorter shows the paper's effective term. The holder
+// counts from its send, with an allowance for clock drift; the voter counts from the receipt. The
+// holder's lease always ends first, however long messages take.
 func TestGrayCheriton1989TheHoldersTermIsTheShorter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := func(who string) float64 {
@@ -37,8 +36,8 @@ func TestGrayCheriton1989TheHoldersTermIsTheShorter(t *testing.T) {
 	})
 }
 
-// TestGrayCheriton1989AConflictWaitsNoLongerThanTheLease shows that a holder
-// that can't be reached delays others until its lease is over, and not longer.
+// TestGrayCheriton1989AConflictWaitsNoLongerThanTheLease shows that an unreachable holder delays
+// others until its lease ends, and no longer.
 func TestGrayCheriton1989AConflictWaitsNoLongerThanTheLease(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
@@ -56,8 +55,8 @@ func TestGrayCheriton1989AConflictWaitsNoLongerThanTheLease(t *testing.T) {
 	}
 }
 
-// TestGrayCheriton1989ExtensionKeepsTheLease shows that the holder that asks
-// again in time keeps everybody else out.
+// TestGrayCheriton1989ExtensionKeepsTheLease shows that no other holder gets a grant while the
+// present holder asks again in time.
 func TestGrayCheriton1989ExtensionKeepsTheLease(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
@@ -73,8 +72,7 @@ func TestGrayCheriton1989ExtensionKeepsTheLease(t *testing.T) {
 	}
 }
 
-// TestGrayCheriton1989ReleaseFreesAtOnce shows that a lease given up early makes
-// nobody wait.
+// TestGrayCheriton1989ReleaseFreesAtOnce shows that after a release no other holder has to wait.
 func TestGrayCheriton1989ReleaseFreesAtOnce(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
@@ -82,9 +80,9 @@ func TestGrayCheriton1989ReleaseFreesAtOnce(t *testing.T) {
 	d.grant(at(2), holderB, 2)
 }
 
-// TestGrayCheriton1989ARestartedServerHonoursItsLeases shows that a voter that
-// crashed grants no other holder until the longest lease it may have granted is
-// over on any clock, and then does.
+// TestGrayCheriton1989ARestartedServerHonoursItsLeases: after a crash a voter grants nothing to
+// other holders until the longest lease that it may have granted has ended on every clock. Then it
+// grants again.
 func TestGrayCheriton1989ARestartedServerHonoursItsLeases(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)

@@ -15,13 +15,13 @@ func peersOf(names string) (vs []election.Voter) {
 	return vs
 }
 
-// ballot is the driver of a change of a, b, c to a, d, e in the ballot 7.
+// ballot is the driver that changes the voters from a, b, c to a, d, e in ballot 7.
 func ballot() *Driver {
 	stable := &election.Roster{Cluster: "x", Version: election.Version{Driver: 3, Counter: 2}, Voters: peersOf("abc"), Floor: 4}
 	return NewDriver(7, testDrift, stable, peersOf("ade"))
 }
 
-// inherited is the joint roster of a change that the ballot 5 left behind.
+// inherited is the joint roster of a change that the driver of ballot 5 did not finish.
 func inherited(marked bool) *election.Roster {
 	r := &election.Roster{Cluster: "x", Version: election.Version{Driver: 5}, Voters: peersOf("abc"), Next: peersOf("ade"), Floor: 4, Committed: marked}
 	if marked {
@@ -35,7 +35,7 @@ type accepts struct {
 	now    election.Instant
 }
 
-// by has each of those accept what is proposed now.
+// by makes each of the named voters accept the present proposal.
 func (a accepts) by(names string, highest election.Term, promise time.Duration) {
 	r := a.driver.Proposal()
 	for _, n := range names {
@@ -43,7 +43,7 @@ func (a accepts) by(names string, highest election.Term, promise time.Duration) 
 	}
 }
 
-// marked is the driver with its mark proposed.
+// marked returns the driver after it has proposed its mark.
 func marked(t *testing.T, d *Driver) *Driver {
 	t.Helper()
 	accepts{d, at(0)}.by("abd", 1, 0)
@@ -64,7 +64,7 @@ func wantProposal(t *testing.T, d *Driver, v election.Version, voters, next stri
 func TestR9AChangeIsJointThenMarkedThenStable(t *testing.T) {
 	d := ballot()
 	wantProposal(t, d, election.Version{Driver: 7}, "abc", "ade", false, 4)
-	accepts{d, at(0)}.by("abc", 90, time.Second) // the former half alone
+	accepts{d, at(0)}.by("abc", 90, time.Second) // only the former half
 	if d.Advance(at(5000)) {
 		t.Fatal("went on without the new half")
 	}
@@ -95,7 +95,7 @@ func TestR4TheWaitIsForTheLongestPromiseStillRunningAtAMajorityOfTheFormerVoters
 	d := marked(t, ballot())
 	accepts{d, at(0)}.by("a", 1, short)
 	accepts{d, at(10)}.by("b", 1, long)
-	accepts{d, at(20)}.by("d", 1, 0) // not a former voter: it has promised nothing under them
+	accepts{d, at(20)}.by("d", 1, 0) // not a former voter: it has promised nothing under the former voters
 	end := at(10).Add(Outlast(long, testDrift))
 	if d.WaitsUntil() != end {
 		t.Fatalf("waits until %d, want %d: two of three former voters", d.WaitsUntil(), end)
@@ -126,7 +126,7 @@ func TestR4ARepeatedAcceptanceCountsFromItsOwnArrival(t *testing.T) {
 	d := marked(t, ballot())
 	accepts{d, at(0)}.by("abd", 1, time.Second)
 	end := at(0).Add(Outlast(time.Second, testDrift))
-	accepts{d, at(500)}.by("ab", 1, 900*time.Millisecond) // of promises under the marked roster: those are no concern
+	accepts{d, at(500)}.by("ab", 1, 900*time.Millisecond) // promises under the marked roster do not matter
 	if d.WaitsUntil() != end {
 		t.Fatalf("waits until %d, want %d", d.WaitsUntil(), end)
 	}
@@ -243,7 +243,7 @@ func TestR4AnAcceptanceTellsTheLongestPromiseStillRunning(t *testing.T) {
 	d.grant(at(0), holderA, 9)
 	long := asked(holderB, 3, roster3)
 	long.Election, long.Lease = "f", 60*time.Second
-	d.voter.cfg.Lease = long.Lease // all agreed to it then
+	d.voter.cfg.Lease = long.Lease // all agreed to it at that time
 	d.voter.Request(at(100), "b", long)
 	onlyGrant(t, d.write(at(100)))
 	d.voter.Propose(at(1100), "a", proposed(4, 0))
@@ -264,7 +264,7 @@ func TestR4AnAcceptanceTellsTheLongestPromiseStillRunning(t *testing.T) {
 func TestR4AHoldAfterAStartIsAPromise(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 9)
-	d.start(at(5000)) // whoever died: a may have renewed right before
+	d.start(at(5000)) // a may have renewed right before the crash
 	hold := Outlast(testLease, testDrift)
 	d.voter.Propose(at(5100), "b", proposed(4, 0))
 	if a := onlyAccept(t, d.write(at(5100))); a.Promise != hold-100*time.Millisecond {
@@ -277,7 +277,7 @@ func TestR8TheLeaseOnRecordIsNeverShortenedForTheSameHolder(t *testing.T) {
 	grantOf := func(d *desk, ms int, term election.Term, lease time.Duration) {
 		r := asked(holderA, term, d.voter.Roster())
 		r.Lease = lease
-		d.voter.cfg.Lease = max(d.voter.cfg.Lease, lease) // all agreed to it then
+		d.voter.cfg.Lease = max(d.voter.cfg.Lease, lease) // all agreed to it at that time
 		d.voter.Request(at(ms), "a", r)
 		onlyGrant(t, d.write(at(ms)))
 	}
@@ -294,7 +294,7 @@ func TestR8TheLeaseOnRecordIsNeverShortenedForTheSameHolder(t *testing.T) {
 
 	d = newDesk(t, state())
 	grantOf(d, 0, 1, testLease)
-	grantOf(d, 10, 1, long) // the same term again, for longer: a restart must know
+	grantOf(d, 10, 1, long) // the same term, for longer: a restarted voter must know that
 	if g := d.disk.Grants["e"]; g.Lease != long {
 		t.Fatalf("on record %+v, but %s was promised", g, long)
 	}
@@ -321,7 +321,7 @@ func TestR12ABallotIsHopelessOnceAMajorityOfTheFormerVotersHasGrantedAHigherOne(
 		}
 	}
 	refuse("abc", 6, 9) // of another ballot
-	refuse("abc", 7, 7) // for its version alone
+	refuse("abc", 7, 7) // only because of its version
 	refuse("ade", 7, 9) // one of the former voters
 	if d.Hopeless() {
 		t.Fatal("given up while two of three former voters may accept")
@@ -344,7 +344,7 @@ func TestR4OnlyTheVotersOfTheTwoHalvesSetTheFloor(t *testing.T) {
 	}
 }
 
-// A floor from a term that nobody else knows of could use up all terms for good.
+// A term that only one voter knows could, as a floor, use up all terms for good.
 func TestR4ATermThatOneVoterAloneTellsOfSetsNoFloor(t *testing.T) {
 	const far = election.Term(1) << 50
 	d := marked(t, ballot())
@@ -359,8 +359,8 @@ func TestR4ATermThatOneVoterAloneTellsOfSetsNoFloor(t *testing.T) {
 	}
 }
 
-// If two tell of it, it may have been granted: a floor below it would let the token
-// be handed out again (G2).
+// A term that two voters report may have been granted. With a floor below it, the token could be
+// given out again (G2).
 func TestR4ATermThatTwoVotersTellOfSetsTheFloor(t *testing.T) {
 	const far = election.Term(1) << 50
 	d := marked(t, ballot())

@@ -7,9 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TestALeaseLongerThanThoseInUseIsNotGranted: one agent that asks once for a day
-// would keep all others from every election for a day, and once more after each
-// restart.
+// TestALeaseLongerThanThoseInUseIsNotGranted: otherwise one request for a day's lease would block
+// all others for a day, and again after each restart.
 func TestALeaseLongerThanThoseInUseIsNotGranted(t *testing.T) {
 	d := newDesk(t, state())
 	r := asked(holderA, 1, roster3)
@@ -19,8 +18,8 @@ func TestALeaseLongerThanThoseInUseIsNotGranted(t *testing.T) {
 	d.grant(at(1), holderB, 1)
 }
 
-// TestATermFarAboveThoseKnownIsNotGranted: it would use up the numbers, and nobody
-// could exceed it.
+// TestATermFarAboveThoseKnownIsNotGranted: such a grant would use up the terms, and no candidate
+// could ask for a higher one.
 func TestATermFarAboveThoseKnownIsNotGranted(t *testing.T) {
 	for _, term := range []election.Term{election.MaxTerm, election.MaxTerm + 1, 1<<32 + 8, 1 << 63} {
 		d := newDesk(t, state())
@@ -32,7 +31,7 @@ func TestATermFarAboveThoseKnownIsNotGranted(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftOfAPromiseFitsAMessage: a hold for the longest lease there is.
+// TestWhatIsLeftOfAPromiseFitsAMessage: the voter has a hold for a very long lease.
 func TestWhatIsLeftOfAPromiseFitsAMessage(t *testing.T) {
 	d := newDesk(t, election.State{Peer: "v", Roster: roster3, Grants: map[election.Name]election.Grant{
 		"e": {Term: 1, Holder: holderA, Lease: 100 * time.Hour}}})

@@ -10,8 +10,8 @@ import (
 
 func unused(election.Name) bool { return false }
 
-// TestG2TheTermsOfAForgottenElectionNeverStartAgain: neither its own nor those of
-// any other election that is not on record.
+// TestG2TheTermsOfAForgottenElectionNeverStartAgain: nor do those of any other election that is not
+// on record.
 func TestG2TheTermsOfAForgottenElectionNeverStartAgain(t *testing.T) {
 	d := newDesk(t, election.State{Peer: "v", Roster: roster3})
 	d.grant(at(0), holderA, 5)
@@ -53,8 +53,8 @@ func TestAPromiseThatRunsOrIsUsedIsNotForgotten(t *testing.T) {
 	}
 }
 
-// TestForgettingKeepsOneHolderATerm plays random requests, releases, crashes and
-// forgetting, and looks at what was granted.
+// TestForgettingKeepsOneHolderATerm plays random requests, releases, crashes and forgetting. No
+// term is granted to two holders.
 func TestForgettingKeepsOneHolderATerm(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -210,8 +210,8 @@ func (f *Formation) Refuse(from election.PeerID, name string, m election.Genesis
 	}
 }
 
-// Learn adopts a reported roster, with two exceptions. One: a genesis for another cluster is pending whose
-// proposer, another agent, may have committed it. Two: this agent is in a first roster that it has no record of.
+// Learn adopts a reported roster, unless this agent is not free to. Another agent's proposal for another cluster
+// may be pending here and already committed. Or this agent is in a first roster that it has no record of.
 func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	held := f.ledger.State()
 	genesis := r.Version == election.Version{Counter: 1}

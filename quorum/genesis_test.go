@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// founder is one agent in the making of a first roster.
+// founder is one agent that takes part in making a first roster.
 type founder struct {
 	t         *testing.T
 	self      election.Voter
@@ -20,7 +20,7 @@ type founder struct {
 	ledger    *Ledger
 	formation *Formation
 	voter     *Voter
-	reported  *election.Roster // to the others, as the elector does
+	reported  *election.Roster // the newest roster that it sent to the other founders in a Report
 }
 
 func newFounder(t *testing.T, name string, peer election.PeerID, names ...string) *founder {
@@ -36,7 +36,7 @@ func (f *founder) start() {
 	f.formation = NewFormation(f.self, f.names, timeout, f.ledger, f.voter)
 }
 
-// settle writes what is due and returns what may leave then.
+// settle makes the due write durable, and returns the messages that waited for it.
 func (f *founder) settle(now election.Instant) []election.Envelope {
 	if w := f.ledger.Next(now); w != nil {
 		f.disk = f.disk.After(w)
@@ -68,7 +68,7 @@ func (f *founder) receive(from election.PeerID, m election.Message) {
 	}
 }
 
-// run lets the founders talk until nothing moves, losing what cut says.
+// run delivers the founders' messages until none is left. It drops those that cut chooses.
 func run(now election.Instant, founders map[election.PeerID]*founder, cut func(from, to election.PeerID, m election.Message) bool) {
 	find := func(name string) (election.PeerID, bool) {
 		for id, f := range founders {
@@ -124,7 +124,7 @@ func TestGenesisCommitsOnceAllNamedAccepted(t *testing.T) {
 
 func TestAPendingGenesisBindsAgainstAWipedProposer(t *testing.T) {
 	fs := trio(t)
-	// All accept, but nobody hears of the commit; then the first agent loses its disk.
+	// All accept, but none learns of the commit. Then the first agent loses its disk.
 	run(at(0), fs, func(from, to election.PeerID, m election.Message) bool {
 		_, tells := m.(election.Report)
 		return tells
@@ -144,7 +144,7 @@ func TestAPendingGenesisBindsAgainstAWipedProposer(t *testing.T) {
 	if p := fs["pb"].formation.Problem(at(1000)); !reflect.DeepEqual(p, own) {
 		t.Errorf("the agent that refuses reports %+v, want %+v", p, own)
 	}
-	// Nobody proposes that any more.
+	// No agent proposes that genesis any more.
 	if p := fs["pb"].formation.Problem(at(1000).Add(11 * timeout)); p.Why != AwaitsCommit {
 		t.Errorf("long after the last proposal it still reports %+v", p)
 	}
@@ -153,7 +153,7 @@ func TestAPendingGenesisBindsAgainstAWipedProposer(t *testing.T) {
 func TestALaterAttemptOfTheSameProposerReplacesItsEarlierOne(t *testing.T) {
 	fs := trio(t)
 	run(at(0), fs, func(from, to election.PeerID, m election.Message) bool { return to == "pc" })
-	// c never accepted and comes back as another identity: the proposer tries again.
+	// c never accepted, and comes back with another identity: the proposer tries again.
 	delete(fs, "pc")
 	fs["pd"] = newFounder(t, "c", "pd", "a", "b", "c")
 	run(at(1000), fs, nil)
@@ -244,8 +244,8 @@ func TestNothingAboutGenesisIsSaidBeforeItIsOnDisk(t *testing.T) {
 	}
 }
 
-// A message with a longer detail is never sent, and the proposer would wait for an
-// answer without learning why.
+// A refusal with a longer detail would never be sent, and the proposer would wait without learning
+// why.
 func TestARefusalNamesOnlyAsManyVotersAsFitIntoItsDetail(t *testing.T) {
 	var names []string
 	for i := range election.MaxVoters {

@@ -33,8 +33,7 @@ func (p *player) answers(now election.Instant) []election.Envelope {
 	return out
 }
 
-// votes has the voter take over the asker's roster, if newer (R2), and then give
-// its vote.
+// votes makes the voter adopt the asker's roster if that is newer (R2), and then vote.
 func (p *player) votes(now election.Instant, e election.Name, asker election.PeerID, term election.Term, r *election.Roster) election.VoteGrant {
 	p.t.Helper()
 	p.voter.Adopt(now, r, false)
@@ -64,11 +63,10 @@ func answer[M election.Message](p *player, now election.Instant) M {
 
 func holderAt(p election.PeerID) election.Holder { return election.Holder{Peer: p, Lineage: 1} }
 
-// c changes a, b, c to a, b, d in the ballot 5: its mark is accepted by all, its end
-// by a alone. b takes the change over in the ballot 9, and is to lead back. Before
-// that reaches d, a wins d's vote: with a's request d takes over the end that the
-// ballot 5 proposed (R2), which asks for no ballot. a leads by a and d, of the new
-// voters; the former ones, b and c, have promised nothing.
+// c changes a, b, c to a, b, d in ballot 5. All accept its mark, but only a has its outcome. b
+// continues the change in ballot 9, and wants to go back. Before d learns of that, a asks d for its
+// vote. With the request d adopts the outcome of ballot 5 (R2 checks no ballot). So a leads with
+// the votes of a and d, two of the new voters. Of the former voters, b and c have promised nothing.
 func TestR13TheWayBackWaitsForALeaderOfTheNewVoters(t *testing.T) {
 	stable := &election.Roster{Cluster: "x", Version: election.Version{Counter: 1}, Voters: peersOf("abc")}
 	all := map[election.PeerID]*player{}
@@ -90,7 +88,7 @@ func TestR13TheWayBackWaitsForALeaderOfTheNewVoters(t *testing.T) {
 	now = change.WaitsUntil()
 	change.Advance(now)
 	end := change.Proposal()
-	all["a"].accepts(now, "c", change) // and nobody else
+	all["a"].accepts(now, "c", change) // no other voter does
 
 	now = now.Add(6 * time.Second)
 	won := NewLease(9, 2*time.Second, testDrift, mark)
@@ -116,8 +114,8 @@ func TestR13TheWayBackWaitsForALeaderOfTheNewVoters(t *testing.T) {
 	}
 }
 
-// A joint roster proposed again has the floor from before the change, and may come
-// to a voter that holds the end of it.
+// A joint roster that is proposed again has the floor from before the change. It may come to a
+// voter that already has the outcome.
 func TestR5TheFloorOfAVoterNeverFalls(t *testing.T) {
 	end := &election.Roster{Cluster: "x", Version: election.Version{Driver: 5, Counter: 2}, Voters: peersOf("abd"), Floor: 7}
 	mark := &election.Roster{Cluster: "x", Version: election.Version{Driver: 9}, Voters: peersOf("abc"), Next: peersOf("abd"), Committed: true}

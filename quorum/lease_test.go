@@ -20,7 +20,7 @@ func TestH3TheLeaseCountsFromTheSendOfAMajority(t *testing.T) {
 	if l.End() != want {
 		t.Fatalf("ends at %d, want %d: from the older of the two sends", l.End(), want)
 	}
-	l.Count("b", at(20), roster3.Version) // an older ack that comes late
+	l.Count("b", at(20), roster3.Version) // an older ack that arrives late
 	l.Count("v", at(90), election.Version{Counter: 2})
 	l.Count("stranger", at(90), roster3.Version)
 	if l.End() != want {
@@ -61,9 +61,9 @@ func TestR6EarnedLeaseStaysGoodUnderANewRoster(t *testing.T) {
 	}
 }
 
-// TestTheMarginsHoldForAllDrifts shows the inequality behind H3 and V5: on any
-// two clocks within the drift, the holder's lease from its send is over before
-// the voter's promise from the receipt, and before a hold counted from later.
+// TestTheMarginsHoldForAllDrifts shows the inequality behind H3 and V5, on any two clocks within
+// the drift. The holder's lease, counted from its send, ends before the voter's promise, counted
+// from the receipt, and before any later hold.
 func TestTheMarginsHoldForAllDrifts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drift := rapid.Float64Range(0, 0.1).Draw(t, "drift")

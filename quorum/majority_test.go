@@ -2,8 +2,8 @@ package quorum
 
 import "testing"
 
-// TestTwoMajoritiesAlwaysShareAVoter shows what every promise rests on, and
-// that no more is asked for than that takes.
+// TestTwoMajoritiesAlwaysShareAVoter shows what every promise rests on, and that a majority has no
+// more voters than necessary.
 func TestTwoMajoritiesAlwaysShareAVoter(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		switch m := Majority(n); {

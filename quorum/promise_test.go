@@ -81,8 +81,8 @@ func TestWhoIsNoVoterGrantsNothing(t *testing.T) {
 	}
 }
 
-// Two that attempted one term may each have votes for it: a voter goes by its
-// own record, however old.
+// Two holders that asked for one term may each have votes for it. So a voter only compares with its
+// own record, even an old one.
 func TestV6WhoIsNotOnRecordRenewsNothingEvenWhenNoPromiseRuns(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 3)
@@ -92,8 +92,8 @@ func TestV6WhoIsNotOnRecordRenewsNothingEvenWhenNoPromiseRuns(t *testing.T) {
 	d.grant(at(5001), holderB, 4)
 }
 
-// TestNoVoteGoesToOneThatIsGone: b asked first, had to wait, and closed its
-// connection. When the promise to c ends, the vote is a's.
+// TestNoVoteGoesToOneThatIsGone: b's request waits first, but b's connection closes. When the
+// promise to c ends, a gets the vote.
 func TestNoVoteGoesToOneThatIsGone(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), election.Holder{Peer: "c", Lineage: 1}, 1)
@@ -106,9 +106,8 @@ func TestNoVoteGoesToOneThatIsGone(t *testing.T) {
 	}
 }
 
-// TestV4TheTimeARequestWaitedIsNotPromised: b's request waited for 300 ms, and b
-// has died without a word since. What it can earn counts from its send, so the next
-// one need not wait for longer than a lease from its receipt.
+// TestV4TheTimeARequestWaitedIsNotPromised: b's request waited for 300 ms, and b died meanwhile.
+// Its lease counts from its send. So the next holder waits no longer than a lease from the receipt.
 func TestV4TheTimeARequestWaitedIsNotPromised(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)

@@ -21,7 +21,7 @@ func TestV7AReleaseForgetsNoNewerRequestOfItsHolder(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
 	d.ask(at(900), holderB, 7, 2, 0)
-	d.voter.Release(at(901), "b", election.Release{Election: "e", Term: 3, Holder: holderB}) // of an attempt given up, late
+	d.voter.Release(at(901), "b", election.Release{Election: "e", Term: 3, Holder: holderB}) // late, from an attempt that was given up
 	d.voter.Tick(at(1000))
 	if g := onlyGrant(t, d.write(at(1000))); g.Term != 7 {
 		t.Fatalf("granted term %d, want 7", g.Term)
@@ -41,7 +41,7 @@ func TestV3ALateRequestReplacesNoNewerOneOfItsHolder(t *testing.T) {
 
 func TestV5TheHoldLastsForTheLongestLeaseOfAHolderThatOvertookItself(t *testing.T) {
 	d := newDesk(t, state())
-	d.voter.cfg.Lease = 9 * time.Second // all agreed to it then
+	d.voter.cfg.Lease = 9 * time.Second // all agreed to it at that time
 	d.voter.Request(at(0), "a", election.VoteRequest{Election: "e", Term: 1, Holder: holderA, Lease: 9 * time.Second, Send: 1, Roster: *roster3})
 	onlyGrant(t, d.write(at(0)))
 	d.grant(at(1), holderA, 2) // with a lease of 1 s

@@ -9,12 +9,12 @@ import (
 
 const longLease = 3 * testLease
 
-// leased is roster3 with that lease, as driver 5 made it.
+// leased is roster3 with the given lease, made by driver 5.
 func leased(counter uint64, l time.Duration) *election.Roster {
 	return newer(roster3, election.Version{Driver: 5, Counter: counter}, func(r *election.Roster) { r.Settings.Lease = l })
 }
 
-// renew has the voter renew term 1 for a, at the version that it holds.
+// renew makes the voter renew term 1 for a, at the voter's own roster version.
 func (d *desk) renew(now election.Instant) []election.Nack {
 	h := renewal(holderA, 1)
 	h.Version = d.voter.Roster().Version
@@ -90,7 +90,7 @@ func TestR14AHolderCountsTheLeaseOfTheRoster(t *testing.T) {
 	try(roster3, at(0), testLease)
 	try(leased(0, longLease), at(1), longLease)
 	try(leased(1, testLease/2), at(5000), testLease/2)
-	// A voter of the last roster has as little on record as the term was ever asked for with.
+	// The last roster sets no lease. Its voters may have the shortest lease on record that was ever asked for.
 	try(leased(2, 0), at(9000), testLease/2)
 }
 

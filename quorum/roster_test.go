@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// proposed is roster3 with a voter w to come, as that driver proposes it.
+// proposed is the driver's proposal of roster3 with a voter w to be added.
 func proposed(driver election.Term, counter uint64) election.RosterPropose {
 	r := *roster3
 	r.Version = election.Version{Driver: driver, Counter: counter}
@@ -59,7 +59,7 @@ func TestR1AnOlderDriverOrVersionIsRefused(t *testing.T) {
 		t.Errorf("another cluster's roster: sent %+v, holds %s", out, d.voter.Roster().Cluster)
 	}
 	d.voter.Propose(at(3), "a", proposed(4, 1))
-	onlyAccept(t, d.write(at(3))) // a repeat of the version held
+	onlyAccept(t, d.write(at(3))) // a repeat of the version that it has
 }
 
 func TestR2ANewerRosterIsTakenOverOnceItIsOnDisk(t *testing.T) {
@@ -82,7 +82,7 @@ func TestR2ANewerRosterIsTakenOverOnceItIsOnDisk(t *testing.T) {
 	}
 }
 
-// Each of a thousand made-up names would be kept, and looked at again in each step.
+// Otherwise a thousand made-up names would be kept, and checked again in each step.
 func TestNothingIsQueuedForAnElectionThatIsNotOnRecord(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderB, 3)
@@ -100,8 +100,8 @@ func TestNothingIsQueuedForAnElectionThatIsNotOnRecord(t *testing.T) {
 	}
 }
 
-// The drivers of a roster are its voters. A term of an observer at one voter would
-// keep them from electing one with that voter's vote.
+// Only voters drive changes of the roster. If one voter granted an observer a term, the other
+// voters could not use that voter's vote to elect one of themselves.
 func TestTheRosterElectionIsTheVotersOwn(t *testing.T) {
 	d := newDesk(t, state())
 	for _, peer := range []election.PeerID{"z", "b"} {

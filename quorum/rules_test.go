@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// newer returns a copy of the roster at that version, changed.
+// newer returns a copy of the roster with that version, after change was applied.
 func newer(r *election.Roster, v election.Version, change func(*election.Roster)) *election.Roster {
 	c := *r
 	c.Version = v
@@ -17,7 +17,7 @@ func newer(r *election.Roster, v election.Version, change func(*election.Roster)
 	return &c
 }
 
-// propose asks the voter to hold a roster in the name of a driver.
+// propose sends the voter a driver's proposal of a roster.
 func (d *desk) propose(now election.Instant, driver election.Term, r *election.Roster) {
 	d.voter.Propose(now, "b", election.RosterPropose{Driver: driver, Holder: holderB, Roster: *r})
 }
@@ -53,7 +53,7 @@ func TestV2AReleasedTermIsNotGrantedAgainEvenAfterARestart(t *testing.T) {
 	d.start(at(20))
 	d.ask(at(21), holderA, 3, 5, 0)
 	onlyRefusal(t, d.write(at(21)), election.RefusedStaleTerm)
-	d.grant(at(22), holderB, 4) // nobody is held off for a released term
+	d.grant(at(22), holderB, 4) // a released term delays no one
 }
 
 func TestV3AWaitingRequestIsJudgedAgainUnderANewerRoster(t *testing.T) {
@@ -98,7 +98,7 @@ func TestV6AReleasedTermIsNotRenewedAndItsPromiseStaysOver(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 3)
 	d.voter.Release(at(10), "a", election.Release{Election: "e", Term: 3, Holder: holderA})
-	n := d.voter.Renew(at(11), "a", renewal(holderA, 3)) // sent before the release, arrived after it
+	n := d.voter.Renew(at(11), "a", renewal(holderA, 3)) // sent before the release, received after it
 	if len(n) != 1 || n[0].Term != 3 {
 		t.Fatalf("nacks %+v, want one with term 3", n)
 	}
@@ -166,7 +166,7 @@ func TestR1AcceptingRaisesTheTermSoThatAnOlderDriverComesTooLate(t *testing.T) {
 func TestR1ARepeatIsAckedUnderTheSameTest(t *testing.T) {
 	d := newDesk(t, state())
 	two := newer(roster3, election.Version{Driver: 2}, nil)
-	d.voter.Adopt(at(0), two, false) // from somebody else's message: acks nothing, raises nothing
+	d.voter.Adopt(at(0), two, false) // from another agent's message: it acknowledges and raises nothing
 	if out := d.write(at(0)); len(out) != 0 {
 		t.Fatalf("sent %+v for a roster that no driver proposed", out)
 	}
@@ -265,7 +265,7 @@ func TestR10AnUnmarkedJointRosterCountsTheFormerHalfAndAMarkedOneBoth(t *testing
 	for _, try := range []struct {
 		have     string
 		unmarked bool
-		marked   bool // and whether it commits either
+		marked   bool // whether they are also a majority of the marked roster
 	}{{"ab", true, false}, {"abc", true, false}, {"de", false, false}, {"cde", false, false}, {"abde", true, true}, {"acd", true, true}, {"", false, false}} {
 		has := func(id election.PeerID) bool {
 			for _, c := range try.have {

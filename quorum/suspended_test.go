@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// A suspend of a tenth of a second that the clock counts as a second.
+// The suspend lasts a tenth of a second, and the clock counts a second.
 
 func TestV5ASuspendedVoterHoldsAsAfterAStart(t *testing.T) {
 	d := newDesk(t, state())
@@ -32,7 +32,7 @@ func TestV5ASuspendedVoterHoldsAsAfterAStart(t *testing.T) {
 	}
 }
 
-// What was released binds nobody, so its lease, which may have been longer, holds no other election.
+// A released grant binds no voter. So its lease, possibly a longer one, causes no hold in another election.
 func TestV5AReleasedLeaseHoldsNoOtherElection(t *testing.T) {
 	st := state()
 	st.Grants = map[election.Name]election.Grant{
@@ -49,8 +49,8 @@ func TestV5AReleasedLeaseHoldsNoOtherElection(t *testing.T) {
 	}
 }
 
-// A request that has waited is promised from its receipt:
-// that instant, too, is not as long ago as the clock says.
+// A waiting request is promised from its receipt. After a suspend, that instant is more recent than
+// the clock shows.
 func TestV4NoRequestFromBeforeASuspendIsGrantedAfterIt(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
@@ -81,7 +81,7 @@ func TestV4NoRequestFromBeforeASuspendIsGrantedAfterIt(t *testing.T) {
 func TestR4AWaitForPromisesIsNotCountedAcrossASuspend(t *testing.T) {
 	d := marked(t, ballot())
 	accepts{d, at(0)}.by("abd", 1, time.Second)
-	d.Recount() // at 100
+	d.Recount() // at instant 100
 	if d.Advance(at(2000)) {
 		t.Fatal("went on by a clock that may have counted too much")
 	}

@@ -22,7 +22,7 @@ var (
 
 func at(ms int) election.Instant { return election.Instant(time.Duration(ms) * time.Millisecond) }
 
-// desk is a voter with its ledger and a disk that writes when told to.
+// desk is a voter with its ledger, and a disk that writes when the test asks.
 type desk struct {
 	t      *testing.T
 	ledger *Ledger
@@ -42,7 +42,7 @@ func (d *desk) start(now election.Instant) {
 	d.voter = NewVoter(election.Config{Quorum: true, Self: election.Holder{Peer: "v"}, Drift: testDrift, Timing: election.Timing{Lease: testLease, Heartbeat: timeout / 2}}, d.ledger, now)
 }
 
-// write makes what is due durable, and returns what may leave then.
+// write makes the due write durable, and returns the messages that waited for it.
 func (d *desk) write(now election.Instant) []election.Envelope {
 	if w := d.ledger.Next(now); w != nil {
 		d.disk = d.disk.After(w)
@@ -57,7 +57,7 @@ func (d *desk) ask(now election.Instant, h election.Holder, term election.Term, 
 		Rank: election.Rank{Priority: rank, Peer: h.Peer}, Roster: *d.voter.Roster()})
 }
 
-// grant asks and expects the vote.
+// grant sends a request and expects the vote.
 func (d *desk) grant(now election.Instant, h election.Holder, term election.Term) {
 	d.t.Helper()
 	d.ask(now, h, term, 1, 0)
@@ -127,7 +127,7 @@ func TestV2ATermBelongsToOneHolder(t *testing.T) {
 	onlyRefusal(t, d.write(at(2)), election.RefusedStaleTerm)
 	d.grant(at(3), holderA, 5) // again to the same holder
 	d.ask(at(4), election.Holder{Peer: "a", Lineage: 2}, 5, 1, 0)
-	onlyRefusal(t, d.write(at(4)), election.RefusedStaleTerm) // another boot is another holder
+	onlyRefusal(t, d.write(at(4)), election.RefusedStaleTerm) // another lineage is another holder
 }
 
 func TestV3AHigherTermWaitsForThePromiseAndTheBestRankedGoesFirst(t *testing.T) {
@@ -170,8 +170,8 @@ func TestV4AShorterLeaseNeverShortensAPromise(t *testing.T) {
 	d.staysPromised(t, 1)
 }
 
-// staysPromised lets holder A be granted a term with a lease of a millisecond, and demands that its promise of a
-// second stays.
+// staysPromised makes the voter grant A a term with a lease of a millisecond. The voter's earlier promise of a
+// second must stay.
 func (d *desk) staysPromised(t *testing.T, term election.Term) {
 	t.Helper()
 	d.voter.Request(at(10), "a", election.VoteRequest{Election: "e", Term: term, Holder: holderA, Lease: time.Millisecond,
@@ -185,7 +185,7 @@ func (d *desk) staysPromised(t *testing.T, term election.Term) {
 func TestV5AfterARestartOnlyTheHolderOnRecordIsServed(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
-	d.start(at(5000)) // long after, on a clock that need not be the old one
+	d.start(at(5000)) // long after, perhaps on another clock
 	d.ask(at(5001), holderB, 2, 1, 0)
 	if out := d.write(at(5001)); len(out) != 0 {
 		t.Fatalf("sent %+v to another holder during the hold", out)

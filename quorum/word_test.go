@@ -15,7 +15,7 @@ func wordOf(term election.Term, seq uint64, text string) election.Word {
 	return election.Word{Rank: rankOf(term, seq), ID: rankOf(term, seq), Text: text}
 }
 
-// keep asks the voter to keep a word, and returns what it sends at once and what it sends after a write.
+// keep asks the voter to keep a word. It returns what the voter sends at once, and what it sends after a write.
 func (d *desk) keep(now election.Instant, h election.Holder, w election.Word, edit ...func(*election.WordWrite)) (atOnce, durable []election.Envelope) {
 	m := election.WordWrite{Election: "e", Holder: h, Version: d.voter.Roster().Version, Word: w}
 	for _, e := range edit {
@@ -240,7 +240,7 @@ func TestW4TheNewestWordOfAMajorityIsWrittenAgainBeforeItCounts(t *testing.T) {
 	if r.Reading() || r.Ready() || r.Outstanding() != again {
 		t.Fatalf("it writes %+v, ready: %t; want %+v", r.Outstanding(), r.Ready(), again)
 	}
-	vote(r, "v", wordOf(6, 1, "late")) // of no acknowledged writing, or a majority would have had it
+	vote(r, "v", wordOf(6, 1, "late")) // never acknowledged, or a majority would have had it
 	wordAck(r, "a", rankOf(5, 2))
 	wordAck(r, "a", again.Rank)
 	wordAck(r, "a", again.Rank)
@@ -328,14 +328,14 @@ func TestW7TheNextLifeNumbersItsWritingsAboveThoseOfTheFormer(t *testing.T) {
 	}
 }
 
-// A holder writes that its job has begun, then that it has ended, and releases: `doyen once`.
+// As in `doyen once`, a holder writes that its job has begun, then that it has ended, and releases.
 func TestW5AWriteThatCameBeforeTheReleaseIsKept(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 5)
 	keep := func(w election.Word) {
 		d.voter.Keep(at(1), "a", election.WordWrite{Election: "e", Holder: holderA, Version: roster3.Version, Word: w})
 	}
-	keep(wordOf(5, 1, "begun")) // and is being written
+	keep(wordOf(5, 1, "begun")) // being written now
 	keep(wordOf(5, 2, "ended"))
 	d.voter.Release(at(2), "a", election.Release{Election: "e", Term: 5, Holder: holderA})
 	d.write(at(3))
@@ -345,7 +345,7 @@ func TestW5AWriteThatCameBeforeTheReleaseIsKept(t *testing.T) {
 	}
 }
 
-// A start that had no room to write the words again: a power cut may take them until they are written.
+// A start had no room to write the words again. Until they are written, a power cut may lose them.
 func TestW2AWordThatAStartFoundUnsyncedIsWrittenBeforeItIsAcknowledged(t *testing.T) {
 	s, kept := state(), wordOf(5, 1, "kept")
 	s.Grants = map[election.Name]election.Grant{"e": {Term: 5, Holder: holderA, Lease: testLease}}
@@ -373,7 +373,7 @@ func TestW2AWordThatAStartFoundUnsyncedIsWrittenBeforeItIsAcknowledged(t *testin
 	}
 }
 
-// What is reported must not be taken back by a power cut: the others would take the agent's disk for an older copy.
+// A power cut could undo a reported write. Then other agents would take the agent's disk for an older copy.
 func TestWritesAreNotReportedWhileWordsAreUnsynced(t *testing.T) {
 	s := state()
 	s.KeepsWords, s.Unsynced, s.Writes, s.Words = true, true, 9, map[election.Name]election.Word{"e": wordOf(5, 1, "x")}

@@ -10,12 +10,12 @@ import (
 	"github.com/doyen-election/doyen/testbed/selectiontest"
 )
 
-// The bounds are those of E. Chang and R. Roberts, CACM 22(5), 1979: all n
-// processes start at once, and the messages counted carry the candidates; the
-// announcement costs n more. Acks, which the paper does not have, are left out.
+// The bounds are those of E. Chang and R. Roberts, CACM 22(5), 1979. All n processes start at once.
+// Only messages that carry candidates count: the announcement costs n more, and the paper has no
+// Acks.
 
-// elections returns how many Election messages it takes when all start at once,
-// rank giving the priority of the i-th in the ring.
+// elections returns how many Election messages are sent if all agents start at once; rank(i) is the
+// priority of the i-th agent in the ring.
 func elections(t *testing.T, agents int, rank func(i int) int) int {
 	n := selectiontest.Fleet(t, newSelector, agents, rank)
 	var all []election.PeerID
@@ -26,8 +26,8 @@ func elections(t *testing.T, agents int, rank func(i int) int) int {
 	return n.Sent["Election"]
 }
 
-// TestChangRoberts1979BestCase shows 2n - 1: each next one is better, so every
-// token but the best dies after one hop.
+// TestChangRoberts1979BestCase shows 2n - 1: each agent ranks above the one before it in the ring,
+// so every token but the best one is dropped after one hop.
 func TestChangRoberts1979BestCase(t *testing.T) {
 	for n := 2; n <= 64; n *= 2 {
 		if got, want := elections(t, n, func(i int) int { return 1 + i }), 2*n-1; got != want {
@@ -36,8 +36,8 @@ func TestChangRoberts1979BestCase(t *testing.T) {
 	}
 }
 
-// TestChangRoberts1979WorstCase shows n(n + 1)/2: each next one is worse, so the
-// i-th best token makes n - i + 1 hops.
+// TestChangRoberts1979WorstCase shows n(n + 1)/2: each agent ranks below the one before it in the
+// ring, so the i-th best token makes n - i + 1 hops.
 func TestChangRoberts1979WorstCase(t *testing.T) {
 	for n := 2; n <= 64; n *= 2 {
 		if got, want := elections(t, n, func(i int) int { return n - i }), n*(n+1)/2; got != want {
@@ -74,8 +74,8 @@ func TestChangRoberts1979Mean(t *testing.T) {
 	}
 }
 
-// plotted draws a number of messages as a bar beside the mark of its bound, four
-// messages a character.
+// plotted draws a number of messages as a bar, and their bound as a mark. One character is four
+// messages.
 func plotted(messages, bound float64) string {
 	bar, mark := int(math.Round(messages/4)), int(math.Round(bound/4))
 	line := []rune(strings.Repeat("#", bar) + strings.Repeat(" ", max(0, mark-bar)+1))

@@ -12,9 +12,9 @@ func scatter(agents int) func(int) int {
 	return func(i int) int { return 1 + (i*7919+3)%10007*100 + i%agents }
 }
 
-// TestCommonCaseIsLinear shows that 3n messages do, Elected included, whoever
-// starts as the only one (places in the order of ranks are sampled): the token reaches the best in less than a round, goes
-// round once more, and Elected follows. Acks are counted apart: one a hop.
+// TestCommonCaseIsLinear shows that 3n messages suffice, Elected included, if one agent starts, at any of the sampled
+// ranks. The token reaches the best agent in less than a round, goes round once more, and Elected follows. Acks, one for
+// each hop, are counted separately.
 func TestCommonCaseIsLinear(t *testing.T) {
 	t.Log("agents   best first   most of any first   acks of that")
 	for agents := 2; agents <= 50; agents++ {
@@ -42,8 +42,8 @@ func TestCommonCaseIsLinear(t *testing.T) {
 	}
 }
 
-// TestWorstCaseIsQuadratic shows Chang and Roberts' bound: all start at once in
-// a ring that falls from best to worst, and the i-th token makes i hops.
+// TestWorstCaseIsQuadratic shows Chang and Roberts' bound: all start at once in a ring sorted from
+// best to worst, and the i-th token makes i hops.
 func TestWorstCaseIsQuadratic(t *testing.T) {
 	t.Log("agents   Election   Ack   Elected")
 	for agents := 2; agents <= 50; agents++ {

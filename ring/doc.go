@@ -11,9 +11,8 @@
 //   - So an Elected proves nothing and is not acknowledged: heartbeats show who leads.
 //   - The paper's ring has no failures. Here each hop is acknowledged (Ack), and a
 //     candidate that sends no Ack within the hop timeout is skipped.
-//   - A candidate that receives a worse token replaces it by its own, and so starts its own
-//     round. So the origin of a token is always the candidate that the token names, and a token
-//     whose origin has died is recognized.
+//   - A candidate that receives a worse token sends its own token instead. So the origin of a
+//     token is always the candidate that it names, and a token of a dead origin is recognized.
 //   - A candidate whose token does not come back in time sends another one.
 //
 // # Guarantees

@@ -21,13 +21,13 @@ func TestSelectsBest(t *testing.T) {
 	rapid.Check(t, selectiontest.SelectsBest(newSelector, worst))
 }
 
-// recovers is how long a selection may take after any history: a token of before
-// is given up, and one more goes round.
+// recovers is how long a selection may take after any history: an old token is given up, and one
+// more goes round.
 func recovers(agents int) time.Duration {
 	return 300*time.Millisecond + selectiontest.VoteTimeout + time.Duration(4*agents)*hopTimeout
 }
 
-// TestRecovers shows that no history blocks a later round, nor makes it a storm.
+// TestRecovers shows that after any history an agent is nominated in bounded time, with a bounded number of messages.
 func TestRecovers(t *testing.T) {
 	limit := func(agents int) int { return 4*worst(agents) + 80 }
 	rapid.Check(t, selectiontest.Recovers(newSelector, recovers, limit))

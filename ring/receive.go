@@ -59,8 +59,8 @@ func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.R
 	}
 }
 
-// receiveOwn makes this agent the nominee if the token of its current round is back. If this agent's rank has
-// changed since it sent the token, the others compared its old rank, so it starts a new round.
+// receiveOwn makes this agent the nominee if the token of its current round is back. If its rank has changed
+// since it sent the token, it starts a new round, because the others compared its old rank.
 func (r *Ring) receiveOwn(now election.Instant, f election.Field, m election.RingElection, v *election.Verdict) {
 	switch {
 	case r.phase != entered || m.Round.Number != r.number || !f.Able || f.Leads != nil:
@@ -77,8 +77,8 @@ func (r *Ring) receiveAck(from election.PeerID, m election.RingAck) {
 	})
 }
 
-// receiveElected passes on a new announcement, until the announcement is back at the leader. It may be
-// late, so it does not end a round: the elector calls Stop when heartbeats show which agent leads.
+// receiveElected passes on a new announcement, until the announcement is back at the leader. An Elected
+// may be late, so it ends no round: the elector calls Stop when heartbeats show which agent leads.
 func (r *Ring) receiveElected(f election.Field, l election.Leadership, v *election.Verdict) {
 	if l.Leader.Peer == r.self || !r.noteAnnounced(l) {
 		return

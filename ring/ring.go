@@ -8,7 +8,7 @@ import (
 )
 
 // hopsPerHeartbeat is how many hop timeouts make a heartbeat. A quarter of a heartbeat is longer than a
-// round trip. It is short enough that a token skips a few dead candidates before they are suspected.
+// round trip, and lets a token skip a few dead candidates before they are suspected.
 const hopsPerHeartbeat = 4
 
 // phase is the state of this agent's current round. What the paper calls a participant is an
@@ -26,7 +26,7 @@ const (
 type hop struct {
 	token election.RingElection
 	to    election.PeerID
-	until election.Instant // if no Ack has come by then, the token skips the candidate to
+	until election.Instant // when the token skips the candidate to, if no Ack has come
 }
 
 // passage is the newest token seen from an origin.

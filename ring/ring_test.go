@@ -12,6 +12,6 @@ func newSelector(self election.PeerID) selectiontest.Selector {
 	return ring.New(selectiontest.Election, self, selectiontest.Heartbeat, 0)
 }
 
-// TestTraces compares what happens with the golden traces in testdata, which
-// -rewrite writes anew.
+// TestTraces compares what happens with the golden traces in testdata. With -rewrite it replaces
+// the traces.
 func TestTraces(t *testing.T) { selectiontest.RunScripts(t, "testdata", newSelector) }

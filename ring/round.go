@@ -25,9 +25,9 @@ func (r *Ring) begin(now election.Instant, f election.Field, v *election.Verdict
 	}}, v)
 }
 
-// giveUpAt is when a token sent now counts as lost: after a hop timeout for each hop, counted
-// from f.Patience, because no vote is granted earlier. A worse candidate gives up later, by a
-// hop timeout for each better one, so that not all start again at once.
+// giveUpAt is when a token sent now counts as lost: one hop timeout for each hop after f.Patience,
+// because no vote is granted earlier. Each better candidate adds a hop timeout, so that not all
+// candidates start again at once.
 func (r *Ring) giveUpAt(now election.Instant, f election.Field, ring []election.PeerID) election.Instant {
 	hops := len(ring) + len(better(f))
 	return max(now, f.Patience).Add(time.Duration(hops) * r.timeout)

@@ -15,7 +15,7 @@ func rank(peer election.PeerID, priority int) election.Rank {
 	return election.Rank{Priority: priority, Peer: peer}
 }
 
-// middle is the field of m, with e better and a worse. The ring is a, e, m.
+// middle is the field of agent m: e ranks higher, a lower. The ring is a, e, m.
 func middle() election.Field {
 	self := rank("m", 5)
 	return election.Field{
@@ -36,7 +36,7 @@ func newRing(t *testing.T) *ring.Ring {
 	return ring.New(selectiontest.Election, "m", selectiontest.Heartbeat, 0)
 }
 
-// tokens returns the tokens that the verdict sends, and to whom the first goes.
+// tokens returns the tokens that the verdict sends, and the receiver of the first.
 func tokens(v election.Verdict) (sent []election.RingElection, to election.PeerID) {
 	for _, e := range v.Send {
 		if m, ok := e.Message.(election.RingElection); ok {
@@ -49,8 +49,8 @@ func tokens(v election.Verdict) (sent []election.RingElection, to election.PeerI
 	return sent, to
 }
 
-// TestStaleOwnToken shows that an own token of an earlier round, or one that
-// comes home while no round is under way, nominates nobody.
+// TestStaleOwnToken shows that an agent's own token makes it no nominee if the token is of an
+// earlier round, or comes back while the agent has no round.
 func TestStaleOwnToken(t *testing.T) {
 	r := newRing(t)
 	f := middle()
@@ -74,8 +74,8 @@ func TestStaleOwnToken(t *testing.T) {
 	}
 }
 
-// TestRankChangedOnTheWay shows that a token with a former rank nominates
-// nobody: others have compared that one.
+// TestRankChangedOnTheWay shows that a token with a former rank makes no nominee, because the
+// others compared the former rank.
 func TestRankChangedOnTheWay(t *testing.T) {
 	r := newRing(t)
 	f := middle()
@@ -89,8 +89,8 @@ func TestRankChangedOnTheWay(t *testing.T) {
 	}
 }
 
-// TestUnableTakesNothingHome shows that an agent that became unable while its
-// token was out is no nominee.
+// TestUnableTakesNothingHome: an agent becomes unable to lead while its token goes round. It is not
+// nominated when the token comes back.
 func TestUnableTakesNothingHome(t *testing.T) {
 	r := newRing(t)
 	f := middle()
@@ -101,12 +101,12 @@ func TestUnableTakesNothingHome(t *testing.T) {
 	}
 }
 
-// TestTokenOfStrangerDies shows that a token whose best is not in the field is
-// acknowledged, and replaced or swallowed, but never passed on.
+// TestTokenOfStrangerDies shows that a token is never passed on if its best candidate is not in the
+// field. It is acknowledged, and then replaced or dropped.
 func TestTokenOfStrangerDies(t *testing.T) {
 	r := newRing(t)
 	f := middle()
-	for i, want := range []int{1, 0} { // replaced once, swallowed then
+	for i, want := range []int{1, 0} { // first replaced, then dropped
 		v := r.Receive(1, f, "e", token(rank("z", 99), uint64(i)))
 		sent, _ := tokens(v)
 		if len(sent) != want || want == 1 && sent[0].Best != f.Self {
@@ -122,8 +122,8 @@ func TestTokenOfStrangerDies(t *testing.T) {
 	}
 }
 
-// TestRestartedOrigin shows that an agent that counts its rounds anew after a
-// restart is not taken for a repetition.
+// TestRestartedOrigin: an agent restarts and numbers its rounds from the start again. Its new token
+// does not count as a repetition.
 func TestRestartedOrigin(t *testing.T) {
 	r := newRing(t)
 	f := middle()
@@ -135,11 +135,11 @@ func TestRestartedOrigin(t *testing.T) {
 	}
 }
 
-// TestForeignAck shows that only the candidate a token went to acknowledges it.
+// TestForeignAck shows that only the candidate to which a token was sent can acknowledge it.
 func TestForeignAck(t *testing.T) {
 	r := newRing(t)
 	f := middle()
-	r.Start(0, f) // to a
+	r.Start(0, f) // sends the token to a
 	hop := election.Instant(hopTimeout)
 	ack := election.RingAck{Election: selectiontest.Election, Round: election.RoundID{Origin: "m", Number: 1}, Best: "m"}
 	if v := r.Receive(1, f, "e", ack); v.WakeAt != hop {
@@ -155,8 +155,8 @@ func TestForeignAck(t *testing.T) {
 	}
 }
 
-// TestWaitsForTheBestHeardOf shows that a token passed on for a candidate worse
-// than the one waited for does not prolong that wait.
+// TestWaitsForTheBestHeardOf: an agent waits for one candidate, and passes on the token of a worse
+// candidate. That does not prolong the wait.
 func TestWaitsForTheBestHeardOf(t *testing.T) {
 	r := newRing(t)
 	f := middle()
@@ -177,8 +177,8 @@ func TestWaitsForTheBestHeardOf(t *testing.T) {
 	}
 }
 
-// TestStandsBackOnlyForBetter shows that a worse rank delays nobody, and that
-// nobody prolongs a wait by repeating itself.
+// TestStandsBackOnlyForBetter shows that an agent does not wait for a worse rank, and that a
+// repeated rank does not prolong its wait.
 func TestStandsBackOnlyForBetter(t *testing.T) {
 	r := newRing(t)
 	f := middle()
@@ -199,7 +199,7 @@ func TestStandsBackOnlyForBetter(t *testing.T) {
 	}
 }
 
-// TestStopForgetsTheOwnToken shows that no retransmission outlives the round.
+// TestStopForgetsTheOwnToken shows that no token is sent again after its round has ended.
 func TestStopForgetsTheOwnToken(t *testing.T) {
 	r := newRing(t)
 	f := middle()
@@ -230,8 +230,8 @@ func TestOtherElection(t *testing.T) {
 	}
 }
 
-// TestEntersAgainOnceTheBestIsGone shows that who waited for a candidate that
-// left may enter its own token once more when a worse one comes by.
+// TestEntersAgainOnceTheBestIsGone: the candidate for which an agent waited has left. When a worse
+// token arrives, the agent may send its own again.
 func TestEntersAgainOnceTheBestIsGone(t *testing.T) {
 	r := newRing(t)
 	f := middle()
@@ -248,8 +248,8 @@ func TestEntersAgainOnceTheBestIsGone(t *testing.T) {
 	}
 }
 
-// TestYieldingDropsTheOwnToken shows that an own token that was overtaken by a
-// better one is not sent again.
+// TestYieldingDropsTheOwnToken shows that an agent that yields to a better token does not send its
+// own token again.
 func TestYieldingDropsTheOwnToken(t *testing.T) {
 	r := newRing(t)
 	f := middle()
@@ -263,7 +263,7 @@ func TestYieldingDropsTheOwnToken(t *testing.T) {
 	}
 }
 
-// TestForgetsWhoLeft shows that nothing is remembered of origins that left.
+// TestForgetsWhoLeft shows that nothing is remembered of candidates that have left.
 func TestForgetsWhoLeft(t *testing.T) {
 	r := newRing(t)
 	f := middle()
@@ -284,8 +284,8 @@ func TestForgetsWhoLeft(t *testing.T) {
 	}
 }
 
-// TestARoundEndsInsteadOfBeginningAgainWhereTheFieldIsFull shows that a token that was
-// lost leaves its turn to others, and that none begins because a worse one comes by.
+// TestARoundEndsInsteadOfBeginningAgainWhereTheFieldIsFull: while the field is closed, a lost token
+// starts no new round, and neither does a worse token that arrives.
 func TestARoundEndsInsteadOfBeginningAgainWhereTheFieldIsFull(t *testing.T) {
 	r := newRing(t)
 	f := middle()

@@ -10,17 +10,17 @@ import (
 )
 
 // This agent adopts a newer roster without a vote (R2), but only from a voter that it knows. Otherwise a
-// copy of this cluster that was changed elsewhere could replace this cluster's voters.
+// copy of this cluster, with voters changed elsewhere, could replace this cluster's voters.
 
 // Peer is what this agent knows about a connected agent with regard to the roster.
 type Peer struct {
 	Level        uint64           // its feature level
 	Beat         time.Duration    // its configured heartbeat interval; 0: not known
 	Reported     bool             // its Report has arrived since it last connected
-	Holds        election.Version // the version that it had when it was last heard of; zero: not known
+	Holds        election.Version // the version that it last reported; zero: not known
 	Agrees       election.Version // the newest version that it has reported without having voted for a later driver
 	doubted      doubted
-	differsSince election.Instant // since when a voter, or an agent to be added, has had a roster with which it can't vote; 0: no such roster is known
+	differsSince election.Instant // since when a present or future voter has had a roster with which it can't vote; 0: no such roster is known
 	bringUpAt    election.Instant // when this agent sends it the present roster again
 }
 
@@ -121,8 +121,8 @@ func (c *Change) askVoters(s *step, held *election.Roster) {
 	}
 }
 
-// Propose passes a proposal to this agent's voter. The driver must be a voter of the roster that
-// this agent has: an agent that missed a change must first get the roster of that change.
+// Propose passes a proposal to this agent's voter. The proposal's driver must be a voter of this
+// agent's roster: an agent that missed a change must first get the roster of that change.
 func (c *Change) Propose(f Facts, from election.PeerID, m election.RosterPropose) Verdict {
 	s := new(step).begin(c, f)
 	state := c.ledger.State()
@@ -138,9 +138,9 @@ func (c *Change) Propose(f Facts, from election.PeerID, m election.RosterPropose
 	return s.out
 }
 
-// Votes count only at one version of the roster. A voter with an older version can't vote, so it does not
-// count as reachable. It adopts the present roster as soon as that arrives. There are two exceptions: its disk
-// is full, or all voters that it knows were replaced, and so it believes none of the present ones.
+// Votes count only at one version of the roster. A voter with an older version can't vote, and does not count
+// as reachable. It adopts the present roster as soon as that arrives, unless its disk is full, or all voters
+// that it knows were replaced: then it believes none of the present ones.
 
 // differs reports whether the peer is a voter, or is to be added, and is known to have a roster
 // with which it can't vote.
@@ -162,12 +162,17 @@ func (c *Change) joins(s *step, id election.PeerID) bool {
 
 // bringUp sends the present roster to the voters and future voters that have another one.
 func (c *Change) bringUp(s *step) {
-	for _, id := range s.Connected() {
-		p := s.Peer(id)
-		if !c.differs(s, id, p) {
-			p.differsSince = 0
+	former, wanted := c.differing, []election.Voter(nil)
+	if c.want != nil {
+		wanted = c.want.goal.Voters
+	}
+	c.differing = nil
+	for _, v := range (&election.Roster{Voters: s.roster.All(), Next: wanted}).All() {
+		id, p := v.Peer, s.Peer(v.Peer)
+		if p == nil || !c.differs(s, id, p) {
 			continue
 		}
+		c.differing = append(c.differing, p)
 		if p.differsSince == 0 {
 			p.differsSince, p.bringUpAt = s.now, s.now
 			if !c.joins(s, id) {
@@ -181,6 +186,11 @@ func (c *Change) bringUp(s *step) {
 		s.wake(p.bringUpAt)
 		if !c.Behind(s.now, p) {
 			s.wake(p.differsSince.Add(c.cfg.Lease))
+		}
+	}
+	for _, p := range former {
+		if !slices.Contains(c.differing, p) {
+			p.differsSince = 0
 		}
 	}
 }
@@ -198,7 +208,7 @@ func (c *Change) joinersReady(s *step) bool {
 	})
 }
 
-// behindJoiner is the name of an agent to be added that has not adopted the present roster in time.
+// behindJoiner is the name of an agent to be added that has lacked the present roster for a lease.
 func (c *Change) behindJoiner(s *step) string {
 	for _, id := range s.Connected() {
 		if c.joins(s, id) && c.Behind(s.now, s.Peer(id)) {

@@ -53,6 +53,7 @@ type Change struct {
 	restore   *wantedRestore
 	driver    *quorum.Driver    // nil: this agent drives no change
 	barred    *election.Refusal // nil: this agent is not barred
+	differing []*Peer           // those with a differsSince
 	lost      *election.Refusal // why the driver went back without a command; nil: it did not
 	resendAt  election.Instant
 	inheritAt election.Instant // when this agent continues the change that a former driver left
@@ -90,8 +91,8 @@ func (s *step) reply(id election.RequestID, refusal *election.Refusal) {
 	s.out.Replies = append(s.out.Replies, election.Reply{Request: id, Refusal: refusal})
 }
 
-// wanted is a change that was asked for at this agent. It starts only from the roster that this
-// agent had then: from a later one, it would undo the changes made in between.
+// wanted is a change that was asked for at this agent. It starts only from the roster that this agent
+// had when it was asked. From a later roster, the change would undo what was changed in between.
 type wanted struct {
 	goal     *election.Roster
 	former   *election.Roster
@@ -179,8 +180,8 @@ func (c *Change) withVoters(s *step, in election.ChangeRoster) (*election.Roster
 	return &r, nil
 }
 
-// goneSinceAsked is why the wanted change can't start any more; nil if it can. A voter that is to be added
-// may be out of reach by now, or an agent may be unable to follow the revised roster.
+// goneSinceAsked is why the wanted change can't start any more; nil if it can. A voter to be added may be
+// out of reach by now, or an agent may be unable to follow the revised roster.
 func (c *Change) goneSinceAsked(s *step) *election.Refusal {
 	for _, v := range c.want.goal.Voters {
 		if !s.roster.Has(v.Peer) && !s.Reachable(v.Peer) {

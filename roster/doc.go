@@ -8,7 +8,7 @@
 // The reply to the command follows when the outcome is committed (finishWanted). Learn adopts a newer
 // roster (R2), and bringUp sends the present one to agents that have another.
 //
-// With the voters of package quorum, committed rosters form one sequence, and majorities of both the
-// old and the new voters accept a change of the voters before it counts. That a change ends is not
-// guaranteed: it needs majorities of both halves. R1 and the like are rules of docs/guarantees.md.
+// Together with package quorum's voters it guarantees that committed rosters form one sequence. A
+// change of voters counts only when majorities of the old and of the new voters have accepted it. So
+// a change may never end. R1 and the like are rules of docs/guarantees.md.
 package roster

@@ -43,11 +43,11 @@ func (c *Change) lead(s *step) {
 	switch {
 	case leads && c.driver != nil && c.driver.Ballot == s.lead.Term:
 	case leads && c.awaitsOutcome() && c.keepsDriving(s) && (c.driver.Agreed() || !s.wonUnderPresent()):
-		// The outcome proposed in the former term is not committed yet, or still waits for promises.
+		// The outcome that was proposed in the former term is not committed yet, or still waits for promises.
 	case leads:
 		c.beginDriving(s)
 	case c.keepsDriving(s):
-		s.out.Stand, s.out.Aside = false, true // as a candidate it would ask for votes for a higher ballot, which would end this one
+		s.out.Stand, s.out.Aside = false, true // as a candidate it would ask for votes for a higher ballot, and end the present one
 	default:
 		c.driver = nil
 	}
@@ -84,8 +84,8 @@ func (c *Change) stopDriving(s *step) {
 	s.out.Withdraw, s.out.Stand = true, false
 }
 
-// beginDriving proposes the joint roster that was left, under this agent's own term (R3), or
-// else the wanted roster (R9).
+// beginDriving proposes the joint roster that another driver left (R3), or else the wanted roster
+// (R9), under this agent's own term.
 func (c *Change) beginDriving(s *step) {
 	c.lost = nil
 	switch {
@@ -158,14 +158,14 @@ func (c *Change) drive(s *step) {
 	}
 }
 
-// giveUpLostVoters goes back when the new voters are lost and their votes are needed. It does so before the
-// leases that need those votes expire, and takes this agent's own lease as the measure (R10, R12).
+// giveUpLostVoters goes back when the new voters are lost and their votes are needed. It does so before
+// leases that need those votes expire, judged by this agent's own lease (R10, R12).
 func (c *Change) giveUpLostVoters(s *step) {
 	if !c.driver.Marks() || c.driver.Back() || !c.driver.MayAlwaysGoBack() {
 		return
 	}
 	r := c.driver.Proposal()
-	fades := s.lead.Until.Add(-c.cfg.Lease / 3) // it has passed if this agent does not lead
+	fades := s.lead.Until.Add(-c.cfg.Lease / 3) // has passed if this agent does not lead
 	switch {
 	case !quorum.Accepted(&election.Roster{Voters: r.Voters}, s.Reachable): // going back would not help
 	case s.now < fades && quorum.Accepted(r, s.Reachable):
@@ -212,7 +212,7 @@ func (c *Change) Cancelled(from election.PeerID, m election.RosterCancel) {
 	}
 }
 
-// Suspended makes the voters accept again: after a suspend it is not known when their promises end.
+// Suspended makes the voters accept again: a suspend hides from this agent when their promises end.
 func (c *Change) Suspended(now election.Instant) {
 	if d := c.driver; d != nil {
 		d.Recount()

@@ -23,8 +23,8 @@ func (c *Change) Took(r *election.Roster) {
 	}
 }
 
-// committed reports whether the present roster is known to be stable and committed. Then a
-// former voter's disk may be wiped. If that is not known, committed asks the voters.
+// committed reports whether the present roster is known to be stable and committed, so that a
+// former voter's disk may be wiped. If it can't know, it asks the voters.
 func (c *Change) committed(s *step) bool {
 	if s.roster.Joint() || c.driver != nil {
 		return false
@@ -32,8 +32,8 @@ func (c *Change) committed(s *step) bool {
 	if c.agreed == s.roster.Version {
 		return true
 	}
-	// A voter counts only if it took this roster before it voted for a later driver. A voter that took the
-	// roster after such a vote did not accept it in the earlier ballot: the later driver may undo the change.
+	// A voter counts only if it took this roster before it voted for a later driver. If it took the roster
+	// after that vote, it did not accept it in the earlier ballot, and the later driver may undo the change.
 	if quorum.Accepted(s.roster, func(id election.PeerID) bool {
 		p := s.Peer(id)
 		return id == c.cfg.Self.Peer && c.agrees == s.roster.Version || p != nil && p.Agrees == s.roster.Version && !s.Older(id)
@@ -83,7 +83,7 @@ func (c *Change) finishWanted(s *step) {
 	}
 }
 
-// ended reports whether any agent's change has ended since this agent was asked for the wanted one.
+// ended reports whether some change, of any agent, has ended since the wanted one was asked for.
 func (c *Change) ended(s *step) bool {
 	drives := c.driver != nil && c.driver.Ballot == s.roster.Version.Driver
 	return !s.roster.Joint() && s.roster.Version != c.want.former.Version && !drives
@@ -98,7 +98,7 @@ type wantedCancel struct {
 	resendAt election.Instant
 }
 
-// cancelChange starts to undo a change. The reply follows when the former voters decide alone again.
+// cancelChange starts to undo a change. The reply follows once the former voters alone decide again.
 func (c *Change) cancelChange(s *step, id election.RequestID) *election.Refusal {
 	if refusal := c.nothingToChange(s); refusal != nil {
 		return refusal

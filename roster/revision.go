@@ -11,11 +11,13 @@ import (
 // does not change the voters (R14).
 
 // Speaks reports whether the peer's version of Doyen can read all of this agent's roster. If not, the
-// peer's roster would differ under the same version number, so no message is sent to it or accepted from
-// it.
-func (c *Change) Speaks(p *Peer) bool {
+// peer would store a different roster under the same version number, so the two exchange no messages.
+func (c *Change) Speaks(p *Peer) bool { return p.Level >= c.Level() }
+
+// Level is the feature level that a peer needs to read all of this agent's roster, and its words.
+func (c *Change) Level() uint64 {
 	if !c.cfg.Quorum {
-		return true
+		return 0
 	}
 	level := max(c.ledger.State().Roster.Level(), c.voter.Roster().Level())
 	if d := c.driver; d != nil {
@@ -24,7 +26,7 @@ func (c *Change) Speaks(p *Peer) bool {
 	if c.ledger.State().KeepsWords {
 		level = max(level, election.LevelWords)
 	}
-	return p.Level >= level
+	return level
 }
 
 func (c *Change) revised(s *step, in election.ChangeRoster) (*election.Roster, *election.Refusal) {
@@ -51,8 +53,8 @@ func (c *Change) revised(s *step, in election.ChangeRoster) (*election.Roster, *
 }
 
 // misfit is why the agents can't follow a revised roster; nil if they can. Each connected agent
-// must have a version of Doyen that can read it. If the roster needs a higher level than the
-// present one, all voters must be connected, because the levels of other agents are not known.
+// needs a version of Doyen that can read it. If the roster raises the level that is needed, all
+// voters must be connected: only the levels of connected agents are known.
 func (c *Change) misfit(s *step, r *election.Roster) *election.Refusal {
 	for _, v := range r.Voters {
 		if s.roster.Level() < r.Level() && v.Peer != c.cfg.Self.Peer && s.Peer(v.Peer) == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// alone are the facts of an agent that is the only voter, and leads as the field says.
+// alone gives the facts of an agent that is the only voter. It leads if the field lead says so.
 type alone struct {
 	now  election.Instant
 	lead Lead
@@ -23,8 +23,8 @@ func (alone) NameOf(id election.PeerID) string  { return string(id) }
 func (f alone) Lead() Lead                      { return f.lead }
 func (alone) Obstacle() election.Obstacle       { return 0 }
 
-// TestARevisionIsDrivenByWhoWasElectedUnderTheRosterThatItRevises: an earlier roster's majority may
-// have voters that hold an earlier lease (R14). An agent that they elected must be elected again first.
+// TestARevisionIsDrivenByWhoWasElectedUnderTheRosterThatItRevises: voters with an earlier roster may
+// count an earlier lease (R14). An agent that they elected must be elected again before it drives.
 func TestARevisionIsDrivenByWhoWasElectedUnderTheRosterThatItRevises(t *testing.T) {
 	present := &election.Roster{Cluster: "c", Version: election.Version{Driver: 4, Counter: 2}, Voters: []election.Voter{{Name: "a", Peer: "a"}}}
 	earlier := *present

@@ -63,7 +63,7 @@ func runAct(i *invocation) error {
 	return wrap.Error(err, "act")
 }
 
-// work is what a configuration makes `doyen act` run.
+// work returns what `doyen act` has to run by a configuration.
 func work(c settings.Config) act.Work {
 	return act.Work{Hooks: c.Hooks(), Checks: c.Checks(), Failures: c.HookFailures}
 }

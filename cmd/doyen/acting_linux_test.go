@@ -18,20 +18,20 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// rounds is how often each of these tests is done; by hand it is more.
+// rounds is how often each of these tests repeats. A run by hand uses more.
 var rounds = testflag.Int("rounds", 1, "how often what acts is killed and frozen")
 
-// leaseOfMesh is what the agents of a mesh are started with.
+// leaseOfMesh is the lease of a mesh.
 const leaseOfMesh = 3 * time.Second
 
-// deed is from when to when one run for leading acted, in ms of CLOCK_BOOTTIME. /proc/uptime shows ten of
-// them at once.
+// deed is the time in which one run for a leadership acted, in ms of CLOCK_BOOTTIME. /proc/uptime has a
+// resolution of 10 ms.
 type deed struct {
 	run         string
 	first, last int64
 }
 
-// deeds reads what the hooks have written: a run writes all the time, by itself and by a child.
+// deeds reads what the hooks have written. A run and its child write all the time.
 func (m *mesh) deeds(t *testing.T) []deed {
 	t.Helper()
 	text, _ := os.ReadFile(filepath.Join(m.dir, "acts"))
@@ -40,7 +40,7 @@ func (m *mesh) deeds(t *testing.T) []deed {
 		var host string
 		var pid, second, part int64
 		if _, err := fmt.Sscanf(line, "%s %d %d.%d\n", &host, &pid, &second, &part); err != nil {
-			continue // it is being written
+			continue // a line that is not complete yet
 		}
 		run, at := fmt.Sprint(host, pid), 1000*second+10*part
 		if d, known := all[run]; known {
@@ -52,10 +52,15 @@ func (m *mesh) deeds(t *testing.T) []deed {
 	return slices.SortedFunc(maps.Values(all), func(a, b deed) int { return int(a.first - b.first) })
 }
 
-// startActing starts agents whose hooks act; the child of a run only if withChild. It returns the run of a.
+// startActing starts agents whose hooks act. With withChild, each run has a child that acts too. It returns a's
+// run.
 func startActing(t *testing.T, withChild bool) (m *mesh, run string) {
 	t.Helper()
-	act := `act() { while :; do read up idle </proc/uptime; echo "$DOYEN_LEADER $$ $up" >> $0.acts; sleep 0.01; done; }` + "\n"
+	pause := "0.05" // each is a process, and costs some 5 ms of a processor
+	if *rounds > 1 {
+		pause = "0.01"
+	}
+	act := `act() { while :; do read up idle </proc/uptime; echo "$DOYEN_LEADER $$ $up" >> $0.acts; sleep ` + pause + "; done; }\n"
 	child := "act &\n"
 	if !withChild {
 		child = ""
@@ -73,7 +78,7 @@ func startActing(t *testing.T, withChild bool) (m *mesh, run string) {
 	return m, run
 }
 
-// of returns the processes of that kind below the keeper of a.
+// of returns the processes of that kind below a's keeper.
 func (m *mesh) of(t *testing.T, kind string) (pids []int) {
 	t.Helper()
 	for pid, args := range doyens(t, m.agents["a"].Process.Pid) {
@@ -84,18 +89,18 @@ func (m *mesh) of(t *testing.T, kind string) (pids []int) {
 	return pids
 }
 
-// freeze returns when all threads stand still: until one of them has taken the signal, the others go on,
-// which on a busy machine is long.
+// freeze stops processes, and returns when all their threads stand still. On a busy machine, some threads run
+// on for a while.
 func (m *mesh) freeze(t *testing.T, pids ...int) int64 {
 	t.Helper()
 	m.signal(syscall.SIGSTOP, pids...)
 	m.until(t, "all are frozen", func(context.Context) bool {
 		for _, pid := range pids {
-			threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid)) // its pattern is good
+			threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid)) // the pattern is valid
 			for _, thread := range threads {
 				text, err := os.ReadFile(thread)
 				_, state, _ := strings.Cut(string(text), "\nState:\t")
-				if err == nil && !strings.ContainsAny(state[:1], "TZD") { // D: it waits for a child that is frozen before its exec
+				if err == nil && !strings.ContainsAny(state[:1], "TZD") { // D: the thread waits for a frozen child that has not executed yet
 					return false
 				}
 			}
@@ -105,21 +110,21 @@ func (m *mesh) freeze(t *testing.T, pids ...int) int64 {
 	return alarm.Now()
 }
 
-// signal returns when all have been sent theirs.
+// signal sends a signal to each process, and returns when it has sent the last one.
 func (m *mesh) signal(s syscall.Signal, pids ...int) (sent int64) {
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, s) // another signal may have come first
+		_ = syscall.Kill(pid, s) // an earlier signal may have ended the process
 	}
 	return alarm.Now()
 }
 
-// Whatever is killed or frozen: a run for leading is dead before its lease ends, and no other acts
-// before.
+// Whatever is killed or frozen, a run for a leadership is dead before its lease ends, and no other run acts
+// before that.
 func TestNoTwoRunsActAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		child bool
-		fault func(t *testing.T, m *mesh, keeper int) int64 // what is frozen goes on with the keeper's children; it returns when it has struck
+		fault func(t *testing.T, m *mesh, keeper int) int64 // returns when the fault happened; frozen children of the keeper go on later
 	}{
 		"the agent is frozen": {true, func(t *testing.T, m *mesh, keeper int) int64 {
 			return m.freeze(t, append([]int{keeper}, m.of(t, "agent")...)...)
@@ -135,7 +140,7 @@ func TestNoTwoRunsActAtOnce(t *testing.T) {
 		"act and its guards are killed together": {true, func(t *testing.T, m *mesh, _ int) int64 {
 			return m.signal(syscall.SIGKILL, append(m.of(t, "act"), m.of(t, "guard")...)...)
 		}},
-		"everything is killed together": {false, func(t *testing.T, m *mesh, keeper int) int64 { // with a child, the service manager kills that
+		"everything is killed together": {false, func(t *testing.T, m *mesh, keeper int) int64 { // without a child, which only the service manager would kill
 			return m.signal(syscall.SIGKILL, slices.Concat(m.of(t, "act"), m.of(t, "guard"), m.of(t, "agent"), []int{keeper})...)
 		}},
 		"the agent and act are frozen, and the guards killed": {false, func(t *testing.T, m *mesh, keeper int) int64 {
@@ -187,7 +192,7 @@ func (m *mesh) nextActs(t *testing.T) {
 	m.apart(t, m.deeds(t))
 }
 
-// actsNext waits until another host's run has acted for a while, then ends all.
+// actsNext waits until another host's run has acted for a while, and then ends all agents.
 func (m *mesh) actsNext(t *testing.T) {
 	t.Helper()
 	m.until(t, "another host's run acts for a while", func(context.Context) bool {
@@ -198,21 +203,21 @@ func (m *mesh) actsNext(t *testing.T) {
 	m.close()
 }
 
-// The keeper lives on, and starts the next life and the next doyen act beside a run that nobody ends any
-// more (A3). That run holds the release: until it was ended and undone, or until its deadline.
+// The keeper starts the next life and the next doyen act beside a run that has no guard any more (A3). The term
+// is released only when that run was ended and undone, or at its deadline.
 func TestTheNextLifeReleasesNothingWhileTheRunOfTheFormerActs(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]bool{"doyen act is back": true, "doyen act is not back": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for range *rounds {
-				m, _ := startActing(t, back) // only doyen act ends a child that its guard has left
+				m, _ := startActing(t, back) // only doyen act ends a child that its guard left behind
 				connections := func() int { return strings.Count(m.read("a.log"), `msg="connected to the agent"`) }
 				former, due, connected := m.agent(t, "a").PID, m.deadline(t), connections()
 				m.signal(syscall.SIGKILL, append(append(m.of(t, "act"), m.of(t, "guard")...), former)...)
 				held := func() {
 					if !back {
-						m.freeze(t, m.of(t, "act")...) // before it has connected, if the machine is not too busy
+						m.freeze(t, m.of(t, "act")...) // before doyen act connects, unless the machine is too busy
 					}
 				}
 				m.until(t, "the next life leads, or on a very busy machine another agent", func(ctx context.Context) bool {
@@ -225,20 +230,20 @@ func TestTheNextLifeReleasesNothingWhileTheRunOfTheFormerActs(t *testing.T) {
 					held()
 					return m.leads(ctx, "b") || m.leads(ctx, "c")
 				})
-				if early := due - alarm.Now(); early > 0 && connections() == connected { // nothing gives a receipt
+				if early := due - alarm.Now(); early > 0 && connections() == connected { // without a doyen act, nothing gives a receipt
 					t.Errorf("another leads %v before the deadline of the run:\n%s", time.Duration(early), m.read("a.log"))
 				}
 				m.actsNext(t)
-				// Nothing but the next doyen act ends the child. On a very busy machine it comes after the deadline
-				// (docs/guarantees.md names that), and then says nothing of the release.
+				// Only the next doyen act ends the child. On a very busy machine that comes after the deadline (see
+				// docs/guarantees.md). Another host's run may then act too.
 				m.apart(t, slices.DeleteFunc(m.deeds(t), func(d deed) bool { return !strings.HasPrefix(d.run, "a") && d.first > due/int64(time.Millisecond) }))
 			}
 		})
 	}
 }
 
-// What acts is what was run, not what is configured now (A2). doyen act is frozen once the agent knows that
-// the hook is gone, so that the run goes on until its deadline.
+// If a hook was removed, its run still counts (A2). doyen act is frozen once the agent knows that the hook was
+// removed, so that the run goes on until its deadline.
 func TestARunWhoseHookWasRemovedIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(context.Context, *client.Client) (api.Outcome, error){"resign": resignDefault}
@@ -277,16 +282,15 @@ func resignDefault(ctx context.Context, a *client.Client) (api.Outcome, error) {
 	return a.Resign(ctx, "default")
 }
 
-// handOver asks a for a hand-over whenever it leads: it refuses that while it knows of no other candidate, and
-// on a busy machine the other one may be too late. The answer comes after the hand-over, so it is not waited
-// for.
+// handOver asks a for a hand-over whenever it leads: a refuses while it knows no other candidate, and on a busy
+// machine that may be late. It does not wait for the answer, which comes after the hand-over.
 func (m *mesh) handOver(t *testing.T, ask func(context.Context, *client.Client) (api.Outcome, error)) {
 	ctx := t.Context()
 	go func() {
 		again := time.NewTicker(10 * time.Millisecond)
 		defer again.Stop()
 		for ctx.Err() == nil {
-			if m.leads(ctx, "a") { // else it would pass that on to the agent that leads
+			if m.leads(ctx, "a") { // otherwise a would pass the request on to the leader
 				_, _ = ask(ctx, m.client("a"))
 			}
 			<-again.C
@@ -294,7 +298,7 @@ func (m *mesh) handOver(t *testing.T, ask func(context.Context, *client.Client) 
 	}()
 }
 
-// deadline is until when a leads.
+// deadline returns until when a leads.
 func (m *mesh) deadline(t *testing.T) int64 {
 	t.Helper()
 	e, err := m.client("a").Election(t.Context(), "default", client.ElectionOptions{})
@@ -304,10 +308,10 @@ func (m *mesh) deadline(t *testing.T) int64 {
 	return e.ValidUntilBoottimeNS
 }
 
-// The agent's death is nothing to what acts beside it.
+// What acts beside the agent goes on when the agent dies.
 func TestASecondLifeGoesOnWithTheRunOfTheFirst(t *testing.T) {
 	t.Parallel()
-	const each = 3 // rounds of one leadership: a run has a limit
+	const each = 3 // rounds in one leadership: a run has a time limit
 	for n := 0; n < *rounds; n += each {
 		m, run := startActing(t, true)
 		for range min(each, *rounds-n) {

@@ -25,7 +25,7 @@ import (
 )
 
 // settingFlags are the flags of the settings. All but the boolean ones take text, which settings.Setting
-// parses. So an error is the same wherever the value comes from: flag, environment or file.
+// parses. So an error has the same text whether the value is from a flag, the environment or the file.
 func settingFlags() (flags []cli.Flag) {
 	defaults := settings.Default()
 	for _, s := range settings.All() {
@@ -55,7 +55,7 @@ func runAgent(i *invocation) error {
 		found.config.Await(i.Context.Context, func(missing string) { fmt.Fprintf(i.stderr, "doyen: agent: %s\n", missing) })
 	}
 	judge := settings.Config.Judge
-	if i.life != nil { // the keeper's start has checked the rest; a life that goes on leading must not end because a hook is missing by now
+	if i.life != nil { // the keeper's start has checked the rest; a life that goes on leading must not end because a hook is now missing
 		judge = settings.Config.Validate
 	}
 	found, config, err := configured(i, judge)
@@ -74,7 +74,7 @@ func runAgent(i *invocation) error {
 			return err
 		}
 		if config.Keeper && i.life == nil {
-			signal.Ignore(syscall.SIGHUP) // the keeper ignores SIGHUP too, until it can pass that on to the agent
+			signal.Ignore(syscall.SIGHUP) // like the keeper, until it can pass SIGHUP on to the agent
 			err = keeper.Become(keeper.Given{
 				LogFormat: config.LogFormat, LogLevel: config.LogLevel, Program: around.Program, Args: os.Args, Act: i.actFlags(),
 				Record: record.Path(config.RecordDir, config.Socket, config.Name), Lock: store.LockOf(config.DataDir), Pages: leasepage.Dir(config.Socket),
@@ -83,7 +83,7 @@ func runAgent(i *invocation) error {
 			fmt.Fprintf(i.stderr, "doyen: running without a keeper: %v\n", err)
 		}
 	}
-	i.catch() // not earlier: a signal that this program caught before it became a keeper would be lost
+	i.catch() // not earlier: a signal caught before this program became the keeper would be lost
 	defer outliveReaders()()
 	switch err := agent.Run(i.Context.Context, config, around, i.stderr); {
 	case errors.Is(err, agent.ErrRestart):
@@ -94,8 +94,8 @@ func runAgent(i *invocation) error {
 	return nil
 }
 
-// restart ends the process so that the next life starts from the program file as it is now. With a
-// keeper, the keeper starts it; without one, this process becomes the next life.
+// restart ends the process so that the next life starts from the present program file. A keeper starts it;
+// without one, this process becomes the next life.
 func (s *shell) restart(program string) error {
 	if s.life != nil {
 		s.life.Restarts()
@@ -105,7 +105,7 @@ func (s *shell) restart(program string) error {
 	return fmt.Errorf("start %s again: %w", program, syscall.Exec(program, os.Args, os.Environ()))
 }
 
-// configured returns the configuration if the part that the program uses is valid.
+// configured returns the configuration if the part that the command uses is valid.
 func configured(i *invocation, validate func(settings.Config) error) (found gathered, config settings.Config, err error) {
 	if found, err = gather(i); err != nil {
 		return found, config, err
@@ -142,9 +142,8 @@ func checkConfig(i *invocation) error {
 	return printConfig(i, config, given)
 }
 
-// checkedAsRoot replaces the error of --check-config if root runs the check and a file belongs to another
-// user. Usually that is the user that the agent will run as. If the operator then gave the file to root,
-// the agent could not start.
+// checkedAsRoot replaces the error of --check-config if root runs the check and a file belongs to another user.
+// That is usually the agent's user. If the operator gave the file to root, the agent could not start.
 func checkedAsRoot(err error) error {
 	bad, _ := errors.AsType[*settings.Error](err)
 	owned, ok := errors.AsType[*hook.OwnedError](err)
@@ -162,17 +161,16 @@ func checkedAsRoot(err error) error {
 			name, check, owned.Path)}
 }
 
-// outliveReaders keeps the process alive when the reader of its log goes away: that must not cost a
-// leadership. It catches the signal instead of ignoring it, so that the commands of a hook start with the
-// default behaviour.
+// outliveReaders keeps the process alive when nobody reads its log any more: that must not cost a leadership.
+// It catches SIGPIPE instead of ignoring it, so that a hook's commands start with the default behaviour.
 func outliveReaders() (undo func()) {
 	pipes := make(chan os.Signal, 1) // never read: it is enough to catch the signal
 	signal.Notify(pipes, syscall.SIGPIPE)
 	return func() { signal.Stop(pipes) }
 }
 
-// printConfig prints the configuration as a YAML file, or as JSON with the same content. If given is not
-// nil, it omits each setting for which given has the default.
+// printConfig prints the configuration as a YAML file, or the same content as JSON. If given is not nil, it
+// omits each setting that has the default in given.
 func printConfig(i *invocation, config settings.Config, given *settings.Config) error {
 	var file bytes.Buffer
 	if err := config.Fprint(&file, given); err != nil || !i.json {

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// readTimeout bounds a call that only reads: the agent answers it from memory.
+	// readTimeout bounds a call that only reads. The agent answers it from memory.
 	readTimeout = 5 * time.Second
 	// changeTimeout bounds a call that changes something: a hand-over may have to wait until a lease
 	// expires.
@@ -37,7 +37,7 @@ type shell struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
 
-	process bool         // this command has the process to itself, so it may replace it by another program
+	process bool         // the command has the process to itself, so it may replace it by another program
 	life    *keeper.Life // the connection to the keeper; nil: there is no keeper
 	// catch starts to catch SIGINT, SIGTERM and the given signals; a caught signal ends the context.
 	catch func(also ...os.Signal)
@@ -87,8 +87,8 @@ func versionFlag() cli.Flag {
 	return truthFlag("version", "print the version")
 }
 
-// allFlags are the command's own flags and those that every command has. `doyen agent` has its own
-// --socket, which is a setting.
+// allFlags are the command's own flags and those that every command has. In `doyen agent`, --socket is one of
+// its settings.
 func (c command) allFlags() []cli.Flag {
 	flags := slices.Clone(c.flags)
 	for _, f := range commonFlags() {
@@ -147,8 +147,8 @@ func (c command) help() string {
 	return text + "OPTIONS:\n" + options(c.allFlags())
 }
 
-// options lists flags as the library's help does. The library uses a template for that, which makes a
-// program larger: templates find methods by name, so the linker keeps all methods.
+// options lists flags as the library's help does. The library's template for that would make the program
+// larger: templates find methods by name, so the linker keeps all methods.
 func options(flags []cli.Flag) string {
 	return indented(each.Of(flags, cli.Flag.String))
 }
@@ -164,8 +164,8 @@ func indented(lines []string) string {
 	return text.String()
 }
 
-// client returns a client of the agent's socket. --socket names the socket, else DOYEN_SOCKET, else it is the
-// default socket of this user. The client stores the last answer's body for --output json.
+// client returns a client of the agent's socket: the one in --socket, else in DOYEN_SOCKET, else this user's
+// default socket. The client stores the last answer's body for --output json.
 func (i *invocation) client() *client.Client {
 	c := client.New(cmp.Or(i.String("socket"), i.getenv("DOYEN_SOCKET"), client.DefaultSocket()))
 	c.Raw = func(body []byte) { i.body = bytes.Clone(body) }
@@ -180,7 +180,7 @@ func (i *invocation) answer(text string) error {
 	return i.write(append(logger.Showable(bytes.TrimRight(i.body, "\n")), '\n'))
 }
 
-// show writes what is not one unchanged answer of the agent: as JSON found, else the text for people.
+// show writes the text for people, or `found` as JSON. It is for results that are not one answer of the agent.
 func (i *invocation) show(found any, text string) error {
 	if !i.json {
 		return i.write([]byte(text))
@@ -203,7 +203,7 @@ func ask[T any](i *invocation, limit time.Duration, what string, call func(*clie
 	return i.answer(text(found))
 }
 
-// askBoth asks the agent two questions. As JSON, it writes the fields of both answers in one object.
+// askBoth asks the agent two questions. As JSON, it writes the fields of both answers as one object.
 func askBoth[A, B any](i *invocation, what string, first func(*client.Client, context.Context) (A, error), second func(*client.Client, context.Context) (B, error), text func(A, B) string) error {
 	ctx := i.question()
 	c := i.client()
@@ -225,7 +225,7 @@ func askBoth[A, B any](i *invocation, what string, first func(*client.Client, co
 	return i.show(fields, text(a, b))
 }
 
-// until calls known until it returns true or the context ends, and waits `every` between two calls.
+// until repeats known until it returns true or the context ends, with a wait of `every` in between.
 func until(ctx context.Context, every time.Duration, known func() bool) {
 	again := time.NewTicker(every)
 	defer again.Stop()

@@ -19,15 +19,15 @@ import (
 // nameRule is the rule for the name of an agent or an election.
 const nameRule = "a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
 
-// line is a parsed command line. Flags may be anywhere. Those that all commands have may also come before
-// the command's name.
+// line is a parsed command line. Flags may be anywhere after the command's name. Flags that all commands have
+// may also come before it.
 type line struct {
 	command command
 	args    []string    // the arguments, without flags
 	given   [][2]string // pairs of a flag and its value
 }
 
-// context passes the flags and arguments to the library's parser.
+// context makes the library's parser read the flags and arguments.
 func (l *line) context(ctx context.Context) (*cli.Context, error) {
 	set := flag.NewFlagSet(l.command.name, flag.ContinueOnError)
 	for _, f := range l.command.allFlags() {
@@ -89,9 +89,9 @@ func named(name string) (command, error) {
 	return command{}, usage(hint, "unknown command %q", name)
 }
 
-// take removes the known flags from the arguments, and returns the rest. Before the command is known, it
-// stops at the first argument that is not a flag. After "--" no more flags follow. For a command that starts
-// another program, "--" stays in the result: it precedes that program's name.
+// take removes the known flags from the arguments, and returns the rest. Before the command is known, it stops
+// at the first argument that is not a flag. After "--" no flags follow. For a command that starts another
+// program, "--" stays in the result, before that program's name.
 func (l *line) take(known []cli.Flag, args []string) (others []string, err error) {
 	for len(args) > 0 {
 		switch first := args[0]; {
@@ -114,7 +114,7 @@ func (l *line) take(known []cli.Flag, args []string) (others []string, err error
 	return others, nil
 }
 
-// takeFlag parses the flag at the start of the arguments, and returns how many arguments it has used.
+// takeFlag parses the flag at the start of the arguments, and returns how many arguments it used.
 func (l *line) takeFlag(known []cli.Flag, args []string) (int, error) {
 	written, value, inline := strings.Cut(args[0], "=")
 	name := strings.TrimPrefix(strings.TrimPrefix(written, "-"), "-")
@@ -192,7 +192,7 @@ func (c command) checkArgs(args []string) error {
 	case len(args) < c.min:
 		return usage(hint, "%s: %s is missing", c.name, c.args)
 	case len(args) > c.max && c.max == 0:
-		if args[0] == "true" || args[0] == "false" { // the most frequent mistake
+		if args[0] == "true" || args[0] == "false" { // a frequent mistake
 			hint += "; give a true/false flag its value after =, as in --quorum=false"
 		}
 		return usage(hint, "%s takes no arguments, got %q", c.name, args[0])
@@ -206,7 +206,7 @@ func (c command) checkArgs(args []string) error {
 	return nil
 }
 
-// names splits texts at their commas into names or IDs of agents. Only IDs have capitals.
+// names splits texts at commas into names or IDs of agents. Only IDs have capitals.
 func (i *invocation) names(texts []string, hint string) (all []string, err error) {
 	for _, text := range texts {
 		for name := range strings.SplitSeq(text, ",") {

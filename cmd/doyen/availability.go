@@ -14,22 +14,22 @@ import (
 // availability is how an election was led in the last month, as one agent saw it.
 type availability struct {
 	Election string     `json:"election"`
-	Since    *time.Time `json:"since"` // the first instant at which this agent's history shows who led, or that nobody did; null: none
+	Since    *time.Time `json:"since"` // when this agent's history first shows who led, or that no agent did; null: never
 	Day      share      `json:"day"`   // the last 24 hours
 	Week     share      `json:"week"`
 	Month    share      `json:"month"` // the last 30 days
-	// The longest time of the month for which no leader was known, and its begin; 0 and null: there was none.
+	// The longest time in the month without a known leader, and its start; 0 and null: no such time.
 	LongestGapMS int64          `json:"longest_gap_ms"`
 	LongestGapAt *time.Time     `json:"longest_gap_at"`
 	Changes      map[string]int `json:"changes"` // how often the leader changed in the month, by the reason why the former leadership ended
 }
 
-// share divides a window of time. LedPercent counts only the time that the agent saw; null: it saw nothing.
+// share divides a window of time. LedPercent is a share of the time that the agent saw; null: it saw nothing.
 type share struct {
 	LedPercent *float64 `json:"led_percent"`
 	LedMS      int64    `json:"led_ms"`
 	VacantMS   int64    `json:"vacant_ms"`
-	UnseenMS   int64    `json:"unseen_ms"` // the agent did not run, or its history does not reach so far
+	UnseenMS   int64    `json:"unseen_ms"` // the agent did not run, or its history starts later
 }
 
 // What an agent saw of an election at some time.
@@ -48,7 +48,7 @@ const (
 func availabilityOf(name string, list []api.Transition, now time.Time) availability {
 	a := availability{Election: name, Changes: map[string]int{}}
 	at, state, leader := now.Add(-month), unseen, ""
-	until := func(end time.Time, next int) { // the state lasted until that end
+	until := func(end time.Time, next int) { // the state lasted until end
 		if end.After(now) {
 			end = now
 		}
@@ -61,7 +61,7 @@ func availabilityOf(name string, list []api.Transition, now time.Time) availabil
 			a.Since = &end
 		}
 	}
-	ends := func(t api.Transition) { // counts the end of a leadership, if one was seen
+	ends := func(t api.Transition) { // counts the end of a leadership, if the agent saw one
 		if state == led && t.Time.After(now.Add(-month)) {
 			a.Changes[t.Reason]++
 		}
@@ -143,7 +143,7 @@ func availabilityTable(all []availability) string {
 	return table(rows) + notes
 }
 
-// text writes the per cent, rounded down: 100% means that there was always a leader.
+// text writes the percentage, rounded down: 100% means that an agent always led.
 func (s share) text() string {
 	if s.LedPercent == nil {
 		return ""

@@ -10,13 +10,13 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// The histories are written as lines of hours before now: "leader a", "no_leader why", "started 2" (it had not run for
-// two hours), "paused 2", "command".
+// The histories are lists of changes, each with its hours before now. "started 2" means that the agent had not
+// run for two hours.
 func TestTheReportCountsAsLedOnlyWhatWasSeen(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		history string
-		want    string // led, vacant and unseen hours of the day, of the month; longest gap and its begin; changes
+		want    string // hours led, vacant and unseen of the day and of the month; longest gap and its start; changes
 	}{
 		"nothing":                {"", "0 0 24, 0 0 720, 0"},
 		"led all the time":       {"900 leader a", "24 0 0, 720 0 0, 0"},

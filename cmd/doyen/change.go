@@ -73,7 +73,7 @@ func (i *invocation) order(what, done string, call func(*client.Client, context.
 	}, func(o api.Outcome) string { return outcomeLine(o, done) })
 }
 
-// outcomeLine writes what was done, which agent leads now, what the agent added, and how long it took.
+// outcomeLine writes what was done, which agent leads now, the agent's message, and how long it took.
 func outcomeLine(o api.Outcome, done string) string {
 	line := done
 	if o.Leader != nil {

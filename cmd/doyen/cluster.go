@@ -77,7 +77,7 @@ func allow(i *invocation) error {
 	}, func(s api.Settings) string { return settingsTable(s) + i.chosen(meant) })
 }
 
-// settingsTable writes what all agents agree on.
+// settingsTable writes the settings on which all agents agree.
 func settingsTable(s api.Settings) string {
 	from := "this agent's configuration"
 	if s.Agreed {

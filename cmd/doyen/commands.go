@@ -21,7 +21,7 @@ type command struct {
 	flags    []cli.Flag // the command's own flags
 }
 
-// starts reports whether the command starts another one, which follows after "--".
+// starts reports whether the command starts another program, which follows after "--".
 func (c command) starts() bool { return strings.HasSuffix(c.args, "-- CMD ARG…") }
 
 // commands lists every subcommand but help.

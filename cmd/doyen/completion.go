@@ -16,8 +16,8 @@ import (
 //go:embed completion
 var completions embed.FS
 
-// completion writes the completion script of a shell. Words in double braces in the template are replaced
-// by lines about each command and flag.
+// completion writes the completion script of a shell. In the template, words in double braces stand for lines
+// about each command and flag.
 func completion(i *invocation) error {
 	script, err := completions.ReadFile("completion/" + i.Args().First() + ".tmpl")
 	if err != nil {

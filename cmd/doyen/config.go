@@ -9,8 +9,7 @@ import (
 	"github.com/doyen-election/doyen/agent/settings"
 )
 
-// gathered is a configuration and the source of each of its values, so that an error can name the place
-// to change.
+// gathered is a configuration, and the source of each value: an error can then name the place to change.
 type gathered struct {
 	config settings.Config
 	source map[string]string // by setting, for example "DOYEN_LEASE" or "doyen.yaml:3: lease"
@@ -26,7 +25,7 @@ func gather(i *invocation) (gathered, error) {
 	return g, cmp.Or(wrong...)
 }
 
-// gatherAll is gather, but it goes on after a mistake and returns all mistakes.
+// gatherAll does what gather does, but goes on after a mistake and returns all mistakes.
 func gatherAll(i *invocation) (gathered, []error) {
 	path := cmp.Or(i.String("config"), i.getenv("DOYEN_CONFIG"))
 	if path != "" || i.IsSet("config") {
@@ -38,7 +37,7 @@ func gatherAll(i *invocation) (gathered, []error) {
 func gatherFile(i *invocation, path string) (gathered, []error) {
 	text, err := loadFile(path)
 	if err != nil {
-		return gathered{unread: true, from: path}, []error{err} // mistakes that only follow from the defaults are not worth reporting
+		return gathered{unread: true, from: path}, []error{err} // mistakes that only follow from the defaults are not reported
 	}
 	return gatherFrom(i, path, text)
 }
@@ -46,9 +45,9 @@ func gatherFile(i *invocation, path string) (gathered, []error) {
 // packaged is the configuration file that the packages of this product install.
 const packaged = "/etc/doyen/agent.yaml"
 
-// gatherHere is gatherAll for commands that examine the agent of this host. If nothing on the command
-// line or in the environment describes an agent, they examine the agent that answers here. If none answers,
-// they examine the agent that the packages configure.
+// gatherHere is gatherAll for commands that examine this host's agent. If the command line or the environment
+// describes no agent, it takes the configuration of the agent that answers here. If none answers, it takes that
+// of the packages.
 func gatherHere(i *invocation) (gathered, []error) {
 	given := i.IsSet("config") || i.getenv("DOYEN_CONFIG") != "" || slices.ContainsFunc(settings.All(), func(s settings.Setting) bool {
 		return s.Name != "socket" && (i.IsSet(s.Name) || i.getenv(s.Env()) != "")
@@ -84,7 +83,7 @@ func gatherFrom(i *invocation, from string, text []byte) (g gathered, wrong []er
 	return g, wrong
 }
 
-// override sets the setting from its flag, or if that is absent, from the environment.
+// override sets the setting from its flag, or if that is not given, from the environment.
 func (g *gathered) override(i *invocation, s settings.Setting) error {
 	if i.IsSet(s.Name) {
 		delete(g.source, s.Name)
@@ -108,8 +107,8 @@ func (g *gathered) override(i *invocation, s settings.Setting) error {
 	return nil
 }
 
-// blame names the source of a bad value: the variable, or the line of the file. The error itself names
-// the flag, even if no flag was given.
+// blame names the source of a bad value: the variable, or the line of the file. The error itself names the flag
+// even if that was not given.
 func (g *gathered) blame(err error) error {
 	bad, ok := errors.AsType[*settings.Error](err)
 	if !ok {

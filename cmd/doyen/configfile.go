@@ -74,7 +74,7 @@ func (r *reader) refuse(key, hint, format string, args ...any) {
 	r.wrong = append(r.wrong, &settings.Error{Problem: r.source[key] + ": " + fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// fields reads a mapping with fixed keys. The text `of` is the mapping's full key, empty for the whole file.
+// fields reads a mapping with fixed keys. `of` is the mapping's own full key, empty for the whole file.
 func (r *reader) fields(of string, value *yaml.Node, keys map[string]valueReader) {
 	names := slices.Sorted(maps.Keys(keys))
 	form := "its keys are " + strings.Join(names, ", ") + ", each with a value"
@@ -89,14 +89,14 @@ func (r *reader) fields(of string, value *yaml.Node, keys map[string]valueReader
 	})
 }
 
-// each reads a mapping. find returns the reader for a key's value. For an unknown key it returns nil and
-// a hint.
+// each reads a mapping. find returns the reader for a key's value. For an unknown key, it returns nil and a
+// hint.
 func (r *reader) each(of string, value *yaml.Node, form string, find func(name string) (do valueReader, hint string)) {
 	if value.Kind != yaml.MappingNode {
 		r.refuse(of, form, "has no settings")
 		return
 	}
-	seen := map[string]string{} // by key; full names would not do: names have dots, so different keys may have equal full names
+	seen := map[string]string{} // by key: a key may contain dots, so two keys can have the same full name
 	for n := 0; n < len(value.Content); n += 2 {
 		key, value := value.Content[n], value.Content[n+1]
 		full, where := key.Value, ""
@@ -128,7 +128,7 @@ func (r *reader) setting(s settings.Setting) valueReader {
 	}
 }
 
-// value returns a reader that stores a value in to, a pointer to one of the types that settings have.
+// value returns a reader that stores a value in `to`, which points to one of the types of settings.
 func (r *reader) value(to any) valueReader {
 	return r.setting(settings.Setting{Field: func(*settings.Config) any { return to }})
 }
@@ -142,8 +142,7 @@ func positive[T int | time.Duration](r *reader, to *T) valueReader {
 	}
 }
 
-// loadFile reads a file. It refuses a file that is not regular: such a file may be endless, or keep the
-// reader waiting.
+// loadFile reads a file. It refuses a file that is not regular: reading it may never end.
 func loadFile(path string) ([]byte, error) {
 	if strings.Contains(path, "://") {
 		return nil, &settings.Error{Flag: "config", Problem: path + " is a URL", Hint: "only a file on this host can be read"}

@@ -29,8 +29,7 @@ func TestAConfigurationThatOthersCanWriteIsRefusedAsRoot(t *testing.T) {
 	}
 }
 
-// The agent mostly runs as the user who owns its files, so that giving them to root
-// would keep it from starting.
+// The agent mostly runs as the owner of its files. If they belonged to root, it could not start.
 func TestACheckAsRootOfAnotherUsersFilesAsksForACheckAsThatUser(t *testing.T) {
 	owner, err := user.LookupId("65534")
 	if os.Geteuid() != 0 || err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // electionsKey is the key of a configuration file for the settings of single elections, and of all others
-// ("*"). No flag and no variable can set it:
+// ("*"). It has no flag and no variable:
 //
 //	elections:
 //	  payments:
@@ -62,8 +62,8 @@ func (r *reader) check(to *health.Check) valueReader {
 	}
 }
 
-// accessKey is the key of a configuration file for the rules about who may do what over the socket.
-// No flag and no variable can set it:
+// accessKey is the key of a configuration file for the rules about who may do what over the socket. It has no
+// flag and no variable:
 //
 //	access:
 //	  admin: {groups: [doyen-admin]}

@@ -45,7 +45,7 @@ type drillRun struct {
 	before []api.DrillView
 	leader api.DrillView // the agent that leads before the drill
 	report drillReport
-	back   bool // the agent that led runs again, or never stopped
+	back   bool // the former leader runs again, or never stopped
 }
 
 func drill(i *invocation) error {
@@ -111,7 +111,7 @@ func noDrill(why, hint string) error {
 	return &failure{code: exitFailed, what: "drill refused: " + why, hint: hint}
 }
 
-// foresee asks the agents and plans the drill. If no drill may be run, the error is the reason.
+// foresee asks the agents and plans the drill. The error is the reason why no drill may run.
 func (d *drillRun) foresee() error {
 	if err := d.ask(); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (d *drillRun) foresee() error {
 	return d.expect()
 }
 
-// ask asks every agent for what the drill depends on.
+// ask asks all agents for everything that the drill depends on.
 func (d *drillRun) ask() (err error) {
 	if d.state, err = d.askState(); err == nil {
 		ctx := d.question()
@@ -142,13 +142,13 @@ func (d *drillRun) ask() (err error) {
 	return wrap.Error(err, "drill")
 }
 
-// unrest returns how long to wait until two leases have passed since the leader last changed. An agent
-// that hands over is not a candidate for one lease, so a plan made in that time would be wrong.
+// unrest returns how long to wait until two leases have passed since the last change of leader. An agent that
+// hands over is not a candidate for one lease, so a plan made in that time would be wrong.
 func (d *drillRun) unrest() time.Duration {
 	own := viewOf(d.before, d.state.agent.ID)
 	for _, c := range slices.Backward(own.Changes) {
 		if c.Type == api.ChangeLeader && c.Election == d.report.Election {
-			if since := time.Duration(alarm.Now() - c.BoottimeNS); since >= 0 { // if negative, the time is from another boot of this host
+			if since := time.Duration(alarm.Now() - c.BoottimeNS); since >= 0 { // a negative time is from another boot of this host
 				return 2*milliseconds(d.state.agent.LeaseMS) - since
 			}
 		}
@@ -156,15 +156,14 @@ func (d *drillRun) unrest() time.Duration {
 	return 0
 }
 
-// viewOf returns the view of the agent with that ID. Without one it returns an empty view, which counts
-// as not reached.
+// viewOf returns the view of the agent with that ID, or an empty one, which counts as not reached.
 func viewOf(views []api.DrillView, id string) api.DrillView {
 	v, _ := each.First(views, func(v api.DrillView) bool { return v.ID == id })
 	return v
 }
 
-// choose finds the leader, and describes what the drill does to it. If no drill may be run, the error is
-// the reason.
+// choose finds the leader, and describes what the drill does to it. The error is the reason why no drill may
+// run.
 func (d *drillRun) choose() error {
 	e, known := each.First(d.state.elections, func(e api.Election) bool { return e.Election == d.report.Election })
 	if !known {
@@ -206,7 +205,7 @@ func (d *drillRun) choose() error {
 	return nil
 }
 
-// expect plans what happens to each election that the drill affects. The election asked for comes first.
+// expect plans the outcome of each election that the drill affects. The requested one comes first.
 func (d *drillRun) expect() error {
 	r, snapshot := &d.report, d.state.snapshot()
 	faults := plan.Faults{Down: []string{r.Agent}}
@@ -216,7 +215,7 @@ func (d *drillRun) expect() error {
 	case api.DrillStop:
 		faults = plan.Faults{Stopped: []string{r.Agent}}
 	}
-	snapshot.Preempt = false // the plan is about which agent leads at once, not about which takes the lead back later
+	snapshot.Preempt = false // the plan is about the next leader, not about a later one that takes the lead back
 	forecast, err := plan.Ask(snapshot, faults, 1)
 	if err != nil {
 		return noDrill("it can't be planned: "+err.Error(), "`doyen members` and `doyen elections` show the agents and candidates")
@@ -283,7 +282,7 @@ func (d *drillRun) kill(term uint64) error {
 	}
 	defer conn.Close()
 	reported := d.state.agent.PID
-	if pid := int(proof.Identify(conn.(*net.UnixConn), alarm.Now(), false).PID); pid != reported { // if the agent runs in a container, its number may be that of another process here
+	if pid := int(proof.Identify(conn.(*net.UnixConn), alarm.Now(), false).PID); pid != reported { // in a container, the agent's reported number may be that of another process here
 		return noDrill(fmt.Sprintf("the agent reports that it is process %d; here it is process %d", reported, pid), "run it where the agent's processes can be seen, such as in its container")
 	}
 	if err := syscall.Kill(reported, syscall.SIGKILL); err != nil {

@@ -24,8 +24,8 @@ import (
 	"github.com/doyen-election/doyen/internal/plan"
 )
 
-// drilled answers as the agent b of testdata/agents/drilled.txtar, beside a, which leads, and c.
-// Once a drill was asked for, after changes what the agents answer.
+// drilled answers as agent b of testdata/agents/drilled.txtar, beside the leader a, and c. Once a drill was
+// requested, the function `after` changes what the agents answer.
 type drilled struct {
 	socket string
 	after  func(views []api.DrillView, elections []api.Election)
@@ -94,14 +94,14 @@ func (f *drilled) serve(w http.ResponseWriter, r *http.Request, bodies map[strin
 	}
 }
 
-// lead has this host's agent lead.
+// lead makes this host's agent the leader.
 func (f *drilled) lead() {
 	for i := range f.elections {
 		f.elections[i].Leader, f.elections[i].IsLeader = &api.Leader{Name: "b", ID: "B"}, true
 	}
 }
 
-// leads has an agent see that another one leads, so long after now, in the next term.
+// leads makes the witness report that another agent leads in the next term, that long after now.
 func leads(views []api.DrillView, elections []api.Election, witness, leader string, after, none time.Duration) {
 	for i, v := range views {
 		for j := range elections {
@@ -154,7 +154,7 @@ func TestADrillIsComparedWithItsPlan(t *testing.T) {
 			v[0].Reached = false
 			leads(v, e, "b", "b", 9*time.Millisecond, 0)
 		}, 1, "a has not come back within 1s; start the agent on the host a", ""},
-		// The agent of this host is the one that was down: another one is the witness.
+		// This host's agent was down, so another one is the witness.
 		"on the leader's host": {[]string{"--stop"}, (*drilled).lead, func(v []api.DrillView, e []api.Election) {
 			restarts(v, "b")
 			leads(v, e, "b", "c", 0, 0)
@@ -184,7 +184,7 @@ func TestADrillIsComparedWithItsPlan(t *testing.T) {
 	}
 }
 
-// No test of this package kills the agent that it asks: it would be the test itself.
+// The test can't run the drill: it would kill this test binary, which plays the agent.
 func TestAKilledAgentIsToLeadOn(t *testing.T) {
 	begun := drillRun{state: state{agent: api.Agent{Name: "b", ID: "B", LeaseMS: 1200}}, leader: api.DrillView{ID: "B", Record: true}, report: drillReport{How: api.DrillKill, Agent: "b"}}
 	e := begun.foreseen(plan.Forecast{Election: "default", Leader: "b", Term: 7, Then: []plan.Reign{{Leaders: []string{"a"}, Term: 8, LatestMS: 1900}}})
@@ -250,7 +250,7 @@ func TestADrillWaitsUntilTheAgentsAreAtRest(t *testing.T) {
 	f := newDrilled(t)
 	f.views[1].Changes = []api.Transition{{Election: "default", Type: api.ChangeLeader, BoottimeNS: alarm.Now() - int64(2200*time.Millisecond)}}
 	code, r, problems := f.run(t, t.Context(), "--dry-run")
-	if code != 0 || r.Done || problems != "" && !strings.HasSuffix(problems, "until the agents are at rest\n") { // none: this test was slower
+	if code != 0 || r.Done || problems != "" && !strings.HasSuffix(problems, "until the agents are at rest\n") { // the problem is missing if this test was too slow
 
 		t.Errorf("%d %+v %s", code, r, problems)
 	}

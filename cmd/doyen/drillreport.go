@@ -20,12 +20,12 @@ import (
 type drillReport struct {
 	Election  string            `json:"election"`
 	How       string            `json:"how"`
-	Agent     string            `json:"agent"` // the agent that leads before the drill, and that hands over, stops or is killed
+	Agent     string            `json:"agent"` // the agent that leads before the drill, and then hands over, stops or is killed
 	Effect    string            `json:"effect"`
 	Done      bool              `json:"done"` // the drill was run; if false, it was only planned
 	At        *time.Time        `json:"at"`   // null: the drill was only planned
 	AsPlanned bool              `json:"as_planned"`
-	Why       []string          `json:"why"` // why the outcome was not as planned
+	Why       []string          `json:"why"` // why the outcome differs from the plan
 	Notes     []string          `json:"notes"`
 	Elections []drilledElection `json:"elections"`
 	Agents    []drilledAgent    `json:"agents"` // how each agent saw the first election
@@ -40,7 +40,7 @@ type drilledAgent struct {
 	Was       *drillWas `json:"was"`       // null: the agent saw no change
 }
 
-// drilledElection is an election that the drill is about, or another one that the same agent leads.
+// drilledElection is the drill's election, or another one that the same agent leads.
 type drilledElection struct {
 	Election  string       `json:"election"`
 	Leader    string       `json:"leader"` // before the drill
@@ -65,15 +65,15 @@ type drillWas struct {
 
 type drillPlanned struct {
 	plan.Reign
-	// AllowedMS is the longest time that still counts as planned: half a lease more than the plan, since
-	// disks, links and hooks may be slower than the plan assumes.
+	// AllowedMS is the longest time that counts as planned. It is half a lease longer than the plan: disks,
+	// links and hooks may be slower than the plan assumes.
 	AllowedMS int64 `json:"allowed_ms"`
-	// Otherwise are the agents that may lead if the killed agent does not go on.
+	// Otherwise are the agents that may lead if the killed agent does not lead on.
 	Otherwise []string `json:"otherwise"`
 }
 
-// foreseen returns what the plan expects for an election. Package plan does not know that a killed agent
-// is started again and goes on leading by its record, so foreseen adds that.
+// foreseen returns the expected outcome of an election. Package plan does not know that a killed agent starts
+// again and leads on by its record, so foreseen adds that.
 func (d *drillRun) foreseen(f plan.Forecast) drilledElection {
 	e := drilledElection{Election: f.Election, Leader: f.Leader, Term: f.Term, Planned: drillPlanned{Reign: f.Then[0], Otherwise: []string{}}}
 	p := &e.Planned
@@ -100,13 +100,13 @@ func (d *drillRun) await() {
 	}
 }
 
-// look asks the agents what they saw. It reports whether the outcome is known.
+// look asks the agents what they saw, and reports whether the outcome is known.
 func (d *drillRun) look() bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.Context.Context), readTimeout)
 	defer cancel()
 	seen, err := d.client.Drills(ctx, d.report.Election)
 	if err != nil {
-		return false // it may be this host's agent that is down
+		return false // perhaps this host's agent is down
 	}
 	elections, err := d.client.Elections(ctx)
 	if err != nil {
@@ -128,8 +128,8 @@ func (d *drillRun) look() bool {
 	return known
 }
 
-// measured returns what happened to an election, as seen by an agent that was up all the time. It returns
-// nil while nothing is known.
+// measured returns what happened to an election, as seen by an agent that was never down. It returns nil while
+// nothing is known.
 func (d *drillRun) measured(e drilledElection, seen []api.DrillView, now []api.Election) *drillWas {
 	witnesses := slices.DeleteFunc(slices.Clone(seen), func(v api.DrillView) bool {
 		return !v.Reached || v.ID == d.leader.ID && d.report.How != api.DrillTransfer
@@ -148,8 +148,8 @@ func (d *drillRun) measured(e drilledElection, seen []api.DrillView, now []api.E
 	return &drillWas{Leader: e.Leader, Term: e.Term, SeenBy: witnesses[0].Name}
 }
 
-// saw returns the first leader of an election that an agent has seen since the drill started: one in a
-// higher term or, after a kill, one that leads again in the same term. If none was seen, it returns nil.
+// saw returns the first leader of an election that an agent saw after the drill began: in a higher term or,
+// after a kill, again in the same term. If it saw none, saw returns nil.
 func (d *drillRun) saw(v api.DrillView, e drilledElection) *drillWas {
 	before := viewOf(d.before, v.ID).Changes
 	for _, c := range v.Changes {
@@ -192,7 +192,7 @@ func (d *drillRun) judge() {
 	r.AsPlanned = len(r.Why) == 0
 }
 
-// unplanned returns why an election's outcome was not as planned, or an empty text if it was.
+// unplanned returns how an election's outcome differs from the plan; empty: it does not.
 func (e drilledElection) unplanned() string {
 	p, was := e.Planned, e.Was
 	switch {
@@ -255,13 +255,13 @@ func (r drillReport) page() string {
 	return text
 }
 
-// terminal reports whether in is a terminal, so that a person can answer.
+// terminal reports whether `in` is a terminal, so that a person can answer.
 func terminal(in io.Reader) bool {
 	file, ok := in.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// agreed reads an answer from in, and reports whether it is yes.
+// agreed reads an answer, and reports whether it is yes.
 func agreed(ctx context.Context, in io.Reader) bool {
 	line := make(chan string, 1)
 	go func() {
@@ -276,8 +276,8 @@ func agreed(ctx context.Context, in io.Reader) bool {
 	}
 }
 
-// within returns an error if now is outside the daily window, for example 02:00-04:00. A window may
-// include midnight.
+// within returns an error if now is outside the daily window, for example 02:00-04:00. A window may include
+// midnight.
 func within(window string, now time.Time) error {
 	if window == "" {
 		return nil

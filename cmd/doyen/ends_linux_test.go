@@ -17,7 +17,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
-// read returns what a file has, which may not be there yet.
+// read returns what a file contains; empty: it does not exist.
 func (m *mesh) read(name string) string {
 	text, _ := os.ReadFile(filepath.Join(m.dir, name))
 	return string(text)
@@ -32,7 +32,7 @@ func (m *mesh) leads(ctx context.Context, name string) bool {
 
 // pages are a's lease pages.
 func (m *mesh) pages() []string {
-	all, _ := filepath.Glob(filepath.Join(leasepage.Dir(m.socket("a")), "*")) // its pattern is good
+	all, _ := filepath.Glob(filepath.Join(leasepage.Dir(m.socket("a")), "*")) // the pattern is valid
 	return all
 }
 
@@ -61,9 +61,8 @@ func TestAHookThatFailsIsAWarningAndAMetricAndHandsOver(t *testing.T) {
 	}
 }
 
-// K6: no next life can be started, for only an operator can mend its configuration. The record is
-// destroyed first, then the hook runs with none, and the keeper ends last. That does not depend on
-// the record.
+// K6: no next life can start, because the configuration is wrong. The record is destroyed first, then the hook
+// runs with none, and the keeper ends last: even if the record is damaged or missing.
 func TestALineageThatEndsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for what, spoil := range map[string]func(record string) error{
@@ -74,7 +73,7 @@ func TestALineageThatEndsLeavesNothing(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			m := newMesh(t)
-			m.lease = "1m" // a busy machine ends the lineage before it: at the lease's end none runs, record or not
+			m.lease = "1m" // a busy machine must end the lineage before the lease ends
 			m.keep(t, "a", "#!/bin/sh\necho $DOYEN_EVENT >> $0.events\n[ $DOYEN_EVENT != leading ] || exec sleep 1000\n"+
 				"[ $DOYEN_EVENT != none ] || { [ ! -e $0.record ] || echo a record is left; sleep 0.2; echo undone; } >> $0.events\n", "on-change: %s\n", "a")
 			if err := os.Symlink(m.record, filepath.Join(m.dir, "hook.record")); err != nil {
@@ -106,10 +105,9 @@ func TestALineageThatEndsLeavesNothing(t *testing.T) {
 	}
 }
 
-// While a keeper waits between short lives, somebody starts the agent by hand, and it leads. The
-// keeper then finds the data directory in use, and leaves its lease pages alone. What acts for both
-// ends, is not taken for the new keeper's own, and acts again. Not in parallel: the keeper is to be
-// stopped while it waits, so that what is started by hand comes first.
+// While a keeper waits between short lives, an agent is started by hand and leads. The keeper then finds the
+// data directory in use, and leaves the agent's lease pages alone. Its doyen act ends, and the other keeper's
+// starts. The first keeper is stopped while it waits, so that the other agent comes first.
 func TestAKeeperThatGivesUpLeavesAnAgentAloneThatWasStartedByHand(t *testing.T) {
 	t.Parallel()
 	m := kept(t, "a")
@@ -133,7 +131,7 @@ func TestAKeeperThatGivesUpLeavesAnAgentAloneThatWasStartedByHand(t *testing.T) 
 	}
 	m.more = append(m.more, "--config", filepath.Join(m.dir, "a.yaml"))
 	m.start(t, "a") // by hand
-	m.agent(t, "a") // answers
+	m.agent(t, "a") // the agent answers
 	if err := keeper.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,8 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// The exit codes; the help of each command explains 1 and 2. For is-leader, 1 means that another agent
-// leads, and 2 that none leads. For leader, 2 means that none leads. For resign and transfer, 1 means
-// refused.
+// The exit codes. The help of each command explains 1 and 2: for is-leader, 1 means that another agent leads.
+// For is-leader and leader, 2 means that none leads. For resign and transfer, 1 means refused.
 const (
 	exitOK          = 0
 	exitFailed      = 1
@@ -26,7 +25,7 @@ const (
 	exitConfig      = 78 // EX_CONFIG
 )
 
-// silentExit is an outcome that only the exit code shows, without a message.
+// silentExit is an outcome without a message: only the exit code shows it.
 type silentExit struct{ code int }
 
 func (e silentExit) Error() string { return fmt.Sprintf("exit %d", e.code) }
@@ -96,7 +95,7 @@ func refused(err error, codes ...string) bool {
 	return ok && slices.Contains(codes, e.Code)
 }
 
-// hinted replaces the hint of err by this one, if err is a refusal with this code.
+// hinted replaces the hint of err if err is a refusal with this code.
 func hinted(err error, code, hint string) error {
 	if refused(err, code) {
 		return &failure{code: exitFailed, what: err.Error(), hint: hint}
@@ -123,7 +122,7 @@ func apiHint(e *client.APIError) string {
 	has := func(words string) bool { return strings.Contains(e.Message, words) }
 	switch {
 	case e.Code == api.CodeBadRequest,
-		e.Code == api.CodeForbidden && has("--socket "), // the text of the read-only socket already names the other socket
+		e.Code == api.CodeForbidden && has("--socket "), // the read-only socket's text already names the other socket
 		(e.Code == api.CodeBusy || e.Code == api.CodeUnavailable) && has("`doyen "):
 		return "" // the message already contains what to do
 	case e.Code == api.CodeForbidden && has(" not a voter"):

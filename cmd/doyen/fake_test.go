@@ -25,9 +25,9 @@ import (
 
 type fakeKey struct{}
 
-// fakeAgent answers calls with what a scenario holds. A scenario is a txtar
-// archive with a file for each call, named by it: "GET /v1/agent". A status
-// other than 200 may follow, or "hold", which keeps the answer open.
+// fakeAgent answers calls as a scenario says. A scenario is a txtar archive with one file for each call. The
+// file's name is the call, such as "GET /v1/agent". A status other than 200 may follow, or "hold", which keeps
+// the answer open.
 type fakeAgent struct {
 	socket  string
 	answers map[string]fakeAnswer
@@ -66,7 +66,7 @@ func (f *fakeAgent) load(path string) error {
 func (f *fakeAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := r.Method + " " + r.URL.RequestURI()
 	in, _ := io.ReadAll(r.Body)
-	if call != "GET /v1/agent" { // the guard of `doyen run` asks that at any time, to be quick later
+	if call != "GET /v1/agent" { // the guard of `doyen run` asks this in advance, at any time
 		f.mu.Lock()
 		f.last = strings.TrimSpace(call + " " + string(in))
 		f.mu.Unlock()
@@ -92,7 +92,7 @@ func agentScenario(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: agent SCENARIO")
 	}
 	f := fake(ts)
-	// The working directory of the test, not the script's.
+	// The path is relative to the test's working directory, not the script's.
 	ts.Check(f.load(filepath.Join("testdata", "agents", args[0]+".txtar")))
 	os.Remove(f.socket)
 	listener, err := net.Listen("unix", f.socket)
@@ -124,8 +124,7 @@ func followCommand(ts *testscript.TestScript, neg bool, args []string) {
 	stdout, err := command.StdoutPipe()
 	ts.Check(err)
 	command.Stderr = command.Stdout
-	// A test run under nohup has SIGHUP ignored, and would hand that on: a signal
-	// that is caught is not inherited.
+	// Under nohup, this process ignores SIGHUP, and its children would too. A caught signal is not inherited.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGHUP)
 	defer signal.Stop(caught)
@@ -135,7 +134,7 @@ func followCommand(ts *testscript.TestScript, neg bool, args []string) {
 		line, err := reader.ReadString('\n')
 		followed.WriteString(line)
 		if err != nil {
-			break // it ended early, as its exit code or FILE will show
+			break // the command ended early, as its exit code or FILE will show
 		}
 	}
 	signals := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}
@@ -174,7 +173,7 @@ func jsonCommand(ts *testscript.TestScript, neg bool, keys []string) {
 	}
 }
 
-// codeCommand is exec for an exact exit code: `! exec` takes any but 0.
+// codeCommand is exec with an exact exit code: `! exec` accepts any code but 0.
 func codeCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N command...")

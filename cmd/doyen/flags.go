@@ -8,8 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// bounded is the value of a flag, between least and most. A default outside of these bounds means "not
-// given".
+// bounded is the value of a flag, between least and most. A default outside of these means "not given".
 type bounded[T int | time.Duration] struct {
 	value, least, most T
 	kind, hint         string
@@ -29,7 +28,7 @@ func integerFlag(name, usage string, standard, least, most int) cli.Flag {
 	return &cli.GenericFlag{Name: name, Usage: usage, Value: &bounded[int]{standard, least, most, "an integer", "write it in digits", strconv.Atoi}}
 }
 
-// Set keeps the default if the text is empty, such as that of an empty variable.
+// Set keeps the default if the text is empty, as from an empty variable.
 func (b *bounded[T]) Set(text string) error {
 	if text == "" {
 		return nil

@@ -24,7 +24,8 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// hanging makes the shell of all that this goroutine starts from now on a file whose executions can hang.
+// hanging replaces /bin/sh, for everything that this goroutine starts from now on, by a copy whose execution
+// can hang.
 func hanging(t *testing.T) *hangs {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -42,7 +43,7 @@ func hanging(t *testing.T) *hangs {
 	if err := os.WriteFile(copied, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	runtime.LockOSThread() // which ends with the test, and its view of the files with it
+	runtime.LockOSThread() // the thread and its mounts end with the test
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		t.Skipf("can't have its own mounts: %v", err)
 	}
@@ -57,7 +58,7 @@ func hanging(t *testing.T) *hangs {
 		t.Skipf("no fanotify here: %v", err)
 	}
 	events := os.NewFile(uintptr(fd), "fanotify")
-	t.Cleanup(func() { events.Close() }) // which lets all go on
+	t.Cleanup(func() { events.Close() }) // without a listener, the kernel lets all executions go on
 	if err := unix.FanotifyMark(fd, unix.FAN_MARK_ADD, unix.FAN_OPEN_EXEC_PERM, unix.AT_FDCWD, copied); err != nil {
 		t.Skipf("no fanotify here that can deny: %v", err)
 	}
@@ -66,14 +67,14 @@ func hanging(t *testing.T) *hangs {
 	return h
 }
 
-// hangs are the executions of a shell that don't go on.
+// hangs makes executions of the shell hang.
 type hangs struct {
-	more  atomic.Int64 // so many of those that come hang
-	held  atomic.Bool  // those that hang go on hanging
+	more  atomic.Int64 // how many of the next executions hang
+	held  atomic.Bool  // whether they go on hanging
 	count atomic.Int64 // how many have hung
 }
 
-// everything is more than comes.
+// everything is more executions than will come.
 const everything = 1 << 40
 
 func (h *hangs) begin(n int64) {
@@ -86,7 +87,7 @@ func (h *hangs) end() {
 	h.held.Store(false)
 }
 
-// answer lets each execution go on, at once or when hanging has ended.
+// answer lets each execution go on, at once or when the hanging ends.
 func (h *hangs) answer(events *os.File) {
 	buffer := make([]byte, 4096)
 	for {
@@ -119,8 +120,8 @@ func (h *hangs) answer(events *os.File) {
 	}
 }
 
-// A disk that does not answer, or a scanner of programs: what hangs is the guard's, and neither the
-// agent's nor that of doyen act.
+// A disk may not answer, or a scanner may check the program. Then only the guard hangs, not the agent or doyen
+// act.
 func TestAnExecThatHangsStopsNothingElse(t *testing.T) {
 	t.Parallel()
 	h := hanging(t)
@@ -133,7 +134,7 @@ func TestAnExecThatHangsStopsNothingElse(t *testing.T) {
 		})
 		h.end()
 		m.signal(syscall.SIGCONT, act...)
-		// The run of which the guard has killed the exec is repeated; the first one never ran.
+		// The first run never executed, since the guard killed it. It is repeated.
 		m.until(t, "the run is repeated", func(context.Context) bool { return strings.Contains(m.read("other.events"), "leading") })
 		if _, err := m.client("a").Resign(t.Context(), "default"); err != nil {
 			t.Fatal(err)
@@ -147,14 +148,14 @@ func TestAnExecThatHangsStopsNothingElse(t *testing.T) {
 	}
 }
 
-// Nothing but the deadline shows that a run has ended whose exec hangs while doyen act can't give a receipt.
+// While doyen act is frozen and gives no receipt, only the deadline shows that the hanging run has ended.
 func TestAHandOverWaitsForAnExecThatHangs(t *testing.T) {
 	t.Parallel()
 	h := hanging(t)
 	for round := range *rounds {
 		m, agent, act, due := startHanging(t, h)
 		began := alarm.Now()
-		go m.client("a").Resign(t.Context(), "default") // its answer comes after the hand-over
+		go m.client("a").Resign(t.Context(), "default") // the answer comes after the hand-over
 		m.until(t, "another leads, and meanwhile a answers", func(ctx context.Context) bool {
 			m.answers(ctx, t, "a")
 			return m.leads(ctx, "b") || m.leads(ctx, "c")
@@ -179,8 +180,7 @@ func TestAHandOverWaitsForAnExecThatHangs(t *testing.T) {
 	}
 }
 
-// A check hangs in its exec, and everything else that doyen act does goes on: the other check, the hook and
-// its receipt.
+// While one check's exec hangs, doyen act goes on with the other check, the hook and the receipt.
 func TestACheckWhoseExecHangsDelaysNothingElse(t *testing.T) {
 	t.Parallel()
 	h := hanging(t)
@@ -217,7 +217,7 @@ func TestACheckWhoseExecHangsDelaysNothingElse(t *testing.T) {
 			m.answers(ctx, t, "a")
 			return *rounds == 1 || alarm.Now()-began > int64(9*time.Second)
 		})
-		if n := outcomes(); n[0] > before[0]+1 && n[1] > before[1]+1 { // one run may have been about to write
+		if n := outcomes(); n[0] > before[0]+1 && n[1] > before[1]+1 { // one further run may have been about to write
 			t.Errorf("no check hangs: %v, then %v", before, n)
 		}
 		before = outcomes()
@@ -231,11 +231,11 @@ func TestACheckWhoseExecHangsDelaysNothingElse(t *testing.T) {
 	}
 }
 
-// receipts is how many terms a has released by a receipt, as its metrics show it.
+// receipts returns the metric that counts how many terms of a were released by a receipt.
 func (m *mesh) receipts(t *testing.T) string {
 	t.Helper()
 	overSocket := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", m.socket("a")) // by --http they are made once a second
+		return new(net.Dialer).DialContext(ctx, "unix", m.socket("a")) // over --http, the metrics are only updated once a second
 	}
 	asker := http.Client{Transport: &http.Transport{DialContext: overSocket, DisableKeepAlives: true}}
 	response, err := asker.Get("http://doyen/metrics")
@@ -251,8 +251,8 @@ func (m *mesh) receipts(t *testing.T) string {
 	return string(found[1])
 }
 
-// startHanging starts agents of which a leads, and whose hook's exec hangs. Its doyen act is frozen, so that
-// only the guard can end what hangs; due is its deadline.
+// startHanging starts agents. Agent a leads, and its hook's exec hangs. a's doyen act is frozen, so only the
+// guard can end the run; due is its deadline.
 func startHanging(t *testing.T, h *hangs) (m *mesh, agent int, act []int, due int64) {
 	t.Helper()
 	for {
@@ -288,7 +288,7 @@ func (m *mesh) answers(ctx context.Context, t *testing.T, name string) {
 	}
 }
 
-// same demands that agent a and its doyen act are the processes that they were.
+// same demands that agent a and its doyen act are still these processes.
 func (m *mesh) same(t *testing.T, agent int, act []int) {
 	t.Helper()
 	if now := m.agent(t, "a").PID; now != agent || !slices.Equal(m.of(t, "act"), act) {

@@ -15,8 +15,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// SIGHUP has an agent read its configuration again, and never ends it: with a keeper, without
-// one, and under nohup.
+// SIGHUP makes an agent reload and never ends it: with a keeper, without one, and under nohup.
 func TestAHangupReloadsAndNeverEndsAnAgent(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

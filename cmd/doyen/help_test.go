@@ -35,7 +35,7 @@ func TestTextsNameWhatTheProgramDoes(t *testing.T) {
 	}
 }
 
-// The race detector sees what two commands share.
+// The race detector reports what two commands share.
 func TestTwoCommandsOfAProcessShareNothing(t *testing.T) {
 	var both sync.WaitGroup
 	for range 2 {

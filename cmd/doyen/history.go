@@ -11,11 +11,11 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// timeOfDay is how a table writes a time: local, to the millisecond. The date precedes it, unless all
-// times are of today. The year is only in the JSON.
+// timeOfDay is the format of times in a table: local, to the millisecond. If not all of them are of today, the
+// date precedes each. Only the JSON has the year.
 const timeOfDay = "15:04:05.000"
 
-const mostChanges = 1024 // the most changes that one answer of an agent lists
+const mostChanges = 1024 // how many changes an agent lists in one answer
 
 func history(i *invocation) error {
 	name := i.Args().First()
@@ -29,7 +29,7 @@ func history(i *invocation) error {
 	})
 }
 
-// reportHistory asks for the history of each election by itself, since one with many changes would hide the others.
+// reportHistory asks for each election separately: one with many changes would hide the others.
 func reportHistory(i *invocation, name string) error {
 	ctx := i.question()
 	c, elections := i.client(), []api.Election{{Election: name}}
@@ -84,7 +84,7 @@ func historyTable(list []api.Transition, name string, evidence bool, now time.Ti
 	return strings.Join(lines, "")
 }
 
-// gapText writes a time without a leader. It is empty if there was no such time.
+// gapText writes a time without a leader; empty: it was 0.
 func gapText(ms int64) string {
 	if ms <= 0 {
 		return ""

@@ -102,7 +102,7 @@ func resetDone(i *invocation, name string) error {
 	return i.show(api.Outcome{Done: true}, name+" is done up to now\n")
 }
 
-// awaitJobs waits until no job runs on this host, for up to that time.
+// awaitJobs waits until no job runs on this host, but not longer than atMost.
 func (i *invocation) awaitJobs(atMost time.Duration) (err error) {
 	ctx, c, said := i.upTo(atMost), i.client(), ""
 	until(ctx, 500*time.Millisecond, func() bool {
@@ -114,7 +114,7 @@ func (i *invocation) awaitJobs(atMost time.Duration) (err error) {
 		}
 		return err != nil || len(here) == 0
 	})
-	if ctx.Err() != nil { // then err shows only that the last call was cut short by the end of ctx
+	if ctx.Err() != nil { // ctx has ended, so err only shows that the last call was cut short
 		return i.Context.Context.Err()
 	}
 	return err

@@ -14,7 +14,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// reloads gives agents another configuration.
+// reloads writes the configuration of agents and reloads them.
 func (m *mesh) reloads(t *testing.T, config string, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -25,7 +25,7 @@ func (m *mesh) reloads(t *testing.T, config string, names ...string) {
 	}
 }
 
-// leader waits until all the agents name one leader, or none; then it is empty.
+// leader waits until all agents report the same leader, or none, and want accepts it.
 func (m *mesh) leader(t *testing.T, want func(string) bool) (leader string) {
 	t.Helper()
 	m.until(t, "they agree", func(ctx context.Context) bool {
@@ -50,8 +50,8 @@ func (m *mesh) leader(t *testing.T, want func(string) bool) (leader string) {
 	return leader
 }
 
-// A check that is wrong on all hosts leaves no leader; with keep-last the one that led last leads on,
-// in its term, and hands over to the first host whose check succeeds.
+// A check that fails on all hosts leaves no leader. With keep-last the last leader leads on, in its term, and
+// hands over to the first host whose check succeeds.
 func TestACheckThatIsWrongOnAllHosts(t *testing.T) {
 	t.Parallel()
 	const good, wrong, kept = "check: {command: /bin/true, every: 20ms, keep-last: true}\n",
@@ -84,8 +84,8 @@ func TestACheckThatIsWrongOnAllHosts(t *testing.T) {
 	m.leader(t, some)
 }
 
-// What names a program that does not exist, or root's line of the shell, is refused by a reload as by
-// --check-config, in an agent that may start no program to find out. The first start is refused too, a next life is not.
+// A reload refuses a missing program, and a shell line for root, as --check-config and a first start do. A next
+// life starts nevertheless. The agent may start no process to find out.
 func TestAReloadJudgesAsCheckConfigDoes(t *testing.T) {
 	t.Parallel()
 	m := keptWith(t, "a", "#!/bin/sh\n", "on-change: %s\n", "a")
@@ -134,7 +134,7 @@ func TestAReloadJudgesAsCheckConfigDoes(t *testing.T) {
 	})
 }
 
-// Root's new key belongs to the owner of its directory, who is most probably the agent's user.
+// The owner of the directory is most probably the agent's user.
 func TestRootGivesTheKeyToTheOwnerOfItsDirectory(t *testing.T) {
 	const owner = 65534
 	dir := t.TempDir()

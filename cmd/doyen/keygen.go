@@ -27,9 +27,9 @@ func keygen(i *invocation) error {
 	return i.show(map[string]string{field: value}, text)
 }
 
-// newFile makes a new file that only its owner can read. It never overwrites a file: that file may hold
-// the key of the cluster. With given, a file made by root gets the owner of the directory. That owner
-// could replace the file anyway, and is most probably the agent's user.
+// newFile makes a new file that only its owner can read. It never overwrites a file: it may hold the key of the
+// cluster. With given, root's file gets the owner of the directory. That owner could replace the file anyway,
+// and is most probably the agent's user.
 func newFile(path string, data []byte, what, taken string, given bool) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

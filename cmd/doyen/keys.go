@@ -13,7 +13,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// maxKeyText bounds, in bytes, how much is read of the file that has the key to add.
+// maxKeyText bounds the text of a key to add, in bytes.
 const maxKeyText = 4096
 
 func keys(i *invocation) error {
@@ -93,8 +93,8 @@ func rotateKeys(i *invocation) error {
 	})
 }
 
-// readKey reads the text of a key from a file. The key is never an argument: everybody can
-// read the arguments of a running process.
+// readKey reads the text of a key from a file. The key is never an argument: any user can read the arguments of
+// a running process.
 func (i *invocation) readKey(path string) (string, error) {
 	in := i.stdin
 	if path != "-" {
@@ -129,7 +129,7 @@ func wholeFingerprint(list []api.Key, part string) (string, error) {
 	return "", &failure{code: exitFailed, what: why, hint: "`doyen keys list` shows the fingerprints"}
 }
 
-// keysOfAll lists the keys of all agents. The keys of this agent come first.
+// keysOfAll lists the keys of all agents, with this agent's keys first.
 func keysOfAll(own []api.Key, all []api.AgentReport) string {
 	uses, has, here, unreached := map[string][]string{}, map[string][]string{}, map[string]string{}, []string{}
 	var prints []string

@@ -44,8 +44,8 @@ func leader(i *invocation) error {
 	return &failure{code: exitNone, what: name + " has no leader", err: errors.New(why), hint: hint}
 }
 
-// isLeader exits with 0 if this host leads, and with 1 if another host does. Scripts act on 0 and don't
-// act on 1, so any other outcome has another code.
+// isLeader exits with 0 if this host leads, and with 1 if another host does. Scripts rely on 0 and 1, so every
+// other outcome has another code.
 func isLeader(i *invocation) error {
 	name := i.election()
 	ctx := i.question()
@@ -61,7 +61,7 @@ func isLeader(i *invocation) error {
 		return &failure{code: exitUnreachable, what: "ask who leads " + name, err: err, hint: hint}
 	case leads:
 		return nil
-	case e.IsLeader || e.Leader == nil || e.State == api.StateNoQuorum: // IsLeader is true and leads is false if the answer took longer than the rest of the lease
+	case e.IsLeader || e.Leader == nil || e.State == api.StateNoQuorum: // IsLeader is true although leads is false if the answer took longer than the rest of the lease
 		return silentExit{exitNone}
 	}
 	return silentExit{exitFailed}

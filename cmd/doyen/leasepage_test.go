@@ -15,8 +15,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// pages are the lease pages of three agents of this machine, whose clock they
-// share.
+// pages are the lease pages of three agents on this machine, with one clock.
 type pages struct {
 	names  []string
 	leases []*client.Lease
@@ -39,8 +38,8 @@ func openPages(t *testing.T, m *mesh) *pages {
 	return p
 }
 
-// together looks for two pages that hold a lease at one instant: one was valid
-// before and after the other was, in the same term, so in between as well.
+// together looks for two pages that hold a lease at the same time: one page's lease was valid in the same term
+// both before and after the other one's.
 func (p *pages) together(t *testing.T) {
 	for i, l := range p.leases {
 		for j, other := range p.leases {
@@ -55,8 +54,7 @@ func (p *pages) together(t *testing.T) {
 	p.checks.Add(1)
 }
 
-// leads waits until the page of an agent other than that one holds a lease, and
-// returns the agent's name.
+// leads waits until the page of another agent than `not` holds a lease, and returns that agent's name.
 func (p *pages) leads(t *testing.T, m *mesh, not string) string {
 	t.Helper()
 	var name string
@@ -72,9 +70,8 @@ func (p *pages) leads(t *testing.T, m *mesh, not string) string {
 	return name
 }
 
-// Leaders resign, hand over, freeze and are killed, and nobody but the agents
-// themselves writes the pages: never do two hold a lease at once, and a reader
-// goes on through all of it.
+// Leaders resign, hand over, freeze and are killed. Two pages must never hold a lease at once, and a reader
+// goes on through all of this.
 func TestNoTwoLeasePagesHoldALeaseAtOnce(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || runtime.GOOS != "linux" {
@@ -115,10 +112,10 @@ func TestNoTwoLeasePagesHoldALeaseAtOnce(t *testing.T) {
 	if err := killed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = killed.Wait() // says that it was killed
+	_ = killed.Wait() // returns an error, because the process was killed
 	next = p.leads(t, m, leader)
 	m.start(t, leader)
-	m.lead(t, leader) // by its new life's page, which the same reader follows
+	m.lead(t, leader) // the same reader follows the page of the new life
 	if got := p.leads(t, m, next); got != leader {
 		t.Errorf("the page of %s holds a lease, %s leads", got, leader)
 	}
@@ -127,8 +124,8 @@ func TestNoTwoLeasePagesHoldALeaseAtOnce(t *testing.T) {
 	}
 }
 
-// A program that was elected finds its own token on the page, and loses the
-// lease there when it withdraws; the page goes with its election.
+// A program that was elected finds its token on the page, which loses the lease when the program withdraws. The
+// page is removed with its election.
 func TestAProgramFindsItsTokenOnThePage(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || runtime.GOOS != "linux" {

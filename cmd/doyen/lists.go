@@ -48,7 +48,7 @@ func linkText(m api.Member) string {
 	return cmp.Or(roundTrip(m.RTTMS), "up")
 }
 
-// roundTrip writes a round trip, which is rounded up. 0 means that none was measured.
+// roundTrip writes a round trip, which the agent has rounded up. 0 means that none was measured.
 func roundTrip(ms int64) string {
 	switch {
 	case ms <= 0:
@@ -98,7 +98,7 @@ func colouredElections(list []api.Election, p palette) string {
 	})
 }
 
-// some lists as many names as fit into room, and the number of the others.
+// some lists as many names as fit into room, and how many are left.
 func some(names []string, room int) string {
 	for n := len(names); ; n-- {
 		text := strings.Join(names[:n], ",")

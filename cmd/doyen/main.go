@@ -1,8 +1,8 @@
 // Command doyen runs the agent, or asks a running one.
 //
-// `doyen agent` runs the agent; nearly every other command asks the agent of this host over its Unix
-// socket. This package has only flags, signals, exit codes and rendering. What the agent does is in
-// package agent; package client makes the calls.
+// `doyen agent` runs the agent. Nearly every other command asks this host's agent over its Unix socket. This
+// package has only flags, signals, exit codes and rendering. Package agent is the agent itself, and package
+// client makes the calls.
 //
 // Scripts rely on the exit codes (errors.go) and on the output (output.go).
 package main
@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == guard.Word { // doyen started this program as its own helper, to guard a command
+	if len(os.Args) > 1 && os.Args[1] == guard.Word { // this program was started as a guard, to run a command
 		os.Exit(guard.Main())
 	}
 	life := keeper.Attach()
@@ -36,9 +36,9 @@ func main() {
 	os.Exit(s.run(ctx, os.Args))
 }
 
-// catchEndings calls clean at the first signal that asks for an end. With once, a second signal is not
-// caught, so it kills this process. Under a keeper once is false: the keeper counts signals, and a
-// signal to the whole process group reaches this process twice, once through the keeper.
+// catchEndings calls clean at the first signal that asks for an end. With once, a second signal is not caught,
+// so it kills this process. Under a keeper once is false: a signal to the whole process group reaches this
+// process twice, once through the keeper, which counts signals itself.
 func catchEndings(clean func(), once bool, also ...os.Signal) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, append(also, os.Interrupt, syscall.SIGTERM)...)
@@ -51,8 +51,8 @@ func catchEndings(clean func(), once bool, also ...os.Signal) {
 	}()
 }
 
-// hangup returns SIGHUP. A closing terminal sends it, and it ends any command but the agent. Under nohup,
-// SIGHUP is ignored, and hangup returns nothing.
+// hangup returns SIGHUP, which a closing terminal sends and which ends any command but the agent. Under nohup
+// SIGHUP is ignored, so hangup returns nothing.
 func hangup() []os.Signal {
 	return slices.DeleteFunc([]os.Signal{syscall.SIGHUP}, signal.Ignored)
 }

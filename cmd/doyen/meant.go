@@ -8,10 +8,9 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// meant returns the live agents that a command is about: those for which `is` returns true. On a
-// terminal it shows them and asks whether they are the right ones: anyone with the cluster key can join
-// under any name. If the answer is yes, it returns their IDs too. Without a terminal, or with --id, it
-// asks nothing.
+// meant returns the live agents that a command is about: those for which `is` returns true. On a terminal, it
+// asks whether they are the right ones: anyone with the cluster key can join under any name. If the answer is
+// yes, it returns their IDs too. Without a terminal, or with --id, it asks nothing.
 func (i *invocation) meant(question string, is func(api.Member) bool) (found []api.Member, ids []string, err error) {
 	ctx := i.question()
 	all, err := i.client().Members(ctx)
@@ -33,7 +32,7 @@ func (i *invocation) meant(question string, is func(api.Member) bool) (found []a
 	return found, ids, nil
 }
 
-// chosen writes which of the agents the answer is about.
+// chosen writes which of these agents the answer names.
 func (i *invocation) chosen(meant []api.Member) (text string) {
 	for _, m := range meant {
 		if bytes.Contains(i.body, []byte(m.ID)) {

@@ -5,9 +5,9 @@ package main
 //   - stdout holds the answer and nothing else; stderr holds errors, and for
 //     `doyen agent` its log. A command that fails with an error message writes nothing to
 //     stdout, except what `watch` and `drill` have written before.
-//   - --output json writes the body of the agent's answer, in which only escapes may differ, and a
-//     newline. `watch` writes one line for each change. `status` and `keys list` make two calls and
-//     write the fields of both answers as one object. The commands that ask no agent write one object.
+//   - --output json writes the body of the agent's answer and a newline. Only escapes may differ.
+//     `watch` writes one line for each change. `status` and `keys list` make two calls and write
+//     the fields of both answers as one object. A command that asks no agent writes one object.
 //   - Tables fit 80 columns where names are of ordinary length. They have a header in capitals,
 //     two spaces between columns, no spaces at the end of a line, and "-" for an empty cell.
 //     They are for people and may change; scripts use json.
@@ -32,8 +32,8 @@ import (
 	"golang.org/x/term"
 )
 
-// write writes the output to stdout in one piece. It returns an error if that fails: a full disk must not
-// look like an empty answer.
+// write writes the output to stdout in one piece. A failure is an error: a full disk must not look like an
+// empty answer.
 func (s *shell) write(output []byte) error {
 	_, err := s.stdout.Write(output)
 	return wrap.Error(err, "write the output")
@@ -58,7 +58,7 @@ func widths(rows [][]string) []int {
 	return all
 }
 
-// room returns how wide the last column of a table may be so that no line is longer than lineWidth.
+// room returns how wide a table's last column may be so that no line exceeds lineWidth.
 func room(rows [][]string) int {
 	left := lineWidth
 	for _, wide := range widths(rows)[:len(rows[0])-1] {
@@ -77,7 +77,7 @@ func listed[T any](header []string, list []T, row func(T) []string) string {
 	return table(append([][]string{header}, each.Of(list, row)...))
 }
 
-// painted is table with colours: paint gets each cell with its row and column, and colours it.
+// painted writes a table, in which paint colours each cell by its row and column.
 func painted(rows [][]string, paint func(row, column int, cell string) string) string {
 	var text strings.Builder
 	wide := widths(rows)
@@ -94,8 +94,8 @@ func painted(rows [][]string, paint func(row, column int, cell string) string) s
 
 func orDash(s string) string { return cmp.Or(s, "-") }
 
-// printable replaces characters that could control a terminal. Names are checked when an agent receives
-// them. Reasons, messages and versions from other hosts are not.
+// printable replaces characters that could control a terminal. An agent checks only the names that it receives,
+// not reasons, messages and versions.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

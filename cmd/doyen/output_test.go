@@ -34,8 +34,7 @@ func TestColourNeedsATerminalAndLeave(t *testing.T) {
 	}
 }
 
-// Whoever reads without colour must lose nothing, so the colours are taken away
-// and the text compared; whoever reads with it must see the trouble.
+// Without colour, the text must say the same. With colour, trouble must stand out.
 func TestColourOnlyMarks(t *testing.T) {
 	election := api.Election{Election: "leading", State: api.StateLeading, Leader: &api.Leader{Name: "a"}, Term: 7}
 	lost := api.Election{Election: "no", State: api.StateNoQuorum}
@@ -115,7 +114,7 @@ func TestMembersTableShowsAgesAndGaps(t *testing.T) {
 	}
 }
 
-// With names, addresses and numbers as they are on most hosts.
+// The names, addresses and numbers are of ordinary length.
 func TestTablesFitALineOfATerminal(t *testing.T) {
 	now := time.Now()
 	leader := &api.Leader{Name: "db-eu-01"}
@@ -144,8 +143,7 @@ func TestTablesFitALineOfATerminal(t *testing.T) {
 	}
 }
 
-// A change or an election of which every field is missing or odd is shown, not
-// tripped over.
+// A change or election with missing or odd fields is still printed.
 func TestOddAnswersAreShown(t *testing.T) {
 	for _, c := range []api.Change{{}, {IsLeader: true}, {Type: "of a newer agent, and long"}, {Snapshot: &api.Election{IsLeader: true}}} {
 		if line := changeLine(c, palette{on: true}); strings.Count(line, "\n") != 1 {
@@ -158,7 +156,7 @@ func TestOddAnswersAreShown(t *testing.T) {
 	}
 }
 
-// Just after an agent was stopped and started, nothing need be lost.
+// After a restart of the agent, perhaps no change was lost.
 func TestOnlyChangesThatWereLostAreCalledLost(t *testing.T) {
 	for missed, want := range map[uint64]string{
 		1:   "x  snapshot   nobody leads, term 3; what changed before is not known\n",
@@ -177,7 +175,7 @@ func TestABlankCellLeavesNoSpaceBehind(t *testing.T) {
 	}
 }
 
-// The agent, or a program in its place, may have passed on what another host sent.
+// The agent, or a program in its place, may pass on another host's text.
 func TestJSONOrdersATerminalNothing(t *testing.T) {
 	const hostile = "x\u009b31m\u202e\u007f"
 	socket := filepath.Join(t.TempDir(), "s")
@@ -192,7 +190,7 @@ func TestJSONOrdersATerminalNothing(t *testing.T) {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) })}
 	go func() { _ = server.Serve(listener) }()
 	defer server.Close()
-	for _, command := range []string{"history", "status", "members"} { // status makes one object of two answers
+	for _, command := range []string{"history", "status", "members"} { // status combines two answers into one object
 		var out, problems bytes.Buffer
 		if code := run(t.Context(), []string{"doyen", command, "-o", "json", "--socket", socket}, nil, &out, &problems); code != exitOK {
 			t.Errorf("%s: %d %s", command, code, &problems)

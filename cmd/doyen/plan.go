@@ -35,7 +35,7 @@ func planned(i *invocation) error {
 	return i.show(report, planPage(report, s.agent.Quorum.Enabled))
 }
 
-// faults reads --down and --cut. Names after --down may also be separate arguments.
+// faults reads --down and --cut. Further arguments are more names for --down.
 func (i *invocation) faults() (f plan.Faults, err error) {
 	if i.NArg() > 0 && !i.IsSet("down") {
 		return f, usage("write: doyen plan --down NAME", "plan: %q is not a flag", i.Args().Get(0))
@@ -54,7 +54,7 @@ func (i *invocation) faults() (f plan.Faults, err error) {
 	return f, nil
 }
 
-// state is all that a plan depends on, as the agent of this host reports it.
+// state is what a plan depends on, as this host's agent reports it.
 type state struct {
 	agent     api.Agent
 	members   []api.Member
@@ -171,8 +171,8 @@ func forecastRows(f plan.Forecast) [][]string {
 	return rows
 }
 
-// span writes a duration with few digits: from one second on in hundredths of a second, from one minute
-// on in seconds.
+// span writes a duration with few digits: hundredths of a second from one second on, seconds from one minute
+// on.
 func span(ms int64) string {
 	switch d := milliseconds(ms); {
 	case d < time.Second:

@@ -22,16 +22,15 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// kept starts agents with keepers, of which that one leads. The hook of a runs until it is ended, and
-// its check succeeds.
+// kept starts agents with keepers, one of which leads. a's hook runs until it is ended, and a's check succeeds.
 func kept(t *testing.T, leader string) *mesh {
 	t.Helper()
 	return keptWith(t, leader, "#!/bin/sh\necho \"$DOYEN_EVENT\" >> $0.events\n[ \"$DOYEN_EVENT\" != leading ] || exec sleep 1000\n",
 		"on-change: %s\ncheck: {command: /bin/true, every: 1s}\n", "a")
 }
 
-// keptWith starts agents with keepers, of which that one leads. The named ones have that
-// configuration, in which the hook's path is put.
+// keptWith starts agents with keepers, one of which leads. The configured ones have that configuration, with
+// the hook's path in it.
 func keptWith(t *testing.T, leader, hook, config string, configured ...string) *mesh {
 	t.Helper()
 	m := newMesh(t)
@@ -41,7 +40,7 @@ func keptWith(t *testing.T, leader, hook, config string, configured ...string) *
 
 func (m *mesh) keep(t *testing.T, leader, hook, config string, configured ...string) {
 	t.Helper()
-	records, err := os.MkdirTemp("/dev/shm", "doyen") // which is in memory where the kernel has this
+	records, err := os.MkdirTemp("/dev/shm", "doyen") // in memory, if the kernel has it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +68,7 @@ func (m *mesh) agent(t *testing.T, name string) (a api.Agent) {
 	return a
 }
 
-// doyens returns the arguments, by process, of the descendants of a process that run this program.
+// doyens returns the descendants of a process that run this program, with their arguments.
 func doyens(t *testing.T, of int) map[int][]string {
 	t.Helper()
 	all := map[int][]string{}
@@ -82,7 +81,7 @@ func doyens(t *testing.T, of int) map[int][]string {
 		t.Fatal(err)
 	}
 	for _, list := range lists {
-		children, _ := os.ReadFile(list) // it may just have ended
+		children, _ := os.ReadFile(list) // the process may have ended
 		for _, child := range strings.Fields(string(children)) {
 			pid, err := strconv.Atoi(child)
 			if err != nil {
@@ -90,7 +89,7 @@ func doyens(t *testing.T, of int) map[int][]string {
 			}
 			exe, err := os.Stat("/proc/" + child + "/exe")
 			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
-			private := os.IsPermission(err) // of an agent and its keeper only root may know the program file
+			private := os.IsPermission(err) // only root may see the program file of an agent and its keeper
 			if (private || err == nil && os.SameFile(exe, own)) && len(line) > 0 {
 				all[pid] = strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
 			}
@@ -100,7 +99,7 @@ func doyens(t *testing.T, of int) map[int][]string {
 	return all
 }
 
-// Everything that can run on a host, compared with the list that docs/architecture.md has.
+// Every process that can run on a host has to be in the list of docs/architecture.md.
 func TestTheProcessesOfAHostAreThoseThatTheDocumentationNames(t *testing.T) {
 	page, err := os.ReadFile("../../docs/architecture.md")
 	if err != nil {
@@ -142,7 +141,7 @@ func TestTheProcessesOfAHostAreThoseThatTheDocumentationNames(t *testing.T) {
 	}
 }
 
-// rights are the values of a status in /proc that say what a process may do.
+// rights returns the fields of a status in /proc that describe a process's rights.
 func rights(t *testing.T, path string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -159,14 +158,14 @@ func rights(t *testing.T, path string) map[string]string {
 	return all
 }
 
-// What a keeper may do is for what acts: the agent, which is on the network, has no capability, and
-// the kernel refuses it any program. So has the next life, after a kill and after a restart.
+// The keeper's rights are only for doyen act. The agent, which is on the network, has no capability and may
+// execute no program. The same holds for the next life, after a kill and after a restart.
 func TestAnAgentHasNoRightsAndNeedsNone(t *testing.T) {
 	m := kept(t, "a")
 	now := m.agent(t, "a")
 	for i, end := range []func(){
 		func() {},
-		func() { _ = syscall.Kill(now.PID, syscall.SIGKILL) }, // it is there
+		func() { _ = syscall.Kill(now.PID, syscall.SIGKILL) }, // the process exists
 		func() {
 			if outcome, err := m.client("a").Restart(t.Context()); err != nil || !outcome.Done {
 				t.Errorf("restart: %+v, %v", outcome, err)
@@ -188,7 +187,7 @@ func TestAnAgentHasNoRightsAndNeedsNone(t *testing.T) {
 			want := map[string]string{"CapInh": "", "CapPrm": "", "CapEff": "", "CapBnd": "", "CapAmb": "", "NoNewPrivs": "1", "Seccomp": "2"}
 			got := rights(t, thread)
 			if os.Geteuid() != 0 {
-				want["CapBnd"] = got["CapBnd"] // which only root may change
+				want["CapBnd"] = got["CapBnd"] // only root may change it
 			}
 			if !maps.Equal(got, want) {
 				t.Errorf("life %d: %s: %v, want %v", now.Life, thread, got, want)
@@ -202,8 +201,8 @@ func TestAnAgentHasNoRightsAndNeedsNone(t *testing.T) {
 	}
 }
 
-// From its start on an agent starts no process, whatever is asked of it, while it takes over, has a
-// hook and a check run, makes what a bug report has, reads its configuration again, and restarts.
+// After its start, an agent starts no process during a takeover, hooks, checks, a bug report, a reload or a
+// restart.
 func TestAnAgentStartsNoProcess(t *testing.T) {
 	t.Parallel()
 	strace, err := exec.LookPath("strace")
@@ -226,10 +225,10 @@ func TestAnAgentStartsNoProcess(t *testing.T) {
 	for lines.Scan() && !strings.Contains(lines.Text(), "attached") {
 	}
 	go func() {
-		for lines.Scan() { // one for each new thread
+		for lines.Scan() { // a line for each new thread
 		}
 	}()
-	_ = m.agents["b"].Process.Kill() // it runs
+	_ = m.agents["b"].Process.Kill() // the process exists
 	m.until(t, "a leads, and its hook runs", func(ctx context.Context) bool {
 		e, err := m.client("a").Election(ctx, "default", client.ElectionOptions{})
 		events, _ := os.ReadFile(filepath.Join(m.dir, "hook.events"))
@@ -244,7 +243,7 @@ func TestAnAgentStartsNoProcess(t *testing.T) {
 			t.Errorf("%v: %d: %s%s", args, code, &out, &problems)
 		}
 	}
-	_ = tracer.Wait() // it ends with what it traces
+	_ = tracer.Wait() // the tracer ends with the traced process
 	text, err := os.ReadFile(trace)
 	if err != nil || !strings.Contains(string(text), "exit_group(") {
 		t.Fatalf("%v; traced:\n%s", err, text)
@@ -257,9 +256,9 @@ func TestAnAgentStartsNoProcess(t *testing.T) {
 	}
 }
 
-// A process with the agent's own user reads neither its keys nor its keeper's environment, and traces
-// neither of them; what a keeper needs to see of its agent it sees. Root without a capability is such a
-// user. It may still give the agent any order: what may not must run as another user.
+// A process of the agent's own user can't read the agent's keys or the keeper's environment, nor trace either
+// of them. But it can see what a keeper needs to see of its agent. Root without capabilities counts as such a
+// user.
 func TestNoProcessOfItsUserLooksIntoAnAgent(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)

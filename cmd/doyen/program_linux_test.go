@@ -16,7 +16,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// The command's own stamps say that it never stopped, nor was started again.
+// The command's stamps show that it neither stopped nor started again.
 func TestACommandRunsOnWhenItsAgentIsKilledAndStartedAgain(t *testing.T) {
 	t.Parallel()
 	var fs unix.Statfs_t
@@ -43,14 +43,14 @@ func TestACommandRunsOnWhenItsAgentIsKilledAndStartedAgain(t *testing.T) {
 	}
 	defer said.Close()
 	c := &exec.Cmd{Path: self, Stderr: said, Env: append(os.Environ(), "DOYEN_SOCKET="+m.socket("a"), "STAMPS="+stamps), SysProcAttr: m.member(),
-		Args: []string{"doyen", "run", "pay", "--", "sh", "-c", `while :; do echo $DOYEN_TERM $$ >> $STAMPS; sleep 0.01; done`}}
+		Args: []string{"doyen", "run", "pay", "--", "sh", "-c", `while :; do echo $DOYEN_TERM $$ >> $STAMPS; sleep 0.05; done`}}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Wait() }()
 	defer c.Process.Kill()
 	lines := func() []string {
-		text, _ := os.ReadFile(stamps) // until there is one
+		text, _ := os.ReadFile(stamps) // empty until the file exists
 		return strings.Split(strings.TrimSpace(string(text)), "\n")
 	}
 	m.until(t, "the command runs", func(context.Context) bool { return len(lines()) > 3 })

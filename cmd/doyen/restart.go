@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// answersEvery is how often the command asks a restarting agent, until it answers again.
+	// answersEvery is how often the command asks a restarting agent until it answers.
 	answersEvery = 20 * time.Millisecond
-	// quietly is how long the command waits before it prints that it waits. Most restarts take less.
+	// quietly is how long the command waits before it reports that it waits. Most restarts take less.
 	quietly = time.Second
-	// nextLimit bounds the wait for the agent's next process. The agent may first have to hand over,
-	// which takes a lease and a run of the hook. The keeper tries to start it at least every 5 s.
+	// nextLimit bounds the wait for the agent's next process. The agent may first have to hand over, which takes
+	// a lease and a run of the hook. The keeper then tries to start it at least every 5 s.
 	nextLimit = 30 * time.Second
 )
 
@@ -30,8 +30,8 @@ func restartAgent(i *invocation) error {
 	began := time.Now()
 	outcome, err := c.Restart(ctx)
 	if _, ended := errors.AsType[*client.UnreachableError](err); ended && ctx.Err() == nil {
-		// The agent answered just before, so it is already restarting, for another caller. Its next process
-		// starts after this command did, so that restart fulfils this command's request too.
+		// The agent answered just before, so it is already restarting for another caller. Its next process starts
+		// after this command did, which is all that this command asks for.
 		outcome, err = api.Outcome{Done: true}, nil
 	}
 	if err != nil {
@@ -52,8 +52,7 @@ func restartAgent(i *invocation) error {
 	return i.show(outcome, outcomeLine(outcome, "restarted"))
 }
 
-// awaitNext waits until the agent answers with another boot ID than before. It writes on stderr
-// what it waits for.
+// awaitNext waits until the agent answers with another boot ID. It reports on stderr what it waits for.
 func (i *invocation) awaitNext(ctx context.Context, c *client.Client, before string, limit time.Duration) (api.Agent, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -81,7 +80,7 @@ func (i *invocation) awaitNext(ctx context.Context, c *client.Client, before str
 	return now, nextMissing(c.Socket(), same, limit)
 }
 
-// nextMissing is the error if no next process of the agent answers within the limit.
+// nextMissing is the error if the agent's next process does not answer within the limit.
 func nextMissing(socket string, same bool, limit time.Duration) error {
 	missing := &failure{code: exitFailed, what: "restart",
 		err:  fmt.Errorf("no next process of the agent answers at %s after %s", socket, limit),

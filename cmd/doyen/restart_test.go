@@ -18,8 +18,8 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// lives answers as an agent whose boot ID changes once it was asked to restart and has been asked
-// again so many times; negative: never. With ends, it closes the connection on who asks for that.
+// lives answers as an agent whose boot ID changes after a request to restart, once it was asked `after` more
+// times; negative: never. With ends, it closes the connection of that request.
 func lives(t *testing.T, after int32, ends bool) (socket string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "doyen")
@@ -67,7 +67,7 @@ func TestARestartIsShownWithItsOutcome(t *testing.T) {
 	}
 }
 
-// Another caller has asked for a restart before, and the process ends while it is asked.
+// The agent already restarts for another caller, so it ends during the request.
 func TestARestartJoinsOneThatIsUnderWay(t *testing.T) {
 	socket := lives(t, 3, true)
 	var out, problems bytes.Buffer
@@ -76,7 +76,7 @@ func TestARestartJoinsOneThatIsUnderWay(t *testing.T) {
 	}
 }
 
-// A next process that does not come: the command waits no longer than it says, and says what to do.
+// The command waits only as long as it said, and reports what to do.
 func TestANextProcessThatDoesNotComeIsAnError(t *testing.T) {
 	socket := lives(t, -1, false)
 	c := client.New(socket)

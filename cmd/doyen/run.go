@@ -37,7 +37,7 @@ func runFlags() []cli.Flag {
 	}, append(commandFlags(), runHealthFlags()...)...)
 }
 
-// commandFlags are the flags of run, once and cron about the command that they start.
+// commandFlags are the flags of run, once and cron about the command to start.
 func commandFlags() []cli.Flag {
 	return []cli.Flag{
 		durationFlag("grace", "`TIME` between SIGTERM and SIGKILL; less if the lease ends sooner", 10*time.Second, 0, longestGrace),
@@ -63,12 +63,12 @@ func runRun(i *invocation) error {
 func (i *invocation) carryOut(config runner.Config) error {
 	if i.Context.Context.Err() != nil {
 		if config.Job != nil && config.Status {
-			return silentExit{128 + int(syscall.SIGTERM)} // for once, 0 would mean that the job is finished
+			return silentExit{128 + int(syscall.SIGTERM)} // for once, 0 would mean that the job has finished
 		}
 		return silentExit{exitOK} // a signal came before the command was started
 	}
-	// The context ends at the first signal, but does not show which signal it was. The command must get
-	// the same signal, so this program catches signals here itself.
+	// The context ends at the first signal, but does not show which one it was. The command must get the same
+	// signal, so this program catches signals itself.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, passed()...)
 	defer signal.Stop(signals)
@@ -84,15 +84,15 @@ func (i *invocation) carryOut(config runner.Config) error {
 	return silentExit{status}
 }
 
-// passed returns the signals that are passed on to CMD. A signal that this process ignores, such as SIGHUP
-// under nohup, is omitted, since CMD ignores it too.
+// passed returns the signals to pass on to CMD. It omits a signal that this process ignores, such as SIGHUP
+// under nohup, since CMD ignores it too.
 func passed() []os.Signal {
 	all := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}
 	return slices.DeleteFunc(all, signal.Ignored)
 }
 
-// commandConfig reads what run, once and cron have in common: the flags, the first of the n arguments before --,
-// which is the election, and the command after --.
+// commandConfig reads what run, once and cron have in common: the flags, the election, which is the first of n
+// arguments, and the command after --.
 func commandConfig(i *invocation, write string, n int) (runner.Config, error) {
 	verb, args := i.Command.Name, i.Args().Slice()
 	c := runner.Config{Restart: runner.RestartAlways, Shell: i.Bool("shell"), Wait: i.Bool("wait"), Grace: i.duration("grace"), Timeout: i.duration("timeout")}
@@ -122,8 +122,8 @@ func commandConfig(i *invocation, write string, n int) (runner.Config, error) {
 	return c, nil
 }
 
-// about is the text shown with the candidacy. By default it is only the program's name: arguments may
-// contain passwords, and so may a shell line.
+// about is the text shown with the candidacy. By default it is only the program's name: arguments and a shell
+// line may contain passwords.
 func about(i *invocation, c runner.Config) string {
 	switch {
 	case i.IsSet("meta"):
@@ -135,7 +135,7 @@ func about(i *invocation, c runner.Config) string {
 	return strings.ToValidUTF8(name[:min(len(name), maxMeta)], "?")
 }
 
-// restart combines --once, --try and --restart, which all set when the command is started again.
+// restart combines --once, --try and --restart, which all set when the command starts again.
 func restart(i *invocation, c *runner.Config) error {
 	once := i.Bool("once") || i.Bool("try")
 	c.Restart = i.String("restart")
@@ -153,7 +153,7 @@ func restart(i *invocation, c *runner.Config) error {
 	return nil
 }
 
-// runHealthFlags are the flags about when `doyen run` stops to be a candidate because of this host's health.
+// runHealthFlags are the flags by which this host's health ends the candidacy of `doyen run`.
 func runHealthFlags() []cli.Flag {
 	duration := func(name, usage string, standard time.Duration) cli.Flag {
 		return durationFlag(name, usage, standard, health.Shortest, health.Longest)

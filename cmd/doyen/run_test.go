@@ -18,7 +18,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// A stopped agent's socket still takes connections; the kernel does that.
+// The kernel accepts connections to a stopped agent's socket.
 func TestAnAgentThatNeverAnswersIsUnreachable(t *testing.T) {
 	dir, err := os.MkdirTemp("/tmp", "doyen")
 	if err != nil {
@@ -97,7 +97,6 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// An agent and the commands of one user must meet without being told where.
 func TestEverySettingHasItsOwnPlace(t *testing.T) {
 	var c settings.Config
 	seen := map[any]string{}
@@ -126,13 +125,13 @@ func FuzzCommandLine(f *testing.F) {
 			}
 			return
 		}
-		// Nothing is invented: it was on the line, but for the command that help is about.
+		// Every parsed argument was on the line, except for the command that help is about.
 		for _, arg := range l.args {
 			if !slices.Contains(args, arg) {
 				t.Fatalf("%q became %q", args, l.args)
 			}
 		}
-		// The same flags in another form, in front of the arguments, mean the same.
+		// Flags have the same meaning in another form and before the arguments.
 		again := []string{"doyen", l.command.name}
 		for _, g := range l.given {
 			again = append(again, "--"+g[0]+"="+g[1])

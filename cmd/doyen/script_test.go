@@ -11,8 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMain lets more tests run at once than there are processors, unless -parallel says otherwise:
-// most of the time they wait for leases and for processes.
+// TestMain lets more tests run at once than there are processors, unless -parallel is given: the tests mostly
+// wait for leases and processes.
 func TestMain(m *testing.M) {
 	if err := testflag.Set("test.parallel", "10"); err != nil {
 		panic(err)
@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 			env.Defer(func() { os.RemoveAll(dir) })
 			env.Setenv("DOYEN_SOCKET", filepath.Join(dir, "s"))
 			env.Setenv("TZ", "UTC")
-			// Under the race detector each process would wait a second at its end.
+			// With the race detector, each process would wait for a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=10")
 			env.Values[fakeKey{}] = &fakeAgent{socket: filepath.Join(dir, "s")}
 			return nil
@@ -58,8 +58,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// Every command that this release has, and no other, stands
-// in the help.
+// The help lists every command of this release, and no other.
 func TestTheCommandsAreThoseOfTheContract(t *testing.T) {
 	want := []string{"agent", "act", "leader", "is-leader", "status", "members", "elections", "campaigns", "word", "jobs", "watch", "history", "plan", "drill", "doctor", "debug",
 		"run", "once", "cron", "resign", "transfer", "drain", "leave", "reload", "restart", "voters", "settings", "allow", "log-level", "keygen", "keys", "version", "completion"}

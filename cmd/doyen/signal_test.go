@@ -14,8 +14,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// A log that nobody reads any more (a closed session, a tee that was killed)
-// must not cost a leadership.
+// The reader of the log may end, with its session for example. That must not cost a leadership.
 func TestTheAgentOutlivesTheReaderOfItsLog(t *testing.T) {
 	dir, err := os.MkdirTemp("/tmp", "doyen")
 	if err != nil {
@@ -50,7 +49,7 @@ func TestTheAgentOutlivesTheReaderOfItsLog(t *testing.T) {
 	reader.Close()
 	c := client.New(socket)
 	defer c.Close()
-	for _, on := range []bool{true, false} { // each is logged
+	for _, on := range []bool{true, false} { // both changes are logged
 		if _, err := c.Drain(t.Context(), on); err != nil {
 			t.Fatalf("drain %t: %v", on, err)
 		}
@@ -63,8 +62,8 @@ func TestTheAgentOutlivesTheReaderOfItsLog(t *testing.T) {
 	}
 }
 
-// Until an agent knows whether it becomes a keeper it catches no signal: the keeper, another
-// program, would not know of it. All other commands catch them.
+// An agent that may become a keeper catches no signal before that: the keeper, another program, would not get
+// it. All other commands catch signals.
 func TestAnAgentCatchesNoSignalThatItsKeeperWouldNotKnowOf(t *testing.T) {
 	for _, args := range [][]string{{"agent", "--check-config"}, {"version"}} {
 		caught := false

@@ -26,10 +26,10 @@ const snippetPatience = time.Minute
 
 // snippet is a block of docs/api.md that a reader may copy and run.
 type snippet struct {
-	line     int // in the file
+	line     int // its line in the file
 	language string
 	text     string
-	file     string // a module that others import: the name it is to have
+	file     string // the file's name, for a module that others import
 }
 
 func snippets(t *testing.T) []snippet {
@@ -52,16 +52,16 @@ func snippets(t *testing.T) []snippet {
 	return found
 }
 
-// play says how a snippet is run, of those that are not simply run to their end.
+// play describes how to run a snippet that does not simply run to its end.
 type play struct {
-	has    string                  // text that only this snippet holds
-	before func(*testing.T, *mesh) // makes what it needs true
-	lines  int                     // it goes on for ever: this much output is enough
-	want   string                  // a regular expression for its output
+	has    string                  // text that is only in this snippet
+	before func(*testing.T, *mesh) // prepares what the snippet needs
+	lines  int                     // how much output is enough of a snippet that never ends
+	want   string                  // a regular expression for the output
 	after  func(*testing.T, *mesh)
 }
 
-// plays are looked through in order; the first that fits counts.
+// plays are tried in order. The first that fits is used.
 func plays() []play {
 	aLeads := func(t *testing.T, m *mesh) { m.lead(t, "a") }
 	aLeadsWithAll := func(t *testing.T, m *mesh) {
@@ -112,8 +112,8 @@ func plays() []play {
 	}
 }
 
-// Every snippet of docs/api.md does what the page says, as it is written there:
-// only the paths and addresses of this host are put in, and a campaign that is.
+// Every snippet of docs/api.md does what the page says. Only the paths, addresses and the campaign are
+// replaced.
 func TestEverySnippetOfTheAPIsPageRuns(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || runtime.GOOS != "linux" {
@@ -138,7 +138,7 @@ func TestEverySnippetOfTheAPIsPageRuns(t *testing.T) {
 		}
 		if s.file != "" {
 			m.write(t, s.file, s.text)
-			p = play{want: `^$`} // a module only defines
+			p = play{want: `^$`} // a module prints nothing
 		}
 		t.Run(fmt.Sprintf("line %d", s.line), func(t *testing.T) {
 			if p.before != nil {
@@ -160,21 +160,21 @@ func TestEverySnippetOfTheAPIsPageRuns(t *testing.T) {
 	}
 }
 
-// mesh is three agents a, b and c, and what the snippets of the page need.
+// mesh is three agents a, b and c, with what the snippets need.
 type mesh struct {
 	dir    string
 	net    string // the first three numbers of the agents' addresses
-	host   int    // the last number of a's is one more
+	host   int    // one less than the last number of a's address
 	agents map[string]*exec.Cmd
 	more   []string // flags of each agent
 	lease  string
 	group  *exec.Cmd // the leader of the agents' process group; it kills the group when this process ends
-	record string    // of a, where it has a keeper
-	// campaign is put in the place of the one that the page was written with.
+	record string    // a's record, if a has a keeper
+	// campaign replaces the campaign in the page.
 	campaign string
 }
 
-// meshes counts those of this process: each has addresses of its own.
+// meshes counts the meshes of this process, so that each gets other addresses.
 var meshes atomic.Uint32
 
 func newMesh(t *testing.T) *mesh {
@@ -187,13 +187,13 @@ func newMesh(t *testing.T) *mesh {
 	pid := os.Getpid()
 	m := &mesh{dir: dir, lease: "3s", net: fmt.Sprintf("127.%d.%d", 64+pid>>8&63, pid&255),
 		host: int(meshes.Add(1)%60) * 4, agents: map[string]*exec.Cmd{}}
-	m.group = exec.Command("/bin/sh", "-c", "trap '' HUP; read end; kill -9 0") // a group with a frozen process gets SIGHUP first
+	m.group = exec.Command("/bin/sh", "-c", "trap '' HUP; read end; kill -9 0") // a group with a frozen process also gets SIGHUP
 	m.group.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if _, err := m.group.StdinPipe(); err != nil { // which nobody writes to
+	if _, err := m.group.StdinPipe(); err != nil { // nobody writes to the pipe
 		t.Fatal(err)
 	}
 	started := make(chan error)
-	go func() { started <- m.group.Start() }() // for the shell of a test's own thread may hang
+	go func() { started <- m.group.Start() }() // on another thread: the shell of the test's thread may hang
 	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func (m *mesh) start(t *testing.T, name string) {
 	m.agents[name] = c
 }
 
-// ended waits for an agent that was told to leave.
+// ended waits for an agent that was asked to leave.
 func (m *mesh) ended(t *testing.T, name string) {
 	t.Helper()
 	if err := m.agents[name].Wait(); err != nil {
@@ -273,25 +273,24 @@ func (m *mesh) close() {
 	_ = m.group.Wait()
 }
 
-// member has a process killed when this one ends, however that is.
+// member makes a process end with this one, however this one ends.
 func (m *mesh) member() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pgid: m.group.Process.Pid}
 }
 
-// lead waits until the agent leads, and has whoever leads hand over to it.
+// lead waits until the agent leads, and makes other leaders hand over to it.
 func (m *mesh) lead(t *testing.T, name string) {
 	t.Helper()
 	m.until(t, name+" leads", func(ctx context.Context) bool {
 		e, err := m.client(name).Election(ctx, "default", client.ElectionOptions{})
 		if err == nil && e.Leader != nil && !e.IsLeader {
-			_, _ = m.client(e.Leader.Name).Transfer(ctx, "default", name) // asked again if it is refused
+			_, _ = m.client(e.Leader.Name).Transfer(ctx, "default", name) // a refused request is repeated
 		}
 		return err == nil && e.IsLeader
 	})
 }
 
-// stand keeps a candidacy at agent a until the test ends, and waits until it is
-// elected.
+// stand keeps a candidacy at agent a until the test ends. It returns when that is elected.
 func (m *mesh) stand(t *testing.T, election string) {
 	t.Helper()
 	c, err := m.client("a").Stand(t.Context(), election, api.CampaignRequest{Meta: "test"})
@@ -339,8 +338,7 @@ func (m *mesh) until(t *testing.T, what string, so func(context.Context) bool) {
 	}
 }
 
-// run runs a snippet on the host of agent a: to its end, or until it has
-// written so many lines.
+// run runs a snippet on the host of agent a, to its end or until it has written that many lines.
 func (m *mesh) run(t *testing.T, s snippet, lines int) string {
 	t.Helper()
 	text := strings.ReplaceAll(s.text, "/run/doyen/", filepath.Join(m.dir, "a")+"/")
@@ -353,7 +351,7 @@ func (m *mesh) run(t *testing.T, s snippet, lines int) string {
 	c.Dir = m.dir
 	c.Env = append(os.Environ(), "S="+m.socket("a"), "DOYEN_SOCKET="+m.socket("a"), "PATH="+m.dir+":"+os.Getenv("PATH"),
 		"PYTHONDONTWRITEBYTECODE=1", "GORACE=atexit_sleep_ms=10")
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a pipeline ends as a whole
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that a whole pipeline can be killed
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
@@ -376,7 +374,7 @@ func (m *mesh) run(t *testing.T, s snippet, lines int) string {
 	return said
 }
 
-// read reads so many lines, or all if it is 0.
+// read reads that many lines; 0: all.
 func read(r io.Reader, lines int) string {
 	if lines == 0 {
 		all, _ := io.ReadAll(r)

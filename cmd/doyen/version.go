@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/agent"
 )
 
-// commit is the source's commit. A release (make dist) sets it, since it is built outside of git.
+// commit is the source's commit. A release (make dist) sets it: it is built outside of git.
 var commit string
 
 // build is what `doyen version -o json` writes.

@@ -52,7 +52,7 @@ func changeVoters(i *invocation, verb, name string) error {
 	}, func(roster api.Voters) string { return votersTable(roster) + i.chosen(meant) })
 }
 
-// votersTable writes the voters. While a change is under way, it marks which ones join and leave.
+// votersTable writes the voters. During a change, it marks which ones join and leave.
 func votersTable(roster api.Voters) string {
 	if len(roster.Voters) == 0 {
 		return "no voters: no roster is formed, or this cluster runs without quorum\n"
@@ -77,7 +77,7 @@ func votersTable(roster api.Voters) string {
 	return table(rows) + votersChange(roster.Change)
 }
 
-// votersChange writes what a change under way waits for.
+// votersChange writes what a change in progress waits for.
 func votersChange(c *api.VotersChange) string {
 	if c == nil {
 		return ""

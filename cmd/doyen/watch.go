@@ -11,8 +11,8 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// awayLimit is how long a watch waits for an agent that went away. It is longer than a keeper ever waits
-// before it starts the next process.
+// awayLimit is how long a watch waits for an agent that went away: longer than a keeper ever waits before it
+// starts the next process.
 const awayLimit = 10 * time.Second
 
 func watch(i *invocation) error {
@@ -32,8 +32,7 @@ func watch(i *invocation) error {
 	return nil
 }
 
-// changeLine writes one change: when it was, in which election, what changed, and which agent leads since
-// then.
+// changeLine writes one change: its time, its election, what changed, and which agent leads since then.
 func changeLine(c api.Change, p palette) string {
 	kind, paint := c.Type, p.yellow
 	if unknownBefore(c) {
@@ -91,7 +90,6 @@ func changeText(c api.Change) string {
 	return text
 }
 
-// unknownBefore reports whether it is not known what changed since the reader's last line. Most likely the agent
-// was restarted, and no change was lost: then Missed is at most 1. A reader that is too slow misses many
-// changes.
+// unknownBefore reports whether it is not known what changed since the reader's last line. If Missed is at most
+// 1, most likely the agent was restarted and no change was lost. A reader that is too slow misses many.
 func unknownBefore(c api.Change) bool { return c.Type == api.ChangeLagged && c.Missed <= 1 }

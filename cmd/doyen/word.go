@@ -31,7 +31,7 @@ func word(i *invocation) error {
 	return i.answer(printable(e.Word.Text) + "\n")
 }
 
-// deleteWord becomes the leader for a moment: only a leader writes a word.
+// deleteWord leads for a moment: only a leader can write a word.
 func deleteWord(i *invocation, name string) error {
 	ctx := i.question()
 	c := i.client()

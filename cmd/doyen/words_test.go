@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// TestWhatTheAgentAdvisesExists shows that the commands and flags in the texts of the
-// agent are those of this program: nobody can follow other advice.
+// The commands and flags that the agent's texts advise must exist in this program.
 func TestWhatTheAgentAdvisesExists(t *testing.T) {
 	words, flags := map[string][]string{}, map[string]bool{}
 	for _, c := range commands() {
@@ -30,7 +29,7 @@ func TestWhatTheAgentAdvisesExists(t *testing.T) {
 	check := func(at token.Position, text string) {
 		for _, m := range command.FindAllStringSubmatch(text, -1) {
 			if m[1] == "cluster" || m[1] == "as" {
-				continue // "doyen cluster key", "run doyen as root"
+				continue // "doyen cluster key" and "run doyen as root" name no command
 			}
 			found++
 			known, exists := words[m[1]]

@@ -101,7 +101,7 @@ func explain(stderr io.Writer, err error) int {
 		return 0
 	}
 	if e, ok := errors.AsType[*elsewhere](err); ok {
-		return e.code // the other process has said what failed
+		return e.code // the other process has already printed the error
 	}
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(stderr, "testbed: %s\n", strings.TrimRight(line, "\n"))
@@ -119,8 +119,8 @@ type elsewhere struct{ code int }
 
 func (e *elsewhere) Error() string { return fmt.Sprintf("exit status %d of the same command", e.code) }
 
-// needNetworks returns nil if this process may make networks. An *elsewhere says that another
-// process, which may make them, has run the command. Any other error says why there are no networks.
+// needNetworks returns nil if this process may make networks. It returns *elsewhere if another
+// process, which may make them, has run the command, and any other error if networks can't be made.
 func needNetworks() error {
 	code, ran, err := netns.Rerun()
 	if ran {
@@ -129,8 +129,8 @@ func needNetworks() error {
 	return err
 }
 
-// netOf chooses what joins the hosts: namespaces, unless the user asks for the loopback interface
-// or there are no namespaces here.
+// netOf returns the loopback network if the user asks for it or no namespaces can be made, else
+// namespaces.
 func netOf(c *cli.Context) (hosts.Net, error) {
 	if c.Bool("loopback") {
 		return hosts.Loopback, nil

@@ -39,7 +39,7 @@ func TestRunNamesAFileThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestARunIsDrawn needs agents that start: they are told to end with a usage error.
+// TestARunIsDrawn needs agents that start. The script expects them to exit, which they do not.
 func TestARunIsDrawn(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "run.html")
 	file := script(t, "hosts 2\nstart all\nexpect exit on all within 20s\n")

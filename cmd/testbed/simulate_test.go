@@ -43,8 +43,8 @@ func TestSimulateJobsCountsAndTellsAStory(t *testing.T) {
 	}
 }
 
-// TestThePrintedCommandReplaysWhatWasFound lets clocks stray beyond the bound,
-// and then runs the very command that is printed.
+// TestThePrintedCommandReplaysWhatWasFound lets clocks drift beyond the bound, and then runs the
+// very command that was printed.
 func TestThePrintedCommandReplaysWhatWasFound(t *testing.T) {
 	code, stdout, stderr := testbed(t, "simulate", "--drift", "30", "--rule", "G1", "--seeds", "300", "--tries", "120",
 		"--html", filepath.Join(t.TempDir(), "a.html"))

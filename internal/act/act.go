@@ -5,16 +5,16 @@
 // when. The companion gives its receipt once everything that it has run for a leadership has ended and
 // the hook has run with `none`. So the process that elects never runs an operator's command.
 //
-// It guarantees that a run for a leadership is killed before the lease can expire: by this process or
-// its guard, even if the other one, the agent or the keeper is frozen or dead. It guarantees that the
-// hook runs with `none` once the deadline has passed and nobody has prolonged it. The runs keep the
-// order that package hook guarantees. A process that starts while its host leads runs the
-// hook with `leading`, even though it did not see the change. While the agent is away, runs
-// continue under the deadlines that they have, and the agent's next life prolongs these.
+// It guarantees that a run for a leadership is killed before the lease can expire. This process and its guard
+// each see to that, even if the other one, the agent or the keeper is frozen or dead. If nobody extends the
+// deadline, the hook runs with `none` once it has passed. The runs keep the order that package hook guarantees.
+// A process that starts while its host leads runs the hook with `leading`, even though it did not see the
+// change. While the agent is away, runs continue under the deadlines that they have. The agent's next life
+// extends them.
 //
-// It does not guarantee that what a hook has set up is undone when this process is killed or
-// frozen. The next such process undoes it. Before that, the agent does not release the term, so the
-// lease has to end. Nor is it guaranteed that a hook succeeds: the agent warns of a failure.
+// It does not guarantee that what a hook has set up is undone when this process is killed or frozen. The next
+// `doyen act` undoes it. Until then the agent does not release the term, so the lease has to end. A hook may
+// also fail: then the agent warns.
 package act
 
 import (
@@ -63,11 +63,10 @@ const (
 	joinTimeout = 5 * time.Second
 	firstRetry  = 5 * time.Millisecond
 	lastRetry   = 500 * time.Millisecond
-	// firstLines is how long, after the first connection, the agent's lines may take to show what this host
-	// leads.
+	// firstLines is how long the agent, after the first connection, may take to report what this host leads.
 	firstLines = time.Second
-	// taken is how long another companion may be connected instead before that is an error:
-	// perhaps it is this process's predecessor, which is just ending.
+	// taken is how long another companion may be connected instead before that is an error: perhaps it is this
+	// process's predecessor, which is just ending.
 	taken = 2 * time.Second
 	// callTimeout bounds a receipt or a report.
 	callTimeout = 5 * time.Second
@@ -92,7 +91,7 @@ type actor struct {
 	complaint string
 	stopping  bool
 	fault     error // why Run can't go on
-	dirty     bool  // something has changed here that may not have been reported to the agent
+	dirty     bool  // something here may have changed since the last report to the agent
 	reported  api.Companion
 	reporting bool
 	receipts  sync.WaitGroup // the receipts that the agent still has to get
@@ -276,7 +275,8 @@ func (a *actor) listen(from *client.Candidacy) {
 	}
 }
 
-// hear handles a line of the agent, or the end of the lines. After that end the agent may soon be back.
+// hear handles a line of the agent, or the end of the lines. After the end of the lines the agent may soon be
+// back.
 func (a *actor) hear(e api.CampaignEvent, err error) {
 	name := election.Name(e.Election)
 	switch {
@@ -284,7 +284,7 @@ func (a *actor) hear(e api.CampaignEvent, err error) {
 		a.candidacy.Close()
 		a.candidacy = nil
 		for name, l := range a.led {
-			if l.view { // without the connection nothing shows that this host leads
+			if l.view { // without a quorum, only the connection shows that this host leads
 				a.end(name, l, nobody(name, l.term, whyExpired), "", 0)
 			}
 		}

@@ -40,27 +40,27 @@ func TestMain(m *testing.M) {
 		runOne(os.Args[1], os.Args[2])
 		return
 	}
-	if err := flag.Set("test.parallel", "8"); err != nil { // they wait for leases, not for processors
+	if err := flag.Set("test.parallel", "8"); err != nil { // the tests wait for leases, not for processors
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-const long = time.Hour // of a lease that is not to end by itself
+const long = time.Hour // a lease that outlasts the test
 
-// rig is a doyen act beside an agent of the test's.
+// rig is a doyen act beside the test's own agent.
 type rig struct {
 	t       *testing.T
 	agent   *clienttest.Agent
 	said    chan string // what its commands write to the pipe
-	ends    *os.File    // PIPE.end: a command that reads a line of it ends when the test writes one
+	ends    *os.File    // PIPE.end: a command that waits for a line from it ends when the test writes that
 	hangups chan os.Signal
-	next    atomic.Pointer[act.Work] // what it reads at a reload
+	next    atomic.Pointer[act.Work] // the work that a reload reads
 	stop    context.CancelFunc
 	ended   chan error
 }
 
-// start runs that work, in whose lines PIPE is a pipe that the test reads.
+// start starts a doyen act with the work. In its commands, PIPE is a pipe that the test reads.
 func start(t *testing.T, w act.Work) *rig {
 	t.Helper()
 	r := &rig{t: t, agent: clienttest.Start(t), said: make(chan string, 100), hangups: make(chan os.Signal, 1), ended: make(chan error, 1)}
@@ -115,7 +115,7 @@ func fifo(t *testing.T, path string) *os.File {
 	return f
 }
 
-// take waits for the next of a channel.
+// take waits for the channel's next value.
 func take[T any](t *testing.T, what string, from <-chan T) T {
 	t.Helper()
 	select {
@@ -134,7 +134,7 @@ func (r *rig) word(want string) {
 	}
 }
 
-// elect has this host lead for so long.
+// elect makes the host lead for the length of the lease.
 func elect(c *clienttest.Campaign, kind string, term uint64, lease time.Duration) {
 	c.Say(api.CampaignEvent{Type: kind, Election: "default", Term: term, ValidUntilBoottimeNS: alarm.Now() + int64(lease)})
 }
@@ -143,7 +143,7 @@ func revoke(c *clienttest.Campaign, term uint64) {
 	c.Say(api.CampaignEvent{Type: api.CampaignRevoked, Election: "default", Term: term, Reason: "transferred", StopByBoottimeNS: alarm.Now() + int64(long)})
 }
 
-// acting says what happens, and in a run for leading goes on until it is killed.
+// acting has a hook that writes each event to the pipe. A run for leading then goes on until it is killed.
 func acting() act.Work {
 	return act.Work{Hooks: hook.Commands{Default: `echo $DOYEN_EVENT $DOYEN_TERM >PIPE; [ $DOYEN_EVENT != leading ] || exec sleep 1000`}}
 }
@@ -165,7 +165,7 @@ func TestTheReceiptFollowsTheRunThatUndoes(t *testing.T) {
 	select {
 	case got := <-c.Receipts():
 		t.Fatalf("the receipt is given before the run has ended: %+v", got)
-	case <-time.After(300 * time.Millisecond): // much longer than it takes
+	case <-time.After(300 * time.Millisecond): // much longer than a receipt takes
 	}
 	fmt.Fprintln(r.ends)
 	if got := take(t, "receipt", c.Receipts()); got != (api.StoppedRequest{Election: "default", Term: 7}) {
@@ -173,7 +173,7 @@ func TestTheReceiptFollowsTheRunThatUndoes(t *testing.T) {
 	}
 }
 
-// It goes by level: the process before it may have begun what it finds.
+// The process before it may have acted already, so the first line counts even if it is no election.
 func TestOneThatStartsWhereItsHostLeadsActs(t *testing.T) {
 	r := start(t, acting())
 	elect(r.agent.Stood(), api.CampaignRenewed, 3, long)
@@ -188,7 +188,7 @@ func TestAHigherTermGoesOnWithTheRunOfTheOneBefore(t *testing.T) {
 	elect(c, api.CampaignElected, 3, long)
 	r.word("leading 3")
 	elect(c, api.CampaignRenewed, 4, long)
-	r.word("leading 4") // it learns of it
+	r.word("leading 4") // the term rises: the hook learns the new one
 	revoke(c, 4)
 	r.word("none 4")
 }
@@ -210,7 +210,7 @@ func TestWhatNobodyProlongsIsEnded(t *testing.T) {
 	}
 }
 
-// Nothing of the next life's is known while the agent is away: what runs goes on under its deadline.
+// While the agent is away, the run goes on under its deadline.
 func TestItResumesWithWhatItHolds(t *testing.T) {
 	r := start(t, acting())
 	elect(r.agent.Stood(), api.CampaignElected, 5, long)
@@ -223,7 +223,7 @@ func TestItResumesWithWhatItHolds(t *testing.T) {
 	}
 	elect(again, api.CampaignRenewed, 5, long)
 	revoke(again, 5)
-	r.word("none 5") // and no second leading
+	r.word("none 5") // without a second "leading"
 }
 
 func TestAHookThatFailsIsRepeatedAndThenHandsOver(t *testing.T) {
@@ -257,8 +257,8 @@ func TestAHookThatAReloadRemovesRunsOnceMore(t *testing.T) {
 	take(t, "receipt", c.Receipts())
 }
 
-// One that is lost, because the agent was paused for long, would leave this host without its vote or with a lead
-// that it may not have.
+// If the agent, paused for long, missed a report, this host could lose its vote, or keep a lead that it may not
+// have.
 func TestAReportThatTheAgentDidNotTakeIsSentAgain(t *testing.T) {
 	t.Parallel()
 	r := start(t, acting())
@@ -273,7 +273,7 @@ func TestAReportThatTheAgentDidNotTakeIsSentAgain(t *testing.T) {
 	}
 }
 
-// checked is a work whose check says that it runs, and fails while the file is missing.
+// checked has a check that reports each run to the pipe, and fails while the file is missing.
 func checked(file string) act.Work {
 	return act.Work{Checks: map[election.Name]health.Check{health.Host: {Command: "echo looked >PIPE; test -e " + file + " || { echo looking for it; echo no database; exit 1; }",
 		Every: health.Shortest, Timeout: clienttest.Patience, Fall: 3, Rise: 1}}}
@@ -289,7 +289,7 @@ func verdict(t *testing.T, c *clienttest.Campaign) string {
 	}
 }
 
-// One failure of a check that has just begun shows less than a leadership that goes on.
+// The check has just begun, so a single failure must not end a leadership.
 func TestALeaderHandsOverOnlyAfterAsManyFailuresAsTheCheckMayHave(t *testing.T) {
 	t.Parallel()
 	w := checked("/nowhere")

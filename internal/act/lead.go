@@ -54,8 +54,8 @@ func (a *actor) run(name election.Name, change api.Change) {
 	})
 }
 
-// actsUntil returns the present deadline of a run that was started for that term. A higher term of this
-// host prolongs it. The deadline precedes the end of the lease by the time that a kill may take.
+// actsUntil returns the present deadline of a run that was started for that term. A higher term of this host
+// extends it. It is earlier than the end of the lease by the time that a kill may take.
 func (a *actor) actsUntil(name election.Name, term election.Term) election.Instant {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -115,9 +115,9 @@ func (a *actor) revoked(name election.Name, e api.CampaignEvent) {
 	a.end(name, l, change, "", election.Instant(e.StopByBoottimeNS).Sub(boottime.Now()))
 }
 
-// end runs the hook with `none`, which undoes what a run with `leading` has set up, and then gives the
-// receipt. why is the reason if the agent did not ask for the end, else empty. stopIn is the time after
-// which another agent may lead; 0: not known.
+// end runs the hook with `none`, which undoes what a run with `leading` has set up, and then gives the receipt.
+// why is the reason if the agent did not ask for the end, else empty. After stopIn another agent may lead; 0:
+// not known.
 func (a *actor) end(name election.Name, l lead, change api.Change, why string, stopIn time.Duration) {
 	a.mu.Lock()
 	delete(a.led, name)
@@ -130,7 +130,7 @@ func (a *actor) end(name election.Name, l lead, change api.Change, why string, s
 		delete(a.failed, string(name))
 		a.dirty = true
 	}
-	if change.Leader != nil { // another host leads already, but first this host's leadership has to end
+	if change.Leader != nil { // another host leads already; the hook first runs for the end of this host's leadership
 		change = nobody(name, l.term, change.Reason)
 	}
 	a.remember(name, announced{event: election.NoLeader, term: l.term, change: change})
@@ -157,7 +157,7 @@ func (a *actor) receipt(name election.Name, term election.Term, why string) {
 	}()
 }
 
-// expire ends the leaderships that the agent has not prolonged in time.
+// expire ends the leaderships whose deadline has passed.
 func (a *actor) expire(now election.Instant) {
 	for name, l := range a.led {
 		if !l.view && now >= l.until.Add(-guard.Margin(l.lease)) {

@@ -22,15 +22,15 @@ import (
 	"github.com/doyen-election/doyen/testbed/executable"
 )
 
-// The first arguments with which this test binary is a process of another kind. The next one is a
+// The kinds of process that this test binary can be, named by its first argument. The second argument is a
 // command, or a path.
 const (
-	asRoot  = "as-root"  // becomes root, if its file lets it, and writes its number to the named pipe
-	asHook  = "as-hook"  // runs the command as a hook, and says when the receipt is due
-	asCheck = "as-check" // runs the command as a check, and says the verdicts
+	asRoot  = "as-root"  // becomes root, if the file's mode allows that, and writes its process number to the named pipe
+	asHook  = "as-hook"  // runs the command as a hook, and prints when the receipt is due
+	asCheck = "as-check" // runs the command as a check, and prints the verdicts
 )
 
-// stayAsRoot is a process that only root can kill. It ends with the reader of the pipe.
+// stayAsRoot is a process that only root can kill. It ends when nobody reads the pipe any more.
 func stayAsRoot(pipe string) {
 	if err := syscall.Setuid(0); err != nil {
 		panic(err)
@@ -56,8 +56,8 @@ func runOne(kind, command string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// unkillable runs a command that its guard, of another user, can't kill, and returns what is said,
-// and how to kill it all the same.
+// unkillable runs a command that becomes root, so that its guard can't kill it. It returns the printed lines,
+// and a function that kills it.
 func unkillable(t *testing.T, kind string) (said <-chan string, end func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -132,7 +132,7 @@ func unkillable(t *testing.T, kind string) (said <-chan string, end func()) {
 	return lines, end
 }
 
-// until waits for a line with that text, and fails if one with the other text comes before.
+// until waits for a line with the text. It fails if a line with the text `before` comes first.
 func until(t *testing.T, said <-chan string, text, before string) {
 	t.Helper()
 	for {
@@ -150,7 +150,7 @@ func TestTheReceiptForARunThatCannotBeKilledIsWithheld(t *testing.T) {
 	t.Parallel()
 	said, end := unkillable(t, asHook)
 	until(t, said, "a process can't be killed", "receipt")
-	for quiet := time.After(3 * time.Second); ; { // more than its output is waited for
+	for quiet := time.After(3 * time.Second); ; { // longer than the wait for the output
 		select {
 		case line := <-said:
 			if strings.Contains(line, "receipt") {
@@ -165,7 +165,7 @@ func TestTheReceiptForARunThatCannotBeKilledIsWithheld(t *testing.T) {
 	until(t, said, "receipt", "nothing else")
 }
 
-// Its process is waited for, but not for ever.
+// The check waits for the process, but not for ever.
 func TestACheckThatCannotBeKilledFails(t *testing.T) {
 	t.Parallel()
 	said, _ := unkillable(t, asCheck)

@@ -14,8 +14,8 @@ import (
 	"github.com/doyen-election/doyen/internal/base/each"
 )
 
-// reload reads the work again. If it removes the hook of an election that this host leads, the removed
-// hook still runs once, at the end of the leadership, to undo what it has set up.
+// reload reads the work again. If it removes the hook of an election that this host leads, the removed hook
+// still runs once at the end of the leadership. It then undoes what it has set up.
 func (a *actor) reload() {
 	next, err := a.Reread()
 	if err != nil {
@@ -72,8 +72,8 @@ func (a *actor) setChecks() {
 	a.dirty = true
 }
 
-// mayLead reports whether this host leads an election for which a check counts. It also returns true until the
-// agent has had firstLines to report which elections this host leads.
+// mayLead reports whether this host leads an election for which the check counts. Before the agent has had
+// firstLines to report what this host leads, it returns true.
 func (a *actor) mayLead(name election.Name) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -115,7 +115,7 @@ func (a *actor) report() {
 		ctx, cancel := context.WithTimeout(a.ctx, callTimeout)
 		err := k.Report(ctx, reports)
 		if cancel(); err != nil {
-			select { // until the next try
+			select { // between two tries
 			case <-time.After(lastRetry):
 			case <-a.ctx.Done():
 			}

@@ -1,17 +1,17 @@
 // Package calendar computes the instants at which a cron job is due. A job has a time zone and a spec: five
 // fields as in crontab(5), or a name such as @daily.
 //
-// Fixed hours and minutes are local times. An hour that the clocks show twice counts the first time,
-// and what is due in an hour that they skip is due when that hour ends. If the field of the hours or
-// of the minutes has *, ? or a step, the spec means instants: it is due in every real hour whose local
-// time matches. If the clocks show an hour twice, it is due in both; in a skipped hour it is not due.
+// Fixed hours and minutes are local times. In an hour that the clocks show twice, they are due the first time.
+// What is due in an hour that the clocks skip is due when that hour ends. If the hours or minutes have *, ? or
+// a step, the spec means instants: it is due in every real hour whose local time matches. So it is due in both
+// of two equal hours, and not in a skipped one.
 //
-// It guarantees that Next rises strictly and that equal specs, zones and time zone data give equal
-// instants on every host. It does not know the current time, and does not promise that two hosts have
-// equal time zone data: a host's own data is used, and data built into the program where it has none.
+// It guarantees that Next rises strictly and that equal specs, zones and time zone data give equal instants on
+// every host. It does not know the current time. Two hosts may have different time zone data: the host's own,
+// or if it has none, the data built into the program.
 //
-// github.com/netresearch/go-cron parses the spec and finds the next time that matches. It searches in UTC
-// alone, where no hour is missing or repeated. See docs/dependencies.md.
+// github.com/netresearch/go-cron parses the spec and finds the next time that matches. It searches only in UTC,
+// where no hour is missing or repeated. See docs/dependencies.md.
 package calendar
 
 import (
@@ -28,14 +28,14 @@ import (
 // in 40 years.
 const searchYears = 40
 
-// star marks a day field that begins with *, as the parser does.
+// star is the bit with which the parser marks a day field that begins with *.
 const star = 1 << 63
 
 // Schedule is a parsed spec. The zero Schedule is never due.
 type Schedule struct {
 	fields   *cron.SpecSchedule
 	zone     *time.Location
-	instants bool // * or a step in hours or minutes: every real hour, not local times
+	instants bool // hours or minutes have *, ? or a step: the spec means real hours, not local times
 }
 
 // Parse reads a spec and the IANA name of its time zone, such as "Europe/Berlin"; "" is UTC. If both
@@ -81,8 +81,8 @@ func Parse(spec, zone string) (Schedule, error) {
 	return s, nil
 }
 
-// Next returns the first time after an instant at which the schedule is due, in UTC and in whole
-// seconds; false if it is not due in the next 40 years, and then it never is.
+// Next returns the first time after an instant at which the schedule is due, in UTC and in whole seconds. It
+// returns false if the schedule is not due in the next 40 years, and so never.
 func (s Schedule) Next(after time.Time) (time.Time, bool) {
 	if s.fields == nil {
 		return time.Time{}, false
@@ -90,8 +90,8 @@ func (s Schedule) Next(after time.Time) (time.Time, bool) {
 	if s.instants {
 		return s.nextInstant(after)
 	}
-	// Local times are searched as if they were UTC. In an hour that the clocks show again, every local time
-	// has been due already.
+	// The search treats local times as UTC. When the clocks repeat an hour, all its local times have been due
+	// already.
 	for local := shown(after.In(s.zone)); ; {
 		local = s.fields.Next(local)
 		if local.IsZero() {
@@ -103,7 +103,7 @@ func (s Schedule) Next(after time.Time) (time.Time, bool) {
 	}
 }
 
-// nextInstant searches each stretch between two changes of the zone with the zone's offset in that stretch.
+// nextInstant searches each stretch between two changes of the zone's offset, with the stretch's offset.
 func (s Schedule) nextInstant(after time.Time) (time.Time, bool) {
 	limit := after.AddDate(searchYears, 0, 0)
 	from := after.In(s.zone)
@@ -137,8 +137,8 @@ func (s Schedule) first(local time.Time) time.Time {
 	}
 }
 
-// stretch returns the bounds of a time around an instant in which the zone does not change, and
-// whether it has no end. For the last day of a leap year in the far future, Go returns an end before t.
+// stretch returns the bounds of a time around t in which the zone does not change, and whether that time has no
+// end. For the last day of a leap year in the far future, Go returns an end before t.
 func stretch(t time.Time) (start, end time.Time, last bool) {
 	start, end = t.ZoneBounds()
 	if last = end.IsZero(); !last && !end.After(t) {

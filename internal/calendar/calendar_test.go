@@ -109,7 +109,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 	}
 }
 
-// field is a field of a spec, and a set of what matches it.
+// field is a field of a spec, and the set of its matching values.
 type field struct {
 	text string
 	set  uint64
@@ -148,7 +148,7 @@ func fields(low, high int) *rapid.Generator[field] {
 	})
 }
 
-// The oracle looks at one minute after the other, over four years. It skips days that do not match.
+// The oracle checks every minute of four years, except on days that do not match.
 func TestNextIsWhatAnOracleFindsMinuteByMinute(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		minute, hour := fields(0, 59).Draw(t, "minute"), fields(0, 23).Draw(t, "hour")
@@ -194,7 +194,7 @@ func TestNextIsWhatAnOracleFindsMinuteByMinute(t *testing.T) {
 
 var zones = []string{"", "America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Africa/Casablanca", "Pacific/Apia", "America/Asuncion"}
 
-// In a zone too, what is due is shown by the clocks then, or was skipped; each real hour has its instant.
+// Each day the schedule is due at its local time, or when the clocks have skipped that time.
 func TestEachLocalDayHasOneDailyTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		zone := rapid.SampledFrom(zones).Draw(t, "zone")
@@ -207,7 +207,7 @@ func TestEachLocalDayHasOneDailyTime(t *testing.T) {
 		now := s.first(day)
 		for range 400 { // days
 			next, ok := s.Next(now.Add(-time.Second))
-			// Samoa had no 30 December 2011: what was due on that day, at any time, was due when the 31st began.
+			// Samoa skipped 30 December 2011. Everything that was due on that day was due when the 31st began.
 			skipped := zone == "Pacific/Apia" && strings.HasPrefix(day.Format(time.DateOnly), "2011-12-3")
 			if want := s.first(day.Add(time.Duration(hour*60+minute) * time.Minute)); !skipped && (!ok || !next.Equal(want)) {
 				t.Fatalf("%s, day %v: %v, want %v", zone, day, next, want)

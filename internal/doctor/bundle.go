@@ -24,8 +24,7 @@ const (
 	partTimeout = 10 * time.Second
 )
 
-// calls are the parts of a bundle that the agent answers: the name of the part's file, and the path of
-// the call.
+// calls are the agent's answers in a bundle: the name of the file, and the path of the call.
 var calls = []struct{ file, path string }{
 	{"status.json", "/v1/agent"},
 	{"agents.json", "/v1/agents"},
@@ -40,8 +39,8 @@ var calls = []struct{ file, path string }{
 	{"goroutines.txt", "/v1/debug/goroutines"},
 }
 
-// procFiles are the files in which the kernel describes the agent's process (below /proc/PID) and its
-// host. The environment and the command line are not included: they may contain secrets.
+// procFiles are the files in which the kernel describes the agent's process (below /proc/PID) and its host. Not
+// the environment and the command line: they may contain secrets.
 var procFiles = struct{ process, host []string }{
 	process: []string{"status", "limits", "wchan", "cgroup", "io", "schedstat", "smaps_rollup", "net/snmp", "net/sockstat"},
 	host:    []string{"loadavg", "meminfo", "version", "pressure/cpu", "pressure/io", "pressure/memory", "sys/kernel/random/boot_id"},
@@ -54,7 +53,7 @@ var keyShaped = regexp.MustCompile(`[A-Za-z0-9+/]{43}=`)
 type Missing struct {
 	Part   string `json:"part"`
 	Why    string `json:"why"`
-	Needed bool   `json:"needed"` // if false, the part is optional: not every host has it, or not every user may read it
+	Needed bool   `json:"needed"` // whether it counts as a failure: some hosts don't have the part, and some users may not read it
 }
 
 // Bundle is a bug report about one agent.
@@ -108,7 +107,7 @@ func (b *Bundle) Write(ctx context.Context, d *Doctor, to io.Writer) error {
 	return errors.Join(b.archive.Close(), squeezed.Close())
 }
 
-// ask adds the agent's answer to a call, unless the first call has shown that the agent does not answer.
+// ask adds the agent's answer to a call, unless an earlier call has shown that the agent does not answer.
 func (b *Bundle) ask(ctx context.Context, c *client.Client, file, path string, longer time.Duration) {
 	if b.Away != "" {
 		b.add(file, nil, errors.New(b.Away))
@@ -124,8 +123,8 @@ func get(ctx context.Context, c *client.Client, path string, limit time.Duration
 	return c.Get(ctx, path)
 }
 
-// addHost adds what this host shows of an agent. Configuration and history come from files only if the
-// agent does not answer.
+// addHost adds what this host shows of an agent. It adds configuration and history from files only if the agent
+// does not answer.
 func (b *Bundle) addHost(ctx context.Context, d *Doctor, pid int) {
 	if b.Away != "" {
 		b.add("configuration-on-disk.yaml", d.config.WithoutSecrets(), nil)
@@ -148,8 +147,7 @@ func (b *Bundle) addHost(ctx context.Context, d *Doctor, pid int) {
 	}
 }
 
-// holder returns the process that holds the data directory. It returns 0 if none does, or if this user
-// may not see it.
+// holder returns the process that holds the data directory, or 0 if this user sees none.
 func (d *Doctor) holder() int {
 	lock, _ := filepath.EvalSymlinks(filepath.Join(d.config.DataDir, "lock"))
 	text, _ := os.ReadFile(lock)
@@ -177,8 +175,8 @@ func readSome(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// add adds a part, or the reason why it is missing. It replaces everything in the text that looks like a
-// key. There should be no key, but the log also has lines from hooks and other hosts.
+// add adds a part, or the reason why it is missing. It removes everything that looks like a key: the log also
+// has lines from hooks and other hosts.
 func (b *Bundle) add(name string, text []byte, missing error) {
 	if missing == nil {
 		missing = b.put(name, text)

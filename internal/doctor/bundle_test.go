@@ -23,7 +23,7 @@ import (
 	"github.com/doyen-election/doyen/internal/act/health"
 )
 
-// ready closes a channel once an agent is.
+// ready closes a channel once the agent has logged that it is ready.
 type ready struct {
 	io.Writer
 	seen chan struct{}
@@ -114,7 +114,7 @@ func TestABundleHasNoKeyAndNoSecretInIt(t *testing.T) {
 	refuse(t, kept, secrets)
 }
 
-// refuse reports each secret that is in a file.
+// refuse reports each secret that it finds in a file.
 func refuse(t *testing.T, parts map[string][]byte, secrets []string) {
 	t.Helper()
 	for name, part := range parts {
@@ -135,7 +135,7 @@ func refuse(t *testing.T, parts map[string][]byte, secrets []string) {
 	}
 }
 
-// unpack returns the files of a bundle, all of which only their owner may read.
+// unpack returns the files of a bundle. It demands that only their owner may read them.
 func unpack(t *testing.T, file []byte) map[string][]byte {
 	t.Helper()
 	plain, err := gzip.NewReader(bytes.NewReader(file))
@@ -158,7 +158,7 @@ func unpack(t *testing.T, file []byte) map[string][]byte {
 	}
 }
 
-// Lines of a hook are in the log as they are: what has the shape of a key is removed everywhere.
+// The log has the lines of hooks unchanged, so everything in the shape of a key is removed.
 func TestWhatLooksLikeAKeyIsRemoved(t *testing.T) {
 	var file bytes.Buffer
 	squeezed := gzip.NewWriter(&file)

@@ -1,10 +1,10 @@
 // Package doctor examines the agent of this host. A Doctor checks whether the agent can start here, and
 // whether what the agent depends on works. A Bundle collects what a bug report needs.
 //
-// Examine guarantees that it leaves nothing changed: it listens on ports for a moment, connects to ports
-// of other agents, and writes and removes one file in the data directory. No single check takes longer
-// than a few seconds. It does not guarantee that an agent which passes all checks will lead: other hosts
-// have to examine their own disks, and the network between them. Bundle never puts a key into its file.
+// Examine changes nothing that lasts: it listens on ports for a moment, connects to ports of other agents, and
+// writes and removes one file in the data directory. No single check takes longer than a few seconds. An agent
+// that passes all checks may still not lead: other hosts have to examine their own disks, and the network
+// between them. A Bundle never contains a key.
 package doctor
 
 import (
@@ -49,7 +49,7 @@ type Finding struct {
 }
 
 // Mistake is something wrong with the configuration. If root runs the doctor and a file belongs to another
-// user, Owner is that user: if the agent runs as Owner, the file is right. Else Owner is 0.
+// user, Owner is that user: for an agent that runs as Owner, the file is right. Otherwise Owner is 0.
 type Mistake struct {
 	Flag, Problem, Hint string
 	Owner               uint32
@@ -63,7 +63,7 @@ type Doctor struct {
 	from     string // the source of config, for example "as the running agent has it"; empty: flags
 	client   *client.Client
 
-	// What the running agent answers; zero: no agent runs.
+	// What the running agent answers; zero: none runs.
 	own     api.Agent
 	silent  bool // an agent runs, but does not answer
 	members []api.Member
@@ -76,8 +76,8 @@ type Doctor struct {
 	tick    func() time.Duration // returns the time since the doctor was made
 }
 
-// New returns a doctor of the agent that runs, or will run, with the configuration. mistakes are those in
-// the configuration, and from is its source.
+// New returns a doctor of the agent that runs, or will run, with the configuration. mistakes are in that
+// configuration, and from is its source.
 func New(c settings.Config, mistakes []Mistake, from string) *Doctor {
 	began := time.Now()
 	d := &Doctor{mistakes: mistakes, from: from, root: "/", show: systemctl, journal: journal, tick: func() time.Duration { return time.Since(began) },
@@ -112,7 +112,7 @@ func journal(ctx context.Context, unit string) ([]byte, error) {
 func (d *Doctor) Examine(ctx context.Context) []Finding {
 	defer d.client.Close()
 	running := d.checkAgent(ctx)
-	if info, err := os.Stat(d.config.Socket); err == nil && d.runs() { // the agent has started with these files, so they are right for its user
+	if info, err := os.Stat(d.config.Socket); err == nil && d.runs() { // a running agent has started with these files, so they are right for its user
 		d.mistakes = slices.DeleteFunc(slices.Clone(d.mistakes), func(m Mistake) bool { return m.Owner != 0 && ownedBy(info, m.Owner) })
 	}
 	all := CheckConfig(d.mistakes)
@@ -132,8 +132,8 @@ func ok(check, format string, args ...any) Finding {
 
 func (d *Doctor) runs() bool { return d.own.ID != "" }
 
-// CheckConfig reports the mistakes of a configuration. Those in the key file are not included: they have
-// a separate check.
+// CheckConfig reports the mistakes of a configuration, except those in the key file, which have their own
+// check.
 func CheckConfig(all []Mistake) []Finding {
 	var found []Finding
 	for _, m := range all {
@@ -161,7 +161,7 @@ func (d *Doctor) mistake(flag string) (Mistake, bool) {
 	return each.First(d.mistakes, func(m Mistake) bool { return m.Flag == flag })
 }
 
-// checkAgent asks the agent whether it runs and what it reports.
+// checkAgent asks whether the agent runs, and for its warnings.
 func (d *Doctor) checkAgent(ctx context.Context) []Finding {
 	const check = "agent"
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -195,8 +195,8 @@ func (d *Doctor) checkAgent(ctx context.Context) []Finding {
 	return all
 }
 
-// checkPorts tries to listen on each port. While the agent runs, it counts as the user of a port that it
-// advertises, and of the ports of --http and --agent-check: without these it could not have started.
+// checkPorts tries to listen on each port. A port in use is right if the running agent uses it: the ports that
+// it advertises and those of --http and --agent-check, without which it could not have started.
 func (d *Doctor) checkPorts(context.Context) []Finding {
 	own := map[string]bool{}
 	for _, m := range d.members {
@@ -270,7 +270,7 @@ func (d *Doctor) lookUp(ctx context.Context, host string) ([]netip.Addr, error) 
 	return found, err
 }
 
-// parts splits HOST[:PORT]. Without a port it returns the default one.
+// parts splits HOST[:PORT]. The default port replaces a missing one.
 func parts(join string) (host, port string) {
 	if host, port, err := net.SplitHostPort(join); err == nil {
 		return host, port

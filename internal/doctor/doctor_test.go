@@ -17,7 +17,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// patient is a doctor of an agent that would run in a directory of the test.
+// patient returns a doctor of an agent that would use a directory of the test.
 func patient(t *testing.T, change ...func(*settings.Config)) *Doctor {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "doctor") // t.TempDir may be too long for a socket
@@ -25,7 +25,7 @@ func patient(t *testing.T, change ...func(*settings.Config)) *Doctor {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask is
+	if err := os.Chmod(dir, 0o755); err != nil { // independent of the umask
 		t.Fatal(err)
 	}
 	c := settings.Default()
@@ -41,7 +41,7 @@ func patient(t *testing.T, change ...func(*settings.Config)) *Doctor {
 	return d
 }
 
-// file writes a file below the directory that the doctor takes for the root.
+// file writes a file below the directory that is the doctor's root.
 func (d *Doctor) file(t *testing.T, path, text string) {
 	t.Helper()
 	path = filepath.Join(d.root, path)
@@ -50,7 +50,7 @@ func (d *Doctor) file(t *testing.T, path, text string) {
 	}
 }
 
-// expect demands one finding, of that result, that has the text in it, and advice unless all is well.
+// expect demands one finding with this result and text. It must have advice unless it is OK.
 func expect(t *testing.T, found []Finding, result, text string) {
 	t.Helper()
 	if len(found) != 1 || found[0].Result != result || !strings.Contains(found[0].What+": "+found[0].Why, text) || (found[0].Do == "") != (result == OK) {
@@ -68,7 +68,7 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-// closed is an address at which nobody listens.
+// closed returns an address at which nobody listens.
 func closed(t *testing.T) string {
 	l := listen(t)
 	l.Close()
@@ -132,9 +132,9 @@ func TestBeforeTheStartTheAgentsToJoinAreDialled(t *testing.T) {
 	expect(t, d.checkPeers(t.Context()), OK, "answers at TCP port")
 	d.config.Join = []string{closed(t)}
 	expect(t, d.checkPeers(t.Context()), Warning, "connection refused")
-	d.own.ID = "A" // it runs, but has joined nobody
+	d.own.ID = "A" // the agent runs, but has joined no other one
 	expect(t, d.checkPeers(t.Context()), Warning, "connection refused")
-	d.config.Join = []string{"not resolved", net.JoinHostPort("127.0.0.1", "0")} // the second one is this agent
+	d.config.Join = []string{"not resolved", net.JoinHostPort("127.0.0.1", "0")} // the second address is this agent's
 	expect(t, d.checkPeers(t.Context()), OK, "heard of no other one")
 }
 
@@ -153,14 +153,14 @@ func TestEachPortToAnotherAgentIsCheckedInBothDirections(t *testing.T) {
 		d.members, d.agents = []api.Member{{ID: "A"}, m}, []api.AgentReport{{ID: "A", Dials: own}, back}
 		expect(t, d.checkPeers(t.Context()), result, text)
 	}
-	d.config.Join = []string{there} // it has joined that one
+	d.config.Join = []string{there} // it has joined that agent
 	check(OK, "from here, and back", func(*api.Member, *api.AgentReport) {})
 	d.config.Join = nil
 	check(Error, "this host does not reach b at gossip-tcp", func(m *api.Member, _ *api.AgentReport) { m.GossipAddr = closed(t) })
 	check(Error, "this host does not reach b at peer-tcp", func(m *api.Member, _ *api.AgentReport) { m.PeerAddr = closed(t) })
 	check(Error, "not connected to b", func(m *api.Member, _ *api.AgentReport) { m.Connected = false })
 	check(Warning, "b is dead", func(m *api.Member, _ *api.AgentReport) { m.Status = api.StatusDead })
-	for state, advises := range map[string]bool{api.QuorumLost: false, api.QuorumExists: true} { // a majority removes a voter
+	for state, advises := range map[string]bool{api.QuorumLost: false, api.QuorumExists: true} { // only a majority can remove a voter
 		d.own.Quorum.State, d.members = state, []api.Member{{Name: "b", ID: "B", Status: api.StatusDead}}
 		if found := d.checkPeers(t.Context()); len(found) != 1 || strings.Contains(found[0].Do, "voters remove b") != advises {
 			t.Errorf("quorum %s: %+v", state, found)
@@ -313,7 +313,7 @@ func TestTheRecordIsToBeInMemory(t *testing.T) {
 	expect(t, d.checkRecord(t.Context()), OK, "goes on leading")
 }
 
-// An agent that answers nonsense, or other questions than were asked, is a finding.
+// Nonsense as an answer, or an answer to another question, is a finding.
 func TestARunningAgentIsAsked(t *testing.T) {
 	d := patient(t)
 	expect(t, d.checkAgent(t.Context()), OK, "none runs")

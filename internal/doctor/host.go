@@ -25,7 +25,7 @@ import (
 const (
 	diskWrites = 20
 	diskBytes  = 4096
-	// diskTime: on a very slow disk, checkDisk stops after this time.
+	// diskTime bounds checkDisk on a slow disk.
 	diskTime = 5 * time.Second
 	// chronySlews is chronyd's default of maxslewrate, in parts per million.
 	chronySlews = 83333.333
@@ -97,8 +97,8 @@ func (d *Doctor) checkClock(context.Context) []Finding {
 	return []Finding{ok("clock", "%s; a lease allows less than 1 %%", what)}
 }
 
-// maxSlewRate returns the last maxslewrate, and its place, in a configuration file of chrony and
-// the files that it includes. The place is empty if none is set.
+// maxSlewRate returns the last maxslewrate in a configuration file of chrony and the files that it includes,
+// and its place. The place is empty if none is set.
 func (d *Doctor) maxSlewRate(path string, depth int) (rate float64, at string) {
 	text, err := os.ReadFile(filepath.Join(d.root, path))
 	if path == "" || err != nil || depth > 5 {
@@ -194,8 +194,8 @@ func owner(stat *syscall.Stat_t) string {
 	return fmt.Sprintf(", user %d, group %d", stat.Uid, stat.Gid)
 }
 
-// checkRecord checks whether a record can be kept in memory. If the running agent warns about this,
-// checkAgent has already reported it.
+// checkRecord checks whether a record can be kept in memory. If the running agent warns about that, checkAgent
+// has reported it.
 func (d *Doctor) checkRecord(context.Context) []Finding {
 	dir := cmp.Or(d.config.RecordDir, filepath.Dir(d.config.Socket))
 	at := settings.Nearest(dir, os.Stat)
@@ -207,7 +207,7 @@ func (d *Doctor) checkRecord(context.Context) []Finding {
 		}
 	case err != nil:
 		why = err
-	case at != dir || os.Geteuid() == 0 && !ownedBy(info, 0): // the directory is not there yet, or root asks and the agent's user is another one
+	case at != dir || os.Geteuid() == 0 && !ownedBy(info, 0): // the directory does not exist yet, or root asks for an agent of another user
 		why = record.InMemory(at)
 	default:
 		why = errors.Unwrap(record.Check(at)) // without the advice that the error contains
@@ -223,7 +223,7 @@ func ownedBy(info fs.FileInfo, uid uint32) bool {
 	return is && stat.Uid == uid
 }
 
-// checkUnit checks the systemd unit in which the agent runs. If it runs in none, it checks doyen.service.
+// checkUnit checks the agent's systemd unit. If the agent runs in no unit, it checks doyen.service.
 func (d *Doctor) checkUnit(ctx context.Context) []Finding {
 	unit := d.unit()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -268,7 +268,7 @@ func properties(out string) map[string]string {
 // ownUnit is the unit in the packages.
 const ownUnit = "doyen.service"
 
-// unit returns the systemd unit of the running agent, from its control group.
+// unit returns the systemd unit of the running agent, found by its control group.
 func (d *Doctor) unit() string {
 	text, _ := os.ReadFile(filepath.Join(d.root, "proc", strconv.Itoa(d.own.PID), "cgroup"))
 	for _, part := range slices.Backward(strings.FieldsFunc(string(text), func(r rune) bool { return r == '/' || r == '\n' })) {

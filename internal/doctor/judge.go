@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/agent/settings"
 )
 
-// Mistakes returns the mistakes of a configuration. If root asks, and the configuration is that of the
-// packages' unit, the check is made with the rights of the user that the unit names.
+// Mistakes returns the mistakes of a configuration. If root asks about the configuration of the packages' unit,
+// the check has the rights of the user that the unit names.
 func Mistakes(ctx context.Context, c settings.Config, packaged bool) []error {
 	if !packaged || os.Geteuid() != 0 {
 		return c.Mistakes()

@@ -13,15 +13,15 @@ import (
 	"github.com/doyen-election/doyen/agent/settings"
 )
 
-// Before the start, what root's doctor finds wrong is what the unit's user would find wrong: not that
-// the key is that user's, but that it is root's.
+// Before the agent has started, root's doctor judges as the unit's user would: that user's key is right,
+// root's is wrong.
 func TestRootJudgesAsTheUserOfTheUnit(t *testing.T) {
 	u, err := user.Lookup("nobody")
 	if os.Geteuid() != 0 || err != nil {
 		t.Skip("needs root and a user nobody, which CI has")
 	}
 	uid, _ := strconv.Atoi(u.Uid)
-	dir, err := os.MkdirTemp("/var/lib", "doctor") // no other user can change what leads there
+	dir, err := os.MkdirTemp("/var/lib", "doctor") // other users can't change the directories above it
 	if err != nil {
 		t.Fatal(err)
 	}

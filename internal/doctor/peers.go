@@ -28,8 +28,7 @@ func together[T any](all []T, check func(T) []Finding) []Finding {
 }
 
 // checkPeers checks each port of each other agent, in both directions: it dials the other agents, and the
-// running agent makes them dial back. Agents that are not joined can only be dialled, and only if they
-// are in --join.
+// running agent asks them to dial back. An agent in --join that is not joined can only be dialled.
 func (d *Doctor) checkPeers(ctx context.Context) []Finding {
 	all := together(d.members, func(m api.Member) []Finding { return d.checkPeer(ctx, m) })
 	all = append(all, together(d.config.Join, func(join string) []Finding { return d.checkSeed(ctx, join) })...)
@@ -84,13 +83,13 @@ func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
 	return all
 }
 
-// report returns what an agent has reported about itself, with the ports that it has tried to reach.
+// report returns an agent's report, which lists the ports that it has tried to reach.
 func (d *Doctor) report(id string) (api.AgentReport, bool) {
 	return each.First(d.agents, func(a api.AgentReport) bool { return a.ID == id })
 }
 
-// dialledBack reports the ports of this agent that another agent does not reach. Without UDP, gossip is
-// only slower, so that is a warning.
+// dialledBack reports the ports of this agent that another agent does not reach. Without UDP gossip is only
+// slower, so that is a warning.
 func dialledBack(m api.Member, dials []api.Dial, do string) []Finding {
 	var all []Finding
 	for _, p := range dials {
@@ -105,7 +104,7 @@ func dialledBack(m api.Member, dials []api.Dial, do string) []Finding {
 	return all
 }
 
-// checkSeed dials an agent of --join, unless it is this agent or already joined. If the name can't be
+// checkSeed dials an agent of --join, unless it is this agent or has been joined. If the name can't be
 // resolved, checkNames has reported that.
 func (d *Doctor) checkSeed(ctx context.Context, join string) []Finding {
 	host, port := parts(join)
@@ -124,7 +123,7 @@ func (d *Doctor) checkSeed(ctx context.Context, join string) []Finding {
 	return []Finding{ok("peers", "--join %s answers at TCP port %s; UDP and the way back can be checked once this agent %s", join, port, next)}
 }
 
-// knows reports whether this is the gossip address of this agent, or of an agent that it has joined.
+// knows reports whether the gossip address is this agent's, or that of an agent that it has joined.
 func (d *Doctor) knows(addr netip.Addr, port string) bool {
 	at := net.JoinHostPort(addr.String(), port)
 	own := strconv.Itoa(d.config.GossipPort)
@@ -132,7 +131,7 @@ func (d *Doctor) knows(addr netip.Addr, port string) bool {
 		slices.ContainsFunc(d.members, func(m api.Member) bool { return m.GossipAddr == at })
 }
 
-// dial returns why no TCP connection can be made, or an empty text if one can.
+// dial returns why no TCP connection can be made, or an empty text.
 func dial(ctx context.Context, addr string) string {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

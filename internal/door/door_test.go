@@ -30,7 +30,7 @@ func TestASourceHasAShareAndFavouredOnesAReserve(t *testing.T) {
 	}
 	p.Leave("b", 5)
 	p.Leave("root", 2)
-	p.Free(3) // they still count for their source
+	p.Free(3) // the places still count for their source
 	if err := p.Enter("a", 1, 3, false); !errors.Is(err, ErrShare) {
 		t.Errorf("places that still count for their source: %v", err)
 	}
@@ -93,7 +93,7 @@ func TestFewSourcesAreRemembered(t *testing.T) {
 func TestWhatWasSpentIsMadeUpForFirst(t *testing.T) {
 	p := NewPace[int](10, 3)
 	p.Spend(0, 1, 2)
-	p.Spend(0, 1, 100) // no more than a burst counts
+	p.Spend(0, 1, 100) // at most a burst counts
 	if left := p.Left(0, 1); left != -2 {
 		t.Errorf("%g are left", left)
 	}

@@ -38,8 +38,8 @@ func (p *Pace[S]) Take(now election.Instant, source S, n int) bool {
 	return p.limiter(now, source).AllowN(at(now), n)
 }
 
-// Spend counts n, but at most burst, for the source even if the source has less left. It is for a cost that
-// is known only afterwards. What is left may then be below zero.
+// Spend counts n, but at most burst, even if the source has less left: the cost was known only afterwards. What
+// is left may then be below zero.
 func (p *Pace[S]) Spend(now election.Instant, source S, n int) {
 	p.limiter(now, source).ReserveN(at(now), min(n, p.burst))
 }
@@ -56,8 +56,8 @@ func (p *Pace[S]) limiter(now election.Instant, source S) *rate.Limiter {
 	return l
 }
 
-// forget makes room in a full Pace: it drops the sources that have their whole burst left, and all sources
-// if that is not enough.
+// forget makes room in a full Pace. It drops the sources that have their whole burst left. If that is not
+// enough, it drops all.
 func (p *Pace[S]) forget(now election.Instant) {
 	if len(p.of) < maxSources {
 		return

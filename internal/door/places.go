@@ -1,8 +1,8 @@
 // Package door bounds what others may use of this agent: how much of something at once (Places), and how
 // often they may do something (Pace).
 //
-// It guarantees that no source gets more than its share, that a reserve is kept for favoured sources, and
-// that what it remembers is bounded. Its callers decide what a source is.
+// It guarantees that no source gets more than its share, that favoured sources have a reserve, and that its
+// memory is bounded. Its callers decide what a source is.
 package door
 
 import (
@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// The places of a network port for connections that have not proven an identity yet.
+// The places of a network port for connections without a proven identity.
 const (
 	Unproven   = 128
 	ForMembers = 32 // the part of these places that only connections from members' addresses get
@@ -36,8 +36,8 @@ func NewPlaces[S comparable](total, reserve int) *Places[S] {
 	return &Places[S]{total: total, reserve: reserve, of: map[S]int{}}
 }
 
-// Enter takes n places for a source. It returns ErrShare if the source would then have more than share
-// (share 0: no limit), and ErrFull if too few places are free.
+// Enter takes n places for a source. It returns ErrShare if the source would then have more than share (0: no
+// limit), and ErrFull if too few places are free.
 func (p *Places[S]) Enter(source S, n, share int, favoured bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *Places[S]) Leave(source S, n int) {
 	p.Forgive(source, n)
 }
 
-// Free makes n places free for others, but they still count for their source.
+// Free makes n places free for others. They still count for their source until Forgive.
 func (p *Places[S]) Free(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,8 +92,8 @@ func (p *Places[S]) Of(source S) int {
 	return p.of[source]
 }
 
-// Network returns the network in which one party can have all addresses: a /64 for IPv6, the address
-// alone for IPv4.
+// Network returns the network whose addresses one party may own together: a /64 for IPv6, the address alone for
+// IPv4.
 func Network(a netip.Addr) netip.Prefix {
 	a = a.Unmap().WithZone("")
 	bits := a.BitLen()

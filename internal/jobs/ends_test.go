@@ -15,13 +15,13 @@ func must(t *testing.T, c Config) *Job {
 	return j
 }
 
-// cronAt is a job of every hour that is done up to the hours after base, with a claim if run is not nil.
+// cronAt is the word of an hourly job whose occurrences are done up to that many hours after base. run is its
+// claim.
 func cronAt(done int, run *Run) Word {
 	return Word{Version: version, Kind: Cron, Spec: "0 * * * *", Done: stamp(base.Add(time.Duration(done) * time.Hour)), Run: run}
 }
 
-// An end that could not be written before the lease ended is known to the host that leads again: it is neither
-// unknown nor run again.
+// An end may not be written before the lease ends. If the same host leads next, it still knows that end.
 func TestAKnownEndOutlivesTheLeadership(t *testing.T) {
 	for _, rerun := range []bool{false, true} {
 		j := must(t, Config{Name: "pay", Kind: Cron, Spec: "0 * * * *", Rerun: rerun, Late: 3 * time.Hour})
@@ -39,7 +39,7 @@ func TestAKnownEndOutlivesTheLeadership(t *testing.T) {
 		if err != nil || w.Run != nil || w.Last.Result != Finished || w.Done != stamp(now) || w.Total[Unknown] != 0 {
 			t.Errorf("rerun %t: it writes %s", rerun, out.Write)
 		}
-		// Another claim than its own is not ended by it.
+		// Its end does not count for another host's claim.
 		j.Step(now, Lost{})
 		other, _ := Parse(claim)
 		other.Run.Term = 9
@@ -59,7 +59,7 @@ func TestJ3AChangedSpecCountsWhatTheFormerOneMissed(t *testing.T) {
 	}
 }
 
-// A clock that was at 1970 for a moment leaves half a century to pass over: each write is about some of it.
+// A clock that was at 1970 for a moment leaves half a century to pass over. Each write handles a part.
 func TestJ3YearsArePassedOverInSeveralWrites(t *testing.T) {
 	j := must(t, Config{Name: "pay", Kind: Cron, Spec: "* * * * *"})
 	w := Word{Version: version, Kind: Cron, Spec: "* * * * *", Done: stamp(base.Add(-1000 * time.Hour))}
@@ -80,7 +80,7 @@ func TestAnEarlierKeyLeavesTheClaimOfALaterOne(t *testing.T) {
 	}
 }
 
-// A word that became another's ends the job, with nothing under way that the receipt would wait for.
+// If the word becomes another program's, the job ends, and the receipt has nothing to wait for.
 func TestAForeignWordEndsTheJob(t *testing.T) {
 	j := must(t, Config{Name: "pay", Kind: Key})
 	if out := j.Step(base, Leads{Term: 1}); out.Write == "" {
@@ -96,7 +96,7 @@ func TestOnlyWhatIsAheadIsReset(t *testing.T) {
 		name string
 		word Word
 		term uint64
-		want string // of the error
+		want string // part of the error
 	}{
 		{"done in the past", cronAt(-1, nil), 4, "not in the future"},
 		{"running", cronAt(5, &Run{At: stamp(base.Add(6 * time.Hour)), Term: 4, Try: 1}), 4, "wait until it has ended"},

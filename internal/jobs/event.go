@@ -9,21 +9,21 @@ import (
 type Event any
 
 type (
-	// Leads: this host leads in a term in which the election's word is Text. It comes when a leadership
-	// begins, when its term rises, and when a write was answered with another word.
+	// Leads: this host leads in a term, and the election's word is Text. It comes when a leadership begins, when
+	// its term rises, and when a write was answered with another word.
 	Leads struct {
 		Term uint64
 		Text string
 	}
-	// Follows: another host leads, and Text is the word as this host has read it.
+	// Follows: another host leads, and this host has read the word Text.
 	Follows struct{ Text string }
-	// Written: a write is acknowledged. The caller repeats a write that is not acknowledged, and names the
-	// same ID of the replaced word each time.
+	// Written: a write is acknowledged. Until then the caller repeats it, each time with the same ID of the
+	// replaced word.
 	Written struct{ Text string }
 	// Ended: the command is dead, with all that it started.
 	Ended struct {
 		Result Result
-		Code   int // the exit code; for TimedOut, the code with which once has to exit
+		Code   int // the exit code; for TimedOut, the code that once exits with
 	}
 	// NotStarted: the command of the last Start was not started, and will not be.
 	NotStarted struct{}
@@ -44,7 +44,7 @@ type Output struct {
 	Start    *Start    // not nil: start the command before the deadline, and send Ended once it is dead
 	Exit     *int      // end the campaign and exit
 	HandOver string    // not empty: resign, for this reason
-	Wake     time.Time // not zero: send Tick no later than when the wall clock shows this time
+	Wake     time.Time // not zero: send Tick by the time that the wall clock shows this
 }
 
 // Start is a command to start.
@@ -64,7 +64,7 @@ func (j *Job) start(r Run) *Start {
 	}}
 }
 
-// What is the kind of a report. The comments name the fields of Report that a report of the kind has.
+// What is the kind of a report. Each comment names the fields of Report that are set.
 type What string
 
 const (
@@ -88,7 +88,7 @@ type Report struct {
 	Result   Result
 	Code     int
 	Detail   string
-	Again    bool // a former leader wrote what is reported, and may have reported it
+	Again    bool // a former leader wrote this, and may have reported it
 }
 
 func (e End) report(again bool) Report {

@@ -17,7 +17,7 @@ type Missed string
 const (
 	Latest Missed = "last"
 	All    Missed = "all"
-	None   Missed = "none" // none that came due while another one ran, or more than LeastLate before this leadership
+	None   Missed = "none" // none that came due more than LeastLate before this leadership, or while another one ran
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 	// DefaultLate is the value of Config.Late if nothing is configured.
 	DefaultLate = 5 * time.Minute
 
-	// mostPassed bounds how many occurrences one write passes over. Years of them take several writes.
+	// mostPassed bounds how many occurrences one write passes over. For years of them, several writes follow.
 	mostPassed = 10000
 
 	ahead = time.Hour // J7: how far the word's newest occurrence may be ahead of the clock
@@ -49,7 +49,7 @@ type Config struct {
 	Key        string        // Series: the text after the slash. Key: not used, the key is Name
 	Late       time.Duration // Cron: how late an occurrence may start; 0 is DefaultLate
 	Missed     Missed        // Cron; "" is Latest
-	Jitter     time.Duration // Cron: starts are later by a part of it that depends on Name
+	Jitter     time.Duration // Cron: starts are later by a part of it, which depends on Name
 	Rerun      bool          // start an occurrence with an unknown end again: --on-death rerun, --retry
 	NoWait     bool          // once: exit if another host runs it
 	AllowOlder bool          // Series: exit with 0 for a key that was skipped
@@ -66,7 +66,7 @@ type Job struct {
 	text     string
 	pending  *draft // the write in progress. Invariant: one write at a time
 	running  *Run   // the occurrence whose command may run here. Invariant (J2): its claim has been acknowledged
-	undone   bool   // the occurrence that was claimed last was not started
+	undone   bool   // the occurrence claimed last was not started
 	kept     *kept
 	ended    *End      // how the running occurrence ended, until the write of this end is acknowledged
 	ready    time.Time // with Missed None, what was due before this time does not run
@@ -75,7 +75,8 @@ type Job struct {
 	warned   bool
 }
 
-// kept is an end that could not be written before the leadership was lost. If this host leads next, it writes the end then.
+// kept is an end that was not written before the leadership ended. If this host leads next, it writes the end
+// then.
 type kept struct {
 	run Run
 	end End
@@ -137,7 +138,7 @@ func (j *Job) Step(now time.Time, e Event) Output {
 	switch e := e.(type) {
 	case Lost:
 		k := j.kept
-		if j.running != nil && j.ended != nil && j.ended.Result != Stopped { // how far a stopped one got is not known
+		if j.running != nil && j.ended != nil && j.ended.Result != Stopped { // nobody knows how far a stopped command got
 			k = &kept{*j.running, *j.ended}
 		}
 		*j = Job{config: j.config, schedule: j.schedule, offset: j.offset, kept: k}
@@ -184,8 +185,8 @@ func (j *Job) follows(text string, out *Output) {
 	}
 }
 
-// leads handles the word of a term that this host leads. If the word is the draft's text, the draft's write
-// counts as acknowledged.
+// leads handles the word of a term that this host leads. If the word equals the draft, the draft's write counts
+// as acknowledged.
 func (j *Job) leads(now time.Time, e Leads, out *Output) {
 	w, refused := j.read(e.Text, out)
 	if refused {
@@ -199,7 +200,7 @@ func (j *Job) leads(now time.Time, e Leads, out *Output) {
 		j.kept = nil
 		j.ready = now.Add(-LeastLate)
 		j.compare(w, out)
-		// The former leader may have died before it reported what it wrote.
+		// The former leader may have died before it reported what it had written.
 		if w.Last != nil && (j.config.Kind == Cron || w.Last.At == j.config.Key) {
 			out.Reports = append(out.Reports, w.Last.report(true))
 		}
@@ -233,7 +234,7 @@ func (j *Job) compare(w Word, out *Output) {
 	}
 }
 
-// acknowledge takes over the draft if text is the draft's, and reports whether it is.
+// acknowledge takes over the draft if text equals it, and reports whether it does.
 func (j *Job) acknowledge(text string, out *Output) bool {
 	d := j.pending
 	if d == nil || d.text != text {
@@ -261,7 +262,7 @@ func (j *Job) plan(now time.Time, out *Output) {
 	if j.ended != nil {
 		j.end(d)
 	}
-	if j.undone { // with the claim, the next leader would not know whether the occurrence ran
+	if j.undone { // the claim must go, or the next leader would not know whether the occurrence ran
 		j.undone, d.word.Run = false, nil
 	}
 	switch {
@@ -284,8 +285,8 @@ func (j *Job) plan(now time.Time, out *Output) {
 	out.HandOver, j.handOver = j.handOver, ""
 }
 
-// end marks the end of what ran here. With Rerun the claim of a stopped occurrence stays, so that it runs again.
-// For once it always stays: the next call decides whether the occurrence runs again.
+// end marks the end of what ran here. With Rerun the claim of a stopped occurrence stays, so that it runs
+// again. For once a stopped claim always stays: the next call decides whether it runs again.
 func (j *Job) end(d *draft) {
 	e, w := *j.ended, &d.word
 	w.Last = &e

@@ -12,13 +12,13 @@ var base = time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
 
 func minute(n float64) time.Time { return base.Add(time.Duration(n * float64(time.Minute))) }
 
-// stage is a job with the register that its host writes to.
+// stage is a job, and the word that its host writes.
 type stage struct {
 	t    *testing.T
 	job  *Job
 	text string
 	term uint64
-	log  []string // what it did, in order
+	log  []string // what the job did, in order
 }
 
 func cronConfig(change func(*Config)) Config {
@@ -38,7 +38,7 @@ func host(t *testing.T, c Config) *stage {
 	return &stage{t: t, job: j}
 }
 
-// step gives one event, and all writes are acknowledged at once.
+// step gives the job an event, and acknowledges all its writes at once.
 func (s *stage) step(n float64, e Event) Output {
 	s.t.Helper()
 	out := s.raw(n, e)
@@ -85,7 +85,7 @@ func (s *stage) raw(n float64, e Event) Output {
 	return out
 }
 
-// leads begins a leadership on what the former one has left.
+// leads begins a leadership with the word of the former stage.
 func (s *stage) leads(n float64, former *stage) *stage {
 	s.t.Helper()
 	if former != nil {
@@ -104,7 +104,7 @@ func (s *stage) want(lines ...string) {
 	s.log = nil
 }
 
-// due is a host that leads from a minute before 3:00, and has claimed 3:00.
+// due returns a host that leads from 2:59 on and has claimed 3:00.
 func due(t *testing.T, change func(*Config)) *stage {
 	t.Helper()
 	s := host(t, cronConfig(change)).leads(-1, nil)
@@ -116,7 +116,7 @@ func due(t *testing.T, change func(*Config)) *stage {
 func TestJ1ClocksThatDifferNeverRepeatAnOccurrence(t *testing.T) {
 	a := due(t, nil)
 	a.step(1, Ended{Result: Finished})
-	b := host(t, cronConfig(nil)).leads(-1, a) // its clock is two minutes behind
+	b := host(t, cronConfig(nil)).leads(-1, a) // b's clock is two minutes behind
 	b.step(0, Tick{})
 	b.step(2, Tick{})
 	b.want("ended 03:00 finished again", "wake 04:00", "wake 04:00", "wake 04:00")
@@ -129,10 +129,10 @@ func TestJ2TheClaimIsAcknowledgedBeforeTheStart(t *testing.T) {
 	s.raw(0.1, Tick{})
 	s.raw(0.1, Written{Text: "of a former term"})
 	s.want("write")
-	// The write is answered with another word: the claim was not made, and is made again.
+	// The answer to the write is another word, so the claim was not made. The job claims again.
 	s.raw(0.2, Leads{Term: 1, Text: s.text})
 	s.want("write")
-	// The next time the answer is lost, and the word has the claim.
+	// The answer to the second write is lost, but the word has the claim.
 	again := s.job.pending.word.Text()
 	if claim.Write == again {
 		t.Fatal("the claim has the time of the former one")
@@ -159,19 +159,19 @@ func TestJ3DonePassesAnOccurrenceOnlyWithItsEndOrItsNote(t *testing.T) {
 	if w, _ := Parse(s.text); w.Done != "2026-11-23T02:59:00Z" || w.Run == nil || w.Run.At != "2026-11-23T03:00:00Z" {
 		t.Errorf("claimed: %s", s.text)
 	}
-	out := s.raw(3, Ended{Result: Failed, Code: 3}) // its end, the note of what is missed, and the next claim
+	out := s.raw(3, Ended{Result: Failed, Code: 3}) // the write has the end, the missed occurrences and the next claim
 	w, _ := Parse(out.Write)
 	if w.Done != "2026-11-23T03:02:00Z" || w.Missed == nil || *w.Missed != (Span{2, "2026-11-23T03:01:00Z", "2026-11-23T03:02:00Z"}) || w.Run.At != "2026-11-23T03:03:00Z" || w.Last.Code != 3 {
 		t.Errorf("ended and claimed: %s", out.Write)
 	}
-	s.text = out.Write // the leader dies, and has reported nothing
+	s.text = out.Write // the leader dies before it reports
 	b := host(t, cronConfig(func(c *Config) { c.Spec = "* * * * *" })).leads(3, s)
 	b.want("ended 03:00 failed again", "missed 03:01 03:02 again", "write", "unknown 03:03", "skipped 03:03", "wake 03:04")
 }
 
 func TestJ3DoneNeverFalls(t *testing.T) {
 	a := due(t, nil)
-	// The former claim is run again under another spec, which counts from later on.
+	// The next leader runs the former claim again. Its spec differs, and counts only from later on.
 	b := host(t, cronConfig(func(c *Config) { c.Spec, c.Rerun = "*/5 * * * *", true })).leads(20, a)
 	b.step(21, Ended{Result: Finished})
 	b.want("differs", "write", "changed", "unknown 03:00", "start 03:00 try 2", "write", "ended 03:00 finished", "start 03:20 try 1")
@@ -191,7 +191,7 @@ func TestJ4AClaimOfAFormerTermIsClaimedAgain(t *testing.T) {
 
 func TestJ4WhatRunsHereIsNotOfAFormerTerm(t *testing.T) {
 	s := due(t, nil)
-	s.step(1, Leads{Term: 2, Text: s.text}) // the term rises under it
+	s.step(1, Leads{Term: 2, Text: s.text}) // the term rises during the run
 	s.step(2, Ended{Result: Finished})
 	s.want("write", "ended 03:00 finished", "wake 04:00")
 }
@@ -225,7 +225,7 @@ func TestJ4StoppedIsMarkedBeforeTheReceipt(t *testing.T) {
 func TestJ5TheFirstLeaderWritesFromWhenOnItCounts(t *testing.T) {
 	a := host(t, cronConfig(nil)).leads(-10, nil)
 	a.want("write", "wake 03:00")
-	host(t, cronConfig(nil)).leads(1, a).want("write", "start 03:00 try 1") // what came due while nobody led
+	host(t, cronConfig(nil)).leads(1, a).want("write", "start 03:00 try 1") // 3:00 came due while no agent led
 }
 
 func TestJ6WhatIsLateIsMissed(t *testing.T) {
@@ -246,7 +246,7 @@ func TestJ6WhatIsLateIsMissed(t *testing.T) {
 		s := host(t, cronConfig(every(c.change))).leads(0, nil)
 		t.Log(c.what)
 		s.log = nil
-		if c.what == "none" { // if the leadership changes three minutes after it
+		if c.what == "none" { // the next leadership begins three minutes after 3:16
 			host(t, cronConfig(every(c.change))).leads(19, s).want("write", "missed 03:08 03:16", "wake 03:24")
 		}
 		host(t, cronConfig(every(c.change))).leads(17, s).want(c.want...)
@@ -269,7 +269,7 @@ func TestJ7AJumpedClockHandsOverOnceAndClaimsNothing(t *testing.T) {
 	s.step(1, Lost{})
 	s.leads(2, nil)
 	s.want("write", "start 03:00 try 1")
-	s.step(3, Jumped{}) // the end of what runs is marked first
+	s.step(3, Jumped{}) // the end of the running occurrence is marked before the hand-over
 	s.step(4, Ended{Result: Finished})
 	s.want("clock jumped", "write", "ended 03:00 finished", "hand over")
 }

@@ -11,7 +11,8 @@ func TestOnceExits(t *testing.T) {
 	series := func(k string) Config { return Config{Name: "day", Kind: Series, Key: k} }
 	with := func(c Config, change func(*Config)) Config { change(&c); return c }
 	retry, older := func(c *Config) { c.Rerun = true }, func(c *Config) { c.AllowOlder = true }
-	// Each call leads after the one before; its command ends as given, or its host dies ("").
+	// call is a call of once by the next leader. Its command ends as given. If result is empty, it does not end,
+	// or nothing was started.
 	type call struct {
 		c      Config
 		result Result
@@ -55,7 +56,7 @@ func TestOnceExits(t *testing.T) {
 				s.step(float64(i)+0.5, Ended{Result: c.result, Code: c.code})
 			}
 			former = &stage{text: s.text, term: s.term}
-			for j, l := range s.log { // details of a refusal are not compared
+			for j, l := range s.log { // the details of a refusal are not compared
 				if strings.HasPrefix(l, "refused") {
 					s.log[j] = "refused"
 				}

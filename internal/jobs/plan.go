@@ -19,7 +19,7 @@ func (j *Job) cron(now time.Time, d *draft) {
 	done := moment(w.Done)
 	if w.Spec != j.config.Spec || w.Zone != j.config.Zone {
 		w.Spec, w.Zone = j.config.Spec, j.config.Zone
-		// The new spec did not apply before, so only those of its occurrences count that are still in time.
+		// The new spec did not apply before, so of its occurrences only those still in time count.
 		if from := clock.Add(-j.config.Late); from.After(done) {
 			j.passOver(d, done, from)
 			done, w.Done = from, stamp(from)
@@ -49,7 +49,7 @@ func (j *Job) cron(now time.Time, d *draft) {
 	j.due(now, done, d)
 }
 
-// passOver counts and reports what was due by the former spec after done and no later than until (J3).
+// passOver counts and reports what was due by the former spec after done, up to and including until (J3).
 func (j *Job) passOver(d *draft, done, until time.Time) {
 	former, err := calendar.Parse(j.word.Spec, j.word.Zone)
 	if err != nil {
@@ -89,7 +89,7 @@ func (j *Job) due(now, done time.Time, d *draft) {
 			claim = ""
 		}
 	}
-	if missed.N >= mostPassed && claim != "" { // this write is full: the next one handles the later occurrences
+	if missed.N >= mostPassed && claim != "" { // the write is full, so the next one handles later occurrences
 		missed.add(claim)
 		claim = ""
 	}
@@ -105,7 +105,7 @@ func (j *Job) due(now, done time.Time, d *draft) {
 	}
 }
 
-// count adds n to Total. It copies the map, since copies of the word share it.
+// count adds n to Total. It copies the map, which copies of the word share.
 func (w *Word) count(r Result, n int) {
 	if w.Kind != Cron {
 		return
@@ -141,7 +141,7 @@ func (j *Job) claim(now time.Time, d *draft, at string) {
 	d.claims = true
 }
 
-// unknown passes over the claim of a former term, unless it is to run again. It reports an end that nobody marked.
+// unknown reports an end that nobody marked. Unless the claim is to run again, unknown passes over it.
 func (j *Job) unknown(now time.Time, d *draft) {
 	w, r := &d.word, d.word.Run
 	if !w.marked() {
@@ -158,12 +158,12 @@ func (j *Job) unknown(now time.Time, d *draft) {
 	w.settle(r.At)
 }
 
-// marked reports whether the claim's command is known to have ended: it was stopped, and may run again.
+// marked reports whether the end of the claim's command is in the word: it was stopped, and may run again.
 func (w *Word) marked() bool {
 	return w.Run != nil && w.Last != nil && w.Last.At == w.Run.At && w.Last.Try == w.Run.Try
 }
 
-// Runs is the claim of an occurrence that may be running; nil: none is.
+// Runs returns the claim of an occurrence that may be running, or nil.
 func (w *Word) Runs() *Run {
 	if w.marked() {
 		return nil
@@ -171,7 +171,7 @@ func (w *Word) Runs() *Run {
 	return w.Run
 }
 
-// settle raises Done to this occurrence, and never lowers it (J3). Compare also puts times in order.
+// settle raises Done to this occurrence, but never lowers it (J3). Compare also orders times.
 func (w *Word) settle(at string) {
 	if Compare(at, w.Done) > 0 {
 		w.Done = at
@@ -187,7 +187,7 @@ func (j *Job) once(now time.Time, d *draft) {
 	mine, later := false, false // the word has a claim of this key, or of a later one
 	if r := w.Run; r != nil {
 		mine, later = Compare(r.At, key) == 0, Compare(r.At, key) > 0
-		if !mine && !later { // the claim of an earlier key is reported and passed over
+		if !mine && !later { // an earlier key
 			j.unknown(now, d)
 		}
 	}
@@ -195,7 +195,7 @@ func (j *Job) once(now time.Time, d *draft) {
 	switch {
 	case settled && !later:
 		d.exit = &code
-	case later, mine && !j.config.Rerun: // the claim stays, for a call that retries it
+	case later, mine && !j.config.Rerun: // the claim stays for a call that retries it
 		if later || !w.marked() {
 			d.reports = append(d.reports, Report{What: UnknownEnd, From: w.Run.At, Try: w.Run.Try})
 		}
@@ -208,7 +208,7 @@ func (j *Job) once(now time.Time, d *draft) {
 	}
 }
 
-// settled returns the exit code of a key that is not to be run; false: the key may be run.
+// settled returns the exit code of a key that must not run; false: the key may run.
 func (j *Job) settled(w Word) (code int, ok bool) {
 	if w.Done == "" {
 		return 0, false

@@ -16,7 +16,7 @@ import (
 const (
 	// MaxText is the greatest size of a word, in bytes.
 	MaxText = 1024
-	// MaxName is the greatest size of a key or a spec, in bytes. Besides Ends a word has up to four keys.
+	// MaxName is the greatest size of a key or a spec, in bytes: a word has up to four keys, besides Ends.
 	MaxName = 200
 
 	version = 1
@@ -57,7 +57,7 @@ type Word struct {
 	Missed  *Span  `json:"missed,omitempty"`  // Cron: what the last write passed over
 	// Total counts how occurrences ended, and those that were missed. Cron only.
 	Total map[Result]int `json:"total,omitempty"`
-	// Ends are the finished keys below Done, the last ones that fit. Series only.
+	// Ends are the newest finished keys below Done, as many as fit. Series only.
 	Ends []string `json:"ends,omitempty"`
 }
 
@@ -78,15 +78,15 @@ type End struct {
 	When   time.Time `json:"when"`
 }
 
-// Span is a number of occurrences that never ran, from the first to the last.
+// Span is how many occurrences never ran, with the first and the last.
 type Span struct {
 	N    int    `json:"n"`
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// Parse reads a word's text. The empty text is a job that no host has led yet. Parse refuses a text that is
-// not a job's.
+// Parse reads a word's text. The empty text means that no host has led the job yet. Parse refuses a text that
+// no job has written.
 func Parse(text string) (Word, error) {
 	var w Word
 	if text == "" {
@@ -129,8 +129,8 @@ func (w Word) Text() string {
 	}
 }
 
-// Next returns when a cron job's next occurrence after Done is due, by the spec in the word; false if
-// never, or if it is not a cron job.
+// Next returns when a cron job's next occurrence after Done is due, by the spec in the word; false if never, or
+// for another kind of job.
 func (w Word) Next() (time.Time, bool) {
 	s, err := calendar.Parse(w.Spec, w.Zone)
 	if w.Kind != Cron || err != nil {
@@ -139,8 +139,8 @@ func (w Word) Next() (time.Time, bool) {
 	return s.Next(moment(w.Done))
 }
 
-// ResetDone returns the text with Done set to now. It refuses a word in which neither Done nor the claim is in the
-// future, and a claim of the present term, which may be running. The end of an older claim becomes unknown.
+// ResetDone returns the text with Done set to now. It refuses a word in which neither Done nor the claim is in
+// the future, and a claim of the present term, which may be running. An older claim gets an unknown end.
 func ResetDone(text string, now time.Time, term uint64) (string, error) {
 	w, err := Parse(text)
 	switch {
@@ -163,8 +163,8 @@ func ResetDone(text string, now time.Time, term uint64) (string, error) {
 	return w.Text(), nil
 }
 
-// Compare orders keys: as text, but digits as numbers. It returns -1, 0 or 1. Keys that differ in
-// leading zeros alone are equal.
+// Compare orders keys as text, but digits in them as numbers. It returns -1, 0 or 1. Keys that differ only in
+// leading zeros are equal.
 func Compare(a, b string) int {
 	for a != "" && b != "" {
 		x, y := digits(a), digits(b)

@@ -115,7 +115,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatal(err)
 			}
 			if w.Kind == Cron && moment(w.Done).Before(base.AddDate(-1, 0, 0)) {
-				return // a long way to pass over
+				return // too many occurrences to pass over here
 			}
 			out := j.Step(base, Leads{Term: 2, Text: text})
 			j.Step(base, Written{Text: out.Write})

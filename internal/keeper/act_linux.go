@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// act is the keeper's second child: the process that runs hooks and checks beside the life. It outlives
-// a life, so that what it runs goes on. It ends last, so that it can undo what it has set up.
+// act is the keeper's second child, which runs hooks and checks beside the life. It outlives a life, so that
+// what it runs goes on. It ends last, so that it can undo what it has set up.
 type act struct {
 	needed  bool
 	pid     int // 0: it does not run
@@ -18,17 +18,16 @@ type act struct {
 	ending  bool // it was asked to end
 }
 
-// actAgain is the wait before doyen act is started again after it has exited by itself, for example
-// because another one acts for this agent.
+// actAgain is the wait before doyen act is started again after it has ended by itself, for example because
+// another one acts for this agent.
 const actAgain = 5 * time.Second
 
-// buryFor is how long doyen act may still run while the record is being destroyed (K6): a disk that hangs
-// must not keep doyen act running.
+// buryFor is how long doyen act may still run while the record is being destroyed (K6): a disk that hangs must
+// not keep doyen act running.
 const buryFor = time.Second
 
-// stepAct starts the second child if the life has written that the child is needed, and ends it once no life
-// follows. If a reload leaves the child nothing to run, the child runs on: it may still have to undo what it
-// has set up for a leadership.
+// stepAct starts the second child if the life has reported that it is needed, and ends it once no life follows.
+// If a reload leaves the child nothing to run, it runs on: it may still have to undo something.
 func (k *keeper) stepAct(now int64) {
 	a := &k.act
 	if k.pid != 0 && k.page.state.Load() != starting {
@@ -82,7 +81,7 @@ func (k *keeper) actEnded(now int64, status syscall.WaitStatus) {
 	k.logger.Warn("doyen act has ended, starting it again", "after", lasted.Round(time.Millisecond), "in", wait, "why", describe(status, false, false))
 }
 
-// actWake is when stepAct is due next. A life that comes to need the second child wakes the keeper.
+// actWake is when stepAct is due next. A life that begins to need the second child wakes the keeper.
 func (k *keeper) actWake(now int64) int64 {
 	switch {
 	case k.burial != nil && now < k.buryBy:

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openingHangs makes every open of a file hang, as on a disk that hangs, until release is called.
+// openingHangs makes every open of the file hang until release is called.
 func openingHangs(t *testing.T, path string) (release func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -21,7 +21,7 @@ func openingHangs(t *testing.T, path string) (release func()) {
 	if err != nil {
 		t.Skipf("no fanotify here: %v", err)
 	}
-	release = sync.OnceFunc(func() { unix.Close(fd) }) // nobody answers, and its end lets all go on
+	release = sync.OnceFunc(func() { unix.Close(fd) }) // without a listener, the kernel lets all opens go on
 	t.Cleanup(release)
 	if err := unix.FanotifyMark(fd, unix.FAN_MARK_ADD, unix.FAN_OPEN_PERM, unix.AT_FDCWD, path); err != nil {
 		t.Skipf("no fanotify here that can deny: %v", err)
@@ -29,7 +29,7 @@ func openingHangs(t *testing.T, path string) (release func()) {
 	return release
 }
 
-// K6: where no life follows, what acts ends last. A disk that hangs delays that, but not for long.
+// K6: if no life follows, doyen act ends last. A disk that hangs delays it only for a moment.
 func TestWhatActsEndsOnceTheRecordIsGoneOrTheDiskHangsForTooLong(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -44,7 +44,7 @@ func TestWhatActsEndsOnceTheRecordIsGoneOrTheDiskHangsForTooLong(t *testing.T) {
 			k := keepGiven(t, nil, of, []string{"RECORD=" + of.Record}, "acting", of.Record, of.Pages)
 			k.line("acts")
 			k.send(k.cmd.Process.Pid, syscall.SIGHUP)
-			k.line("signal") // the life ends
+			k.line("signal") // the signal ends the life
 			ends := make(chan string, 1)
 			go func() {
 				defer close(ends)

@@ -13,10 +13,10 @@ import (
 	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
-// bury ends a lineage that has no next life. It destroys first the record, so that no life can
-// continue from it (K6), and then the lease pages, even if the record is missing or can't be read
-// or destroyed. If another process uses the data directory, bury removes nothing, since that
-// process may lead. It does not undo what hooks have set up: doyen act does that.
+// bury ends a lineage that has no next life. It first destroys the record, so that no life can continue from it
+// (K6). Then it removes the lease pages, even if the record is missing, unreadable or could not be destroyed.
+// If another process uses the data directory, bury removes nothing: that process may lead. It does not undo
+// what hooks have set up: doyen act does.
 func bury(of Given, peer election.PeerID) error {
 	lock, err := hold(of.Lock)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -28,8 +28,8 @@ func bury(of Given, peer election.PeerID) error {
 	return errors.Join(destroy(of.Record, peer), wipe(of.Pages))
 }
 
-// hold locks the data directory until the descriptor is closed. If it fails with another error than
-// EWOULDBLOCK, no other process can be using the directory.
+// hold locks the data directory until the descriptor is closed. After any error but EWOULDBLOCK, no other
+// process can be using the directory.
 func hold(path string) (int, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {

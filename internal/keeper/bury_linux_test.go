@@ -17,10 +17,10 @@ import (
 	"github.com/doyen-election/doyen/internal/base/leasepage"
 )
 
-// dead returns what an agent left that led.
+// dead returns the files of an agent that led and died.
 func dead(t *testing.T) Given {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "doyen") // a record is in memory
+	dir, err := os.MkdirTemp("/dev/shm", "doyen") // as a record in memory
 	if err != nil {
 		t.Skipf("a record needs a tmpfs at /dev/shm, which CI has: %v", err)
 	}
@@ -92,7 +92,7 @@ func TestPagesEndWithoutARecordToo(t *testing.T) {
 	}
 }
 
-// Somebody has started the agent by hand meanwhile, and it may lead.
+// An agent that was started by hand may lead by now.
 func TestNothingOfAnotherProcessIsEnded(t *testing.T) {
 	of := dead(t)
 	other, err := os.Open(of.Lock)
@@ -127,8 +127,7 @@ func TestWhatALifeTellsComesBack(t *testing.T) {
 	}
 }
 
-// An agent that is reached from the network may be controlled by an attacker, who then writes what
-// the keeper reads.
+// An attacker who controls the agent can write anything into the keeper's page.
 func TestAHostilePageChangesNothingThatTheKeeperExecutesOrRemoves(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A keeper that stands still ends nothing. When it goes on, it does what it missed meanwhile.
+// While the keeper is frozen, the life runs on. Then the keeper handles everything that it missed.
 func TestAKeeperThatWasFrozenGoesOnWithItsLife(t *testing.T) {
 	k := keep(t, nil, "run")
 	life := k.life()
@@ -42,7 +42,7 @@ func TestAKeeperThatWasFrozenGoesOnWithItsLife(t *testing.T) {
 	}
 }
 
-// In either order nothing is left, and no life follows.
+// The first kill may be the keeper's or the life's. No process is left, and no life follows.
 func TestAKeeperAndItsLifeThatAreKilledTogetherLeaveNothing(t *testing.T) {
 	for range 10 {
 		for _, keeperFirst := range []bool{true, false} {
@@ -52,8 +52,8 @@ func TestAKeeperAndItsLifeThatAreKilledTogetherLeaveNothing(t *testing.T) {
 				both[0], both[1] = both[1], both[0]
 			}
 			_ = syscall.Kill(both[0], syscall.SIGKILL)
-			_ = syscall.Kill(both[1], syscall.SIGKILL) // the first may have ended it
-			for k.lines.Scan() {                       // ends when no process holds the other end
+			_ = syscall.Kill(both[1], syscall.SIGKILL) // it may have ended with the first
+			for k.lines.Scan() {                       // until no process holds the other end of the pipe
 			}
 			if err := k.lines.Err(); err != nil {
 				t.Error(err)
@@ -65,19 +65,19 @@ func TestAKeeperAndItsLifeThatAreKilledTogetherLeaveNothing(t *testing.T) {
 	}
 }
 
-// Such an agent runs, so it is not given up; between its lives the keeper waits, and can be stopped.
+// Each life runs before it dies, so the keeper does not give up. It waits between lives, and can be stopped
+// then.
 func TestAnAgentThatDiesAtOnceAtEveryStartCanBeStopped(t *testing.T) {
 	k := keep(t, nil, "exit", "3")
 	for range failures + 2 {
 		k.life()
 	}
 	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
-	if code := k.code(); code != 0 && code != 3 { // 3: a life that had just started was asked
+	if code := k.code(); code != 0 && code != 3 { // 3: the signal reached a life that had just started
 		t.Errorf("exit code %d", code)
 	}
 }
 
-// SIGTERM and SIGINT at once ask for one clean end.
 func TestSignalsAtOnceAreOneRequest(t *testing.T) {
 	k := keep(t, nil, "run")
 	k.life()

@@ -4,8 +4,7 @@ import "time"
 
 const never = int64(1<<63 - 1)
 
-// watch judges whether the life is overdue. It reads no clock: its caller passes all instants, in
-// nanoseconds.
+// watch judges whether the life is overdue. It reads no clock: its caller passes every instant, in nanoseconds.
 type watch struct {
 	next      int64         // the life has written that it will tick by then; never: the life is not being judged
 	allowance time.Duration // how much later than next the tick may come
@@ -18,9 +17,9 @@ type watch struct {
 // check does not count: the keeper was late itself, so perhaps the life could not run either.
 const enoughChecks = 4
 
-// step is called at due or later, with what the life has written by then. It returns true if the life
-// hangs: the life has used up its allowance, the keeper was on time throughout, and the life's threads
-// did not wait for a processor. look returns the threads; nil: the kernel does not show their waits.
+// step is called at due or later. next and allowance are what the life has written. It returns true if the life
+// hangs: the allowance is used up, the keeper was on time throughout, and the life's threads did not wait for a
+// processor. look returns the threads, or nil if the kernel does not show their waits.
 func (w *watch) step(now, next int64, allowance time.Duration, look func() map[int]thread) (hangs bool) {
 	part := int64(allowance) / enoughChecks
 	late := now-w.due > part
@@ -46,7 +45,7 @@ func (w *watch) step(now, next int64, allowance time.Duration, look func() map[i
 
 // thread is what the kernel shows of one thread of the life.
 type thread struct {
-	ran, waited time.Duration // how long it ran, and how long it waited for a processor, without a wait that still lasts
+	ran, waited time.Duration // how long it ran and waited for a processor; the kernel counts a wait only after its end
 	wants       bool          // it runs or waits for a processor
 }
 
@@ -57,37 +56,38 @@ type silence struct {
 	waited        time.Duration // for a processor, the sum of all threads
 }
 
-// add adds what has happened since the last check. The waits of all threads are added up: the
-// agent's work passes from thread to thread, and each of them may have to wait.
+// add adds what has happened since the last check. It sums the waits of all threads: the agent's work passes
+// from thread to thread, and each may have to wait.
 func (s *silence) add(now int64, threads map[int]thread) {
 	between := time.Duration(now - s.looked)
 	for id, is := range threads {
 		was, known := s.threads[id]
 		waited := min(is.waited-was.waited, between)
 		if known && was.wants && is.wants && is.ran == was.ran && waited == 0 {
-			waited = between // it waits still: the kernel counts a wait only when it has ended
+			waited = between // the thread is still waiting
 		}
 		s.waited += waited
 	}
 	s.looked, s.threads = now, threads
 }
 
-// starved reports whether other processes had the processor while the life was overdue. In that
-// case the life's silence does not prove that it hangs.
+// starved reports whether other processes had the processor while the life was overdue. Then the life may be
+// silent without hanging.
 func (s *silence) starved() bool {
 	return s.threads != nil && s.waited >= time.Duration(s.looked-s.since)/2
 }
 
 const (
-	// failures: after so many short lives in a row, the next waits. After so many that never ran, none follows.
+	// failures is how many short lives in a row make the next one wait. So many in a row that never ran are the
+	// last.
 	failures = 3
 	// shortLife is how long a life must last so that it does not count as short.
 	shortLife = 2 * time.Second
 	// backOff is the first wait between short lives in a row, and maxBackOff the longest.
 	backOff    = 100 * time.Millisecond
 	maxBackOff = 5 * time.Second
-	// maxPatience bounds the factor of a life's allowance. The factor doubles when a life was killed that may
-	// only have been slow: the next life gets more time.
+	// maxPatience bounds the factor of a life's allowance. The factor doubles when a killed life may only have
+	// been slow: the next one gets more time.
 	maxPatience = 32
 )
 
@@ -103,7 +103,7 @@ type lives struct {
 func (l *lives) ended(lasted time.Duration, ran, slow bool) time.Duration {
 	l.ran = l.ran || ran
 	switch {
-	case slow && lasted < time.Hour: // if a life hung after a long time, it was not slow
+	case slow && lasted < time.Hour: // a life that hangs after a long time was not just slow
 		l.patience = min(maxPatience, 2*l.factor())
 	case ran && lasted >= time.Minute:
 		l.patience = 1
@@ -122,5 +122,5 @@ func (l *lives) ended(lasted time.Duration, ran, slow bool) time.Duration {
 
 func (l *lives) factor() int { return max(1, l.patience) }
 
-// hopeless reports whether to give up the lineage, since no life can be started.
+// hopeless reports whether no life can be started, so that the lineage has to end.
 func (l *lives) hopeless() bool { return l.failed >= failures }

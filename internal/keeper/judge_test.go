@@ -9,8 +9,9 @@ const ms = int64(time.Millisecond)
 
 func unknown(int64) map[int]thread { return nil }
 
-// feed steps a watch at each instant, in milliseconds, with what the life has written by
-// then, and returns at which it judged the life to hang; -1: at none.
+// feed steps a watch at each instant when it is due. next is what the life has written by then, and late is
+// when the keeper really runs. feed returns the millisecond at which the watch found that the life hangs, or
+// -1.
 func feed(w *watch, next func(now int64) int64, late func(due int64) int64, until int64) int64 {
 	return feedWith(w, next, late, unknown, until)
 }
@@ -41,13 +42,13 @@ func TestALifeThatHangsIsKilledAfterItsAllowance(t *testing.T) {
 	}
 }
 
-// A host that stood still, or was suspended, kills nobody: the keeper was late as well.
+// On a host that was paused or suspended, the keeper was late too, so it kills nothing.
 func TestAKeeperThatWasLateKillsNobody(t *testing.T) {
 	hangs := func(int64) int64 { return 1000 * ms }
 	if at := feed(&watch{}, hangs, func(due int64) int64 { return due + 300*ms }, 60_000); at >= 0 {
 		t.Errorf("it was killed at %d ms by a keeper that was always late", at)
 	}
-	stood := func(now int64) int64 { // still from 900 ms to 5,000 ms, and the life ticks at 5,350
+	stood := func(now int64) int64 { // the host is paused from 900 to 5,000 ms, and the life ticks at 5,350 ms
 		if now < 5350*ms {
 			return 1000 * ms
 		}
@@ -63,8 +64,8 @@ func TestAKeeperThatWasLateKillsNobody(t *testing.T) {
 	}
 }
 
-// A life that is silent since 1,000 ms and has 400 ms is killed at 1,400 ms, unless its threads
-// waited for a processor. The kernel counts a wait when it ends.
+// The life is overdue from 1,000 ms on, and its allowance is 400 ms. It is killed at 1,400 ms unless its
+// threads waited for a processor. The kernel counts a wait when it ends.
 func TestALifeThatWaitsForAProcessorIsNotKilled(t *testing.T) {
 	const sleeps, wants = false, true
 	at := func(now int64, state bool, ran, waited int64) thread {

@@ -21,7 +21,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/logger"
 )
 
-// The exit codes of a life that also end its keeper, since only an operator can change the outcome.
+// The exit codes of a life that end its keeper too: only an operator can change the outcome.
 const (
 	exitOK     = 0
 	exitFailed = 1
@@ -44,12 +44,12 @@ type keeper struct {
 
 	watch   watch
 	lives   lives
-	pid     int            // process of the life; 0: none runs
+	pid     int            // the life's process; 0: none runs
 	born    int64          // when the life was started
-	startAt int64          // when the next life is to be started; never: a life runs, or none may be started yet
-	feedAt  int64          // when the keeper feeds the watchdog next; never: the life feeds it, or there is none
+	startAt int64          // when to start the next life; never: no start is planned
+	feedAt  int64          // when the keeper next feeds the watchdog; never: the life feeds it, or the service manager expects nothing
 	hung    bool           // the life was killed because it was overdue
-	slow    bool           // the killed life may only have been slow: it hung, but had not been stopped by a signal
+	slow    bool           // the killed life may only have been slow: it hung without being stopped by a signal
 	held    syscall.Signal // a signal that asks for an end, to be passed on once the life has ticked; 0: none
 	asked   bool           // a signal has asked for the end
 	askedAt int64          // when the first such signal came
@@ -61,7 +61,7 @@ type keeper struct {
 	act     act
 	trial   trial
 	bare    bare // starts the lives and the trials
-	code    int  // the exit code, once the last life and the burial have ended; -1: the keeper goes on
+	code    int  // the exit code, once the last life and the burial have ended; -1: the keeper runs on
 }
 
 // Main runs the keeper into which Become has turned this process, until the process ends.
@@ -144,8 +144,8 @@ func spare() {
 }
 
 const (
-	// sameRequest is how long after the first signal that asks for an end a further one counts as
-	// the same request: some programs stop a service with both SIGTERM and SIGINT.
+	// sameRequest is how long after the first signal that asks for an end another one counts as the same
+	// request: some programs stop a service with both SIGTERM and SIGINT.
 	sameRequest = 300 * time.Millisecond
 	// holdLimit is how long the keeper holds a signal for a life that has not ticked yet. holdEvery is how
 	// often the keeper then checks the page.
@@ -153,9 +153,9 @@ const (
 	holdEvery = 5 * time.Millisecond
 )
 
-// end handles a signal that asks for an end. The first signal is passed to the life once, even if more of
-// them come. The keeper holds it until the life has ticked: a life that does not catch it yet would end
-// without a hand-over. A second request kills the life.
+// end handles a signal that asks for an end. It passes the first signal to the life, once, but not before the
+// life has ticked: a life that does not catch the signal yet would end without a hand-over. A second request
+// kills the life.
 func (k *keeper) end(s os.Signal, now int64) {
 	switch {
 	case !k.asked:
@@ -174,7 +174,7 @@ func (k *keeper) pass(s os.Signal) {
 	if !ok || k.pid == 0 || sent == syscall.SIGPIPE {
 		return
 	}
-	if sent != syscall.SIGHUP || k.page.next.Load() != 0 { // a life that is starting needs no SIGHUP: it reads its configuration anyway
+	if sent != syscall.SIGHUP || k.page.next.Load() != 0 { // a starting life needs no SIGHUP: it reads its configuration anyway
 		_ = syscall.Kill(k.pid, sent) // the life is not reaped yet, so its number can't belong to another process
 	}
 }
@@ -193,7 +193,7 @@ func (k *keeper) step(now int64) {
 	next, state := k.page.next.Load(), k.page.state.Load()
 	unwritten := next == 0 || next > now+2*int64(tickEvery) // the life has not ticked yet
 	if unwritten || state == stopping {
-		next = never // the life has not ticked yet or does not know of keepers; a life that stops has a time limit of its own
+		next = never // a life that has not ticked or does not know of keepers; a stopping life has its own time limit
 	}
 	allowance := cmp.Or(time.Duration(k.page.allowance.Load()), startLimit)
 	hangs := k.watch.step(now, next, allowance*time.Duration(k.lives.factor()), func() map[int]thread { return threadsOf(k.pid) })
@@ -216,11 +216,11 @@ func (k *keeper) step(now int64) {
 		return
 	}
 	k.hung, k.slow = true, !stopped
-	_ = syscall.Kill(k.pid, syscall.SIGKILL) // before the next line, which may block if nobody reads the log
+	_ = syscall.Kill(k.pid, syscall.SIGKILL) // first, because the next line blocks if nobody reads the log
 	k.logger.Warn("the agent hangs: killing it", "overdue", time.Duration(now-next).Round(time.Millisecond))
 }
 
-// feed reports to the service manager that this process works, while no life runs that does so.
+// feed reports to the service manager that this process works, while no life does so.
 func (k *keeper) feed(now int64) {
 	switch {
 	case k.pid != 0 || k.watchdog <= 0:
@@ -231,8 +231,8 @@ func (k *keeper) feed(now int64) {
 	}
 }
 
-// condition reports whether a debugger is attached to the process, which may have stopped it, and
-// whether a signal has stopped it.
+// condition reports whether a debugger is attached to the process, which may have stopped it, and whether a
+// signal has stopped the process.
 func condition(pid int) (traced, stopped bool) {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
@@ -248,5 +248,5 @@ func leave(code int) {
 		signal.Reset(s)
 		_ = syscall.Kill(os.Getpid(), s)
 	}
-	os.Exit(code) // also for PID 1, which does not die of a signal that it sends to itself
+	os.Exit(code) // also for PID 1: no signal that it sends to itself kills it
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/executable"
 )
 
-// This executable is the keeper, by the init of the package, and the life.
+// This test binary is also the keeper, by the package's init, and the life.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -40,13 +40,13 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
-	if err := flag.Set("test.parallel", "8"); err != nil { // they wait for time, not for processors
+	if err := flag.Set("test.parallel", "8"); err != nil { // the tests wait for deadlines, not for processors
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-// life is a fake one: it reports its process, and does what its first argument names.
+// life plays a life: it prints its process, and does what its first argument names.
 func life(args []string) int {
 	if last := args[len(args)-1]; last == "json" { // a trial
 		fmt.Println("warning\n", args, "page", os.Getenv(pageVariable), "notify", os.Getenv(notifyVariable))
@@ -78,12 +78,12 @@ func life(args []string) int {
 	kept.Begins(alarm.Now())
 	fmt.Println("before", kept.Why())
 	kept.Tells(Known{Peer: "peer"})
-	kept.Runs(200*time.Millisecond, 2*time.Second) // hangs when 600 ms late, which a busy machine is not
+	kept.Runs(200*time.Millisecond, 2*time.Second) // it hangs when 600 ms late, and even a busy machine is not as late
 	kept.Ticks(alarm.Now(), alarm.Now())
 	fmt.Println("life", os.Getpid())
 	switch args[0] {
 	case "slow", "slower":
-		<-time.After(time.Hour) // not by a SIGSTOP: that notifies the parent
+		<-time.After(time.Hour) // not SIGSTOP, which would notify the parent
 	case "try", "refuse":
 		for range 2 {
 			printed, err := kept.Try(context.Background())
@@ -147,7 +147,7 @@ func life(args []string) int {
 	}
 }
 
-// ticks is for a life that waits for a signal: one that does not tick is killed.
+// ticks makes a life tick while it waits for a signal, so that it is not killed.
 func ticks(kept *Life) {
 	for range time.Tick(10 * time.Millisecond) {
 		now := alarm.Now()
@@ -160,8 +160,8 @@ type kept struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
-	read  bytes.Buffer // what was scanned of the lines
-	log   bytes.Buffer // to be read after its end
+	read  bytes.Buffer // the lines read so far
+	log   bytes.Buffer // to be read after the keeper's end
 }
 
 func keep(t *testing.T, env []string, args ...string) *kept {
@@ -212,7 +212,7 @@ func keepGiven(t *testing.T, as *syscall.SysProcAttr, g Given, env []string, arg
 	return k
 }
 
-// line returns what follows the word in the next line that begins with it.
+// line waits for the next line that begins with the word, and returns the rest of that line.
 func (k *kept) line(word string) string {
 	k.t.Helper()
 	for k.lines.Scan() {
@@ -233,11 +233,11 @@ func (k *kept) life() int {
 	return pid
 }
 
-// code waits for the keeper's end.
+// code waits for the keeper's end, and returns its exit code.
 func (k *kept) code() int {
 	for k.lines.Scan() {
 	}
-	_ = k.cmd.Wait() // the code shows it
+	_ = k.cmd.Wait() // the code shows the outcome
 	return exitCode(k.cmd.ProcessState.Sys().(syscall.WaitStatus))
 }
 
@@ -270,8 +270,8 @@ func TestALifeThatIsKilledOrHangsIsFollowedByTheNext(t *testing.T) {
 	}
 }
 
-// A life that comes to its main function late, on a busy host, is watched from then on.
-// One that may only have been slow is given more time when it is started again.
+// On a busy host, a life may reach its main function late. From then on it is watched. A life that may only
+// have been slow gets more time at its next start.
 func TestALifeThatStartedSlowlyIsKilledWhenItHangs(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"slow", "slower"} {
@@ -333,7 +333,7 @@ func TestNoLifeOutlivesItsKeeper(t *testing.T) {
 		k := keep(t, nil, what)
 		k.life()
 		k.send(k.cmd.Process.Pid, syscall.SIGKILL)
-		for k.lines.Scan() { // ends when no process holds the other end
+		for k.lines.Scan() { // until no process holds the other end of the pipe
 		}
 		if err := k.lines.Err(); err != nil {
 			t.Error(err)
@@ -345,16 +345,16 @@ func TestASecondSignalEndsWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	k := keep(t, nil, "run")
 	life := k.life()
-	k.send(life, syscall.SIGSTOP) // it can't answer the first
+	k.send(life, syscall.SIGSTOP) // a stopped life can't answer the first signal
 	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
-	<-time.After(2 * sameRequest) // not part of the first
+	<-time.After(2 * sameRequest) // the second signal is a second request
 	k.send(k.cmd.Process.Pid, syscall.SIGINT)
 	if code := k.code(); code != 128+int(syscall.SIGKILL) {
 		t.Errorf("exit code %d", code)
 	}
 }
 
-// Under nohup too, where it starts out ignored.
+// Under nohup, SIGHUP is ignored at the start.
 func TestAHangupIsPassedOnAndEndsNothing(t *testing.T) {
 	for _, nohup := range []bool{false, true} {
 		if nohup {

@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// Available reports whether this system has what a keeper needs.
+// Available is false: only Linux has what a keeper needs.
 const Available = false
 
 // Become always returns an error, since only Linux has what a keeper needs.

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Available reports whether this system has what a keeper needs.
+// Available is true on Linux, which has what a keeper needs.
 const Available = true
 
 // pageVariable is the environment variable in which a life finds the descriptor of the page.
@@ -22,14 +22,14 @@ const pageVariable = "DOYEN_KEEPER_PAGE"
 
 // Become turns this process into the keeper. It returns only if that fails.
 func Become(g Given) error {
-	self := "/proc/self/exe" // this leads to the running program even if another file has its name by now
+	self := "/proc/self/exe" // leads to the running program, even if another file has its name by now
 	if _, err := os.Stat(self); err != nil {
 		self = g.Program
 	}
 	return wrap.Error(unix.Exec(self, append([]string{g.Args[0], Word}, g.words()...), os.Environ()), "start keeper")
 }
 
-// words returns the arguments of the keeper's process. The function given makes the same Given of them.
+// words returns the arguments of the keeper's process. given reverses it.
 func (g Given) words() []string {
 	words := []string{g.LogFormat, g.LogLevel, g.Program, g.Record, g.Lock, g.Pages, strconv.Itoa(len(g.Act))}
 	return slices.Concat(words, g.Act, g.Args)
@@ -48,7 +48,7 @@ func given(words []string) (Given, error) {
 }
 
 // Attach returns the life's side of the page; nil: this process has no keeper. The main function calls it once.
-// It removes the environment variable, so that no process that this one starts believes that it is a life.
+// It removes the environment variable, so that no child of this process believes that it is a life.
 func Attach() *Life {
 	text := os.Getenv(pageVariable)
 	_ = os.Unsetenv(pageVariable)
@@ -59,9 +59,9 @@ func Attach() *Life {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil {
 		return nil // not a keeper's page: another program has set the variable
 	}
-	// The keeper has set this, but the kernel resets it when it executes a program file with capabilities.
+	// The keeper has set this, but if the program file has capabilities, the kernel resets it.
 	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
-	signal.Ignore(syscall.SIGHUP) // the keeper passes SIGHUP on as soon as this life begins, and the agent may catch it only later
+	signal.Ignore(syscall.SIGHUP) // the keeper passes SIGHUP on as soon as this life begins, but the agent may catch it only later
 	p, err := mapPage(fd)
 	unix.Close(fd)
 	if err != nil || p.magic != magic { // the keeper has another version of the page
@@ -73,8 +73,8 @@ func Attach() *Life {
 	return &Life{page: p, before: p.explained(), tried: fd + 1}
 }
 
-// newMemory returns a file in memory whose size nobody can change: if a life could make the page's
-// file shorter, that would end its keeper.
+// newMemory returns a file in memory whose size nobody can change: if a life could make the page's file
+// shorter, its keeper would die.
 func newMemory(name string, size int64) (int, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err == nil {

@@ -34,7 +34,7 @@ func (k *keeper) start(now int64) {
 	k.pid, k.watch.due = pid, now+int64(tickEvery)
 }
 
-// pageAt is the descriptor that the page has in a life. The next number is the descriptor of what a trial prints.
+// pageAt is the descriptor of the page in a life. The next higher one is that of a trial's output.
 const pageAt = 3
 
 func (k *keeper) environment() []string {
@@ -52,8 +52,8 @@ func (k *keeper) environment() []string {
 	return append(all, pageVariable+"="+strconv.Itoa(pageAt))
 }
 
-// reap reads the exit codes of the children that have ended. If this process is PID 1, processes
-// whose parent has ended become its children too.
+// reap reads the exit codes of the children that have ended. PID 1 also gets other processes as children, when
+// their parents have ended.
 func (k *keeper) reap(now int64) {
 	for {
 		var status syscall.WaitStatus
@@ -90,7 +90,7 @@ func (k *keeper) ended(now int64, status syscall.WaitStatus) {
 		k.code = code
 	case k.asked, state == stopping, status.Exited() && (code == exitUsage || code == exitConfig):
 		if k.code = code; state != stopping || code != exitOK {
-			k.bury() // the life did not hand over
+			k.bury() // the life has not handed over
 		}
 	case !ran && !k.lives.ran:
 		k.code = max(code, exitFailed)
@@ -104,22 +104,22 @@ func (k *keeper) ended(now int64, status syscall.WaitStatus) {
 	}
 }
 
-// next starts the next life after a wait. If no life can be started, it ends the lineage and
-// then this process: whatever depends on the service must not go on as if there were an agent.
+// next starts the next life after a wait. If no life can start, it ends the lineage and then this process: what
+// depends on the service must not go on without an agent.
 func (k *keeper) next(now int64, wait time.Duration, code int) {
 	k.startAt = now + int64(wait)
 	if !k.lives.hopeless() {
 		return
 	}
 	k.notify.send([]byte("STATUS=the agent can't be started again"))
-	if k.code = code; code < exitFailed || code > 128 { // the code of a signal may look like a clean end
+	if k.code = code; code < exitFailed || code > 128 { // a clean exit code, or that of a signal, would hide the failure
 		k.code = exitFailed
 	}
 	k.logger.Error("the agent can't be started again: giving up", "code", k.code)
 	k.bury()
 }
 
-// bury starts to remove the lineage's record and lease pages, once, if a life has written that there are any.
+// bury starts to remove the record and the lease pages, once, if a life has reported that the lineage has any.
 func (k *keeper) bury() {
 	if k.known.Peer == "" || k.known.Record == "" && !k.lives.ran || k.burial != nil {
 		return
@@ -132,7 +132,7 @@ func (k *keeper) bury() {
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // the thread then ends with this goroutine
-		giveUp()               // the agent owns the directories, and could have put links there to what it may not delete
+		giveUp()               // the agent owns the directories, and could have linked them to what it may not delete
 		if err := bury(of, peer); err != nil {
 			k.logger.Warn("not all that this agent has set up was ended", "err", err)
 		}

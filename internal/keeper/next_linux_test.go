@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An exit code of 0 is a clean end only if the life has said that it ends.
+// Exit code 0 is a clean end only if the life has reported that it stops.
 func TestALifeThatEndsWithoutSayingSoIsFollowedByTheNext(t *testing.T) {
 	k := keep(t, nil, "exit", "0")
 	if first, second := k.life(), k.life(); first == second {
@@ -25,7 +25,7 @@ func TestALifeThatEndsWithoutSayingSoIsFollowedByTheNext(t *testing.T) {
 	}
 }
 
-// What depends on the service must learn that there is no agent any more.
+// The exit code must not look like a clean end: what depends on the service has to stop.
 func TestAKeeperThatGivesUpFails(t *testing.T) {
 	for content, want := range map[string]int{"": exitFailed, "#!/bin/sh\nexit 7\n": 7, "#!/bin/sh\nexit 0\n": exitFailed} {
 		self, err := os.Executable()
@@ -81,7 +81,7 @@ func TestTheWatchdogIsFedWhileNoLifeRuns(t *testing.T) {
 	}
 }
 
-// A life under a keeper of another version has a keeper, and is not to become one.
+// The life's keeper has another version of the page. The life must not become a keeper itself.
 func TestALifeWhoseKeeperHasAnotherPageRunsWithoutOne(t *testing.T) {
 	page, err := unix.MemfdCreate("page", unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestALifeWhoseKeeperHasAnotherPageRunsWithoutOne(t *testing.T) {
 	}
 }
 
-// Ctrl-C reaches all processes of the group.
+// Ctrl-C signals all processes of the group, so the life gets it twice.
 func TestASignalToTheGroupIsOneRequest(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -123,7 +123,7 @@ func TestASignalToTheGroupIsOneRequest(t *testing.T) {
 	}
 }
 
-// In a container the keeper is process 1, which no signal ends by default.
+// In a container the keeper is process 1, which the kernel protects from signals.
 func TestAKeeperThatIsProcess1(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notifier passes the life's notifications to the service manager, so that they come from the main
-// process of the service. A nil notifier passes none.
+// notifier passes the life's notifications to the service manager, which accepts them only from the main
+// process. A nil notifier passes none.
 type notifier struct {
-	name string // name of the socket that the life writes to
+	name string // name of the socket to which the life writes
 	file *os.File
 	out  int
 	to   unix.Sockaddr
-	mu   sync.Mutex // held while a life is started, so that fromLife knows the life before it checks a sender
-	life int        // the life's process: what other senders write is ignored
+	mu   sync.Mutex // held while a life is started, so that fromLife knows the new life before it checks a sender
+	life int        // the life's process: notifications of others are ignored
 }
 
 const notifyVariable = "NOTIFY_SOCKET"
@@ -32,8 +32,7 @@ func newNotifier() (*notifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The kernel chooses the name. Others may write to that socket too, so the kernel reports each
-	// sender.
+	// The kernel chooses the name. Any process may write to the socket, so the kernel reports each sender.
 	err = errors.Join(unix.Bind(in, &unix.SockaddrUnix{}), unix.SetsockoptInt(in, unix.SOL_SOCKET, unix.SO_PASSCRED, 1))
 	bound, nameErr := unix.Getsockname(in)
 	out, outErr := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -78,7 +77,7 @@ func (n *notifier) fromLife(control []byte) bool {
 	return err == nil && int(cred.Pid) == n.life
 }
 
-// starting calls start, and records the process that start returns as the life.
+// starting calls start, and records the new process as the life.
 func (n *notifier) starting(start func() (pid int, err error)) (int, error) {
 	if n == nil {
 		return start()
@@ -90,8 +89,8 @@ func (n *notifier) starting(start func() (pid int, err error)) (int, error) {
 	return pid, err
 }
 
-// send passes to the service manager only what an agent reports, and drops everything else that a
-// life may write, such as another main process.
+// send passes to the service manager only what an agent reports. It drops everything else, such as the number
+// of another main process.
 func (n *notifier) send(state []byte) {
 	if n == nil {
 		return
@@ -103,5 +102,5 @@ func (n *notifier) send(state []byte) {
 			kept = append(kept, line)
 		}
 	}
-	_ = unix.Sendto(n.out, bytes.Join(kept, []byte("\n")), 0, n.to) // if that fails, the notification is lost, as for an agent without a keeper
+	_ = unix.Sendto(n.out, bytes.Join(kept, []byte("\n")), 0, n.to) // a failure loses the notification, as for an agent without a keeper
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The service manager hears the life in the keeper's name, and nobody else.
+// The service manager gets the life's notifications from the keeper, and none of other processes.
 func TestNotificationsAreThoseOfTheLife(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -50,7 +50,7 @@ func TestNotificationsAreThoseOfTheLife(t *testing.T) {
 	}
 }
 
-// A life may be quicker than the keeper's next step: what it writes before is not a stranger's.
+// The life may write before the keeper's next step. That must not count as another process's notification.
 func TestALifeIsHeardWhileItIsBeingStarted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})

@@ -13,8 +13,8 @@ import (
 // pageSize is the size of the memory that keeper and life share. It does not depend on the system's page size.
 const pageSize = 16 << 10
 
-// magic marks a page and the version of its layout. Later versions of doyen may add fields at the
-// end, which are 0 if the other side does not know them. Any other change needs another magic.
+// magic marks a page and the version of its layout. A later version of doyen may add fields at the end: they
+// are 0 if the other side does not know them. Any other change needs another magic.
 const magic = 0x646f79656e6b7031 // "doyenkp1"
 
 // The states of a life.
@@ -26,7 +26,7 @@ const (
 )
 
 const (
-	maxText = 12 << 10 // bytes that a life may report of itself
+	maxText = 12 << 10 // bytes that a life may report about itself
 	maxWhy  = 120
 )
 
@@ -49,14 +49,14 @@ type page struct {
 		bytes  [maxWhy]byte
 	}
 
-	// Keepers of versions before 0.4.0 read here whether they can turn into the life's program. If
-	// they read 0, they go on as they are.
+	// Keepers before 0.4.0 read here whether they can turn into the life's program. A 0 makes them go on
+	// unchanged.
 	_ [4]uint64
 
 	trial struct { // see Life.Try
 		can         atomic.Bool   // written by the keeper: it can run trials
 		asked       atomic.Uint64 // written by the life: the number of its last request
-		done        atomic.Uint64 // written by the keeper after the outcome of a request: the number of that request
+		done        atomic.Uint64 // written by the keeper after the outcome: the number of that request
 		errno, ends atomic.Uint32 // errno: why the program could not be started; if it is 0, ends has the wait status
 	}
 }
@@ -83,7 +83,7 @@ func (p *page) explained() string { return string(p.why.bytes[:min(p.why.length.
 
 // Life is the life's side of the page. A nil Life is that of an agent without a keeper, and reports nothing.
 type Life struct {
-	page   *page // if the keeper's page has another layout, this is one that only the life uses
+	page   *page // the keeper's page, or if that has another layout, one that only the life uses
 	before string
 	trials sync.Mutex // only one trial at a time
 	tried  int        // descriptor of what a trial has printed
@@ -96,9 +96,9 @@ const (
 	startLimit = time.Minute
 )
 
-// Known is what a life reports to its keeper about itself. An attacker that controls a life can write
-// anything there, so the keeper checks only whether a text is empty: the paths and arguments that it uses
-// are in Given. A keeper of 0.3.0 gets its paths only from here.
+// Known is what a life reports to its keeper about itself. An attacker that controls a life can write anything
+// there. So the keeper only checks which texts are empty, and takes its paths and arguments from Given. A
+// keeper of 0.3.0 gets its paths only from here.
 type Known struct {
 	Record string // path of the record; empty: none is kept
 	Pages  string // directory of the lease pages
@@ -106,8 +106,8 @@ type Known struct {
 	Act    bool   // doyen act, which runs hooks and checks, is needed
 }
 
-// text returns the form for a page: the texts, separated by zero bytes. A keeper of 0.3.0 reads
-// pairs of texts from the fourth on, so it ignores the last one, which has no partner.
+// text returns the form for a page: the texts, separated by zero bytes. A keeper of 0.3.0 reads pairs of texts
+// from the fourth on, so it ignores a last one without a partner.
 func (k Known) text() string {
 	act := ""
 	if k.Act {
@@ -125,14 +125,14 @@ func knownFrom(s string) Known {
 	return Known{Record: all[0], Pages: all[1], Peer: all[2], Act: len(all) == 4 && all[3] != ""}
 }
 
-// Begins reports to the keeper that the life has begun and catches the signals that ask for an end.
+// Begins reports to the keeper that the life has begun, and that it catches the signals that ask for an end.
 func (l *Life) Begins(now int64) {
 	if l != nil {
 		l.page.next.Store(now + int64(startLimit))
 	}
 }
 
-// Why returns in words how the former life ended; empty: it is not known, or there was none.
+// Why returns how the former life ended, in words; empty: unknown, or no life came before.
 func (l *Life) Why() string {
 	if l == nil {
 		return ""
@@ -148,11 +148,11 @@ func (l *Life) Tells(k Known) {
 	}
 }
 
-// calls makes the keeper check the page now. A parent that is not a keeper ignores this signal by default.
+// calls makes the keeper check the page now. Another parent ignores this signal by default.
 func (l *Life) calls() { _ = syscall.Kill(os.Getppid(), syscall.SIGWINCH) }
 
-// Runs reports to the keeper that the life runs, and how late its ticks may be: three heartbeats, but at
-// most a third of the lease.
+// Runs reports to the keeper that the life runs, and how late its ticks may be: three heartbeats, but at most a
+// third of the lease.
 func (l *Life) Runs(heartbeat, lease time.Duration) {
 	if l == nil {
 		return
@@ -162,8 +162,8 @@ func (l *Life) Runs(heartbeat, lease time.Duration) {
 	l.calls()
 }
 
-// Ticks reports to the keeper by when the life will tick again. It returns that instant, which is next or
-// earlier.
+// Ticks reports to the keeper by when the life will tick again, and returns that instant: next, or an earlier
+// one.
 func (l *Life) Ticks(now, next int64) int64 {
 	if l == nil {
 		return next
@@ -173,14 +173,14 @@ func (l *Life) Ticks(now, next int64) int64 {
 	return next
 }
 
-// Stops reports to the keeper that the life is ending and that no other is to follow.
+// Stops reports to the keeper that the life is ending and that no life follows.
 func (l *Life) Stops() {
 	if l != nil {
 		l.page.state.Store(stopping)
 	}
 }
 
-// Restarts asks the keeper to start the next life from the program file as it is then. The caller ends the
+// Restarts asks the keeper to start the next life from the program file as it is then. The caller then ends the
 // process.
 func (l *Life) Restarts() {
 	if l != nil {

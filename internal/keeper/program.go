@@ -8,9 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Given is what `doyen agent` passes on when it turns into the keeper: all that the keeper
-// executes, opens and removes. A life can't change it, because a life can be attacked from the
-// network, and the keeper may have more rights.
+// Given is what the keeper executes, opens and removes. `doyen agent` passes it on when it turns into the
+// keeper. A life can't change it: a life can be attacked from the network, and the keeper may have more rights.
 type Given struct {
 	LogFormat, LogLevel string
 	Program             string   // program file of the lives
@@ -21,11 +20,11 @@ type Given struct {
 	Pages               string   // directory of the lease pages
 }
 
-// ErrOlder is why no trial runs under a keeper of 0.3.0.
+// ErrOlder means that a keeper of 0.3.0 runs no trial.
 var ErrOlder = errors.New("the keeper is of an older version, which can't try a program file: run systemctl restart doyen, once, which hands over")
 
-// Program returns the path by which this program was started under that name. It keeps links in the
-// path, since a link may lead to another version by the next start.
+// Program returns the path by which this program was started under that name. It keeps links in the path: a
+// link may lead to another version at the next start.
 func Program(name string) (string, error) {
 	found, err := exec.LookPath(name)
 	if err == nil {

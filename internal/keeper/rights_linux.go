@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bare starts processes without capabilities, since those of this process are only for doyen act.
-// Its thread never ends, because the processes that it has started would end with it.
+// bare starts processes without capabilities: those of this process are only for doyen act. Its thread never
+// ends, because the processes that it has started would end with it.
 type bare chan func()
 
 func newBare() bare {
@@ -25,8 +25,8 @@ func newBare() bare {
 	return b
 }
 
-// giveUp takes all capabilities from this thread and from everything that it starts. If the service manager
-// forbids capset, then of what this thread starts only a process of root keeps some capabilities.
+// giveUp takes all capabilities from this thread and everything that it starts. If the service manager forbids
+// capset, only a started process of root keeps some capabilities.
 func giveUp() {
 	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
@@ -46,16 +46,15 @@ func (b bare) start(program string, args []string, attr *syscall.ProcAttr) (pid 
 	return pid, err
 }
 
-// Private makes the kernel keep other processes of this user, but not root's, from tracing this
-// one and from reading its memory, environment and files in /proc. The protection ends if this
-// process executes a program.
+// Private keeps other processes of this user, but not root's, from tracing this one and from reading its
+// memory, environment and files in /proc. The kernel ends this protection if this process executes a program.
 func Private() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
-// Confine makes the kernel forbid this process, from now on, to execute another program or to start
-// processes; threads stay allowed. Its keeper starts what has to be started. Confine needs seccomp.
+// Confine makes the kernel forbid this process, from now on, to execute programs or to start processes. Threads
+// stay allowed. The keeper starts what the process needs. Confine needs seccomp.
 func (l *Life) Confine() error {
 	if l == nil || !l.page.trial.can.Load() {
-		return nil // without such a keeper, this process executes the next life itself
+		return nil // without such a keeper, this process executes the next life
 	}
 	filter, err := confinement()
 	if err != nil {
@@ -92,7 +91,7 @@ func confinement() ([]unix.SockFilter, error) {
 	load := func(at uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
-	// jump skips `so` statements if the comparison holds, else `not` statements.
+	// jump skips `so` statements if the comparison is true, else `not` statements.
 	jump := func(compare uint16, k uint32, so, not uint8) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | compare | unix.BPF_K, K: k, Jt: so, Jf: not}
 	}
@@ -105,7 +104,7 @@ func confinement() ([]unix.SockFilter, error) {
 		f = append(f, jump(unix.BPF_JEQ, c, 0, 1), refuse)
 	}
 	return append(f,
-		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), end(unix.SECCOMP_RET_ERRNO|uint32(unix.ENOSYS)), // clone3's flags can't be checked, so it seems not to exist, and programs use clone instead
+		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), end(unix.SECCOMP_RET_ERRNO|uint32(unix.ENOSYS)), // the filter can't read clone3's flags: as if it did not exist, programs use clone instead
 		jump(unix.BPF_JEQ, unix.SYS_CLONE, 0, 3), load(flagsAt), jump(unix.BPF_JSET, unix.CLONE_THREAD, 1, 0), refuse,
 		end(unix.SECCOMP_RET_ALLOW)), nil
 }

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confined is what a life tries that is reached by an attacker. The programs that it tries don't exist, so
-// that another error shows that it was not refused them.
+// confined tries what an attacker of a life could try. The programs don't exist: if the kernel allowed a call,
+// its error would be another one.
 func confined(kept *Life) {
-	before := make(chan func()) // another thread, which was there before
+	before := make(chan func()) // runs on a thread that existed before Confine
 	go func() {
 		runtime.LockOSThread()
 		for f := range before {
@@ -49,7 +49,7 @@ func confined(kept *Life) {
 	runtime.KeepAlive(name)
 }
 
-// What an agent that was taken over can start is nothing, on any of its threads, and it has no capability.
+// An attacker who controls the agent can start no program, on any thread, and has no capability.
 func TestALifeHasNoRightsAndTheKernelRefusesItPrograms(t *testing.T) {
 	k := keep(t, nil, "confined")
 	const want = "Inh= Prm= Eff= Amb= execve: operation not permitted execveat: operation not permitted on another thread: operation not permitted" +

@@ -28,9 +28,9 @@ func threadsIn(dir string) map[int]thread {
 		var t thread
 		_, scanErr := fmt.Sscan(string(times), (*int64)(&t.ran), (*int64)(&t.waited))
 		if errors.Join(err, timesErr, stateErr, scanErr) != nil || t == (thread{}) {
-			continue // the thread has just ended or begun, or this kernel does not count waits and shows zeros
+			continue // the thread has just ended or begun, or this kernel shows zeros because it does not count waits
 		}
-		name := bytes.LastIndexByte(state, ')') // the command's name, before the last bracket, may contain any byte
+		name := bytes.LastIndexByte(state, ')') // the command's name, before the last bracket, may have any bytes
 		t.wants = bytes.HasPrefix(state[name+1:], []byte(" R"))
 		all[id] = t
 	}

@@ -10,7 +10,7 @@ import (
 func TestThreadsAreReadAsTheKernelShowsThem(t *testing.T) {
 	const state = "7 (a) R b) "
 	for name, c := range map[string]struct {
-		files map[string][2]string // of each thread: schedstat, stat
+		files map[string][2]string // schedstat and stat of each thread
 		want  map[int]thread
 	}{
 		"one waits, one sleeps": {map[string][2]string{"7": {"1000 20 3\n", state + "R 1 1"}, "8": {"5 6 7\n", state + "S 1 1"}},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A restart asks first whether the next life could start, and the agent starts no process for that.
+// Before a restart, the keeper checks whether the next life could start. The agent starts no process for that.
 func TestAKeeperTriesTheProgramFileForItsLife(t *testing.T) {
 	for how, want := range map[string]string{
 		"try":    `<nil>, 57 bytes: "warning\n [try --check-config --output json] page  notify "`,
@@ -44,7 +44,7 @@ func TestATrialThatDoesNotEndIsKilled(t *testing.T) {
 		t.Errorf("it looks again at %d", k.trial.endBy)
 	}
 	k.stepTrial(5)
-	_ = cmd.Wait() // the state shows it
+	_ = cmd.Wait() // wait also stores the state
 	k.tried(0, cmd.ProcessState.Sys().(syscall.WaitStatus))
 	if ends := syscall.WaitStatus(k.page.trial.ends.Load()); ends.Signal() != syscall.SIGKILL || k.page.trial.done.Load() != 1 {
 		t.Errorf("it ended with %v, done %d", ends, k.page.trial.done.Load())

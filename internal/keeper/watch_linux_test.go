@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// A life may tick after its keeper has read the clock, so what it promises may be a little more than a
-// tick away. It has ticked all the same, and is watched.
+// The life may tick after the keeper has read the clock. Then the next tick seems too far away, but the life
+// must still be watched.
 func TestATickAfterTheKeepersLookAtTheClockCounts(t *testing.T) {
 	k, err := newKeeper(Given{Program: "/bin/sleep", Args: []string{"sleep", "60"}, LogFormat: "text", LogLevel: "error"})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/doyen-election/doyen/internal/plan"
 )
 
-// Elections that are alike fare alike, each in its own terms; so a thousand of
-// them are answered as quickly as a few.
+// Elections with equal candidates and leaders have equal outcomes, except for the terms. So a plan for a
+// thousand of them is as quick as for a few.
 func TestAThousandElectionsAreAnsweredByTheFewThatDiffer(t *testing.T) {
 	s := cluster(election.Bully, "a", "b", "c", "d", "e")
 	s.Elections = nil

@@ -15,8 +15,8 @@ import (
 const (
 	mostRuns  = 32
 	leastRuns = 2
-	// budget bounds the steps of all runs together. A step counts once, and once more for each election
-	// that is run. The first leastRuns runs are always made.
+	// budget bounds the steps of all runs together. A step counts once, and once more for each election in the
+	// run. The first leastRuns runs are always made.
 	budget = 1_000_000
 )
 
@@ -33,7 +33,7 @@ type Report struct {
 // Side is a group of agents that reach each other, but no other agent.
 type Side struct {
 	Agents    []string `json:"agents"`
-	Voters    int      `json:"voters"` // voters in the whole roster; Reachable of them are on this side
+	Voters    int      `json:"voters"` // voters in the whole roster; Reachable counts those on this side
 	Reachable int      `json:"voters_reachable"`
 	Needed    int      `json:"voters_needed"`
 	Quorum    bool     `json:"quorum"` // always true if elections need no quorum
@@ -52,18 +52,18 @@ type Forecast struct {
 // Reign is the leadership of an election on one side.
 type Reign struct {
 	Side    int      `json:"side"`    // an index of Report.Sides
-	Leaders []string `json:"leaders"` // more than one if it depends on delays; the most likely first
+	Leaders []string `json:"leaders"` // several if the leader depends on delays; the most likely first
 	Term    uint64   `json:"term"`    // the lowest in all runs
 	Stays   bool     `json:"stays"`   // the present leader leads on in the present term
-	// EarliestMS and LatestMS bound, over all runs, the time from the faults until the leader leads.
+	// EarliestMS and LatestMS bound the time from the faults until the leader leads, over all runs.
 	EarliestMS int64 `json:"earliest_ms"`
 	LatestMS   int64 `json:"latest_ms"`
 	// Certain is true if every run ended with a leader.
 	Certain bool `json:"certain"`
 }
 
-// Ask answers what would happen. The first run uses seed, the later runs the numbers that follow it. If
-// the question is not valid, the error is an *InputError.
+// Ask answers what would happen. The first run uses seed, and each later run the next number. If the question
+// is not valid, the error is an *InputError.
 func Ask(s Snapshot, f Faults, seed uint64) (Report, error) {
 	if err := s.validate(); err != nil {
 		return Report{}, err
@@ -156,11 +156,11 @@ func (s Snapshot) side(groups map[election.PeerID]int, g int) Side {
 	return side
 }
 
-// classes groups elections with the same leader and the same ranking of candidates. All elections of a
-// class have the same outcome, so only one of each class is run.
+// classes groups elections with the same leader and the same ranking of candidates. All elections of a class
+// have the same outcome, so only one of them is run.
 type classes struct {
 	first []Election                 // one election of each class
-	of    map[election.Name]Election // for each election, the one that is run for its class
+	of    map[election.Name]Election // for each election, the one that is run in its place
 }
 
 func (s Snapshot) alike(faults Faults) classes {
@@ -178,8 +178,8 @@ func (s Snapshot) alike(faults Faults) classes {
 	return c
 }
 
-// reign combines, over all runs, which agents lead one side in the election e, and reports whether any
-// does. The election `as`, the first of its class, was run in place of e.
+// reign combines, over all runs, which agents lead election e on one side, and reports whether any agent does.
+// `as`, the first election of e's class, was run in place of e.
 func (s Snapshot) reign(e, as Election, g int, runs []outcome) (Reign, bool) {
 	r := Reign{Certain: true, Stays: true}
 	wins := map[string]int{}
@@ -204,5 +204,5 @@ func (s Snapshot) reign(e, as Election, g int, runs []outcome) (Reign, bool) {
 
 func (s Snapshot) name(p election.PeerID) string {
 	a, _ := s.agent(p)
-	return cmp.Or(a.Name, string(p)) // without a name: an agent that is not alive, or an empty p
+	return cmp.Or(a.Name, string(p)) // an agent that is not alive has no name; an empty p means nobody
 }

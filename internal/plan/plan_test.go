@@ -14,8 +14,8 @@ import (
 	"github.com/doyen-election/doyen/internal/plan"
 )
 
-// cluster is a snapshot of agents of these names, the first the oldest and all
-// of them voters; the first leads default in term 7.
+// cluster is a snapshot of agents with these names, all voters. The first one is the oldest, and leads default
+// in term 7.
 func cluster(algorithm string, names ...string) plan.Snapshot {
 	s := plan.Snapshot{
 		Algorithm: algorithm, Timing: election.Timing{Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond},
@@ -46,7 +46,7 @@ func ask(t *testing.T, s plan.Snapshot, f plan.Faults) plan.Report {
 	return r
 }
 
-// told writes one election's forecast shortly.
+// told writes the forecast of one election in short form.
 func told(f plan.Forecast) string {
 	var all []string
 	for _, r := range f.Then {
@@ -80,7 +80,7 @@ func TestWhoWouldLead(t *testing.T) {
 					t.Errorf("%q, want %q: %+v", got, c.want, r)
 				}
 				for _, reign := range r.Elections[0].Then {
-					most := int64(1200 + 2*200 + 400) // the lease, detection, a round and votes
+					most := int64(1200 + 2*200 + 400) // the lease, detection, a round, the votes
 					if reign.Stays != (reign.Leaders[0] == "a") || reign.Stays != (reign.LatestMS == 0) || reign.LatestMS > most || reign.EarliestMS > reign.LatestMS {
 						t.Errorf("implausible: %+v", reign)
 					}
@@ -107,8 +107,8 @@ func TestWithoutAQuorumEverySideLeads(t *testing.T) {
 	}
 }
 
-// A voter that stands in nothing, a candidate that votes in nothing, one that
-// does neither; an election whose best candidate is not the oldest.
+// One agent only votes, one is only a candidate, one does neither. In one election the best candidate is not
+// the oldest.
 func TestVotersCandidatesAndObserversPlayTheirParts(t *testing.T) {
 	s := cluster(election.Bully, "a", "b", "c", "d", "o")
 	s.Roster.Voters = s.Roster.Voters[:3]
@@ -181,7 +181,7 @@ func TestEqualQuestionsGetEqualAnswers(t *testing.T) {
 
 func TestQuestionsThatMakeNoSense(t *testing.T) {
 	s := cluster(election.Bully, "a", "b", "c")
-	s.Agents = s.Agents[:2] // c votes, and is down already
+	s.Agents = s.Agents[:2] // c is a voter that is already down
 	for name, c := range map[string]struct {
 		faults plan.Faults
 		says   string

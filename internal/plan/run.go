@@ -19,7 +19,7 @@ const (
 type verdict struct {
 	leader election.PeerID // empty: nobody leads
 	term   election.Term
-	after  time.Duration // from the faults until the leader led; 0 if it already led before
+	after  time.Duration // from the faults until the leader led; 0: it led before
 }
 
 // outcome is the outcome of one run.
@@ -29,8 +29,8 @@ type outcome struct {
 	steps   int
 }
 
-// play runs the electors until the same agents lead as in the snapshot. Then it makes the faults happen,
-// and waits until nothing changes any more.
+// play runs the electors until the leaders are those of the snapshot. Then it makes the faults happen, and
+// waits until nothing changes any more.
 func play(s Snapshot, f Faults, groups map[election.PeerID]int, seed uint64) (outcome, error) {
 	w, err := newWorld(s, seed)
 	if err != nil {
@@ -40,8 +40,8 @@ func play(s Snapshot, f Faults, groups map[election.PeerID]int, seed uint64) (ou
 	w.connect()
 	w.until(w.Now.Add(10*s.Timing.Lease), w.restored)
 	w.campaign(false)
-	// Multiples of the golden ratio spread the moment of the faults evenly over the time between two
-	// heartbeats, however many runs there are.
+	// Multiples of the golden ratio spread the moment of the faults evenly between two heartbeats, however many
+	// runs follow.
 	phase := time.Duration(float64(s.Timing.Heartbeat) * math.Mod(float64(seed)*math.Phi, 1))
 	w.run(w.Now.Add(4*s.Timing.Heartbeat + phase))
 	struck := w.Now
@@ -74,7 +74,8 @@ func (w *world) restored() bool {
 	return true
 }
 
-// handOver makes leaders hand over as the faults demand, and waits until all that stop are down.
+// handOver makes leaders hand over as the faults demand. Then it waits until all agents that have to stop are
+// down.
 func (w *world) handOver(f Faults) {
 	for _, e := range w.snap.Elections {
 		if leader, to := w.node(e.Leader), w.named(f.To); e.Name == f.Election && leader != nil && to != nil {
@@ -94,8 +95,8 @@ func (w *world) handOver(f Faults) {
 	}
 }
 
-// strike makes the faults happen. If loud is set, connections to a process that died close at once; else
-// they count as lost only after silence for a lease.
+// strike makes the faults happen. If loud is set, the connections of a dead process close at once. Otherwise
+// they count as lost only after they were silent for a lease.
 func (w *world) strike(groups map[election.PeerID]int, loud bool) {
 	for _, n := range w.nodes {
 		n.group = groups[n.Peer]
@@ -126,7 +127,7 @@ func (w *world) strike(groups map[election.PeerID]int, loud bool) {
 // takes too long.
 func (w *world) settle(struck election.Instant) bool {
 	lease := w.snap.Timing.Lease
-	calm := 2*lease + 4*w.snap.Timing.Heartbeat // enough for a stand-down to expire and another attempt to follow
+	calm := 2*lease + 4*w.snap.Timing.Heartbeat // long enough for a stand-down to expire and another attempt to follow
 	begun := struck.Add(max(leastGossip, 2*lease))
 	last, since := "", w.Now
 	return w.until(begun.Add(maxWait*lease), func() bool {
@@ -141,7 +142,7 @@ func (w *world) settle(struck election.Instant) bool {
 	})
 }
 
-// describe returns a text with the leaders and terms that each agent knows, to be compared with a later one.
+// describe returns a text with the leaders and terms that each agent knows, to detect a change.
 func (w *world) describe() string {
 	var text []byte
 	for _, n := range w.nodes {
@@ -157,8 +158,7 @@ func (w *world) describe() string {
 	return string(text)
 }
 
-// overtaken reports whether a leader will hand over to a candidate of higher priority that waits to
-// take over.
+// overtaken reports whether a leader will hand over to a waiting candidate of higher priority.
 func (w *world) overtaken() bool {
 	if !w.snap.Preempt {
 		return false
@@ -175,7 +175,7 @@ func (w *world) overtaken() bool {
 	return false
 }
 
-// judge returns which agents lead on each side.
+// judge returns the outcome: which agents lead on each side.
 func (w *world) judge(struck election.Instant, settled bool) outcome {
 	o := outcome{sides: map[int]map[election.Name]verdict{}, settled: settled, steps: w.steps}
 	for c, r := range w.led {

@@ -46,8 +46,8 @@ type Election struct {
 type Faults struct {
 	// Down names agents whose hosts go down.
 	Down []string
-	// Groups are names of agents, by group. After the faults, an agent reaches only agents of its own
-	// group. All agents that are not named are one more group.
+	// Groups are names of agents, by group. After the faults, an agent reaches only agents of its own group. All
+	// agents in no group form one more.
 	Groups [][]string
 	// Stopped names agents that hand over everything they lead, and then stop.
 	Stopped []string
@@ -109,7 +109,7 @@ func (s Snapshot) lay(f Faults) (map[election.PeerID]int, error) {
 	return nil, &InputError{"no agent is left", "leave at least one agent up"}
 }
 
-// move puts an agent into a group. For a voter that is already down, it does nothing.
+// move puts an agent into a group. It does nothing for a voter that is already down.
 func (s Snapshot) move(name string, groups map[election.PeerID]int, group int) error {
 	if a, alive := each.First(s.Agents, func(a Agent) bool { return a.Name == name }); alive {
 		groups[a.Peer] = group
@@ -121,9 +121,9 @@ func (s Snapshot) move(name string, groups map[election.PeerID]int, group int) e
 	return &InputError{fmt.Sprintf("there is no agent named %q", name), "`doyen members` lists the names"}
 }
 
-// ranked gives every candidate of an election a priority. Except in the election default, only the order
-// of the candidates is known: if a candidate precedes an older one, its priority must be higher. Every
-// other candidate gets the priority of the candidate that follows it.
+// ranked gives every candidate of an election a priority. Except in the election default, only the order of the
+// candidates is known. So a candidate that precedes an older one gets a higher priority than that one, and every
+// other candidate the priority of the one that follows it.
 func (s Snapshot) ranked(e Election) map[election.PeerID]int {
 	priorities := map[election.PeerID]int{}
 	if e.Name == election.Default {
@@ -140,8 +140,7 @@ func (s Snapshot) ranked(e Election) map[election.PeerID]int {
 		if !ok {
 			continue
 		}
-		// From the worst to the best: a younger candidate that precedes an older one gets a higher
-		// priority.
+		// The loop goes from the worst candidate to the best.
 		if before.Peer != "" && cmp.Or(cmp.Compare(a.JoinedAt, before.JoinedAt), cmp.Compare(before.Peer, a.Peer)) > 0 {
 			priority++
 		}

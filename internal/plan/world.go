@@ -55,8 +55,8 @@ type reign struct {
 	at   election.Instant
 }
 
-// newWorld starts an elector for each agent that votes or is a candidate. The voters' record has the term
-// before the present one, as released. So the present leader can take the present term again.
+// newWorld starts an elector for each agent that votes or is a candidate. The voters have the term before the
+// present one on record, as released, so that the present leader can take the present term again.
 func newWorld(s Snapshot, seed uint64) (*world, error) {
 	w := &world{snap: s, rng: rand.New(rand.NewPCG(seed, 0xd07e)), led: map[claim]reign{}, ranks: map[election.Name]map[election.PeerID]int{}}
 	candidates := map[election.PeerID]bool{}
@@ -124,7 +124,7 @@ func (w *world) record(p election.PeerID) election.State {
 	for _, e := range w.snap.Elections {
 		before := e.Term
 		if _, alive := w.snap.agent(e.Leader); alive && before > 0 {
-			before-- // so that the leader can take the present term again
+			before-- // so that the leader can take the present term
 		}
 		if before == 0 {
 			continue
@@ -137,8 +137,8 @@ func (w *world) record(p election.PeerID) election.State {
 	return s
 }
 
-// campaign makes the candidates of the snapshot candidates. With leadersOnly, an election whose leader is
-// alive gets only that leader as a candidate.
+// campaign makes the snapshot's candidates campaign. With leadersOnly, an election whose leader is alive gets
+// only that candidate.
 func (w *world) campaign(leadersOnly bool) {
 	var members []election.Member
 	for _, n := range w.nodes {
@@ -175,7 +175,7 @@ func (w *world) run(until election.Instant) bool {
 	return true
 }
 
-// watch records which agents lead, as reported by the leaders themselves.
+// watch records which agents lead, by their own announcements.
 func (w *world) watch(a *virtual.Agent, action any) {
 	switch x := action.(type) {
 	case election.Withdrawal:

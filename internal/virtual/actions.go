@@ -7,14 +7,13 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Publish is the action after which readers may see the elector's status after this step.
+// Publish is an action: after it, readers may see the elector's status of this step.
 type Publish struct{}
 
-// Actions lists what an output asks for, in the order in which an agent does it: the *election.LifeRecord if
-// there is one, Publish, each election.Withdrawal, the *election.Persist if there is one, each
-// election.Envelope, each election.PeerID to redial, the election.Instant of the next wake-up, each
-// election.Announcement and each election.Reply. A process that crashes in between has done only a first
-// part of this list.
+// Actions lists what an output asks for, in the order in which an agent does it: the *election.LifeRecord if it
+// has one, Publish, each election.Withdrawal, the *election.Persist if it has one, each election.Envelope, each
+// election.PeerID to redial, the election.Instant of the next wake-up, each election.Announcement and each
+// election.Reply. A process that crashes meanwhile has done only the first of them.
 func Actions(out *election.Output) iter.Seq[any] {
 	return func(yield func(any) bool) {
 		_ = (out.Record == nil || yield(out.Record)) && yield(Publish{}) &&

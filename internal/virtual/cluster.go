@@ -6,17 +6,17 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Cluster is a number of agents that share one exact clock. Its network loses only messages that Cut cuts or
-// whose receiver is down, and its disks keep every write. Set its functions before you add the first agent.
+// Cluster is a number of agents that share one exact clock. Its network loses a message only if Cut says so or
+// the receiver is down. Its disks keep every write. Set its functions before you add the first agent.
 type Cluster struct {
 	Timeline[election.Instant, Event]
 	Agents []*Agent
 
-	// Cut reports whether nothing gets from one agent to the other at present. A message is lost if
-	// Cut is true when it is sent or when it should arrive.
+	// Cut reports whether messages from one agent to the other get lost at present. It is called when a message
+	// is sent and when it should arrive.
 	Cut func(from, to *Agent) bool
-	// Delay is how long a message takes; but no message overtakes an earlier one between the same two agents.
-	// Write is how long a write takes.
+	// Delay is how long a message takes, but messages between two agents keep their order. Write is how long a
+	// write takes.
 	Delay func(from, to *Agent) time.Duration
 	Write func(*Agent) time.Duration
 	// Watch is called with each action of an agent (see Actions), before the cluster
@@ -32,13 +32,13 @@ type Agent struct {
 	Step func(election.Instant, election.Input) election.Output // the Step of its elector
 	Up   bool                                                   // if false, nothing reaches the agent
 	Disk election.State                                         // the disk's content after its last write
-	Past election.Past                                          // what its lives have put on the record
+	Past election.Past                                          // the record that its lives have left
 	// Stubborn agents give no receipt when they are asked to stop leading.
 	Stubborn bool
 	Index    int // the agent's index in Cluster.Agents
 
 	run     int                         // how many processes the agent has had
-	arrival map[*Agent]election.Instant // when the newest message to each agent arrives: links keep the order
+	arrival map[*Agent]election.Instant // when the newest message to each agent arrives, since links keep the order
 }
 
 // Event is an input on its way to one process of an agent.
@@ -59,8 +59,7 @@ func (c *Cluster) Add(a *Agent) {
 	c.byPeer[a.Peer] = a
 }
 
-// Start starts a new process of the agent. If the lineage is the same as before, it is the next life;
-// else it is the first life of another lineage.
+// Start starts a new process of the agent: the next life of the same lineage, or the first life of another one.
 func (c *Cluster) Start(a *Agent, lineage election.LineageID) {
 	if lineage != a.Lineage {
 		a.Past = election.Past{Lineage: election.Lineage{ID: lineage}}
@@ -79,8 +78,7 @@ func (c *Cluster) Input(a *Agent, after time.Duration, in election.Input) {
 	c.Push(c.Now.Add(after), Event{to: a, run: a.run, input: in})
 }
 
-// Happen makes the next event happen. If none is due up to end, it moves the time to end and returns
-// false.
+// Happen makes the next event happen. If no event is due up to end, it moves the time to end and returns false.
 func (c *Cluster) Happen(end election.Instant) bool {
 	e, agent, ok := c.Next(end)
 	switch {

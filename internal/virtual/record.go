@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Recorded returns the record that results when added is written over the record before. It shares no data
-// with before, which another run may still use.
+// Recorded returns the record after `added` was written over `before`. It shares no data with before, which
+// another run may still use.
 func Recorded(before election.LifeRecord, added *election.LifeRecord) election.LifeRecord {
 	r := election.LifeRecord{Retired: added.Retired, Spent: added.Spent, Shortest: added.Shortest, Rows: slices.Clone(before.Rows)}
 	for _, row := range added.Rows {

@@ -8,12 +8,11 @@ import (
 // Never is a time that is never reached.
 const Never = 1<<63 - 1
 
-// Timeline has everything that is going to happen: the caller's events, and the times at which agents
-// want to be woken. T is the type of a time, in nanoseconds. The zero value is an empty timeline at time
-// 0.
+// Timeline has everything that is going to happen: the caller's events, and the times at which agents want to
+// be woken. T is the type of a time, in nanoseconds. The zero value is an empty timeline at time 0.
 type Timeline[T ~int64, E any] struct {
 	Now T
-	// Wakes is when each agent, by its index, wants to be woken; Never: not at all.
+	// Wakes is when each agent, by its index, wants to be woken; Never: no wake-up.
 	Wakes []T
 
 	heap []entry[T, E] // a binary heap; container/heap would box each event
@@ -22,7 +21,7 @@ type Timeline[T ~int64, E any] struct {
 
 type entry[T ~int64, E any] struct {
 	at     T
-	number uint64 // of two entries at the same time, the one with the lower number comes first
+	number uint64 // among entries with equal times, the lowest number comes first
 	event  E
 }
 
@@ -44,9 +43,9 @@ func (l *Timeline[T, E]) Push(at T, event E) {
 	}
 }
 
-// Next moves the time to the next thing that happens, and returns it: an event (then agent is -1), or
-// the index of an agent to wake (then its wake-up is cleared). At equal times, events come before
-// wake-ups. If nothing happens up to and including end, Next moves the time to end and returns false.
+// Next moves the time to the next thing that happens, and returns it: an event (agent is -1), or the index of
+// an agent to wake, whose wake-up it clears. At equal times, events come before wake-ups. If nothing happens up
+// to and including end, Next moves the time to end and returns false.
 func (l *Timeline[T, E]) Next(end T) (event E, agent int, ok bool) {
 	agent, at := -1, T(Never)
 	for i, wake := range l.Wakes {
@@ -90,8 +89,8 @@ func (l *Timeline[T, E]) pop() E {
 	}
 }
 
-// Reschedule moves each event to the time that the function when returns for it. If events then have
-// equal times, they keep their order.
+// Reschedule moves each event to the time that `when` returns for it. Events whose times become equal keep
+// their order.
 func (l *Timeline[T, E]) Reschedule(when func(at T, event E) T) {
 	old := l.heap
 	l.heap = nil

@@ -47,8 +47,7 @@ func TestWhatIsDueFirstHappensFirst(t *testing.T) {
 	})
 }
 
-// TestAnAgentIsWokenOnceAfterTheEventsOfThatMoment also shows that of two agents
-// the first is woken first.
+// If two agents want to be woken at the same time, the first one is woken first.
 func TestAnAgentIsWokenOnceAfterTheEventsOfThatMoment(t *testing.T) {
 	l := virtual.Timeline[int64, string]{Wakes: []int64{virtual.Never, 3, 3}}
 	l.Push(3, "event")

@@ -219,8 +219,8 @@ func job(ctx context.Context, stamps, lasts string, stdout io.Writer) error {
 	return book.End()
 }
 
-// parent starts a child, which acts in its place. The child inherits only stdin, stdout and
-// stderr: the runtimes of most languages start children in this way.
+// parent starts a child, which acts in its place. The child inherits only stdin, stdout and stderr,
+// as the children of most languages' runtimes do.
 func parent(stamps string, stdout io.Writer) error {
 	for fd := 3; fd < 256; fd++ {
 		syscall.CloseOnExec(fd)

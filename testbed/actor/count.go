@@ -16,8 +16,8 @@ import (
 const (
 	// pace is the mean time between a program's additions.
 	pace = 10 * time.Millisecond
-	// One operation in dawdles is held up between the look at the lease and the write. If another
-	// program has acted by then, the register has to refuse the write.
+	// In one of so many operations, the program pauses between the check of its lease and the
+	// write. If another program has acted by then, the register has to refuse the write.
 	dawdles = 100
 	// Register is the name under which a register serves its method Do.
 	Register = "Register"
@@ -53,7 +53,7 @@ func count(l *client.Leadership, a Ask, register string) error {
 		if a.Add = read && a.Token == before; !a.Add { // the first operation with a token reads; from then on the register refuses lower tokens
 			a.Value = 0
 		}
-		if rand.IntN(dawdles) == 0 { // as if the process paused between looking at the lease and acting
+		if rand.IntN(dawdles) == 0 { // as if the process paused between the check of its lease and the write
 			_ = observe.Sleep(context.Background(), time.Duration(2*rand.Float64()*float64(time.Until(l.Deadline()))))
 		}
 		var got Answer

@@ -35,7 +35,7 @@ type Target struct {
 	Socket  string // path of the socket, for attacks from its own host
 	Cluster string
 	KeyFile string
-	// What the agents agree on, for an attacker that joins them.
+	// What the agents must agree on: an attacker needs it to join them.
 	Algorithm string
 	Heartbeat time.Duration
 	Lease     time.Duration
@@ -130,7 +130,7 @@ func (t Target) label() []byte {
 	return append([]byte{244, byte(len(t.Cluster))}, t.Cluster...)
 }
 
-// pace lets a number of things through each second. If the number is 0, nothing waits.
+// pace lets a number of actions through each second. If the number is 0, no action waits.
 type pace struct {
 	every time.Duration
 	next  time.Time
@@ -143,7 +143,7 @@ func newPace(perSecond float64) *pace {
 	return &pace{every: time.Duration(float64(time.Second) / perSecond), next: time.Now()}
 }
 
-// wait waits until the next thing may go. It returns false once the context is over.
+// wait waits until the next action may happen. It returns false once the context is over.
 func (p *pace) wait(ctx context.Context) bool {
 	if p.every == 0 {
 		return ctx.Err() == nil
@@ -156,7 +156,7 @@ func (p *pace) wait(ctx context.Context) bool {
 	return observe.Sleep(ctx, pause) == nil
 }
 
-// giveBack takes back the last permission, because what wait permitted did not happen.
+// giveBack takes back the last permission, because the permitted action did not happen.
 func (p *pace) giveBack() { p.next = p.next.Add(-p.every) }
 
 // sendGossip sends rate packets a second to the targets in turn, from the sockets in turn. The

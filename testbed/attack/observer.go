@@ -19,7 +19,7 @@ import (
 )
 
 // observer joins the cluster as an agent that is not a voter. It needs the cluster key for that.
-// Every now and then it sends all agents what no agent would:
+// At intervals it sends all agents what no real agent sends:
 //
 //	lease   ask for votes under the longest lease that can be written, ten minutes
 //	term    claim the highest term there is, in a heartbeat, a report and a release

@@ -27,7 +27,7 @@ type experiment struct {
 }
 
 const (
-	// afterAgreement is how long the counters may take to show all messages of an election.
+	// afterAgreement is how long it may take until the counters show all messages of an election.
 	afterAgreement = 1200 * time.Millisecond
 	asksAfterThaw  = 5
 )

@@ -13,7 +13,7 @@ import (
 
 var three = Point{3, "ring", "lan"}
 
-// reported is a report of samples of some figures, named "NAME UNIT".
+// reported is a report with samples of some figures, whose names are "NAME UNIT".
 func reported(on Point, samples map[string][]float64) Report {
 	b := &bench{on: on, machine: []benchfmt.Config{{Key: "cpus", Value: []byte("2"), File: true}}}
 	b.note("Doyen 1.2.3, seed 9")
@@ -70,7 +70,7 @@ func TestTargetsAreForAFewAgents(t *testing.T) {
 func TestEveryFaultHasAMeasure(t *testing.T) {
 	for name := range faults() {
 		for _, unit := range []string{perTakeover, overlapped} {
-			freezes := unit == perTakeover && strings.HasPrefix(name, "freeze") // only their overlaps count
+			freezes := unit == perTakeover && strings.HasPrefix(name, "freeze") // of a freeze, only the overlaps count
 			if m := measureOf("Takeover/fault="+name, unit, three); m.unit == "" && !freezes {
 				t.Errorf("%s: no measure in %s", name, unit)
 			}
@@ -110,8 +110,7 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// The definition, word by word: the least sample that at least 99 percent do not
-// exceed.
+// The definition: the least sample that at least 99 percent of the samples do not exceed.
 func TestTheP99IsTheNearestRank(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		samples := rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 1, 300).Draw(t, "samples")

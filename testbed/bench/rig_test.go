@@ -17,13 +17,13 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// TestMain lets this very binary be the programs, builds the agents, and looks for what is left
-// behind. Several tests run at once even on one processor: most of the time they wait for leases.
+// TestMain makes this executable serve as the programs, builds the agents, and checks that nothing is
+// left behind. Several tests run at once even on one processor, because they mostly wait for leases.
 func TestMain(m *testing.M) {
 	if code, served := actor.Serve(os.Args, os.Stdout, os.Stderr); served {
 		os.Exit(code)
 	}
-	dir, err := os.MkdirTemp("/tmp", "db") // that of the system can be too long for a socket
+	dir, err := os.MkdirTemp("/tmp", "db") // the system's directory can have too long a path for a socket
 	if err == nil {
 		product.Path, err = hosts.Build(context.Background(), dir, hosts.Product)
 	}
@@ -40,11 +40,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// product is what the agents run.
+// product is the executable of the agents.
 var product hosts.Binary
 
-// small is a bench of three agents, which are this very binary. A lease of the local
-// profile would not always outlast what else a busy machine does.
+// small is a bench of three agents, which run this executable. A lease of the local profile could
+// expire while a busy machine does other work.
 func small(t *testing.T) *bench {
 	t.Helper()
 	if testing.Short() {
@@ -54,7 +54,7 @@ func small(t *testing.T) *bench {
 		program: product, rng: rand.New(rand.NewPCG(1, 1)), idleTime: lookEvery}
 }
 
-// samples returns what was reported of a figure.
+// samples returns the reported samples of a figure.
 func (b *bench) samples(name, unit string) []float64 {
 	for _, f := range b.report.Figures() {
 		if f.Name == name && f.Unit == unit {
@@ -154,10 +154,10 @@ func TestElectionsWithACandidateOnEachHostAreLedUnderLoad(t *testing.T) {
 	}
 }
 
-// Not in parallel: readers that are too slow are refused nothing.
+// Not in parallel: readers that are too slow would get no refusals.
 func TestReadersThatHaveAMajorityAskedAreCounted(t *testing.T) {
 	b := small(t)
-	b.on.Profile = "wan" // a lease that readers on a busy machine do not outlast
+	b.on.Profile = "wan" // so that the lease outlasts readers on a busy machine
 	if err := b.askMajority(t.Context(), 3, 4, time.Second); err != nil {
 		t.Fatal(err)
 	}

@@ -151,7 +151,7 @@ func afterlives(p Point) []measure {
 	}
 	ends := []struct {
 		name, what string
-		none       string // which statistic of the changes of leader, and of the time without one, has to be 0
+		none       string // which statistic must be 0, for the changes of leader and for the time without a leader
 		took       []Target
 	}{
 		{"Life/end=kill", "kill -9 of the leader", ofP99, []Target{{ofMedian, 150}, {ofP99, 300}}},

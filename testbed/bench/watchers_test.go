@@ -7,7 +7,7 @@ import (
 func TestWatchersOfARealAgentAreAllReached(t *testing.T) {
 	t.Parallel()
 	b := small(t)
-	const rounds = 2 // of one change at least: one that hears of the new leader first sees no end of the old one
+	const rounds = 2 // with at least one change each: a watcher that learns of the new leader first sees no end of the old leadership
 	err := b.watched(t.Context(), 200, rounds)
 	took, kib := b.samples("Watch", "ms/change"), b.samples("Watch", "KiB/watcher")
 	if err != nil || len(took) < rounds {

@@ -107,7 +107,7 @@ func (b *bench) thousandWords(ctx context.Context) error {
 	voters := c.Names()[:wordVoters]
 	c.Adjust = func(_ int, a *settings.Config) { a.Voters = voters }
 	return b.quiet(ctx, c, func(r *rig, _ *hosts.Host) error {
-		// Both times a thousand elections were led, so the history is as long without words.
+		// In both cases a thousand elections were led, so the history has the same length.
 		if err := leadMany(ctx, r, func(*client.Leadership) error { return nil }); err != nil {
 			return err
 		}

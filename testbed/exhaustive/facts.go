@@ -15,7 +15,7 @@ func (p *process) Writes() bool                             { return true }
 func (p *process) Full() bool                               { return false }
 func (p *process) Closed() bool                             { return false }
 func (p *process) Doubts() bool                             { return false }
-func (p *process) FirstTurn(election.Rank) election.Instant { return 0 }
+func (p *process) FirstTurn() election.Instant { return 0 }
 func (p *process) Granted() election.Grant                  { return p.ledger.State().Grant(election.Default) }
 func (p *process) PromiseEnd() election.Instant             { return p.voter.PromiseEnd(election.Default) }
 func (p *process) HoldEnd() election.Instant                { return p.voter.HoldEnd(election.Default, p.self) }

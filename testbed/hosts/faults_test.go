@@ -19,7 +19,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
-// act is a program that Exec starts.
+// act is a program that tests start by Exec.
 func act(what, argument string) int {
 	var err error
 	switch what {
@@ -29,7 +29,7 @@ func act(what, argument string) int {
 		fmt.Println(time.Now().UnixNano())
 	case "write":
 		err = write(argument)
-	case "burn": // so many milliseconds of processor time
+	case "burn": // the argument is milliseconds of processor time
 		var limit int
 		limit, err = strconv.Atoi(argument)
 		for burnt() < time.Duration(limit)*time.Millisecond {
@@ -90,7 +90,7 @@ func start(t *testing.T, h *hosts.Host, what, argument string) *running {
 	return r
 }
 
-// wait returns what it printed and how long it took.
+// wait returns what the program printed and how long it took.
 func (r *running) wait() (string, time.Duration, error) {
 	err := r.cmd.Wait()
 	return strings.TrimSpace(r.output.String()), time.Since(r.begun), err
@@ -103,7 +103,7 @@ func needNamespaces(t *testing.T) {
 	}
 }
 
-// laid lays out a cluster in namespaces with disk faults, and starts nothing.
+// laid returns a cluster in namespaces with disk faults. No agent runs yet.
 func laid(t *testing.T, n int) *hosts.Cluster {
 	t.Helper()
 	needNamespaces(t)
@@ -200,7 +200,7 @@ func TestADiskIsSlowOrStuck(t *testing.T) {
 
 func TestAClockRunsAtItsRate(t *testing.T) {
 	h := laid(t, 1).Hosts()[0]
-	// tell returns how far the host's clock is ahead.
+	// tell measures how far the host's clock is ahead.
 	tell := func() time.Duration {
 		t.Helper()
 		before := boottime.Now()
@@ -297,7 +297,7 @@ func TestAStarvedHostHasATenthOfAProcessor(t *testing.T) {
 
 func TestHostsAreCutAndHealed(t *testing.T) {
 	c := laid(t, 4)
-	names := []string{"alpha", "beta", "gamma", "delta"} // 0 to 3
+	names := []string{"alpha", "beta", "gamma", "delta"} // their numbers are 0 to 3
 	slow := netns.Link{Delay: time.Millisecond}
 	if _, err := hosts.Degrade(names[1:2], hosts.Forth, slow, "").Begin(c, c.Hosts()[0]); err != nil {
 		t.Fatal(err)
@@ -305,7 +305,7 @@ func TestHostsAreCutAndHealed(t *testing.T) {
 	for _, cut := range []struct {
 		a, b []string
 		d    hosts.Direction
-		want string // "from to" by their numbers
+		want string // the cut links, each as the numbers of two hosts
 	}{
 		{names[:1], nil, hosts.BothWays, "01 02 03 10 20 30"},
 		{names[:1], nil, hosts.Forth, "01 02 03"},

@@ -18,8 +18,8 @@ func config(n int, p program) hosts.Config {
 	return hosts.Config{Agents: n, Algorithm: "bully", Profile: "local", Quorum: true, Program: p}
 }
 
-// temporary makes a directory that nobody else's testbed looks into. Its path is
-// short, as sockets need it.
+// temporary makes a directory in which no other testbed looks. Its path is short enough for
+// sockets.
 func temporary(t *testing.T) string {
 	dir, err := os.MkdirTemp("/tmp", "dt")
 	if err != nil {
@@ -52,7 +52,7 @@ func started(t *testing.T, c hosts.Config) *hosts.Cluster {
 	return cluster
 }
 
-// ended is a context that is over: nothing is waited for.
+// ended is a context that is over, so that nothing is waited for.
 func ended() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -70,7 +70,7 @@ func killTestbed(t *testing.T, kind string) {
 	}
 }
 
-// gone reports a process that ended, whether it was collected or not.
+// gone reports whether a process has ended. A zombie counts as ended.
 func gone(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	_, state, _ := bytes.Cut(stat, []byte(") "))

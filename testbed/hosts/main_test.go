@@ -14,8 +14,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
-// TestMain lets this very binary stand in for agents, and for a testbed that is
-// killed.
+// TestMain makes this executable serve as agents, and as a testbed that a test kills.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "stand-in" {
 		os.Exit(standIn(os.Args[2]))
@@ -23,14 +22,14 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "act" {
 		os.Exit(act(os.Args[2], os.Args[3]))
 	}
-	// As a user some tests need a user namespace.
+	// Without root, some tests need a user namespace.
 	if code, ran, _ := netns.Rerun(); ran {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }
 
-// program runs this binary as a stand-in for an agent.
+// program runs this executable in place of an agent.
 type program string
 
 func (p program) Command(settings.Config, string) (*exec.Cmd, error) {
@@ -60,8 +59,8 @@ func standIn(kind string) int {
 	return 0
 }
 
-// standInTestbed starts two agents, tells their process IDs and its directory,
-// and waits to be killed.
+// standInTestbed starts two agents, prints their process IDs and its directory, and waits until it
+// is killed.
 func standInTestbed(config hosts.Config) int {
 	c, err := hosts.New(config)
 	if err != nil {

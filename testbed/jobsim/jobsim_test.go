@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestNoOccurrenceStartsTwiceOrIsPassedOverInSilence plays the same seeds each time, and others too.
+// TestNoOccurrenceStartsTwiceOrIsPassedOverInSilence plays some fixed seeds, and some new ones.
 func TestNoOccurrenceStartsTwiceOrIsPassedOverInSilence(t *testing.T) {
 	for _, from := range []uint64{1, uint64(time.Now().UnixNano())} {
 		t.Logf("from seed %d", from)

@@ -17,7 +17,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// TestMain lets this very binary be the programs, and builds the agents.
+// TestMain makes this executable serve as the programs, and builds the agents.
 func TestMain(m *testing.M) {
 	if code, served := actor.Serve(os.Args, os.Stdout, os.Stderr); served {
 		os.Exit(code)
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// product is what the agents run.
+// product is the executable of the agents.
 var product hosts.Binary
 
 const patience = 30 * time.Second
@@ -46,7 +46,7 @@ func open(t *testing.T, agents int) (*lab.Lab, *hosts.Host) {
 	if testing.Short() {
 		t.Skip("it runs real processes for some seconds: not with -short; CI runs it")
 	}
-	dir, err := os.MkdirTemp("/tmp", "dl") // t.TempDir can be too long for a socket
+	dir, err := os.MkdirTemp("/tmp", "dl") // t.TempDir can have too long a path for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestAFaultAndWhatCameOfItAreRecorded(t *testing.T) {
 
 func TestAnAgentThatEndsByItselfIsNotExpectedTo(t *testing.T) {
 	l, leader := open(t, 1)
-	if _, err := leader.Kill(); err != nil { // not by the lab
+	if _, err := leader.Kill(); err != nil { // without the lab's knowledge
 		t.Fatal(err)
 	}
 	if err := l.Until(t.Context(), patience, "its end", func() bool { return len(l.Exits()) == 1 }); err != nil {

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// afterTakeover is three agents, of which the first leader was killed and the
-// new one is followed by a third; a fourth is frozen.
+// afterTakeover has four agents: the first leader was killed, another agent follows the new leader,
+// and the fourth is frozen.
 func afterTakeover() live.Model {
 	return live.Model{
 		Algorithm: "bully", Profile: "lan", Quorum: true, Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond,

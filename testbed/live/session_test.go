@@ -16,7 +16,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/live"
 )
 
-// TestMain builds the agents, and looks for what is left behind.
+// TestMain builds the agents, and checks that nothing is left behind.
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("/tmp", "dl")
 	if err == nil {
@@ -35,13 +35,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// product is what the agents run.
+// product is the executable of the agents.
 var product hosts.Binary
 
-// options run three agents that take over from each other in about a second, if
-// the machine's disk writes in time.
+// options are for three agents that take over from each other in about a second, if the machine's
+// disk writes in time.
 func options(out *strings.Builder) live.Options {
-	return live.Options{ // a lease of the local profile would not always outlast what else a busy machine does
+	return live.Options{ // a lease of the local profile could expire while a busy machine does other work
 		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: product},
 		For:   8 * time.Second, Stdout: out, Getenv: func(string) string { return "" },
 	}
@@ -66,7 +66,7 @@ func TestARunShowsATakeoverAndEndsAgreed(t *testing.T) {
 		`lose the host (\w+), the leader`,
 		`(\w+) leads, term \d+, .* after the loss of (\w+)`,
 		`start \w+`,
-		`(?s)after the loss of .* all \d agree`, // who is back by then is a matter of the machine's speed
+		`(?s)after the loss of .* all \d agree`, // the machine's speed decides which agents are back by then
 		`(?m)^takeovers: [12]: `,
 		`(?m)^two leaders at once: 0 ms$`,
 	} {
@@ -98,7 +98,7 @@ func TestARunWithoutAMajorityAtItsEndFails(t *testing.T) {
 	}
 }
 
-// failing starts agents that end at once, except for one.
+// failing starts agents of which all but one end at once.
 type failing struct{ except string }
 
 func (f failing) Command(c settings.Config, dir string) (*exec.Cmd, error) {

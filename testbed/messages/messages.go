@@ -1,6 +1,6 @@
-// Package messages writes what agents send, hear and ask for as text, for traces, diagrams and
-// the reports of failed tests. Brief uses a few words, Describe has all that matters. The text
-// is for people: no program reads it.
+// Package messages puts into text what agents send, receive and ask for, for traces, diagrams and
+// reports of failed tests. Brief uses a few words, Describe has all that matters. The text is for
+// people: no program reads it.
 package messages
 
 import (

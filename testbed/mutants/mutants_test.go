@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// TestEveryMutantApplies shows, without running anything, that each change
-// still finds its place in the code and leaves Go behind. Who changes code that
-// a mutant stands on adapts the mutant.
+// TestEveryMutantApplies shows, without running tests, that each change still finds its place in
+// the code, and that the result parses as Go. If you change code that a mutant names, adapt the
+// mutant.
 func TestEveryMutantApplies(t *testing.T) {
 	all, err := Read(os.DirFS("testdata"))
 	if err != nil {
@@ -53,9 +53,9 @@ func TestAnEditFindsItsPlaceExactlyOnce(t *testing.T) {
 		"p/x_test.go": {Data: []byte("package p\n\nfunc g() { h() }\n")},
 	}
 	for _, c := range []struct{ where, edit, want string }{
-		{"s.f", "-n > a && x.n > a\n+n > a\n", "\tif n > a {\n"},          // however it is laid out
-		{"s.f", "-f(n, n)\n", "\tx.n++\n\t\n}"},                           // a statement goes
-		{"s.f", " x.n++\n+return\n", "\tx.n++\nreturn\n"},                 // one is added after it
+		{"s.f", "-n > a && x.n > a\n+n > a\n", "\tif n > a {\n"},          // the layout does not matter
+		{"s.f", "-f(n, n)\n", "\tx.n++\n\t\n}"},                           // a statement is removed
+		{"s.f", " x.n++\n+return\n", "\tx.n++\nreturn\n"},                 // a statement is added after it
 		{"s.f", "-os.Exit(n)\n+_ = 0\n@@\n-x.n++\n+x.n--\n", "\tx.n--\n"}, // two edits
 		{"f", "+return\n", "{\nreturn\n n++ }"},
 		{"f", "-n++\n+n--\n", "{ n-- }"},
@@ -64,9 +64,9 @@ func TestAnEditFindsItsPlaceExactlyOnce(t *testing.T) {
 		{"import", "-\"os\"\n+\"io\"\n", "import \"io\"\n"},
 		{"s.f", "-a\n+b\n", "2 times"},
 		{"s.f", "-x.m++\n", "0 times"},
-		{"s.f", "-x.n+\n", "0 times"}, // only whole tokens are meant
+		{"s.f", "-x.n+\n", "0 times"}, // only whole tokens match
 		{"f", "-f(n, n)\n", "0 times"},
-		{"g", "-h()\n", "0 times"}, // tests are not changed
+		{"g", "-h()\n", "0 times"}, // tests are not part of the tree that changes
 	} {
 		m, err := parse("m", []byte("rule: r\nbreaks: b\nwhere: w\n-- p "+c.where+" --\n"+c.edit))
 		if err != nil {

@@ -50,14 +50,14 @@ func runAgent(text string) int {
 	return 0
 }
 
-// observed is one agent with what its watch stream told.
+// observed is one agent, with its watch stream's client.
 type observed struct {
 	name   string
 	log    *bytes.Buffer
 	client *client.Client
 }
 
-// scene is three agents on three hosts and everything their streams told.
+// scene is three agents on three hosts, and everything that their streams reported.
 type scene struct {
 	t       *testing.T
 	network *netns.Network
@@ -65,7 +65,7 @@ type scene struct {
 	timing  settings.Config
 	mu      sync.Mutex
 	changes []seen
-	led     *observe.Elections // who led when, by the same streams
+	led     *observe.Elections // the leaderships that the same streams reported
 	moved   chan struct{}      // closed and replaced at every change
 }
 
@@ -80,7 +80,7 @@ func newScene(t *testing.T) *scene {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = network.Close() })
-	dir, err := os.MkdirTemp("", "doyen") // t.TempDir is too long for a socket
+	dir, err := os.MkdirTemp("", "doyen") // t.TempDir has too long a path for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func newScene(t *testing.T) *scene {
 	s := &scene{t: t, network: network, timing: lan, led: observe.NewElections(lan.Lease), moved: make(chan struct{})}
 	for i, name := range []string{"a", "b", "c"} {
 		cfg := settings.Default()
-		cfg.Name, cfg.DataDir, cfg.Socket = name, filepath.Join(dir, name), filepath.Join(dir, name+".run", "s") // its lease pages lie beside it
+		cfg.Name, cfg.DataDir, cfg.Socket = name, filepath.Join(dir, name), filepath.Join(dir, name+".run", "s") // its lease pages are in the socket's folder
 		cfg.Bind, cfg.KeyFile = network.Host(i).Addr.String(), keyFile
 		cfg.Voters = []string{"a", "b", "c"}
 		for j := range 3 {
@@ -150,7 +150,7 @@ func (s *scene) start(host *netns.Host, name string, cfg settings.Config) {
 	})
 }
 
-// watch follows one agent's stream, from as soon as there is one.
+// watch follows one agent's stream as soon as the agent serves it.
 func (s *scene) watch(ctx context.Context, agent int, c *client.Client, done chan<- struct{}) {
 	defer close(done)
 	retry := time.NewTicker(10 * time.Millisecond)
@@ -174,7 +174,7 @@ func (s *scene) watch(ctx context.Context, agent int, c *client.Client, done cha
 	}
 }
 
-// await waits until what the streams told so far satisfies the condition.
+// await waits until the reported changes satisfy the condition.
 func (s *scene) await(what string, limit time.Duration, holds func([]seen) bool) (time.Duration, error) {
 	begun := time.Now()
 	deadline := time.NewTimer(limit)
@@ -194,7 +194,7 @@ func (s *scene) await(what string, limit time.Duration, holds func([]seen) bool)
 	}
 }
 
-// cut cuts an agent's host off silently, or mends its links.
+// cut silently cuts an agent's host off, or mends its links.
 func (s *scene) cut(agent int, off bool) {
 	s.t.Helper()
 	for other := range s.agents {
@@ -209,7 +209,7 @@ func (s *scene) cut(agent int, off bool) {
 	}
 }
 
-// newest returns the last change each agent told.
+// newest returns the last change that each agent reported.
 func newest(changes []seen) map[int]api.Change {
 	last := map[int]api.Change{}
 	for _, c := range changes {
@@ -218,7 +218,7 @@ func newest(changes []seen) map[int]api.Change {
 	return last
 }
 
-// leaderOf returns who leads in a term that all three agents name.
+// leaderOf returns the leader of a term if all three agents name it.
 func leaderOf(changes []seen) (leader int, term uint64, ok bool) {
 	last := newest(changes)
 	leader = -1
@@ -268,7 +268,7 @@ func TestALeaderCutOffSilentlyStopsBeforeAnotherStarts(t *testing.T) {
 	}
 }
 
-// ask has the agent tell until when it may lead.
+// ask asks an agent until when it may lead.
 func (s *scene) ask(agent int) {
 	o := s.agents[agent]
 	if told, err := observe.Ask(s.t.Context(), o.client, o.name, "default"); err == nil {
@@ -278,18 +278,18 @@ func (s *scene) ask(agent int) {
 	}
 }
 
-// overlaps judges as scenarios do: who had no processor when its lease ended, and
-// so says late that it stopped, counts to the deadline it had told.
+// overlaps judges as scenarios do: an agent that got no processor when its lease ended reports that
+// late. It counts as leading until the deadline that it had reported.
 func (s *scene) overlaps() []observe.OverlapSpan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.led.Overlaps(boottime.Now())
 }
 
-// errLate is a leader that says it stopped when another leads already.
+// errLate reports that the old leader stopped after another had begun to lead.
 var errLate = errors.New("the old leader stopped late")
 
-// cutLeaderOff does so until another leads, and mends the links.
+// cutLeaderOff cuts the leader off until another agent leads, and then mends the links.
 func (s *scene) cutLeaderOff() (string, error) {
 	var old, before int
 	var term uint64
@@ -322,7 +322,7 @@ func (s *scene) cutLeaderOff() (string, error) {
 	if stopped >= started {
 		return "", fmt.Errorf("%w, by %s", errLate, time.Duration(stopped-started))
 	}
-	mended := time.Now() // packets flow before cut returns
+	mended := time.Now() // the first packets pass before cut returns
 	s.cut(old, false)
 	_, err = s.await("all agree after the mend", 2*time.Second-time.Since(mended), func(cs []seen) bool {
 		_, now, ok := leaderOf(cs)

@@ -11,8 +11,8 @@ import (
 
 func newLane(l Link, seed uint64) *lane { return &lane{link: l, rng: rand.New(rand.NewPCG(seed, 0))} }
 
-// judged sends packets of 1000 bytes at an interval and returns when their
-// copies arrive, in the order sent.
+// judged sends packets of 1000 bytes at an interval. It returns when their copies arrive, in the
+// order in which they were sent.
 func judged(l *lane, count int, every time.Duration) (arrivals []time.Duration) {
 	for i := range count {
 		f := l.judge(time.Duration(i)*every, ofSize(1000))
@@ -42,7 +42,7 @@ func TestAPerfectLinkDelaysNothing(t *testing.T) {
 func TestSharesOfRandomFaultsAreAsSet(t *testing.T) {
 	const packets = 20_000
 	l := newLane(Link{Delay: time.Millisecond, Loss: 0.1, Duplicate: 0.05}, 2)
-	var copies [3]int // how many packets arrive never, once, twice
+	var copies [3]int // how many packets arrive never, once and twice
 	for i := range packets {
 		f := l.judge(time.Duration(i)*time.Millisecond, ofSize(1000))
 		copies[f.n]++
@@ -93,7 +93,7 @@ func TestARateSpacesPacketsAndItsQueueIsBounded(t *testing.T) {
 			t.Fatalf("packet %d arrives at %s, want %s", i, f.at[0], want)
 		}
 	}
-	slow := newLane(Link{Rate: 1000}, 4) // one takes a second
+	slow := newLane(Link{Rate: 1000}, 4) // a packet takes a second
 	fit := func(l *lane, count int) (n int) {
 		for range count {
 			n += l.judge(0, ofSize(1000)).n

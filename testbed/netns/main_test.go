@@ -13,8 +13,8 @@ import (
 
 var seed = flag.Uint64("seed", 1, "what random faults follow from")
 
-// TestMain is also what the tests start on hosts: agents. Where a
-// user may have namespaces of his own it runs the tests again inside one.
+// TestMain also runs the agents that tests start on hosts. If this user may make networks only in a
+// new user namespace, it runs the tests again in one.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(configVariable); text != "" {
 		os.Exit(runAgent(text))

@@ -83,11 +83,11 @@ func send(t testing.TB, from *net.UDPConn, to netip.Addr, first, count, size int
 	}
 }
 
-// arrives is how long a packet may take that must arrive.
+// arrives is how long a packet may take that is expected to arrive.
 const arrives = 30 * time.Second
 
-// receive returns the numbers of the packets that arrive until one with the
-// last number does or nothing more within the time.
+// receive returns the numbers of the packets that arrive. It ends with the packet of the last
+// number, or when no packet arrives within the time.
 func receive(t testing.TB, at *net.UDPConn, last int, quiet time.Duration) (numbers []int) {
 	t.Helper()
 	packet := make([]byte, 2000)
@@ -107,9 +107,8 @@ func receive(t testing.TB, at *net.UDPConn, last int, quiet time.Duration) (numb
 	}
 }
 
-// roundTrips measures the time there and back, sorted, one every so often: all
-// threads have gone to sleep in between. The quickest tenth tell what the switch
-// does; how late the others are is the machine's load.
+// roundTrips measures times there and back, and sorts them. Between rounds all threads go to sleep.
+// The quickest tenth shows the cost of the switch; slower ones show the machine's load.
 func roundTrips(t testing.TB, from *net.UDPConn, to netip.Addr, rounds int, every time.Duration) []time.Duration {
 	t.Helper()
 	tick := time.NewTicker(every)
@@ -167,7 +166,7 @@ func TestACutIsOneWayAndSilent(t *testing.T) {
 	if err := n.SetLink(0, 1, netns.Link{Cut: true}); err != nil {
 		t.Fatal(err)
 	}
-	send(t, a, n.Host(1).Addr, 1, 10, 100) // no sender is told
+	send(t, a, n.Host(1).Addr, 1, 10, 100) // the sender gets no error
 	send(t, a, n.Host(2).Addr, 1, 1, 100)
 	send(t, b, n.Host(0).Addr, 1, 1, 100)
 	if got := receive(t, c, 1, arrives); len(got) != 1 {

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Agents refuse to start as a root to whom the system's directories do not belong. Such a root was
-// every user in the namespace that Rerun makes.
-// It runs alone: a process that another test starts at the moment would hold the program open that this one writes.
+// Agents refuse to start as a root that does not own the system's directories. In the namespace that Rerun made
+// before, every user was such a root. It runs alone: a process that another test starts meanwhile would keep the
+// program that this one writes open.
 func TestAUserWithoutRightsCutsOffALeader(t *testing.T) {
 	if testing.Short() || os.Geteuid() != 0 {
 		t.Skip("needs root, which CI is, to become another user, and some seconds for real agents")

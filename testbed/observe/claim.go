@@ -37,7 +37,7 @@ func (c Claim) span(lease time.Duration) span {
 	if lease == 0 || !c.Silent && !late {
 		return span{c.Start, c.Ended}
 	}
-	until := cmp.Or(c.Until, c.Start.Add(lease)) // without a known deadline: the latest that the agent can have reported
+	until := cmp.Or(c.Until, c.Start.Add(lease)) // the deadline is not known: take the latest that the agent can have reported
 	return span{c.Start, max(c.Start, min(until, c.Ended))}
 }
 

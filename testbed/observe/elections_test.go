@@ -115,13 +115,13 @@ func TestALeaderThatTakesAHigherTermGoesOn(t *testing.T) {
 	e.Apply(line("a", "default", "a", 1, 1))
 	e.Apply(line("a", "default", "a", 2, 3)) // no gap
 	e.Apply(line("a", "default", "", 2, 4))
-	e.Apply(line("a", "default", "a", 3, 5)) // elected anew
+	e.Apply(line("a", "default", "a", 3, 5)) // elected again
 	e.Apply(line("a", "default", "", 3, 6))
 	e.Apply(line("b", "default", "b", 4, 6))
 	e.Apply(line("b", "default", "b", 5, 7))
 	e.Exited("b", 8*second)
 	e.Started("b", 9*second)
-	e.Apply(line("b", "default", "b", 6, 10)) // another life of it
+	e.Apply(line("b", "default", "b", 6, 10)) // b's next life
 	var goesOn []uint64
 	for _, found := range e.Takeovers(nil) {
 		if found.GoesOn {

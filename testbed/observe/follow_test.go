@@ -14,8 +14,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// serve answers at a socket as an agent does: one snapshot a watch, which it
-// then holds until it is closed.
+// serve answers at a socket as an agent does: each watch gets one snapshot, and stays open until it
+// is closed.
 func serve(t *testing.T, socket string, term uint64) *http.Server {
 	t.Helper()
 	mux := http.NewServeMux()

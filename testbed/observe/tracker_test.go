@@ -11,7 +11,7 @@ import (
 
 const lease = 100 * time.Nanosecond
 
-// leads is the line of an agent's watch by which it begins to lead.
+// leads is the line with which an agent's watch reports that the agent begins to lead.
 func leads(agent string, term uint64, at int64) observe.Changed {
 	return observe.Changed{Agent: agent, Change: api.Change{Type: api.ChangeLeader, Leader: &api.Leader{Name: agent}, IsLeader: true, Term: term, BoottimeNS: at}}
 }
@@ -24,7 +24,7 @@ func nobody(agent string, term uint64, at int64) observe.Changed {
 	return observe.Changed{Agent: agent, Change: api.Change{Type: api.ChangeNoLeader, Term: term, BoottimeNS: at}}
 }
 
-// told is the answer of an agent that says it leads until the deadline.
+// told is an agent's answer that it leads until the deadline.
 func told(agent string, term uint64, sent, until int64) observe.Polled {
 	return observe.Polled{Agent: agent, Sent: election.Instant(sent), Received: election.Instant(sent + 1), Election: api.Election{
 		State: api.StateLeading, IsLeader: true, Leader: &api.Leader{Name: agent}, Term: term, ValidUntilBoottimeNS: until}}
@@ -57,7 +57,7 @@ func TestAFrozenLeaderCountsToItsLastDeadline(t *testing.T) {
 		t.Errorf("while frozen, two led at once for %d, want 10", got)
 	}
 	tr.Thawed("a", 300)
-	tr.Apply(nobody("a", 1, 305)) // it could not say so before
+	tr.Apply(nobody("a", 1, 305)) // it could not report this earlier
 	if got := together(tr); got != 10 {
 		t.Errorf("thawed, two led at once for %d, want 10", got)
 	}
@@ -81,7 +81,7 @@ func TestAThawedLeaderThatLeadsOnGoesByItsOwnWordAgain(t *testing.T) {
 	tr.Thawed("a", 50)
 	tr.Apply(told("a", 1, 60, 150))
 	tr.Apply(leads("b", 2, 170))
-	tr.Apply(nobody("a", 1, 180)) // it led to here, whatever it had told
+	tr.Apply(nobody("a", 1, 180)) // it led until here, whatever deadline it had reported
 	if got := together(tr); got != 10 {
 		t.Errorf("two led at once for %d, want 10", got)
 	}
@@ -92,7 +92,7 @@ func TestAKilledLeaderCountsToItsLastDeadline(t *testing.T) {
 	tr.Exited("a", 30)
 	tr.Apply(observe.Lost{Agent: "a"})
 	tr.Apply(leads("b", 2, 109))
-	tr.Apply(follows("a", "b", 2, 112)) // its next life
+	tr.Apply(follows("a", "b", 2, 112)) // a's next life
 	if got := together(tr); got != 1 {
 		t.Errorf("two led at once for %d, want 1", got)
 	}

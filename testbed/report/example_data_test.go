@@ -14,8 +14,8 @@ const (
 
 func at(d time.Duration) election.Instant { return start.Add(d) }
 
-// example is a recording with one of everything: a crash, a silent cut of the
-// next leader, programs, a no-quorum spell and a short overlap.
+// example is a recording with a crash, a silent cut of the next leader, programs, a time without
+// quorum, and a short overlap.
 func example() *observe.Recording {
 	span := func(state, leader string, term uint64, from, to time.Duration) observe.StateSpan {
 		return observe.StateSpan{Election: "default", State: state, Leader: leader, Term: term, From: at(from), To: at(to)}

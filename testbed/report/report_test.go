@@ -47,7 +47,7 @@ func TestThePageShowsEverythingAndEscapesIt(t *testing.T) {
 		}
 	}
 	for _, address := range regexp.MustCompile(`https?://[^"]*`).FindAllString(page, -1) {
-		if !strings.HasPrefix(address, "http://www.w3.org/") { // the names of SVG's vocabulary, which nobody fetches
+		if !strings.HasPrefix(address, "http://www.w3.org/") { // SVG's names contain such addresses, but no browser fetches them
 			t.Errorf("the page names %s", address)
 		}
 	}
@@ -91,7 +91,7 @@ func wellFormed(t *testing.T, name any, text string) {
 	}
 }
 
-// texts returns what is said of a host, or of none.
+// texts returns the texts beside the lane of a host, or beside none.
 func texts(d spacetime.Diagram, lane int) (all []string) {
 	for _, m := range d.Marks {
 		if m.Lane == lane {
@@ -141,8 +141,8 @@ func TestElectionsAreOrderedByWhatHappened(t *testing.T) {
 	}
 }
 
-// A frozen leader goes on saying that it leads until it is thawed. It is drawn as
-// one until its lease is over, and not beside its successor.
+// A frozen leader reports until it is thawed that it leads. It is drawn as a leader only until its
+// lease ends, not beside its successor.
 func TestAFrozenLeaderIsDrawnToTheEndOfItsLease(t *testing.T) {
 	span := func(state string, term uint64, from, to time.Duration) observe.StateSpan {
 		return observe.StateSpan{Election: "default", State: state, Term: term, From: at(from), To: at(to)}

@@ -56,7 +56,7 @@ func TestOnlyAHiccupOfAHeartbeatExcuses(t *testing.T) {
 	}
 }
 
-// laidOut is a world whose hosts were never started.
+// laidOut is a world with hosts that were never started.
 func laidOut(t *testing.T, quorum bool) *world {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -75,7 +75,7 @@ func laidOut(t *testing.T, quorum bool) *world {
 	return w
 }
 
-// leads has the agent say that it leads, at an instant in seconds.
+// leads makes the agent report that it leads, at an instant in seconds.
 func (w *world) leads(agent string, term uint64, at int64) {
 	w.lab.Apply(observe.Changed{Agent: agent, Change: api.Change{Type: api.ChangeLeader, Election: "default", Term: term,
 		Leader: &api.Leader{Name: agent}, IsLeader: true, BoottimeNS: at * int64(time.Second)}})

@@ -129,7 +129,7 @@ func (w *world) start(h *hosts.Host) error {
 	return nil
 }
 
-const endLimit = 30 * time.Second // for an agent to end
+const endLimit = 30 * time.Second // how long an agent may take to end
 
 func crashCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
 	if n := len(args) - 1; n == 1 && args[n] == "with-its-guard" {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// known are the ways elections go wrong that must each have a script.
+// known are the kinds of failed elections that must each have a script.
 var known = []string{
 	"leader-killed", "leader-frozen-and-thawed", "leader-cut-off-silently", "leader-cut-off-loudly",
 	"leader-can-send-not-receive", "leader-can-receive-not-send", "two-two-split", "flapping-link", "rolling-restart",

@@ -11,8 +11,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/scenario"
 )
 
-// playText plays a script of a test's own. It stays on the loopback interface,
-// so that it needs no right.
+// playText plays a test's own script, on the loopback interface, so that it needs no rights.
 func playText(t *testing.T, ctx context.Context, binary hosts.Binary, text string) scenario.Result {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "script.txtar")
@@ -67,14 +66,14 @@ func TestAWrongLineIsRefusedWithWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestAFailureSaysWhatWasSeenAndWhereTheLogsAre runs real agents once, and fails
-// in the ways in which expectations fail.
+// TestAFailureSaysWhatWasSeenAndWhereTheLogsAre runs real agents once, and lets each kind of
+// expectation fail.
 func TestAFailureSaysWhatWasSeenAndWhereTheLogsAre(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts real processes")
 	}
 	binary := build(t)
-	// A lease of the local profile does not always outlast what else a busy machine does.
+	// A lease of the local profile could expire while a busy machine does other work.
 	const up = "profile lan\nhosts 2\nstart all\nleader l1\nfollower f1\n"
 	for line, want := range map[string][]string{
 		"expect no-leader on alpha within 10ms": {"not within 10ms; instead: alpha ", "what was seen, in ms before now", ": leads in term ", "logs: "},

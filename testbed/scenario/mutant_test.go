@@ -13,11 +13,11 @@ import (
 	"github.com/doyen-election/doyen/testbed/scenario"
 )
 
-// root is the source tree's.
+// root is the root of the source tree.
 const root = "../.."
 
-// buildMutant builds the product with a known-bad change of testbed/mutants, and
-// leaves the source tree as it is.
+// buildMutant builds the product with a change of testbed/mutants, without touching the source
+// tree.
 func buildMutant(t *testing.T, name string) hosts.Binary {
 	t.Helper()
 	all, err := mutants.Read(os.DirFS(filepath.Join(root, filepath.FromSlash(mutants.Folder))))
@@ -64,8 +64,8 @@ func buildMutant(t *testing.T, name string) hosts.Binary {
 	return hosts.Binary{Path: binary}
 }
 
-// TestALeaderWhoseLeaseNeverEndsIsFoundOut gives the testbed an agent that is
-// broken in the worst way, and demands that it sees two leaders at once.
+// TestALeaderWhoseLeaseNeverEndsIsFoundOut starts an agent that ignores the end of its lease. The
+// testbed must see two leaders at once.
 func TestALeaderWhoseLeaseNeverEndsIsFoundOut(t *testing.T) {
 	if *chosen != "all" {
 		t.Skip("it builds the product once more; -scenarios=all plays it")

@@ -76,7 +76,7 @@ func (w *world) programNamed(words []string) (*lab.Program, bool) {
 	return w.lab.Program(words[0])
 }
 
-// strikes is the last step of a command that did something to a program. It notes the instant.
+// strikes is the last step of each command that did something to a program. It notes the instant.
 func (w *world) strikes(at election.Instant, err error) (string, error) {
 	if err == nil {
 		w.acted = at

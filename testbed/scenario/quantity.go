@@ -210,7 +210,7 @@ func memoryQuantity(w *world, _, word string) (float64, string, error) {
 	return mib, fmt.Sprintf("%s had at most %.1f MiB", h.Name(), mib), nil
 }
 
-// forgetPeaks resets what the kernel has as the largest memory of each agent.
+// forgetPeaks resets the largest memory that the kernel has noted for each agent.
 func (w *world) forgetPeaks() {
 	for _, h := range w.lab.Cluster.Hosts() {
 		if pid := h.PID(); pid > 0 {

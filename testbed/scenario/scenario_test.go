@@ -23,14 +23,14 @@ var (
 	seed   = flag.Uint64("seed", 0, "what the network's random faults follow from; 0 is a random one")
 )
 
-// folder is where the scripts are.
+// folder has the scripts.
 const folder = "../scenarios"
 
-// short are the scripts that `go test ./...` plays: they need no right that an
-// ordinary user lacks.
+// short are the scripts that `go test ./...` plays. They need no rights beyond those of an ordinary
+// user.
 var short = []string{"leader-killed", "leader-frozen-and-thawed"}
 
-// TestMain lets this very binary be the programs of the scripts.
+// TestMain makes this executable serve as the scripts' programs.
 func TestMain(m *testing.M) {
 	if code, served := actor.Serve(os.Args, os.Stdout, os.Stderr); served {
 		os.Exit(code)

@@ -165,7 +165,7 @@ func (n *Network) Confirm(id election.PeerID, term election.Term) {
 	n.carryOut(a, election.Verdict{Send: sends, WakeAt: election.Never})
 }
 
-// Send puts a message under way. Anybody can be its sender.
+// Send puts a message under way. Any agent or stranger can be its sender.
 func (n *Network) Send(from, to election.PeerID, m election.Message) {
 	kind, _, _ := strings.Cut(messages.Brief(m), " ")
 	n.Sent[kind]++

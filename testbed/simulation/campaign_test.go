@@ -81,7 +81,7 @@ func TestACampaignOfOneSeedDrawsItToo(t *testing.T) {
 	}
 }
 
-// TestRecordingChangesNothing shows that who looks on does not disturb.
+// TestRecordingChangesNothing shows that a run with a History is the same as one without.
 func TestRecordingChangesNothing(t *testing.T) {
 	for s := uint64(1); s <= 5; s++ {
 		plain, recorded := Run(Options{Seed: s}), Run(Options{Seed: s, Record: true})

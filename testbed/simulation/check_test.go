@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// drivers is a world in which p0 has claimed the roster election for a second,
-// and a function by which p1 claims it too.
+// drivers is a world in which p0 has claimed the roster election for a second. The returned
+// function makes p1 claim it too.
 func drivers(t *testing.T) (w *world, second func()) {
 	t.Helper()
 	w = newWorld(Options{Seed: 1, Voters: 3})
@@ -23,8 +23,8 @@ func drivers(t *testing.T) (w *world, second func()) {
 	return w, func() { claim(1, 2) }
 }
 
-// An agent with no connection sends nothing when it stops leading the roster
-// election: its own elector says so.
+// An agent without a connection sends nothing when it stops leading the roster election. Only its
+// own elector shows that.
 func TestADriverThatIsAloneEndsWhenItsElectorSaysSo(t *testing.T) {
 	w, second := drivers(t)
 	a := w.numbered(0)
@@ -43,7 +43,7 @@ func TestTwoDriversAtOnceAreFound(t *testing.T) {
 	}
 }
 
-// A driver that nobody hears leads too.
+// A driver that no other agent can hear also counts as leading.
 func TestADriverThatIsAloneIsFound(t *testing.T) {
 	w, second := drivers(t)
 	a := w.numbered(0)
@@ -56,7 +56,7 @@ func TestADriverThatIsAloneIsFound(t *testing.T) {
 	}
 }
 
-// A term that is given up is not the end of the one that is led.
+// The release of an earlier term does not end the present leadership.
 func TestAnAttemptGivenUpEndsNoDriver(t *testing.T) {
 	w, second := drivers(t)
 	a := w.numbered(0)
@@ -68,8 +68,8 @@ func TestAnAttemptGivenUpEndsNoDriver(t *testing.T) {
 	}
 }
 
-// TestALeaderIsPromisedOnlyWhereEverybodyCanHearOfTheRoster: the only voter was replaced,
-// and an observer missed that.
+// TestALeaderIsPromisedOnlyWhereEverybodyCanHearOfTheRoster: the only voter was replaced, and an
+// observer missed that change.
 func TestALeaderIsPromisedOnlyWhereEverybodyCanHearOfTheRoster(t *testing.T) {
 	roster := func(counter uint64, voters ...int) *election.Roster {
 		r := &election.Roster{Cluster: "x", Version: election.Version{Counter: counter}}
@@ -104,8 +104,8 @@ func TestALeaderIsPromisedOnlyWhereEverybodyCanHearOfTheRoster(t *testing.T) {
 	}
 }
 
-// TestAnAgentHasMetItsFormerClusterWhereAVoterOfItIsConnected: an observer may be all
-// that is left of it.
+// TestAnAgentHasMetItsFormerClusterWhereAVoterOfItIsConnected: a connected observer does not count.
+// It may be all that is left of the former cluster.
 func TestAnAgentHasMetItsFormerClusterWhereAVoterOfItIsConnected(t *testing.T) {
 	for name, c := range map[string]struct {
 		teller     int
@@ -131,8 +131,8 @@ func TestAnAgentHasMetItsFormerClusterWhereAVoterOfItIsConnected(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatLostItsDiskBelongsToNoCluster: its last write may have made it join that
-// of one that began again, and it would have formed another of its own with the same terms.
+// TestAnAgentThatLostItsDiskBelongsToNoCluster: with its last write it may have joined the cluster
+// of an agent that began again. It would then have formed a second cluster with the same terms.
 func TestAnAgentThatLostItsDiskBelongsToNoCluster(t *testing.T) {
 	w := newWorld(Options{Seed: 1, Voters: 3})
 	a := w.agents[0]

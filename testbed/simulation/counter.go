@@ -16,8 +16,8 @@ const (
 	maxAsked = 400
 	// judging bounds the search for an order of the operations.
 	judging = 20 * time.Second
-	// stalls: once in so many operations, a program is stopped for a while between the look at
-	// its lease and its write.
+	// stalls: in one of so many operations, a program pauses between the check of its lease and its
+	// write.
 	stalls = 20
 )
 

@@ -9,11 +9,10 @@ import (
 	"github.com/doyen-election/doyen/testbed/history"
 )
 
-// TestWithoutTheTokenCheckALateWriteUndoesASuccessors shows that the lease alone
-// does not suffice, and that the judge sees it: a program that is stopped between
-// looking at its lease and writing loses additions of its successor if the counter
-// takes every write. What is left of a world in which that happens shows it too,
-// unless the counter checks tokens. The shortest such world is shrunk.
+// TestWithoutTheTokenCheckALateWriteUndoesASuccessors shows that a lease alone is not enough, and
+// that the judge notices. A program pauses between the check of its lease and its write. If the
+// counter takes every write, the successor's additions are lost. Part of such a world shows this
+// too, unless the counter checks tokens. The test shrinks the shortest such world.
 func TestWithoutTheTokenCheckALateWriteUndoesASuccessors(t *testing.T) {
 	t.Parallel()
 	const worlds = min(45, defaultSeeds/3)
@@ -48,7 +47,7 @@ func TestWithoutTheTokenCheckALateWriteUndoesASuccessors(t *testing.T) {
 	}
 }
 
-// TestTheJudgeWantsOneOrderOfAllAnswers shows what it takes for that of a counter.
+// TestTheJudgeWantsOneOrderOfAllAnswers shows which histories of a counter have such an order.
 func TestTheJudgeWantsOneOrderOfAllAnswers(t *testing.T) {
 	op := func(client int, what history.Operation, call, end int64, known bool, value int) porcupine.Operation {
 		return porcupine.Operation{ClientId: client, Input: what, Call: call, Return: end, Output: history.Result{Known: known, Value: value}}

@@ -26,7 +26,7 @@ const (
 	forgetsRows              // the next life of a lineage finds none of its rows (K7)
 )
 
-// drawLives draws if there are records, companions, words, revisions. Other draws do not depend on these.
+// drawLives draws whether there are records, companions, words and revisions. Other draws do not depend on these.
 func (p *plan) drawLives(seed uint64) {
 	p.lives = rand.New(rand.NewPCG(seed, 0x6c69766573)).IntN(2) == 0
 	p.companions = rand.New(rand.NewPCG(seed, 0x636f6d70616e)).IntN(2) == 0

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/agent/record"
 )
 
-// TestCarelessHostsAreFoundOut shows that the checkers see what comes of it where hosts
-// break a rule of lives or of companions.
+// TestCarelessHostsAreFoundOut shows that the checkers notice when hosts break a rule of lives or
+// of companions.
 func TestCarelessHostsAreFoundOut(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || defaultSeeds < 300 {
@@ -35,7 +35,7 @@ func TestCarelessHostsAreFoundOut(t *testing.T) {
 	}
 }
 
-// forgetsCompanions has no companion on record.
+// forgetsCompanions removes companions from the record.
 func forgetsCompanions(a *agent) {
 	for name, on := range a.recordedActors {
 		on.Companion = record.Program{}
@@ -43,7 +43,7 @@ func forgetsCompanions(a *agent) {
 	}
 }
 
-// asksTheConfiguration gives the receipt of a companion that is not to act any more.
+// asksTheConfiguration gives a companion's receipt for elections that its configuration has dropped.
 func asksTheConfiguration(a *agent) {
 	for e, acts := range a.companion.acts {
 		if k := a.companion.k; k != nil && !acts && a.runs[e].leads {

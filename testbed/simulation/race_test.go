@@ -2,6 +2,6 @@
 
 package simulation
 
-// defaultSeeds fit into some ten seconds with the race detector, which has
-// nothing to find inside a run: it has one goroutine.
+// defaultSeeds take some ten seconds with the race detector. It can find nothing inside a run,
+// which has only one goroutine.
 const defaultSeeds = 60

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// straying returns the first seed from which clocks 30 % off make two leaders
-// after many faults. Its world is small, because shrinking plays it dozens of times.
+// straying returns the first seed with which clocks 30 % off make two leaders after many faults.
+// Its world is small, because shrinking plays it dozens of times.
 func straying(t *testing.T, faults int) (Options, Result) {
 	t.Helper()
 	for s := uint64(1); s <= 300; s++ {
@@ -27,7 +27,7 @@ func straying(t *testing.T, faults int) (Options, Result) {
 	return Options{}, Result{}
 }
 
-// replayed plays what a printed command says.
+// replayed plays the run of a printed command.
 func replayed(t *testing.T, o Options) Result {
 	t.Helper()
 	_, text, found := strings.Cut(o.Command(), "--shrunk ")
@@ -42,8 +42,8 @@ func replayed(t *testing.T, o Options) Result {
 	return Run(o)
 }
 
-// TestShrinkingLeavesTheFaultsThatMatter plays no worlds: the violation is there
-// whenever those faults strike.
+// TestShrinkingLeavesTheFaultsThatMatter plays no worlds: its violation occurs whenever the given
+// faults strike.
 func TestShrinkingLeavesTheFaultsThatMatter(t *testing.T) {
 	for _, need := range [][]int{{}, {0}, {39}, {3, 17}, {5, 6, 20, 38}} {
 		s := &shrinker{ctx: t.Context(), cores: 1, left: DefaultTries, found: &Violation{Rule: "G1"}}
@@ -88,14 +88,13 @@ func TestAnOverlapIsShrunkAndReplaysFromItsCommand(t *testing.T) {
 	}
 }
 
-// TestABrokenCheckerIsShrunkTheSameOnAnyNumberOfCores shrinks what a checker
-// broken on purpose takes for a violation: a leadership that begins beside a
-// predecessor cut off or paused.
+// TestABrokenCheckerIsShrunkTheSameOnAnyNumberOfCores shrinks a false violation: a checker that is
+// wrong on purpose reports each leadership that begins while its predecessor is cut off or paused.
 func TestABrokenCheckerIsShrunkTheSameOnAnyNumberOfCores(t *testing.T) {
 	t.Parallel()
 	o := Options{blind: 1}
 	for o.Seed = 1; ; o.Seed++ {
-		if r := Run(o); r.Violation != nil && r.Stats.Injected() > 20 && r.Stats.Injected() < 60 && !newWorld(o).changes(rosters|identities|copies) { // few tries do for so many
+		if r := Run(o); r.Violation != nil && r.Stats.Injected() > 20 && r.Stats.Injected() < 60 && !newWorld(o).changes(rosters|identities|copies) { // such worlds need only few tries
 			break
 		} else if o.Seed > 300 {
 			t.Fatal("nothing to shrink in 300 seeds")
@@ -125,7 +124,7 @@ func TestShrinkingStopsWhenItIsTold(t *testing.T) {
 	}
 }
 
-// TestAFaultStaysTheSameWhenOthersAreLeftOut is what shrinking rests on.
+// TestAFaultStaysTheSameWhenOthersAreLeftOut shows what shrinking relies on.
 func TestAFaultStaysTheSameWhenOthersAreLeftOut(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		whole := newWorld(Options{Seed: seed})

@@ -110,7 +110,7 @@ func drawRound(rng *rand.Rand, kinds []string, hosts int, lease time.Duration) [
 	return all
 }
 
-// around draws an exponentially distributed time with the given mean. A time longer than most becomes most.
+// around draws an exponentially distributed time with the given mean, but at most the time most.
 func around(rng *rand.Rand, mean, most time.Duration) time.Duration {
 	return min(time.Duration(rng.ExpFloat64()*float64(mean)), most)
 }

@@ -95,9 +95,9 @@ func (s *soak) newestStart() (where *hosts.Host, at election.Instant) {
 // JobCounts counts what happened to the jobs of `soak --jobs`.
 type JobCounts struct {
 	Keys     int // occurrences for which a lane got an answer
-	Started  int // of them
-	Finished int // of them: their command did all of its work
-	Unknown  int // of them: a lane got 76, because it is not known how far the command got
+	Started  int // occurrences that were started
+	Finished int // occurrences whose command did all of its work
+	Unknown  int // occurrences for which a lane got 76: it is not known how far the command got
 	Again    int // starts beyond the first of a key
 	Answers  int // exits with 0, 76 or 77
 }

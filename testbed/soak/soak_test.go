@@ -20,7 +20,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// TestMain lets this very binary be the programs, and builds the agents.
+// TestMain makes this executable serve as the programs, and builds the agents.
 func TestMain(m *testing.M) {
 	if code, served := actor.Serve(os.Args, os.Stdout, os.Stderr); served {
 		os.Exit(code)
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// product is what the agents run.
+// product is the executable of the agents.
 var product hosts.Binary
 
 func TestEqualSeedsDrawEqualRounds(t *testing.T) {
@@ -179,7 +179,7 @@ func TestARoundOfFaultsOnRealJobs(t *testing.T) {
 	}
 }
 
-// What a violation leaves behind is enough to look into it without the cluster.
+// After a violation, the kept logs suffice to find its cause without the cluster.
 func TestTheLogsOfAViolationAreKept(t *testing.T) {
 	l, err := lab.New(t.Context(), hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: product}, lab.Options{})
 	if err != nil {

@@ -199,7 +199,7 @@ func (g *drawing) mark(m Mark) {
 const (
 	lineHeight = 15.0 // pixels, of a line of text
 	leastGap   = 4.0  // at least, between two different moments
-	decade     = 16.0 // how much higher a ten times longer time is drawn
+	decade     = 16.0 // how much taller a ten times longer time is drawn
 )
 
 // axis maps times to heights: in order, but not to scale.

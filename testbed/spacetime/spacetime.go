@@ -45,7 +45,7 @@ type Span struct {
 type Bar struct {
 	Span
 	Label string        // beside its beginning
-	Row   int           // which election, if there are several
+	Row   int           // the number of its election, if there are several
 	Acts  bool          // true: a program acts; false: an agent's status shows that it leads
 	Lease time.Duration // when the leadership's lease ends
 }

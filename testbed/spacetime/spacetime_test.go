@@ -11,7 +11,7 @@ import (
 
 const ms = time.Millisecond
 
-// example has one of each thing that is drawn.
+// example has one of each thing that can be drawn.
 func example() Diagram {
 	lead := func(lane int, from, to, lease time.Duration) Bar {
 		return Bar{Span: Span{Lane: lane, From: from, To: to, Text: "leads"}, Label: "T4", Lease: lease}

@@ -150,7 +150,7 @@ func cluster(t *testing.T, doyen string) []*host {
 	return all
 }
 
-// small writes a picture with at most 256 colours, which a page hardly has more of.
+// small writes a picture with at most 256 colours. A page hardly has more.
 func small(t *testing.T, path string, shot []byte) {
 	t.Helper()
 	full, err := png.Decode(bytes.NewReader(shot))
@@ -164,7 +164,7 @@ func small(t *testing.T, path string, shot []byte) {
 		}
 	}
 	var often color.Palette
-	near := func(c color.Color) bool { // to a colour that is kept
+	near := func(c color.Color) bool { // reports whether a kept colour is similar
 		if len(often) == 0 {
 			return false
 		}
@@ -269,7 +269,7 @@ func TestTheStatusPageInABrowser(t *testing.T) {
 		text(".quorum", "3 of 3 voters"), number(`document.title === "shop: a leads"`, 1), number(`document.querySelectorAll("main .banner").length`, 0),
 		number(`document.querySelectorAll(".hero .strip .tick").length >= 2`, 1), number(`document.querySelector(".hero .strip .tick").getBoundingClientRect().width < 1`, 1),
 		single("tbody tr"), number(`!document.querySelector("time").textContent.includes("UTC")`, 1))
-	// A fresh picture comes in without the page being loaded again, and what is open stays open.
+	// The script of the page loads a new picture without reloading the page, and open details stay open.
 	look(t, ctx, "refreshed", chromedp.Click("summary", chromedp.ByQuery), chromedp.Evaluate(`window.stays = 1; document.querySelector("main").dataset.former = 1`, nil),
 		until(`!document.querySelector("main").dataset.former`), number("window.stays", 1), number(`document.querySelectorAll("details[open]").length`, 1))
 	if _, err := chromedp.RunResponse(ctx, chromedp.Click("//a[text()='c']", chromedp.BySearch)); err != nil {
@@ -277,7 +277,7 @@ func TestTheStatusPageInABrowser(t *testing.T) {
 	}
 	look(t, ctx, "linked", text("header", "as agent c sees it"))
 
-	// A voter is dead, another one is drained, and has a warning that only it knows.
+	// One voter is dead. Another is drained, and has a warning that only it knows.
 	b.stop()
 	c.stop()
 	c.start("a,b")

@@ -21,7 +21,7 @@ type command struct {
 
 	schedule Schedule
 	killAt   int64 // when to send SIGKILL, as the parent ordered
-	termAt   int64 // when to send SIGTERM, as the parent ordered, if another signal was sent before
+	termAt   int64 // when to send SIGTERM after another signal, as the parent ordered
 	why      string
 	told     map[int]bool // the processes that have got the signal, see askFamily
 	killing  int64        // since when the command is being killed; 0: it is not
@@ -30,12 +30,12 @@ type command struct {
 	ended  bool // the command itself has ended; descendants may be left
 	others bool
 	status int
-	first  struct{ pid, status int } // the last child that ended while pid was not known: perhaps it was the command
+	first  struct{ pid, status int } // the last child that ended while pid was not known: it may be the command
 }
 
-// keep stores a copy of the connection to the agent, since the candidacy lasts as long as any
-// process has the connection open. A command that runs already can't get a copy of a new
-// connection. In that case the candidacy ends when the guard and its parent have ended.
+// keep stores a copy of the connection to the agent: the candidacy lasts as long as any process has the
+// connection open. A running command can't get a copy of a new connection. Then the candidacy ends with the
+// guard and its parent.
 func (c *command) keep(files []int, how int) {
 	if len(files) == 0 {
 		return
@@ -93,8 +93,8 @@ func (c *command) pass(signal syscall.Signal) {
 	}
 }
 
-// held returns the process group, or 0 if the number may belong to another group by now. That is
-// possible once the group has no process left.
+// held returns the process group, or 0 if its number may belong to another group by now, because the group has
+// no process left.
 func (c *command) held() int {
 	if c.ended && !inhabited(c.group) {
 		return 0
@@ -102,8 +102,8 @@ func (c *command) held() int {
 	return c.group
 }
 
-// enforce does what is due while the command or a descendant is left. If killing does not help, it
-// returns the reason, once.
+// enforce does what is due while the command or a descendant is left. If killing does not help, it returns the
+// reason, once.
 func (c *command) enforce(now int64) (fault string) {
 	if c.ended && !c.others {
 		c.others = true

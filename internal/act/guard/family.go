@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reap reads the status of every child that has ended. childless is true if no child is left. Since
-// this process is a subreaper, it then has no descendant either.
+// Reap reads the status of every child that has ended. childless is true if no child is left. No descendant is
+// left then either, since this process is a subreaper.
 func Reap(ended func(pid int, status unix.WaitStatus)) (childless bool) {
 	for {
 		var status unix.WaitStatus
@@ -26,10 +26,10 @@ func Reap(ended func(pid int, status unix.WaitStatus)) (childless bool) {
 	}
 }
 
-// KillFamily sends SIGKILL to the command's process group, if it has a separate one, and to every
-// child. Besides the group it kills only children, because a child's number is safe to use: no
-// other process gets it before the child is reaped. A descendant becomes a child when its parent
-// has died, so the next call finds it. err is about a process that this process may not kill.
+// KillFamily sends SIGKILL to the command's process group, if it has a separate one, and to every child. A
+// child's number is safe to use: no other process gets it before the child is reaped. Other descendants become
+// children when their parents have died, so a later call finds them. err is about a process that this process
+// may not kill.
 func KillFamily(group int) (err error) {
 	if group > 0 {
 		killGroup(group)
@@ -43,8 +43,8 @@ func KillFamily(group int) (err error) {
 	return err
 }
 
-// inhabited reports whether a child of this process is in the group. Once the process with the
-// group's number has ended, only such a child shows that the number still belongs to this group.
+// inhabited reports whether a child of this process is in the group. If the process with the group's number has
+// ended, only such a child shows that the number still belongs to this group.
 func inhabited(group int) bool {
 	return slices.ContainsFunc(children(unix.Getpid()), func(pid int) bool {
 		in, err := unix.Getpgid(pid)
@@ -58,9 +58,8 @@ func killGroup(group int) {
 	_ = syscall.Kill(-group, syscall.SIGKILL) // not an error: the group may have no process left
 }
 
-// askFamily sends the signal once to each process. The first call sends it to the group, and to the
-// descendants of this process in other groups. A later call sends it also to each process that was
-// forked since, whatever its group is. told records which processes have got it.
+// askFamily sends the signal to the group and to the descendants in other groups, once to each process. A later
+// call reaches processes that were forked since. told records which processes have got the signal.
 func askFamily(group int, signal syscall.Signal, told map[int]bool) {
 	first := group > 0 && !told[-group]
 	if first {

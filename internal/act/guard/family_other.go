@@ -24,7 +24,7 @@ func children(int) []int { return nil }
 // ParentOf returns false, since this system does not show a process's parent.
 func ParentOf(int) (int, bool) { return 0, false }
 
-// EndLeftovers finds none: this system does not show whose a process is.
+// EndLeftovers finds none: this system does not show who started a process.
 func EndLeftovers(context.Context, string, *slog.Logger) int { return 0 }
 
 func mark(string, uint64) string     { return "" }

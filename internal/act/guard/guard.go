@@ -7,8 +7,8 @@
 //     its descendants. A guard reads CLOCK_BOOTTIME itself, so this also holds if its parent is
 //     frozen. If the parent dies, the guard kills at once.
 //   - A guard also finds descendants that have left the process group or the session, or whose
-//     parent has ended, since it is a subreaper. After it has ended a command, it reports the
-//     command as gone only once the kernel reports that no child is left.
+//     parent has ended: it is a subreaper. It reports a command as gone only once the kernel
+//     reports that no child is left.
 //   - If the guard is killed, the kernel kills the command (PR_SET_PDEATHSIG, set before the exec),
 //     and the parent kills what the command has started (Pool.Run; doyen run is a subreaper too).
 //   - An exec that hangs delays only the command of its guard. The guard still keeps the deadline,
@@ -94,8 +94,8 @@ func (g *Guard) listen() {
 	}
 }
 
-// await closes Reports when the guard has ended. The socket's end is not enough: a command whose exec hangs may
-// have a copy.
+// await closes Reports when the guard has ended. The end of the socket does not show that: a command whose exec
+// hangs may hold a copy of the guard's end.
 func (g *Guard) await() {
 	_, _ = g.process.Wait() // it fails if doyen run, which waits for all its children, has reaped the guard first
 	close(g.ended)
@@ -119,7 +119,7 @@ func (g *Guard) Send(o Order, of ...syscall.Conn) error {
 		_ = g.conn.SetWriteDeadline(time.Now().Add(time.Second))
 		return send(g.conn, o, fds...)
 	}
-	for _, c := range slices.Backward(of) { // each Control call contains the next one, which keeps all open until the order is sent
+	for _, c := range slices.Backward(of) { // the calls of Control are nested, so that all descriptors stay open until the order is sent
 		raw, err := c.SyscallConn()
 		if err != nil {
 			return fmt.Errorf("reach what the command is given: %w", err)
@@ -143,8 +143,8 @@ func (g *Guard) Tell(o Order) {
 	}
 }
 
-// Prepare makes both sides ready for a start: the first message with a descriptor takes
-// milliseconds longer than later ones.
+// Prepare makes both sides ready for a start. Without it, the first message with a descriptor would take
+// milliseconds longer.
 func (g *Guard) Prepare() { _ = g.Send(Order{Do: Prepare}, g.conn) }
 
 // Close ends the guard and its command.

@@ -24,17 +24,17 @@ func mark(owner string, run uint64) string {
 	return fmt.Sprintf("%d %d %d %d %s", os.Getpid(), self.start, self.session, run, owner)
 }
 
-// endMarked kills all processes of a run whose guard has ended, descendants included, and returns
-// once none is left.
+// endMarked kills all processes of a run, descendants included, after its guard has ended. It returns once none
+// is left.
 func endMarked(mark string, logger *slog.Logger) {
 	if mark != "" {
 		end(context.Background(), logger, func(of string, _ seen) bool { return of == mark })
 	}
 }
 
-// EndLeftovers kills the processes that an earlier process with the same owner left behind because it was
-// killed together with its guards. Once none is left or ctx ends, it returns how many there were. It spares
-// processes in another session: a run that ended normally may have left them.
+// EndLeftovers kills the processes that an earlier process with the same owner left behind when it was killed
+// together with its guards. Once none is left or ctx ends, it returns how many there were. It spares processes
+// in another session: a run that ended normally may have left them.
 func EndLeftovers(ctx context.Context, owner string, logger *slog.Logger) int {
 	return end(ctx, logger, func(of string, s seen) bool {
 		words := strings.SplitN(of, " ", 5) // the parts of a mark, in the order that mark writes

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Order is a message to a guard. "of stop" at a field means that only the order stop uses the field.
+// Order is a message to a guard. A field marked "of stop" is used only by the order stop.
 type Order struct {
 	Do string `json:"do"`
 
@@ -23,10 +23,10 @@ type Order struct {
 	Env   []string `json:"env,omitempty"`   // added to the guard's environment
 	Group int      `json:"group,omitempty"` // process group that the command joins; 0: it gets a separate one
 	Nice  int      `json:"nice,omitempty"`
-	// Standard means that two descriptors come with the order, for the command's input and output.
-	// It also means that what the command leaves running goes on if the command ends by itself.
+	// Standard means that the command's input and output come with the order, as two descriptors. If the command
+	// then ends by itself, what it leaves running goes on.
 	Standard    bool          `json:"standard,omitempty"`
-	LeavesGroup bool          `json:"leaves_group,omitempty"` // with Standard: what it leaves in its process group goes on too
+	LeavesGroup bool          `json:"leaves_group,omitempty"` // with Standard: what the command leaves in its process group goes on too
 	Grace       time.Duration `json:"grace,omitempty"`        // how long descendants may outlive the command
 	Campaign    string        `json:"campaign,omitempty"`     // the campaign for which the guard gives the receipt; empty: it gives none
 
@@ -42,7 +42,7 @@ type Order struct {
 
 // The values of Order.Do: what an order asks for.
 const (
-	Start   = "start"   // run the command, with its input and output, or with a copy of the campaign's connection
+	Start   = "start"   // run the command, with an input and output or with a copy of the campaign's connection
 	Keep    = "keep"    // replace the copy of the connection by the one that comes with the order
 	Lease   = "lease"   // replace the schedule
 	Stop    = "stop"    // end the command: send the signal now, and SIGKILL at kill_at
@@ -50,7 +50,7 @@ const (
 	Prepare = "prepare" // get ready for a start with a copy of a connection, and for a receipt
 )
 
-// Report is a message from a guard. "of gone" at a field means that only the report gone has the field.
+// Report is a message from a guard. A field marked "of gone" is only in the report gone.
 type Report struct {
 	Kind   string `json:"kind"`
 	Why    string `json:"why,omitempty"`    // of gone, failed and stuck: the reason
@@ -65,7 +65,7 @@ const (
 	Ready   = "ready"
 	Started = "started"
 	Failed  = "failed" // the command could not be started; nothing runs
-	Gone    = "gone"   // the command has ended, and so have all descendants except those that it may leave running
+	Gone    = "gone"   // the command has ended, and so have all descendants that it may not leave running
 	Kills   = "kills"  // SIGKILL was sent for the first time
 	Stuck   = "stuck"  // SIGKILL was sent and has had no effect so far
 )

@@ -76,7 +76,7 @@ func TestMessagesKeepTheirOrderAndTheStartItsDescriptor(t *testing.T) {
 	}
 }
 
-// The kernel's lists of children may be missing; the scan has to find the same.
+// Some kernels have no lists of children: the scan has to find the same children.
 func TestBothWaysToFindChildrenAgree(t *testing.T) {
 	command := exec.Command("/bin/sh", "-c", "sleep 1000 & echo $!; read line; kill $!")
 	stdin, err := command.StdinPipe()

@@ -3,10 +3,10 @@ package guard
 import "time"
 
 const (
-	// shortMargin is the least time between SIGKILL and the end of a lease of 200 ms or more:
-	// a process group needs some milliseconds to die.
+	// shortMargin is the least time between SIGKILL and the end of a lease of 200 ms or more: a process group
+	// needs some milliseconds to die.
 	shortMargin = 50 * time.Millisecond
-	// longMargin is the longest time between SIGKILL and the end of a lease, since nothing runs in that time.
+	// longMargin is the longest such time: nothing runs in it.
 	longMargin = time.Second
 )
 
@@ -16,13 +16,13 @@ type Schedule struct {
 	KillAt int64 `json:"kill_at"` // SIGKILL to all that is left
 }
 
-// Margin is how long before the end of a lease of that length SIGKILL is sent.
+// Margin returns how long before the end of a lease of this length SIGKILL is sent.
 func Margin(lease time.Duration) time.Duration {
 	return min(max(lease/10, min(shortMargin, lease/4)), longMargin)
 }
 
-// Plan returns the schedule of a lease that ends at until. lease is the length of the lease, as far
-// as it is known: the longest time that was ever left of it.
+// Plan returns the schedule of a lease that ends at until. Its length is estimated by the longest time that was
+// ever left of it.
 func Plan(until int64, lease time.Duration) Schedule {
 	m := Margin(lease)
 	return Schedule{TermAt: until - int64(max(lease/3, 2*m)), KillAt: until - int64(m)}

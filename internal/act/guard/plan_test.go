@@ -9,7 +9,7 @@ import (
 
 func TestThePlanOfEachProfile(t *testing.T) {
 	for _, test := range []struct {
-		lease, term, kill time.Duration // the latter two before the lease's end
+		lease, term, kill time.Duration // term and kill: how long before the lease's end
 	}{
 		{time.Minute, 20 * time.Second, time.Second},
 		{6 * time.Second, 2 * time.Second, 600 * time.Millisecond},

@@ -61,8 +61,8 @@ type Run struct {
 	// LeavesGroup means that what the line leaves running in its process group goes on. What it
 	// leaves in other groups always goes on.
 	LeavesGroup bool
-	// Until, if not nil, returns the deadline. It is called several times during the run. A later
-	// call can extend the deadline, but not shorten it.
+	// Until, if not nil, returns the deadline. It is called several times during the run. A later call can
+	// extend the deadline, but not shorten it.
 	Until func() int64
 }
 
@@ -98,8 +98,8 @@ func (p *Pool) put(g *Guard) {
 	}
 }
 
-// Run runs a line. It returns once the line has ended, with everything that it may not leave
-// running. When ctx ends, the line is killed. The error is an Exit if the command failed.
+// Run runs a line. It returns once the line has ended, and everything that it may not leave running. When ctx
+// ends, the line is killed. The error is an Exit if the command failed.
 func (p *Pool) Run(ctx context.Context, r Run) error {
 	g, err := p.take()
 	if err != nil {
@@ -114,7 +114,7 @@ func (p *Pool) Run(ctx context.Context, r Run) error {
 	err = w.await(ctx)
 	if errors.Is(err, ErrGuard) {
 		_ = g.process.Kill()
-		<-g.ended // by then the kernel has killed the command, but not what the command has started
+		<-g.ended // by then the kernel has killed the command; endMarked kills what it has started
 		endMarked(named, p.logger)
 		w.left = true
 	}
@@ -148,16 +148,16 @@ type waiting struct {
 	asked  int64 // when the guard was asked to end the run; 0: it was not asked
 	kills  int64 // when the guard reported its first SIGKILL; 0: it has not
 	stuck  bool  // the guard has reported that killing does not help
-	left   bool  // the guard has ended, or has processes that go on: it can't be used for another run
+	left   bool  // no other run can use the guard: it has ended, or has processes that go on
 	pipe   *os.File
 	read   chan struct{}
 }
 
-// program matches a line that runs one program and in which the shell changes nothing.
+// program matches a line that only runs one program, without anything that the shell would change.
 var program = regexp.MustCompile(`^/[A-Za-z0-9_/.,:@%+ =-]*$`)
 
 // script makes the shell replace itself by the program, if the line only runs a program. If the guard is
-// killed, the kernel kills only the process that the guard has executed, so this must be the program itself.
+// killed, the kernel kills only the process that the guard has executed: it has to be the program.
 func script(line string) string {
 	if program.MatchString(line) {
 		return "exec " + line
@@ -237,8 +237,8 @@ func (w *waiting) await(ctx context.Context) error {
 	}
 }
 
-// due is when the guard counts as late because it has not killed, or has not reported the result. A guard
-// whose kill has no effect is not late: the run goes on, and everything that waits for its end keeps waiting.
+// due returns when the guard counts as late because it has not killed the run or reported its end. A guard
+// whose kill has no effect is not late: the run goes on.
 func (w *waiting) due() int64 {
 	switch {
 	case w.stuck:

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hurry gives this process a higher priority than others, if it may: a process that has to kill by
-// a deadline must get to run on a busy machine. It returns the former nice value of this process,
-// which the command's processes get. Each thread has a separate priority, and new threads inherit it.
+// Hurry gives this process the highest priority, if it may: a process that kills by a deadline has to run even
+// on a busy machine. It returns the former nice value, for the command's processes. Every thread has a separate
+// priority, and new threads inherit it.
 func Hurry() (nice int) {
 	nice = Nice()
 	threads, _ := filepath.Glob("/proc/self/task/*") // the pattern is valid

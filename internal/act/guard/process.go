@@ -26,8 +26,8 @@ const (
 	Word = "guard"
 	// guardSocket is the descriptor of the guard's end of the link.
 	guardSocket = 3
-	// keepFrom is the lowest descriptor that a command's copy of the campaign's connection may
-	// have. It is higher than those that shells and daemons use.
+	// keepFrom is the lowest descriptor for the command's copy of the campaign's connection. Shells and daemons
+	// use lower ones.
 	keepFrom = 100
 	// Again is the wait before the next kill. StuckAfter is the time after which the guard reports
 	// that killing does not help.
@@ -35,8 +35,8 @@ const (
 	StuckAfter = 200 * time.Millisecond
 	// receiptTimeout bounds the sending of a receipt.
 	receiptTimeout = time.Second
-	// maxOrders is how many orders a guard obeys before it checks its schedule. The guard's socket holds
-	// fewer orders, so the guard has obeyed all that waited.
+	// maxOrders is how many orders a guard obeys before it checks its schedule. The socket holds fewer, so the
+	// guard has then obeyed all that waited.
 	maxOrders = 1000
 	// never is later than any deadline.
 	never = int64(math.MaxInt64)
@@ -69,8 +69,8 @@ func Main() int {
 
 func newProcess() (*process, error) {
 	syscall.CloseOnExec(guardSocket)
-	// A process with threads needs some ten milliseconds to enlarge its table of descriptors. It
-	// does so now, and not when the command is to start.
+	// A process with threads needs some ten milliseconds to enlarge its table of descriptors, so the guard does
+	// that before a command has to start.
 	if grown, err := unix.FcntlInt(guardSocket, unix.F_DUPFD_CLOEXEC, keepFrom); err == nil {
 		syscall.Close(grown)
 	}
@@ -99,8 +99,8 @@ func newProcess() (*process, error) {
 func (g *process) loop() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
-	// A signal that ends or stops the parent must not end its guard. The guard catches such signals and does
-	// not ignore them, because the command would inherit that they are ignored.
+	// A signal that ends or stops the parent must not end its guard. The guard catches such signals: if it
+	// ignored them, the command would ignore them too.
 	deaf := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGPIPE} {
 		if !signal.Ignored(s) {
@@ -119,8 +119,8 @@ func (g *process) loop() {
 		case b := <-g.made:
 			g.born(b)
 		}
-		// The clock is read before the orders. So every order that came before a deadline is known
-		// when the deadline is checked, even if this guard did not run for a while.
+		// The clock is read before the orders. So the guard knows every order that came before a deadline when it
+		// checks the deadline, even if it did not run for a while.
 		now := alarm.Now()
 		g.catchUp()
 		g.step(now)
@@ -155,7 +155,7 @@ func (g *process) catchUp() {
 	}
 }
 
-// obey obeys an order. The caller closes the descriptors that obey leaves in the order.
+// obey obeys an order. The caller closes the descriptors that are still in the order afterwards.
 func (g *process) obey(o *Order) {
 	c := g.command
 	switch {
@@ -163,7 +163,7 @@ func (g *process) obey(o *Order) {
 		g.receipts.Go(warm)
 	case o.Do == Start && c == nil:
 		g.start(o)
-	case c == nil: // the parent did not know yet that the command has ended
+	case c == nil: // when the parent sent this, it did not know yet that the command has ended
 	case o.Do == Keep:
 		c.keep(o.files, unix.F_DUPFD_CLOEXEC)
 	case o.Do == Lease:
@@ -188,8 +188,8 @@ func (g *process) start(o *Order) {
 		f.closed, o.files = o.files, nil
 		f.attr.Files = []uintptr{uintptr(f.closed[0]), uintptr(f.closed[1]), uintptr(f.closed[1])}
 	} else {
-		// The command inherits every descriptor that is not closed on exec, so it inherits this
-		// copy. No other process does: a guard starts only this one.
+		// The command inherits every descriptor that is not closed on exec, so it gets this copy. The guard
+		// starts no other process.
 		c.keep(o.files, unix.F_DUPFD)
 	}
 	g.command = c
@@ -210,13 +210,12 @@ type birth struct {
 	err error
 }
 
-// forker starts processes on one thread, which lives as long as the guard: the kernel kills the
-// command when the thread that started it ends. The loop itself is not bound to a thread, since it
-// would then be slower to wake.
+// forker starts processes on one thread, which lives as long as the guard: the kernel kills the command when
+// the thread that started it ends. The loop is not bound to a thread, since that would make it slower to wake.
 //
-// An exec may hang, because of a disk or a scanner. Until the exec ends, its thread keeps a processor,
-// and a garbage collection would make all other threads wait for that thread. So the forker lets no
-// collection begin in that time, and the loop can keep the deadline.
+// An exec may hang, because of a disk or a scanner. Its thread then keeps a processor, and a garbage collection
+// would make all other threads wait for it. So no collection begins before the exec has ended, and the loop can
+// keep the deadline.
 func (g *process) forker() {
 	runtime.LockOSThread()
 	for f := range g.forks {
@@ -287,9 +286,9 @@ func (g *process) step(now int64) {
 	g.tell(Report{Kind: Gone, Why: c.why, Status: c.status, Killed: c.killing > 0, Others: c.others || !childless})
 }
 
-// withdraw sends the receipt in place of the parent, which has died or is frozen. Otherwise the agent
-// would renew the lease for a host where nothing runs. The receipt also ends the candidacy. Closing the
-// connection ends it too, in case the receipt is lost, so the connection is closed after the receipt.
+// withdraw sends the receipt in place of the parent, which has died or is frozen. Without a receipt, the agent
+// would renew the lease for a host where nothing runs. The receipt also ends the candidacy. If it is lost, the
+// end of the connection ends the candidacy.
 func (g *process) withdraw(c *command) {
 	agent, kept := client.New(os.Getenv("DOYEN_SOCKET")), c.kept
 	c.kept = -1
@@ -304,9 +303,9 @@ func (g *process) withdraw(c *command) {
 	})
 }
 
-// warm asks the agent a question in advance, so that the receipt is not the first request. A first
-// request takes milliseconds longer, for program pages and tables that were not used before, and a
-// successor waits for the receipt.
+// warm asks the agent a question in advance, so that the receipt is not the first request. A first request
+// takes milliseconds longer, because it touches memory that was not used before. A successor waits for the
+// receipt.
 func warm() {
 	agent := client.New(os.Getenv("DOYEN_SOCKET"))
 	ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)

@@ -17,7 +17,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// The order may have waited to be read until the lease was about to end.
+// The order may arrive when the lease is about to end.
 func TestTheGuardStartsNothingWhenTheLeaseIsAboutToEnd(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -25,13 +25,13 @@ func TestTheGuardStartsNothingWhenTheLeaseIsAboutToEnd(t *testing.T) {
 		want   Report
 	}{
 		{"SIGTERM is due", alarm.Now(), Report{Kind: Gone, Why: TooLate}},
-		{"time is left", never, Report{Kind: Failed, Errno: int(syscall.EPERM), Why: syscall.EPERM.Error()}}, // it tried
+		{"time is left", never, Report{Kind: Failed, Errno: int(syscall.EPERM), Why: syscall.EPERM.Error()}}, // the guard tried to start it
 	} {
 		runner, own := linked(t)
 		g := &process{link: own, forks: make(chan fork, 1)}
 		g.start(&Order{Do: Start, Term: 1, Schedule: Schedule{TermAt: test.termAt, KillAt: never}})
 		if g.command != nil {
-			g.born(birth{err: syscall.EPERM}) // what comes of making a process
+			g.born(birth{err: syscall.EPERM}) // the outcome of the attempt to start a process
 		}
 		var got Report
 		if err := json.NewDecoder(runner.conn).Decode(&got); err != nil {
@@ -43,7 +43,8 @@ func TestTheGuardStartsNothingWhenTheLeaseIsAboutToEnd(t *testing.T) {
 	}
 }
 
-// A guard may be killed between two runs. That shows nothing about the command, which was not started.
+// If a guard is killed between two runs, the next command was not started, so that is not the command's
+// failure.
 func TestARunThatItsGuardDoesNotReadHasLostItsGuard(t *testing.T) {
 	runner, own := linked(t)
 	own.conn.Close()
@@ -53,8 +54,7 @@ func TestARunThatItsGuardDoesNotReadHasLostItsGuard(t *testing.T) {
 	}
 }
 
-// The kernel ends the command when the thread that made it is gone. A signal that
-// comes after the one of the kernel changes nothing.
+// The kernel kills the command when the thread that started it ends. A later signal changes nothing.
 func TestWhatAThreadMadeEndsWithIt(t *testing.T) {
 	var child *exec.Cmd
 	thread := 0
@@ -62,8 +62,8 @@ func TestWhatAThreadMadeEndsWithIt(t *testing.T) {
 	defer close(ended)
 	for thread == 0 {
 		go func() {
-			runtime.LockOSThread()              // and never unlocked: the thread ends with this
-			if unix.Gettid() == unix.Getpid() { // the first one does not end
+			runtime.LockOSThread()              // without an unlock, the thread ends with this goroutine
+			if unix.Gettid() == unix.Getpid() { // the first thread of a process does not end
 				made <- nil
 				<-ended
 				runtime.UnlockOSThread()
@@ -91,7 +91,7 @@ func TestWhatAThreadMadeEndsWithIt(t *testing.T) {
 	}
 }
 
-// What a process inherits is what is not closed on exec.
+// A process inherits the descriptors that are not closed on exec.
 func TestTheCommandInheritsACopyOfTheConnection(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -134,7 +134,7 @@ func TestTheCommandInheritsACopyOfTheConnection(t *testing.T) {
 	}
 }
 
-// The command may run, and say so, before its guard knows which process it is.
+// The command may already run while its guard does not know its process yet.
 func TestASignalBeforeTheCommandsProcessIsKnownIsPassedOn(t *testing.T) {
 	child := exec.Command("sleep", "1000")
 	if err := child.Start(); err != nil {
@@ -146,7 +146,7 @@ func TestASignalBeforeTheCommandsProcessIsKnownIsPassedOn(t *testing.T) {
 	g.start(&Order{Do: Start, Term: 1, Schedule: Schedule{TermAt: never, KillAt: never}})
 	g.command.pass(syscall.SIGUSR1)
 	g.born(birth{pid: child.Process.Pid})
-	_ = child.Process.Signal(syscall.SIGTERM) // it ends in any case
+	_ = child.Process.Signal(syscall.SIGTERM) // so that the test ends even if the first signal was lost
 	_ = child.Wait()
 	if status := child.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGUSR1 {
 		t.Errorf("the command got %v", status.Signal())

@@ -6,9 +6,9 @@
 // Rise successes in a row make it healthy again. Before the first outcome the host is unhealthy, unless the caller
 // assumes otherwise. One success is enough for the first verdict. One failure is enough if the host does not lead.
 //
-// At most one run of each check is in progress. No check delays another one or the caller. A run that SIGKILL does
-// not end (a disk that hangs) counts as failed too. What a check leaves in its process group is killed. What it
-// leaves in another group is killed only if the check itself was killed.
+// At most one run of each check is in progress. No check delays another one or the caller. If SIGKILL does not
+// end a run, because a disk hangs, the run counts as failed. What a check leaves in its process group is
+// killed. What it leaves in another group is killed only if the check itself was killed.
 package health
 
 import (
@@ -61,7 +61,7 @@ const Host election.Name = ""
 // verdict is the result of the outcomes of a check so far.
 type verdict struct {
 	healthy bool
-	known   bool // there is a verdict: from outcomes, or because the caller assumes that the host is healthy
+	known   bool // there is a verdict, from outcomes or assumed by the caller
 	row     int  // outcomes in a row that contradict the verdict; before the first verdict, failures in a row
 }
 
@@ -110,18 +110,17 @@ type check struct {
 	hung   chan string // gets the outcome of the run in progress; nil: no run is in progress
 }
 
-// New returns checks that run in the pool until ctx ends. If allowed refuses a command, the check
-// fails. leads reports whether this host may lead an election for which the check counts. report is
-// called with each verdict: unhealthy is why the host may not be a candidate, empty if it may, and
-// current reports whether the verdict still counts.
+// New returns checks that run in the pool until ctx ends. If allowed refuses a command, the check fails. leads
+// reports whether this host may lead an election for which the check counts. report gets each verdict:
+// unhealthy is why the host may not be a candidate, or empty. current returns false once the verdict is
+// outdated.
 func New(ctx context.Context, pool *guard.Pool, allowed func(command string) error, leads func(election.Name) bool,
 	report func(name election.Name, current func() bool, unhealthy string), logger *slog.Logger) *Checks {
 	return &Checks{pool: pool, allowed: allowed, leads: leads, report: report, logger: logger, ctx: ctx, running: map[election.Name]*check{}}
 }
 
-// Set replaces the checks. An unchanged check runs on. For a new or changed one, healthy reports
-// whether to assume success at the start. Set returns the checks that it removed, so that the caller
-// can forget their verdicts.
+// Set replaces the checks. An unchanged check runs on. For a new or changed one, healthy reports whether to
+// assume success at the start. Set returns the removed checks, whose verdicts the caller has to forget.
 func (h *Checks) Set(checks map[election.Name]Check, healthy func(election.Name) bool) (removed []election.Name) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,7 +156,7 @@ func (h *Checks) Set(checks map[election.Name]Check, healthy func(election.Name)
 // Wait returns once ctx and then all checks have ended.
 func (h *Checks) Wait() {
 	<-h.ctx.Done()
-	h.mu.Lock() // a Set that runs now is the last one that starts a check
+	h.mu.Lock() // waits for a Set in progress; later ones start no check
 	clear(h.running)
 	h.mu.Unlock()
 	h.ended.Wait()
@@ -203,14 +202,14 @@ func (h *Checks) log(ctx context.Context, k *check, why string) {
 	logger.Log(ctx, level, "the verdict of a check has changed", "unhealthy", why)
 }
 
-// Failed is the start of the reason in each unhealthy verdict.
+// Failed is how the reason in each unhealthy verdict begins.
 const Failed = "check failed: "
 
 // dying is how long a killed run may take to end.
 const dying = 2 * time.Second
 
-// outcome runs the check, and returns why it failed; empty: it succeeded. If a run does not end
-// even when it is killed, this call fails, and so does each further call until the run has ended.
+// outcome runs the check, and returns why it failed; empty: it succeeded. If a run does not end even when it is
+// killed, every call fails until it has ended.
 func (k *check) outcome(ctx context.Context) string {
 	if k.hung == nil {
 		k.hung = make(chan string, 1)
@@ -249,7 +248,7 @@ func (h *Checks) once(ctx context.Context, k *check) string {
 	defer again.Stop()
 	for {
 		err := h.pool.Run(limit, r)
-		if errors.Is(err, guard.ErrGuard) { // the end of the guard shows nothing about what is checked
+		if errors.Is(err, guard.ErrGuard) { // that the guard has ended shows nothing about the host
 			select {
 			case <-limit.Done():
 			case <-again.C:
@@ -266,7 +265,8 @@ func (h *Checks) once(ctx context.Context, k *check) string {
 	}
 }
 
-// repeatAfter is how soon a run is repeated if its guard was killed, as the kernel may do when memory is short.
+// repeatAfter is the wait before a run is repeated because its guard was killed, for example when memory was
+// short.
 const repeatAfter = 100 * time.Millisecond
 
 // maxLine is how many bytes of a check's line are shown.

@@ -19,10 +19,10 @@ import (
 func TestOnlyOutcomesInARowChangeTheVerdict(t *testing.T) {
 	for _, c := range []struct {
 		assumed, leads bool
-		outcomes, want string // + ok, - failed; in want the changes to up and down
+		outcomes, want string // outcomes: + success, - failure; want: u up, d down, for each outcome that changed the verdict
 	}{
 		{false, false, "+", "u"},
-		{false, false, "-", "d"}, // the first reason is worth a report
+		{false, false, "-", "d"}, // the first reason is reported
 		{false, false, "-+++", "d.u."},
 		{false, true, "+", "u"},
 		{false, true, "--+---", "..u..d"}, // a leader does not hand over for one failure
@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// checksOfTest run what they are given, and report to nobody.
+// checksOfTest returns checks that run every command and report to nobody.
 func checksOfTest(t *testing.T) *Checks {
 	pool := guard.NewPool(os.Environ(), guard.Nice(), "", slog.New(slog.DiscardHandler))
 	return New(t.Context(), pool, func(string) error { return nil }, nowhere, nil, slog.New(slog.DiscardHandler))
@@ -76,7 +76,7 @@ func TestWhyACheckFails(t *testing.T) {
 		"echo before; sleep 100":             "it did not end within 2s: before",
 		"yes x | tr -d '\\n' | head -c 9000": "",
 	} {
-		k := check{Check: Check{Command: command, Timeout: time.Minute}} // what is to end does so on a busy machine too
+		k := check{Check: Check{Command: command, Timeout: time.Minute}} // long, for a busy machine
 		if strings.Contains(command, "sleep") {
 			k.Timeout = 2 * time.Second
 		}
@@ -90,7 +90,6 @@ func TestWhyACheckFails(t *testing.T) {
 	}
 }
 
-// A check that hangs counts as failed after its timeout, and is killed with its children.
 func TestAHungCheckIsKilledWithItsChildren(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	k := check{Check: Check{Command: "sleep 1000 & echo $! >> " + pids + "; echo $$ >> " + pids + "; wait", Timeout: 2 * time.Second}}
@@ -118,7 +117,7 @@ func zombie(pid int) bool {
 	return strings.Contains(string(stat), ") Z ")
 }
 
-// SIGKILL does not end a process that waits for a disk.
+// SIGKILL does not end a process that waits for a disk: the check fails all the same.
 func TestACheckThatCannotBeKilledHasFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// stuck is a runner in which the election is being run, and nothing else can be.
+// stuck returns a runner in which a run of one election never ends, and all shared places are taken.
 func stuck(of election.Name, named ...election.Name) *Runner {
 	r := &Runner{logger: slog.New(slog.DiscardHandler), running: map[election.Name]*task{of: {}}, shared: sharedPlaces}
 	commands := Commands{Of: map[election.Name]string{}}
@@ -21,9 +21,8 @@ func stuck(of election.Name, named ...election.Name) *Runner {
 	return r
 }
 
-// TestWhatWaitsIsBoundedOverAllElections: elections come and go faster than the
-// command runs. The ends of this agent's own leaderships are never skipped, and
-// others of an election that the configuration names only if nothing else is.
+// Elections come and go faster than the command runs. The ends of this agent's own leaderships are never
+// skipped. Events of named elections are skipped only if no others are left.
 func TestWhatWaitsIsBoundedOverAllElections(t *testing.T) {
 	r := stuck("default")
 	r.Enqueue(Event{Election: "default", Event: election.Following, Term: 1})
@@ -39,13 +38,13 @@ func TestWhatWaitsIsBoundedOverAllElections(t *testing.T) {
 		t.Errorf("left out: one of its own leadership, or of an election that is named; first wait %s and %s", r.waiting[0].Election, r.waiting[1].Election)
 	}
 	for range 4 {
-		<-left // whoever waits for an event that is left out waits no more
+		<-left // the Done of a skipped event is called
 	}
-	r.waiting[1].Done() // which stops its timer
+	r.waiting[1].Done() // stops the event's timer
 }
 
-// What waits for a place comes in the order of its importance, and each
-// election's own events in the order in which they came.
+// Waiting events run in the order of their importance. Within an election, they run in the order in which they
+// came.
 func TestTheEndsOfOwnLeadershipsGoFirst(t *testing.T) {
 	r := stuck("busy", "busy", "pay", "ledger")
 	r.shared = 0
@@ -68,8 +67,6 @@ func TestTheEndsOfOwnLeadershipsGoFirst(t *testing.T) {
 	}
 }
 
-// Whatever runs of elections that anybody may have made, those that are named
-// have places of their own.
 func TestElectionsThatAreNotNamedShareAFewPlaces(t *testing.T) {
 	r := stuck("busy", "busy", "pay")
 	if !r.hasPlace("pay") || !r.hasPlace("default") || r.hasPlace("junk") {

@@ -25,15 +25,14 @@ var (
 	builtins = strings.Fields(". : alias bg cd command eval exec exit export false fg getopts hash jobs kill pwd read readonly return set shift test times trap true type ulimit umask unalias unset wait echo printf")
 )
 
-// ErrShellLine is the error about a command of root that is more than the absolute path of a
-// program and its arguments.
+// ErrShellLine refuses a command of root that is more than a program's absolute path and arguments.
 var ErrShellLine = errors.New("root would run a line of the shell, and nobody can check what such a line runs: it depends on more than the files that it names")
 
-// Check refuses a command that is more than an absolute path and plain arguments (ErrShellLine). It also refuses a command
-// if a user other than root and the given one could have changed what is run: a user that can change what root runs is as
-// powerful as root. It checks the program, every absolute path in the arguments, which may be a script, and every directory
-// and symbolic link on the way to them. Each must be owned by root or the given user, and not be writable by others. A
-// directory with the sticky bit may be writable, but others must not be able to create there what is run.
+// Check refuses a command that is more than an absolute path and plain arguments (ErrShellLine). It also
+// refuses a command if a user other than root and the given one could change what is run: such a user would be
+// as powerful as root. It checks the program, every absolute path in the arguments, which may be a script, and
+// each directory and symbolic link on the way. Each must be owned by root or the given user, and not be
+// writable by others. A directory with the sticky bit may be writable if others can't create there what is run.
 //
 // It can't see what the program itself runs. An empty command runs nothing.
 func Check(command string, uid int) error {
@@ -57,8 +56,8 @@ func Check(command string, uid int) error {
 	return nil
 }
 
-// Program returns the program of a command, without the arguments, which may be secret. The result is empty
-// if the first word is more than a program to the shell.
+// Program returns the program of a command, without the arguments, which may be secret. It is empty if the
+// shell would read the first word as more than a program.
 func Program(command string) string {
 	program, _, _ := strings.Cut(strings.TrimSpace(command), " ")
 	if !plain.MatchString(program) || strings.Contains(program, "=") {
@@ -67,9 +66,9 @@ func Program(command string) string {
 	return program
 }
 
-// Missing returns an error if the program of a command does not exist or is not executable: its
-// name is probably misspelt. It does not check lines that only the shell understands. It starts no
-// process, because an agent that reloads its configuration may not start one.
+// Missing returns an error if the program of a command does not exist or is not executable: most likely its
+// name is misspelt. It does not check lines that only the shell understands. It starts no process, since a
+// running agent may start none.
 func Missing(command string) error {
 	program := Program(command)
 	if !plain.MatchString(command) || program == "" || program == ":" {
@@ -97,8 +96,8 @@ func Missing(command string) error {
 	return nil
 }
 
-// checkRun refuses the path of a program if others can change the file, or could create it where it does
-// not exist.
+// checkRun refuses the path of a program if others can change the file. If there is no file, it refuses the
+// path if others could create one.
 func checkRun(path string, uid int) error {
 	last, err := follow(path, uid)
 	missing := absent(err)
@@ -113,13 +112,13 @@ func checkRun(path string, uid int) error {
 	return nil
 }
 
-// absent reports whether the path could not be followed to its end, most likely because no such file exists.
+// absent reports whether the path could not be followed to its end: most likely no such file exists.
 func absent(err error) bool {
 	_, is := errors.AsType[*fs.PathError](err)
 	return is
 }
 
-// CheckAsRoot does what Check does if this process runs as root. Else it accepts every command: a process
+// CheckAsRoot does what Check does if this process runs as root. Otherwise it accepts every command: a process
 // of another user can harm only that user.
 func CheckAsRoot(command string) error {
 	if os.Geteuid() != 0 {
@@ -147,22 +146,21 @@ func CheckPathAsRoot(path string) error {
 	return checkPath(path, 0)
 }
 
-// place is a file or directory that a path leads to.
+// place is a file or directory, found by following a path.
 type place struct {
 	path string
 	info fs.FileInfo
 }
 
-// checkPath returns the error of follow.
+// checkPath is follow without the file.
 func checkPath(path string, uid int) error {
 	_, err := follow(path, uid)
 	return err
 }
 
-// follow walks from the root directory to the file, through symbolic links, as the kernel does: the
-// meaning of `..` depends on where a link before it has led. It refuses everything on the way that
-// others can write. It returns the file. If the file does not exist, it returns the directory in
-// which the path ends, and a *fs.PathError.
+// follow walks from the root directory to the file, through symbolic links, as the kernel does: the meaning of
+// `..` depends on the links before it. It refuses everything on the way that others can write. It returns the
+// file. If there is no such file, it returns the directory in which the path ends, and a *fs.PathError.
 func follow(path string, uid int) (last place, err error) {
 	rest := strings.Split(path, "/")
 	at := "/"
@@ -196,7 +194,7 @@ func follow(path string, uid int) (last place, err error) {
 		if len(rest) == 0 {
 			return last, nil
 		}
-		at, rest = filepath.Join(at, rest[0]), rest[1:] // at has no links, so `..` goes up one directory
+		at, rest = filepath.Join(at, rest[0]), rest[1:] // at contains no link, so `..` goes up one directory
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/executable"
 )
 
-// file makes an executable file in a directory of its own.
+// file makes an executable file in a separate directory.
 func file(t *testing.T, mode, dirMode os.FileMode) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "d")
@@ -27,7 +27,7 @@ func file(t *testing.T, mode, dirMode os.FileMode) string {
 	if err := executable.Write(path, []byte("#!/bin/sh\n")); err != nil {
 		t.Fatal(err)
 	}
-	for p, m := range map[string]os.FileMode{path: mode, dir: dirMode} { // past the umask
+	for p, m := range map[string]os.FileMode{path: mode, dir: dirMode} { // chmod, since the umask limits the mode of a new file
 		if err := os.Chmod(p, m); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestWhatOthersCanWriteIsRefused(t *testing.T) {
 	if err := os.Symlink(loop, loop); err != nil {
 		t.Fatal(err)
 	}
-	// up/.. is where that leads, not the directory that the link lies in.
+	// up/.. is the parent of the directory that the link up leads to, not of the link.
 	up := filepath.Join(t.TempDir(), "up")
 	if err := os.Mkdir(filepath.Join(filepath.Dir(inOpen), "below"), 0o700); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestWhatOthersCanWriteIsRefused(t *testing.T) {
 	}
 }
 
-// Between the look and the run, others can create what is not there yet.
+// Others could create the missing file between the check and the run.
 func TestWhatOthersCanCreateIsRefused(t *testing.T) {
 	uid := os.Geteuid()
 	good := filepath.Dir(file(t, 0o755, 0o755))
@@ -115,7 +115,7 @@ func TestWhatOthersCanCreateIsRefused(t *testing.T) {
 		{sticky + "/no/thing", creatable},
 		{sticky + "/no/../thing", creatable},
 		{dangling, creatable},
-		// Nothing of this is run.
+		// These files are not run.
 		{sticky + "/script", ""},
 		{"/usr/bin/flock -n " + sticky + "/lock /bin/true", ""},
 	} {
@@ -126,7 +126,7 @@ func TestWhatOthersCanCreateIsRefused(t *testing.T) {
 	}
 }
 
-// As root a hook or check is the path of a program and its arguments.
+// Root may only run a program's path with arguments.
 func TestWhatOnlyTheShellUnderstands(t *testing.T) {
 	for command, line := range map[string]bool{
 		"": false, "/usr/local/libexec/hook": false, "/usr/local/libexec/hook --up eth0 10.0.0.1/24": false,
@@ -150,7 +150,7 @@ func TestAMissingProgramIsFound(t *testing.T) {
 	}
 }
 
-// Whoever may write to the script after the start is found before the run.
+// Before each run the files are checked again.
 func TestARefusedRunIsLoggedAndGivesItsReceipt(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, which CI is: only root's commands are checked")
@@ -184,8 +184,8 @@ func TestAnElectionsOwnCommandIsRunInThePlaceOfTheOneForOthers(t *testing.T) {
 	}
 }
 
-// Elections that the configuration does not name run nothing unless that is asked
-// for: anybody who may be a candidate can make them.
+// Elections that the configuration does not name run nothing, unless it has a command for all others: any user
+// that may be a candidate can create elections.
 func TestWhichElectionsRunSomething(t *testing.T) {
 	few := hook.Commands{Default: "x", Of: map[election.Name]string{"payments": "x", "cron": "x"}}
 	all := hook.Commands{Others: "x"}

@@ -22,8 +22,8 @@ const (
 	maxLine  = 2048 // bytes that are logged of one line
 )
 
-// guardSlack is how much later than this process the guard kills a run that takes too long, so that
-// this process kills it first and can log the reason.
+// guardSlack is how much later than this process the guard kills a run that takes too long. So this process
+// usually kills it, and can log the reason.
 const guardSlack = 500 * time.Millisecond
 
 func (r *Runner) run(t *task) {
@@ -40,7 +40,7 @@ func (r *Runner) run(t *task) {
 	case t.ctx.Err() != nil:
 		logger.Warn("hook killed: "+context.Cause(t.ctx).Error(), "after", took)
 	case errors.Is(err, guard.ErrDeadline), errors.Is(err, guard.ErrGuard):
-		undoes := e.StopIn != 0 && !e.repeated // a run for the end of a leadership is repeated once, before the term is released
+		undoes := e.StopIn != 0 && !e.repeated // at the end of a leadership the run is repeated once, before the term is released
 		t.event.repeated = undoes
 		t.again = undoes || r.standsOn(t)
 		logger.Warn("hook killed by its guard: "+err.Error(), "after", took, "again", t.again)
@@ -54,8 +54,8 @@ func (r *Runner) run(t *task) {
 	}
 }
 
-// standsOn reports whether a run that its guard has killed is to be repeated, because its
-// leadership continues. It waits until that is known, but not longer than the lease.
+// standsOn reports whether to repeat a run that its guard has killed, because its leadership continues. It
+// waits until that is known, but not longer than the lease.
 func (r *Runner) standsOn(t *task) bool {
 	e := t.event
 	if e.Event != election.Leading || e.Stands == nil || e.Until == nil || boottime.Now() >= t.limit {
@@ -80,7 +80,7 @@ const shortestStep = 10 * time.Millisecond
 func (r *Runner) exec(t *task, logger *slog.Logger) error {
 	e, command := t.event, cmp.Or(t.event.Command, r.Command(t.event.Election))
 	if command == "" || t.ctx.Err() != nil {
-		return t.ctx.Err() // nil if a reload has removed the command
+		return t.ctx.Err() // nil if a reload has removed the command, which ends the task
 	}
 	if err := CheckAsRoot(command); err != nil {
 		return fmt.Errorf("refuse to run hook: %w", err)
@@ -108,7 +108,7 @@ func (r *Runner) exec(t *task, logger *slog.Logger) error {
 	return wrap.Error(err, "run hook")
 }
 
-// until returns the time by which a run has to end, as far as it is known now.
+// until returns the time by which a run has to end, as far as it is known.
 func (e Event) until(limit election.Instant) election.Instant {
 	if e.Until == nil {
 		return limit
@@ -116,8 +116,8 @@ func (e Event) until(limit election.Instant) election.Instant {
 	return min(limit, e.Until())
 }
 
-// output logs the first lines that a command writes, and counts the rest. Only one goroutine writes
-// to it, and that has ended when the run has ended.
+// output logs the first lines that a command writes, and counts the rest. The one goroutine that writes to it
+// ends with the run.
 type output struct {
 	logger *slog.Logger
 	rest   []byte

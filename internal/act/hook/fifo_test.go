@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// mkfifo makes a pipe that a command and its test meet at.
+// mkfifo makes a named pipe.
 func mkfifo(t *testing.T, path string) {
 	t.Helper()
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

@@ -26,10 +26,9 @@ import (
 	"github.com/doyen-election/doyen/testbed/executable"
 )
 
-// child, if set in the environment, makes this test binary an agent's stand-in:
-// it runs the command it names as a leader's hook, until it is killed. Its lease
-// is renewed whenever the hook asks for it, if childLease says how long it is,
-// and its limit is childLimit.
+// child, if set in the environment, makes this test binary play an agent. It runs the command in child as a
+// leader's hook, until it is killed. The lease is extended whenever the hook asks, by childLease if that is
+// set. The run's limit is childLimit.
 const (
 	child      = "DOYEN_TEST_HOOK"
 	childLease = "DOYEN_TEST_LEASE"
@@ -44,7 +43,7 @@ func TestMain(m *testing.M) {
 		playAnAgent(command)
 		return
 	}
-	if err := flag.Set("test.parallel", "8"); err != nil { // they wait for leases, not for processors
+	if err := flag.Set("test.parallel", "8"); err != nil { // the tests wait for leases, not for processors
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -65,11 +64,11 @@ func playAnAgent(command string) {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, nil))
 	r := hook.New(hook.Commands{Default: command, Limit: limit}, guard.NewPool(os.Environ(), guard.Nice(), os.Getenv(child), logger), logger)
 	r.Enqueue(event)
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the test closes the pipe or ends
 }
 
-// acting is a stand-in whose hook runs, and has children, all of which hold a
-// pipe open as long as one of them lives.
+// acting is such an agent whose hook runs. The hook and its children hold a pipe open as long as one of them
+// lives.
 type acting struct {
 	t       *testing.T
 	agent   *exec.Cmd
@@ -118,7 +117,7 @@ func (a acting) signal(s syscall.Signal) {
 	}
 }
 
-// ended waits until nothing of the run is left.
+// ended waits until no process of the run is left.
 func (a acting) ended() {
 	a.t.Helper()
 	end := make(chan error, 1)
@@ -136,19 +135,17 @@ func (a acting) ended() {
 	}
 }
 
-// Another agent leads soon; nothing must go on acting for the one that died.
 func TestAKilledAgentLeavesNoRunBehind(t *testing.T) {
 	a := startActing(t, childLimit+"=1h")
 	a.signal(syscall.SIGKILL)
 	a.ended()
 }
 
-// The agent is stopped without its knowledge: it can end nothing. As long as it
-// was not, it prolonged the run with its lease.
+// A frozen agent can't end the run. While it ran, it extended the run's deadline.
 func TestAFrozenAgentsRunEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	a := startActing(t, childLimit+"=1h", childLease+"=1s")
-	for range 20 { // four times a lease, so it has gone on for several
+	for range 20 { // four times in each lease, so for several leases
 		if !a.renewed.Scan() || a.renewed.Text() == "ended" {
 			t.Fatal("the run has ended, though its lease was renewed")
 		}
@@ -174,8 +171,8 @@ func TestAFrozenAgentsRunIsLimited(t *testing.T) {
 	a.ended()
 }
 
-// Something kills the guard, such as the kernel for memory: its run ends with all that it has
-// started, of which the kernel kills only the first process.
+// The kernel may kill the guard when memory is short. It then kills only the command's first process; the agent
+// kills the others.
 func TestARunEndsWithItsGuard(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Linux's /proc, to find the guard's process; CI runs it")
@@ -187,7 +184,7 @@ func TestARunEndsWithItsGuard(t *testing.T) {
 	a.ended()
 }
 
-// A guard that is frozen kills nothing, and can't be asked to.
+// A frozen guard kills nothing: the agent has to.
 func TestAFrozenGuardDoesNotDelayTheEndOfARun(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -200,8 +197,7 @@ func TestAFrozenGuardDoesNotDelayTheEndOfARun(t *testing.T) {
 	a.ended()
 }
 
-// Nobody is left to end what a run has started when this process and the guard are killed at once:
-// the next process does.
+// If agent and guard are killed at once, nothing ends the run. The next agent does.
 func TestWhatIsLeftOfAKilledAgentAndGuardIsEndedByTheNext(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Linux's /proc, to find what is left; CI runs it")
@@ -236,7 +232,7 @@ func TestWhatIsLeftOfAKilledAgentAndGuardIsEndedByTheNext(t *testing.T) {
 	a.ended()
 }
 
-// guard finds the guard of the stand-in's run.
+// guard finds the guard of the run.
 func (a acting) guard() int {
 	a.t.Helper()
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", a.agent.Process.Pid))
@@ -257,8 +253,7 @@ func (a acting) guard() int {
 	return 0
 }
 
-// The guard kills a run of a leadership that goes on: nobody else would have the
-// command told of that.
+// If the leadership goes on, the hook has to run again.
 func TestALeadershipThatGoesOnIsToldAgainAfterItsRunWasKilledByTheGuard(t *testing.T) {
 	t.Parallel()
 	alive, never := filepath.Join(t.TempDir(), "alive"), filepath.Join(t.TempDir(), "never")
@@ -266,7 +261,7 @@ func TestALeadershipThatGoesOnIsToldAgainAfterItsRunWasKilledByTheGuard(t *testi
 	mkfifo(t, never)
 	r, l := start(t, "exec 4> "+alive+"; echo $DOYEN_EVENT $DOYEN_TERM >&4; cat "+never, time.Hour)
 	var renewed atomic.Bool
-	first := boottime.Now().Add(3 * time.Second) // it has begun by then
+	first := boottime.Now().Add(3 * time.Second) // time enough for the run to start
 	r.Enqueue(hook.Event{Election: "default", Event: election.Leading, Term: 7,
 		Stands: func() bool { return true },
 		Until: func() election.Instant {
@@ -275,10 +270,10 @@ func TestALeadershipThatGoesOnIsToldAgainAfterItsRunWasKilledByTheGuard(t *testi
 			}
 			return first
 		}})
-	if text, err := os.ReadFile(alive); string(text) != "leading 7\n" { // until it is dead
+	if text, err := os.ReadFile(alive); string(text) != "leading 7\n" { // reads until the run is dead
 		t.Fatalf("the first run says %q, %v", text, err)
 	}
-	pipe, err := os.OpenFile(alive, os.O_RDWR, 0) // waits for nobody
+	pipe, err := os.OpenFile(alive, os.O_RDWR, 0) // with O_RDWR the open does not wait for a writer
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,21 +1,20 @@
 // Package hook runs an operator's command at every change of leadership.
 //
-// It guarantees order, one run at a time for each election, a bounded queue and bounded runs: a
-// command that takes too long is killed with its whole process group. An event that is outdated
-// before it runs is skipped. For each election the newest event waits, and before it perhaps the end
-// of a leadership, which only another such event replaces. Events that end this agent's own leaderships
-// run first, then those that start them, then all others. Elections that the configuration does not name
-// share a few places, so that the named elections never wait for them.
+// It guarantees order, one run at a time for each election, a bounded queue and bounded runs: a command that
+// takes too long is killed with its whole process group. An event that is outdated before it runs is skipped.
+// For each election at most two events wait: the newest, and before it perhaps the end of a leadership, which
+// only another such end replaces. The ends of this agent's own leaderships run first, then their starts, then all other
+// events. Elections that the configuration does not name share a few places, so that the named elections never
+// wait for them.
 //
-// A command that runs because this agent leads is killed as soon as that leadership ends, so that
-// the run for the end does not have to wait. Each run is under a guard (package guard), which kills
-// it by the end of the lease and no later than the run's limit, even if this process is frozen.
-// The guard kills the run at once if this process dies. For root, the package refuses commands that others
-// could have written, see Check.
+// A run for a leadership of this agent is killed as soon as that leadership ends, so that the run for the end
+// does not have to wait. Each run has a guard (package guard), which kills it by the end of the lease and no
+// later than the run's limit, even if this process is frozen. If this process dies, the guard kills the run at
+// once. For root, the package refuses commands that others could have written, see Check.
 //
-// It does not guarantee that a service which a command has started stops: what a run that ends by
-// itself leaves running goes on. Nor does it guarantee that the run for the end of a leadership has
-// finished before another agent leads, but it logs when such a run is late.
+// It does not guarantee that a service which a command has started stops: if a run ends by itself, what it
+// leaves running goes on. The run for the end of a leadership may also finish only after another agent leads.
+// That is logged.
 package hook
 
 import (
@@ -41,8 +40,8 @@ var (
 	errStopped = errors.New("the agent stops")
 )
 
-// Commands are the commands of elections: an election's entry in Of if it has one, else Default for
-// election.Default and Others for the rest.
+// Commands are the commands of elections. Of an election that is not in Of, it is Default for election.Default,
+// else Others.
 type Commands struct {
 	Default string // empty: no command
 	Of      map[election.Name]string
@@ -95,23 +94,23 @@ type Event struct {
 	Term     election.Term
 	// Change is written as JSON to the command's standard input.
 	Change api.Change
-	// Command, if not empty, is run even if the configuration has another command by then: what a
-	// command has set up has to be undone by the same command.
+	// Command, if not empty, is run even if the configuration now has another command: what a command has set up
+	// has to be undone by the same command.
 	Command string
 	// Stands, if not nil, is called just before the run and reports whether the event is still
 	// true. If not, the run is skipped.
 	Stands func() bool
-	// Until, if not nil, returns the run's present deadline, and is called several times during the
-	// run. The guard kills the run at its deadline.
+	// Until, if not nil, returns the run's present deadline, at which the guard kills the run. It is called
+	// several times during the run.
 	Until func() election.Instant
-	// StopIn, if not 0, is for an event that ends a leadership: the time from now after which that
-	// leadership has certainly expired, so that another agent may lead.
+	// StopIn, if not 0, means that the event ends a leadership. After this time the leadership has certainly
+	// expired, so another agent may lead.
 	StopIn time.Duration
 	// Result, if not nil, is called when the command has run for this event. The error is nil if it
 	// succeeded.
 	Result func(error)
-	// Done, if not nil, is called once: when the command has run for this event or for a later one
-	// of the election, or has failed, or was given up.
+	// Done, if not nil, is called once: when the command has run or failed for this event or a later one of the
+	// election, or was given up.
 	Done func()
 
 	repeated bool // the event runs again, because a guard has killed its run
@@ -184,13 +183,12 @@ func (r *Runner) Enqueue(e Event) {
 	r.dispatch()
 }
 
-// supersede skips the waiting events of the election that the new event outdates. A new event
-// outdates each event that reports a leader. An event that reports that nobody leads may be the end
-// of a leadership, at which the command stops something, so only another such event outdates it.
-// When the new event's Done is called, that of a skipped event is called too.
+// supersede skips the election's waiting events that the new event outdates: all that report a leader. An event
+// that no agent leads may be the end of a leadership, at which the command stops something. Only another such
+// event outdates it. The Done of a skipped event is called together with the new event's Done.
 func (r *Runner) supersede(e *Event) {
 	r.waiting = slices.DeleteFunc(r.waiting, func(old Event) bool {
-		undoes := old.Command != "" && old.Command != cmp.Or(e.Command, r.Command(e.Election)) // it has to undo what a different command has set up
+		undoes := old.Command != "" && old.Command != cmp.Or(e.Command, r.Command(e.Election)) // the old event has to undo what another command has set up
 		if old.Election != e.Election || old.Event == election.NoLeader && e.Event != election.NoLeader || undoes {
 			return false
 		}

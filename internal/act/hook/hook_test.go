@@ -30,7 +30,7 @@ type log struct {
 	seen chan struct{}
 }
 
-// await returns a channel that closes once the log holds the text.
+// await returns a channel that closes once the log contains the text.
 func (l *log) await(text string) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,8 +105,7 @@ func TestRunsAreToldWhatHappenedByTheirEnvironment(t *testing.T) {
 	}
 }
 
-// Anybody who may be a candidate can make elections, on every host. What is run
-// for them takes its time; what the operator has named does not wait for it.
+// Any user that may be a candidate can create elections. Named elections don't wait for the runs of such ones.
 func TestJunkElectionsDoNotKeepAnotherWaiting(t *testing.T) {
 	never := filepath.Join(t.TempDir(), "never")
 	mkfifo(t, never)
@@ -130,7 +129,7 @@ func TestARunIsLimitedWithItsWholeProcessGroup(t *testing.T) {
 func TestTheEndOfALeadershipKillsItsOwnRun(t *testing.T) {
 	dir := t.TempDir()
 	began := filepath.Join(dir, "began")
-	// The first run tells that it began through a pipe, and then waits for ever.
+	// The first run writes to a pipe that it has begun, and then waits for ever.
 	r, _ := start(t, `[ $DOYEN_EVENT = none ] || { echo x > `+began+`; cat `+dir+`/never; }`, time.Hour)
 	for _, p := range []string{began, filepath.Join(dir, "never")} {
 		mkfifo(t, p)
@@ -144,8 +143,8 @@ func TestTheEndOfALeadershipKillsItsOwnRun(t *testing.T) {
 	await(t, "the run after it", last)
 }
 
-// gated starts a runner whose first run says that it began and then waits at a
-// gate; every run writes its event and term to the file first.
+// gated starts a runner. Every run writes its event and term to a file. The first run then reports that it has
+// begun, and waits until open is called.
 func gated(t *testing.T) (r *hook.Runner, l *log, open func(), trail func() string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -172,8 +171,7 @@ func gated(t *testing.T) (r *hook.Runner, l *log, open func(), trail func() stri
 	return r, l, open, trail
 }
 
-// A leadership that ended before its command came to be told of it never comes
-// to be acted on: that would be beside its successor.
+// If a leadership ends before its run starts, that run must not start: a successor may lead by then.
 func TestALeadershipThatIsOverIsNotToldAnyMore(t *testing.T) {
 	r, l, open, trail := gated(t)
 	stale := tell(r, hook.Event{Election: "default", Event: election.Leading, Term: 17})
@@ -205,8 +203,8 @@ func TestOnlyTheNewestTermOfALeadershipIsTold(t *testing.T) {
 	}
 }
 
-// A command may stop something on `none` alone, so that is told even if another
-// agent leads by now; what merely says who leads is told as it is, not as it was.
+// A command may stop something on `none` alone, so that run must not be skipped. Of the events that report a
+// leader, only the newest one runs.
 func TestTheEndOfALeadershipIsToldWhateverComesAfterIt(t *testing.T) {
 	r, _, open, trail := gated(t)
 	for _, e := range []hook.Event{
@@ -329,7 +327,7 @@ func TestFailuresAndFloodsAreLoggedBounded(t *testing.T) {
 	}
 }
 
-// The command is the operator's, quotes and all, and gets no file of the agent's.
+// The command keeps its quotes, and inherits no file of the agent.
 func TestTheCommandIsGivenToTheShellAsItIs(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	r, l := start(t, `printf '%s|' "a  b" 'c"d' > `+out+`; (echo x >&3) 2>/dev/null || echo closed >> `+out, patience)
@@ -352,7 +350,7 @@ func TestCloseGivesEveryReceipt(t *testing.T) {
 	await(t, "one that came too late", tell(r, hook.Event{Election: "default", Event: election.NoLeader}))
 }
 
-// A program that reads its input before that is there gets an error if the descriptor does not block.
+// If standard input did not block, a program would get an error while its input is not there yet.
 func TestACommandsInputAndOutputBlock(t *testing.T) {
 	const nonblock = 0o4000 // O_NONBLOCK in fdinfo's flags
 	at := filepath.Join(t.TempDir(), "flags")
@@ -373,7 +371,7 @@ func TestACommandsInputAndOutputBlock(t *testing.T) {
 	}
 }
 
-// What has acted undoes it, also if another command has replaced it before its turn comes.
+// The command that acted has to undo it, even if the configuration has another command by then.
 func TestTheEndOfALeadershipRunsTheCommandThatActed(t *testing.T) {
 	r, _, open, trail := gated(t)
 	former := r.Command("default")
@@ -387,7 +385,8 @@ func TestTheEndOfALeadershipRunsTheCommandThatActed(t *testing.T) {
 	}
 }
 
-// What undoes a leadership is run once more if its guard is killed, before anybody hears that it is done.
+// The run that undoes a leadership is repeated if its guard is killed. Done is called only after the
+// repetition.
 func TestTheEndOfALeadershipIsRunAgainIfItsGuardIsKilled(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "trail")
 	r, _ := start(t, "if test -e "+at+"; then echo undone >> "+at+"; else echo begun > "+at+"; kill -9 $PPID; sleep 1000; fi", patience)

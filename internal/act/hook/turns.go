@@ -11,15 +11,15 @@ const (
 	// maxWaiting is how many events may wait in total: two for each election that an agent can have
 	// at once.
 	maxWaiting = 2048
-	// ownPlaces is how many runs may be in progress for elections that the configuration names, and
-	// sharedPlaces how many for all others. Any user that may be a candidate can create an
-	// election, and this must not delay the named ones.
+	// ownPlaces is how many runs may be in progress for elections that the configuration names, and sharedPlaces
+	// is how many for all others. Any user that may be a candidate can create elections: these must not delay
+	// the named ones.
 	ownPlaces    = 8
 	sharedPlaces = 4
 )
 
-// importance is low for an event that runs early. The end of this agent's leadership comes first,
-// since its term is released after that run.
+// importance is lowest for the event that runs first: the end of this agent's leadership, since the term is
+// released only after that run.
 func (e Event) importance() int {
 	switch {
 	case e.StopIn != 0:
@@ -61,8 +61,8 @@ func (r *Runner) dispatch() {
 	}
 }
 
-// nextUp returns the index of the waiting event that runs next; -1: no event may run. In each
-// election the oldest event comes first, and no event runs while another one does.
+// nextUp returns the index of the waiting event that runs next; -1: no event may run. An election's oldest
+// event comes first, and waits while a run of that election is in progress.
 func (r *Runner) nextUp() int {
 	best := -1
 	for i, e := range r.waiting {
@@ -84,8 +84,8 @@ func (r *Runner) hasPlace(name election.Name) bool {
 	return r.shared < sharedPlaces
 }
 
-// finish ends a task, and calls its Done before the next task of its election starts. A task that
-// has to be repeated waits again instead, unless a newer event of its election is waiting.
+// finish ends a task, and calls its Done before the next task of its election starts. A task to be repeated
+// waits again instead, unless a newer event of its election waits.
 func (r *Runner) finish(t *task) {
 	t.cancel()
 	t.kill(nil)
@@ -108,9 +108,9 @@ func (r *Runner) finish(t *task) {
 	r.dispatch()
 }
 
-// makeRoom drops one event when too many wait: the oldest of an election that is not named, or else
-// the oldest of all, but never the end of this agent's own leadership. If elections come and go
-// faster than the command runs, most of them no longer exist when their turn comes.
+// makeRoom drops an event when too many wait: the oldest of an election that is not named, or else the oldest
+// of all. It never drops the end of this agent's own leadership. If elections come and go faster than the
+// command runs, most of them have ended before their turn.
 func (r *Runner) makeRoom() {
 	if len(r.waiting) < maxWaiting {
 		return

@@ -15,8 +15,7 @@ import (
 	"github.com/doyen-election/doyen/internal/jobs"
 )
 
-// asRunner, if set in the environment, makes this test binary a runner with the
-// configuration it holds.
+// asRunner, if set in the environment, makes this test binary a runner. Its value is the configuration.
 const asRunner = "DOYEN_TEST_RUN"
 
 type config struct {

@@ -29,7 +29,7 @@ func after(t *testing.T, instant int64) <-chan struct{} {
 	return reached
 }
 
-// blames demands that the runner has said nothing of the kind.
+// blames demands that the runner has said none of these words.
 func (r *rig) blames(none ...string) {
 	r.t.Helper()
 	for _, words := range none {
@@ -39,7 +39,7 @@ func (r *rig) blames(none ...string) {
 	}
 }
 
-// Its guard was on time: it ended the command, whose end that was not.
+// The guard ended the command in time.
 func TestAFrozenRunnerBlamesNeitherGuardNorCommand(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, `echo up >&9; exec sleep 1000`)
@@ -66,7 +66,7 @@ func TestAFrozenGuardIsNotTheCommandsFault(t *testing.T) {
 	r.blames("doyen run got no processor time", "starting it again in", "in a row")
 }
 
-// A host that is paused: all of it is late, and the command the least of all.
+// While the whole host is paused, nothing runs in time.
 func TestAFrozenHostIsNotTheCommandsFault(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, `echo $$ >&9; exec sleep 1000`)
@@ -80,7 +80,7 @@ func TestAFrozenHostIsNotTheCommandsFault(t *testing.T) {
 		r.freeze(pid)
 	}
 	wait(t, "end of the lease", after(t, until))
-	for _, pid := range all { // one that is let run may have killed the next
+	for _, pid := range all { // an earlier SIGCONT may have let a process kill this one
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 	}
 	wait(t, "death", r.death)
@@ -104,8 +104,7 @@ func TestALostLeadForgetsHowOftenTheCommandEnded(t *testing.T) {
 	r.line("starting it again in 100ms")
 }
 
-// The command ends by itself just before it would be ended with its lease: it is
-// not begun again under a lease that has as good as ended.
+// The command ends by itself when its lease is about to end, so it must not start again.
 func TestNothingIsStartedWhenTheLeaseIsAboutToEnd(t *testing.T) {
 	t.Parallel()
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -115,7 +114,7 @@ func TestNothingIsStartedWhenTheLeaseIsAboutToEnd(t *testing.T) {
 	r := start(t, config{}, `echo $DOYEN_TERM >&9; [ $DOYEN_TERM = 2 ] || cat `+gate+`; exec sleep 1000`)
 	stood := r.agent.Stood()
 	stood.Elect(1, short)
-	for range 3 { // the start after the fourth end is put off by 800 ms
+	for range 3 { // the start after the fourth end is delayed by 800 ms
 		r.word("1")
 		stood.Renew(1, short)
 		r.signal(r.child(r.guard()), syscall.SIGKILL)
@@ -130,8 +129,7 @@ func TestNothingIsStartedWhenTheLeaseIsAboutToEnd(t *testing.T) {
 	r.word("2")
 }
 
-// A receipt that the agent takes after the deadline could be for the leadership
-// that comes next.
+// A receipt that the agent gets after the deadline could end the next leadership.
 func TestALateReceiptEndsTheCandidacy(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, `echo up >&9; exec sleep 1000`)
@@ -148,7 +146,6 @@ func TestALateReceiptEndsTheCandidacy(t *testing.T) {
 	r.agent.Stood()
 }
 
-// What the kernel does for the agent and for the guard's end rests on these two.
 func TestTheCommandHoldsTheConnectionAndDiesWithItsGuard(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, `echo $$ >&9; exec sleep 1000`)
@@ -161,7 +158,7 @@ func TestTheCommandHoldsTheConnectionAndDiesWithItsGuard(t *testing.T) {
 	if !holds(command, "socket:[") {
 		t.Error("the command holds no copy of the campaign's connection")
 	}
-	// A runner that is frozen kills nothing: the guard's end alone must be enough.
+	// A frozen runner kills nothing, so the end of the guard must be enough.
 	r.freeze(r.cmd.Process.Pid)
 	r.signal(r.guard(), syscall.SIGKILL)
 	wait(t, "death", r.death)

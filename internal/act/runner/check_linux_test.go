@@ -15,7 +15,7 @@ import (
 	"github.com/doyen-election/doyen/internal/act/runner"
 )
 
-// asNotifier, as first argument, makes this test binary send the others to NOTIFY_SOCKET.
+// asNotifier, as the first argument, makes this test binary send the other arguments to NOTIFY_SOCKET.
 const asNotifier = "notify"
 
 func notify(lines []string) int {
@@ -30,7 +30,7 @@ func notify(lines []string) int {
 	return 0
 }
 
-// check succeeds while the file exists.
+// checkOf returns a check that succeeds while a file exists, and set, which creates or removes the file.
 func checkOf(t *testing.T) (c health.Check, set func(ok bool)) {
 	file := filepath.Join(t.TempDir(), "well")
 	return health.Check{Command: "echo looking; test -e " + file + " || { echo no database; exit 1; }", Every: health.Shortest, Timeout: time.Minute, Fall: 2, Rise: 1},
@@ -46,7 +46,7 @@ func checkOf(t *testing.T) (c health.Check, set func(ok bool)) {
 func TestACheckDecidesWhoIsACandidate(t *testing.T) {
 	t.Parallel()
 	check, set := checkOf(t)
-	r := start(t, config{Check: check}, `trap 'echo asked >&9; exit 0' TERM; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{Check: check}, `trap 'echo asked >&9; exit 0' TERM; echo up >&9; while :; do sleep 0.1; done`)
 	r.line("not a candidate in payments: check failed: no database")
 	set(true)
 	stood := r.agent.Stood()
@@ -69,13 +69,12 @@ func TestACheckDecidesWhoIsACandidate(t *testing.T) {
 	r.status(0)
 }
 
-// What a check leaves behind, and its status, are the runner's to take, whose other children they are.
 func TestAHungCheckIsKilledWithItsGroupAndHandsOver(t *testing.T) {
 	t.Parallel()
 	hang := filepath.Join(t.TempDir(), "hang")
 	pids := hang + ".pids"
 	check := health.Check{Command: "test ! -e " + hang + " || { sleep 1000 & echo $$ $! >> " + pids + "; echo waiting; wait; }",
-		Every: health.Shortest, Timeout: 5 * time.Second, Fall: 1, Rise: 1} // a busy machine ends it in time
+		Every: health.Shortest, Timeout: 5 * time.Second, Fall: 1, Rise: 1} // long enough for a busy machine
 	r := start(t, config{Check: check}, `echo up >&9; exec sleep 1000`)
 	stood := r.agent.Stood()
 	stood.Elect(1, long)
@@ -99,7 +98,6 @@ func TestAHungCheckIsKilledWithItsGroupAndHandsOver(t *testing.T) {
 	}
 }
 
-// A check that puts something into the background has ended; what it left is no shelter.
 func TestWhatACheckLeavesBehindIsKilled(t *testing.T) {
 	t.Parallel()
 	pids := filepath.Join(t.TempDir(), "pids")
@@ -109,7 +107,7 @@ func TestWhatACheckLeavesBehindIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := os.Stat("/proc/" + strings.TrimSpace(string(text))); err == nil; runtime.Gosched() { // until it is reaped
+	for _, err := os.Stat("/proc/" + strings.TrimSpace(string(text))); err == nil; runtime.Gosched() { // until the process is reaped
 		_, err = os.Stat("/proc/" + strings.TrimSpace(string(text)))
 	}
 }
@@ -121,7 +119,7 @@ func TestTheEndOfRunDoesNotWaitForItsCheck(t *testing.T) {
 	r := start(t, config{Check: check}, `echo up >&9; exec sleep 1000`)
 	r.agent.Stood().Elect(1, long)
 	r.word("up")
-	r.signal(r.guard(), syscall.SIGKILL) // what is killed with it is not held against this host
+	r.signal(r.guard(), syscall.SIGKILL) // the check's run is killed too, which does not count as a failure
 	wait(t, "death", r.death)
 	r.word("up")
 	r.signal(r.cmd.Process.Pid, syscall.SIGTERM)
@@ -132,11 +130,11 @@ func TestTheEndOfRunDoesNotWaitForItsCheck(t *testing.T) {
 func TestACommandActsOnceItIsReady(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{Ready: true, ReadyIn: time.Minute, Watchdog: 500 * time.Millisecond},
-		`trap 'notify WATCHDOG=1 READY=1; echo ready >&9' USR1; trap 'echo asked >&9; exit 0' TERM; echo up $WATCHDOG_USEC >&9; while :; do sleep 0.01; done`)
+		`trap 'notify WATCHDOG=1 READY=1; echo ready >&9' USR1; trap 'echo asked >&9; exit 0' TERM; echo up $WATCHDOG_USEC >&9; while :; do sleep 0.1; done`)
 	stood := r.agent.Stood()
 	stood.Elect(1, long)
 	r.word("up 500000")
-	r.signal(r.cmd.Process.Pid, syscall.SIGUSR1) // its watchdog does not run before
+	r.signal(r.cmd.Process.Pid, syscall.SIGUSR1) // before READY=1 the watchdog is not armed
 	r.line("sh is ready: leading payments, term 1")
 	r.word("ready")
 	r.line("no longer leading payments (sh sent no WATCHDOG=1 for 500ms): stopping sh")
@@ -148,7 +146,7 @@ func TestACommandActsOnceItIsReady(t *testing.T) {
 func TestACommandThatIsNeverReadyHandsOver(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{Ready: true, ReadyIn: 5 * time.Second, Restart: runner.RestartNever, Status: true},
-		`trap 'exit 7' TERM; notify WATCHDOG=1 STATUS=starting; echo up >&9; while :; do sleep 0.01; done`)
+		`trap 'exit 7' TERM; notify WATCHDOG=1 STATUS=starting; echo up >&9; while :; do sleep 0.1; done`)
 	stood := r.agent.Stood()
 	stood.Elect(1, long)
 	r.line("no longer leading payments (sh sent no READY=1 for 5s): stopping sh")
@@ -158,17 +156,17 @@ func TestACommandThatIsNeverReadyHandsOver(t *testing.T) {
 
 func TestACommandThatReportsProgressLeadsOn(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{Watchdog: 4 * time.Second}, `for i in 1 2 3 4 5 6 7 8 9; do notify WATCHDOG=1; sleep 0.5; done; echo up >&9; trap 'echo asked >&9; exit' TERM; notify WATCHDOG=trigger; while :; do sleep 0.01; done`)
+	r := start(t, config{Watchdog: 4 * time.Second}, `for i in 1 2 3 4 5 6 7 8 9; do notify WATCHDOG=1; sleep 0.5; done; echo up >&9; trap 'echo asked >&9; exit' TERM; notify WATCHDOG=trigger; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(1, long)
 	r.word("up")
 	r.line("no longer leading payments (sh reported by WATCHDOG=trigger that it fails): stopping sh")
 	r.word("asked")
 }
 
-// Others may write to the socket; only the command's own word counts.
+// Any process may write to the socket, but only notices of the command count.
 func TestNoticesOfOthersDoNotCount(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{Ready: true, ReadyIn: time.Minute}, `trap 'notify READY=1' USR1; echo $NOTIFY_SOCKET >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{Ready: true, ReadyIn: time.Minute}, `trap 'notify READY=1' USR1; echo $NOTIFY_SOCKET >&9; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(1, long)
 	name := wait(t, "name of the socket", r.said)
 	to, err := net.Dial("unixgram", name)
@@ -176,7 +174,7 @@ func TestNoticesOfOthersDoNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer to.Close()
-	if _, err := to.Write([]byte("WATCHDOG=trigger")); err != nil { // by this process, which is not the command's
+	if _, err := to.Write([]byte("WATCHDOG=trigger")); err != nil { // this process is not one of the command's
 		t.Fatal(err)
 	}
 	r.signal(r.cmd.Process.Pid, syscall.SIGUSR1)

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// What is due while nothing runs must not wake the loop again and again.
+// A time at which nothing can be done must not wake the loop again and again.
 func TestWhatIsNotExpectedWakesNobody(t *testing.T) {
 	for name, r := range map[string]*runner{
 		"no watchdog":         {progress: progress{dueAt: never}},

@@ -21,8 +21,8 @@ import (
 const (
 	RestartAlways    = "always"
 	RestartOnFailure = "on-failure" // when its status is not 0
-	// RestartNever ends Run when the command ends, even if it had to end because the lead was lost:
-	// Run starts the command at most once.
+	// RestartNever ends Run when the command ends, even if this host had lost the lead and so had to end it: Run
+	// starts the command at most once.
 	RestartNever = "never"
 )
 
@@ -46,15 +46,15 @@ type Config struct {
 	Client   *client.Client
 	Election string
 	Request  api.CampaignRequest
-	// Command is the program and its arguments. With Shell it is a line for /bin/sh, followed by
-	// the arguments that are $1, $2 and so on in that line.
+	// Command is the program and its arguments. With Shell it is a line for /bin/sh, and then that line's
+	// arguments $1, $2 and so on.
 	Command []string
 	Shell   bool
 	// Grace is the time between the first signal and SIGKILL. If the lease ends earlier, SIGKILL is
 	// sent earlier.
 	Grace   time.Duration
 	Restart string
-	// Status makes Run return the command's exit status, also when a signal has ended Run.
+	// Status makes Run return the command's exit status even if a signal has ended Run.
 	Status bool
 	// Wait makes Run wait if, at the start, the agent can't be reached or answers with a status of 500 or more.
 	Wait bool
@@ -65,11 +65,11 @@ type Config struct {
 	// does not send that within ReadyIn, Run hands over.
 	Ready   bool
 	ReadyIn time.Duration
-	// Watchdog, if above 0, is how long the acting command may send no WATCHDOG=1 before Run hands
-	// over.
+	// Watchdog, if above 0, is the longest time between two WATCHDOG=1 of the acting command. If it is exceeded,
+	// Run hands over.
 	Watchdog time.Duration
-	// Timeout, if above 0, is how long one run of the command may take. It is then ended as at the end of
-	// a leadership, and counts as failed with StatusTimeout.
+	// Timeout, if above 0, is how long one run of the command may take. Run then ends the command as at the end
+	// of a leadership. It counts as failed with StatusTimeout.
 	Timeout time.Duration
 	// Try ends Run with StatusOtherLeads if another candidate leads, or if nobody is elected within tryFor.
 	Try bool
@@ -94,8 +94,8 @@ type CommandError struct {
 func (e *CommandError) Error() string { return e.Err.Error() }
 func (e *CommandError) Unwrap() error { return e.Err }
 
-// resolve checks the configuration and finds the program before this host is a candidate: a host
-// with a mistyped command must not become the leader.
+// resolve checks the configuration and finds the program before this host is a candidate: a host with a
+// mistyped command must not lead.
 func (c Config) resolve() (Config, error) {
 	if len(c.Command) == 0 || c.Command[0] == "" {
 		return c, &CommandError{statusNotFound, errors.New("the command is missing")}
@@ -133,11 +133,11 @@ func (c Config) args() []string {
 	return append([]string{shell, "-c", c.Command[0], shell}, c.Command[1:]...)
 }
 
-// given are the variables that only Run sets for the command. The command does not inherit them from this process.
+// given are the variables that the command gets only from Run, not from this process's environment.
 var given = []string{"DOYEN_ELECTION", "DOYEN_SOCKET", "DOYEN_TERM", "DOYEN_OCCURRENCE", "DOYEN_TRY", "DOYEN_KEY"}
 
-// environment returns what the command inherits of this process's environment, and those of its own variables
-// that have the same value at each start.
+// environment returns what the command inherits from this process's environment, and the variables that Run
+// sets to the same value at each start.
 func environment(c Config) []string {
 	var env []string
 	for _, entry := range os.Environ() {

@@ -1,9 +1,9 @@
 // Package runner runs a command only while this host's candidacy leads an election, and makes sure
 // that it is dead before the lease can end.
 //
-// Three kinds of process share the work. The runner (Run) campaigns and decides. Its guard (package
-// guard) starts the command, keeps the deadline as well, and kills. The command and all its
-// descendants are children of the guard.
+// Three kinds of process share the work. The runner (Run) campaigns and decides. Its guard (package guard)
+// starts the command, also keeps the deadline, and kills. The command and all its descendants are below the
+// guard.
 //
 // It guarantees, on Linux:
 //

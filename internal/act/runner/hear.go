@@ -40,7 +40,7 @@ func (r *runner) hear(e api.CampaignEvent, err error) {
 	}
 }
 
-// broken reports whether the connection broke, as when the agent dies, and was not ended by the agent.
+// broken reports whether the connection broke, as when the agent dies: the agent has not ended the candidacy.
 func broken(err error) bool {
 	_, unreachable := errors.AsType[*client.UnreachableError](err)
 	return unreachable
@@ -56,8 +56,7 @@ func (r *runner) cutOff(err error) {
 	}
 }
 
-// resume handles the outcome of resuming the candidacy. While the candidacy is being resumed, the command
-// runs on under its last deadline.
+// resume handles the outcome of resuming the candidacy. Meanwhile the command runs on under its last deadline.
 func (r *runner) resume(err error) {
 	r.resuming = false
 	if err != nil {
@@ -168,8 +167,8 @@ func (r *runner) gone(got guard.Report) {
 	}
 }
 
-// interrupted continues after the end of a command that was made to end. With RestartNever the
-// command is not started again even if this host leads again, because nobody knows how far it got.
+// interrupted continues after the end of a command that was made to end. With RestartNever the command is not
+// started again even if this host leads again: nobody knows how much it has done.
 func (r *runner) interrupted(status int) {
 	if r.task != nil {
 		r.marked(jobs.Stopped, status)
@@ -202,8 +201,8 @@ func (r *runner) ended(status int) {
 	}
 }
 
-// relax delays the next start. After too many ends in a row, it lets another host lead. An end at
-// or near the end of the lease does not count, since the command may have been forced to end.
+// relax delays the next start. After too many ends in a row, it lets another host lead. An end close to the end
+// of the lease does not count: the command may have been forced to end.
 func (r *runner) relax(status int) {
 	now := alarm.Now()
 	if !r.leading || now >= guard.Plan(r.until, r.lease).TermAt {

@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// writeAgain is the wait before a write that got no answer, or a refusal that will pass, is repeated.
+	// writeAgain is the wait before a write is repeated that got no answer or a temporary refusal.
 	writeAgain = 250 * time.Millisecond
-	// jump is the change of the wall clock against CLOCK_BOOTTIME that counts as a jump, between two comparisons.
+	// jump is how far the wall clock must move against CLOCK_BOOTTIME, between two comparisons, to count as
+	// jumped.
 	jump = time.Minute
 )
 
@@ -27,7 +28,7 @@ type task struct {
 	*jobs.Job
 	word     api.Word         // the word as last read or written
 	term     uint64           // the term of which the job was informed last
-	writes   uint64           // counts writes: the answer to an earlier one has no effect
+	writes   uint64           // counts writes, so that the answer to an earlier one is ignored
 	asked    bool             // a write waits for its answer
 	again    *api.WordRequest // a write to repeat
 	againAt  int64
@@ -36,8 +37,8 @@ type task struct {
 	apart    int64       // wall clock minus CLOCK_BOOTTIME at the last comparison, in nanoseconds
 	lookAt   int64
 	stopping bool   // the job was informed that the leadership ends
-	settleBy int64  // the longest that the receipt waits until the job's end is written; renewals don't move this time
-	refused  string // the last reported reason why a write is repeated
+	settleBy int64  // how long the receipt may wait for the write of the job's end; renewals don't extend this
+	refused  string // the reason for the present repetitions, as last reported
 }
 
 // advise informs the job of an event, and carries out the job's output.
@@ -74,8 +75,8 @@ func (r *runner) advise(e jobs.Event) {
 	}
 }
 
-// begin informs the job that this host leads. While a write is in progress, begin does not report a higher term:
-// the write may succeed, so the job has to learn its outcome first.
+// begin informs the job that this host leads. If the term rises during a write, the job is informed only after
+// the write's outcome: the write may succeed.
 func (r *runner) begin(word *api.Word, began bool) {
 	t := r.task
 	switch {
@@ -128,7 +129,7 @@ func (r *runner) wrote(q api.WordRequest, id api.WordID, err error) {
 			t.word = *refused.Word
 		}
 		t.term = r.term
-		r.advise(jobs.Leads{Term: r.term, Text: t.word.Text}) // the present word may be the text of this write, if an earlier answer was lost
+		r.advise(jobs.Leads{Term: r.term, Text: t.word.Text}) // an earlier answer may have been lost: then the present word is the text of this write
 	case refused != nil && refused.Code == api.CodeNoQuorum:
 		r.say("%s: %s", r.Election, refused.Message)
 		r.ending, r.status, t.stopping = true, jobs.ExitUsage, true // so the receipt waits for no write
@@ -150,7 +151,7 @@ func (r *runner) tick(now int64) {
 		return
 	}
 	if t.again != nil && now >= t.againAt && !r.resuming {
-		t.again.Term = r.term // the term may have risen; the text stays the same, since an earlier try may have succeeded
+		t.again.Term = r.term // the term may have risen; the text stays, since an earlier try may have succeeded
 		r.write(*t.again)
 	}
 	if !r.leading || r.ending {
@@ -183,7 +184,8 @@ func (r *runner) readAgain(of *client.Candidacy, writes uint64) {
 	})
 }
 
-// jobAt is when to call tick. A leader calls it at least every lookEvery, since the wall clock may jump.
+// jobAt is when to call tick. While this host leads, that is at least every lookEvery, since the wall clock may
+// jump.
 func (r *runner) jobAt(now int64) int64 {
 	t, wake := r.task, never
 	if t == nil || !r.owed {
@@ -204,8 +206,8 @@ func (r *runner) jobAt(now int64) int64 {
 	return min(wake, max(now, t.lookAt))
 }
 
-// settling informs the job that the leadership ends. It reports whether the receipt has to wait, because the
-// job's end is not written yet and the lease has not ended.
+// settling informs the job that the leadership ends. It returns true while the receipt has to wait: the job's
+// end is not written yet, and the lease has not ended.
 func (r *runner) settling(now int64) bool {
 	if r.task == nil {
 		return false
@@ -218,8 +220,8 @@ func (r *runner) settling(now int64) bool {
 	return !r.task.Idle() && r.candidacy != nil && now < min(r.until, r.task.settleBy)
 }
 
-// unstarted informs the job that what it claimed last was not started. The job then removes the claim, so that
-// the next leader knows that it did not run.
+// unstarted informs the job that its last claimed occurrence was not started. The job then removes the claim,
+// so that the next leader knows that the occurrence did not run.
 func (r *runner) unstarted() {
 	if r.task != nil && r.task.due != nil {
 		r.task.due = nil

@@ -13,7 +13,7 @@ import (
 
 const pay = "payments"
 
-// once is what `doyen once payments` runs.
+// once is the configuration of `doyen once payments`.
 func once(change ...func(*config)) config {
 	c := config{Status: true, Grace: time.Second, Job: &jobs.Config{Name: pay, Kind: jobs.Key}}
 	for _, f := range change {
@@ -22,10 +22,11 @@ func once(change ...func(*config)) config {
 	return c
 }
 
-// yearly is a job that is due once when it begins, and not again soon; a test that runs at New Year may see two.
+// yearly is due once when the job begins, and then not for a year. A test that runs at New Year may see it
+// twice.
 const yearly = "0 0 1 1 *"
 
-// newYear is the occurrence that is due.
+// newYear is the occurrence of yearly that is due.
 func newYear() string {
 	return time.Date(time.Now().UTC().Year(), 1, 1, 0, 0, 0, 0, time.UTC).Format(time.RFC3339)
 }
@@ -47,7 +48,7 @@ func startDue(t *testing.T, c config, script string) *rig {
 	return startWith(t, a, c, script, nil)
 }
 
-// written waits for a write, and returns the word that is to be written.
+// written waits for a write, and returns the new word.
 func (r *rig) written() (api.WordRequest, jobs.Word) {
 	r.t.Helper()
 	q := wait(r.t, "write", r.agent.Writes())
@@ -68,7 +69,7 @@ func (r *rig) claim() jobs.Word {
 	return w
 }
 
-// end waits for the write of an end with that result.
+// end waits for a write that marks an end with this result.
 func (r *rig) end(result jobs.Result, code int) jobs.Word {
 	r.t.Helper()
 	_, w := r.written()
@@ -78,7 +79,7 @@ func (r *rig) end(result jobs.Result, code int) jobs.Word {
 	return w
 }
 
-// over waits for the same, and then demands that status and the receipt.
+// over waits as end does, and then for this exit status and the receipt.
 func (r *rig) over(stood *clienttest.Campaign, result jobs.Result, code int) jobs.Word {
 	r.t.Helper()
 	w := r.end(result, code)
@@ -87,7 +88,7 @@ func (r *rig) over(stood *clienttest.Campaign, result jobs.Result, code int) job
 	return w
 }
 
-// word is the word that the agent has.
+// kept returns the agent's present word.
 func (r *rig) kept() jobs.Word {
 	r.t.Helper()
 	word := r.agent.Word(pay)
@@ -134,8 +135,8 @@ func TestJ2TheCommandStartsOnceItsClaimIsAcknowledged(t *testing.T) {
 	}
 }
 
-// The claim is not acknowledged when the leadership ends: it is taken back before the receipt, or
-// the next leader would have to wonder.
+// If the claim is not acknowledged before the leadership ends, it is removed. Otherwise the next leader would
+// not know whether the command ran.
 func TestJ2AClaimThatIsAcknowledgedTooLateIsTakenBackBeforeTheReceipt(t *testing.T) {
 	t.Parallel()
 	a := clienttest.Start(t)
@@ -155,7 +156,7 @@ func TestJ2AClaimThatIsAcknowledgedTooLateIsTakenBackBeforeTheReceipt(t *testing
 	if w := r.kept(); w.Run != nil {
 		t.Errorf("the receipt came before the claim was taken back: %s", w.Text())
 	}
-	stood.Elect(4, long) // the candidacy goes on, and it is not done
+	stood.Elect(4, long) // the candidacy goes on, and the key has not run yet
 	r.claim()
 	r.word("up")
 	r.status(0)
@@ -182,7 +183,7 @@ func TestTheEndIsWrittenBeforeTheReceipt(t *testing.T) {
 	}
 }
 
-// A successor waits no longer than without a word.
+// A successor never waits longer than the lease.
 func TestTheReceiptWaitsForAWriteOnlyUntilTheLeaseEnds(t *testing.T) {
 	t.Parallel()
 	r := startDue(t, cron(), `echo up >&9; exec sleep 1000`)
@@ -191,16 +192,17 @@ func TestTheReceiptWaitsForAWriteOnlyUntilTheLeaseEnds(t *testing.T) {
 	r.claim()
 	r.word("up")
 	defer r.agent.HoldWrites()()
-	stood.Revoke("drained", long) // the lease ends first
+	stood.Revoke("drained", long) // but the lease ends earlier
 	wait(t, "death", r.death)
 	r.end(jobs.Stopped, 128+int(syscall.SIGTERM))
 	r.idle(stood)
 	wait(t, "end of the lease", after(t, until))
 	wait(t, "receipt", stood.Receipts())
-	r.agent.Stood() // it is over with that candidacy
+	r.agent.Stood() // the receipt came too late, so the candidacy has ended
 }
 
-// What the lease's end killed is not marked: the next leader finds the claim, and that its end is unknown.
+// If the end of the lease kills the command, no end is written. The next leader finds the claim, whose end is
+// unknown.
 func TestJ4TheLeasesEndMarksNothing(t *testing.T) {
 	t.Parallel()
 	r := startDue(t, cron(), stubborn)
@@ -228,7 +230,7 @@ func TestJ4TheLeasesEndMarksNothing(t *testing.T) {
 	r.line(newYear() + " is not started again")
 }
 
-// The term rises while the claim is under way, and the agent has refused it under the former one.
+// The agent refuses the claim because the term has risen.
 func TestAWriteIsRepeatedUnderATermThatHasRisen(t *testing.T) {
 	t.Parallel()
 	a := clienttest.Start(t)
@@ -241,7 +243,7 @@ func TestAWriteIsRepeatedUnderATermThatHasRisen(t *testing.T) {
 	r.line("now under term 8")
 	r.idle(stood)
 	release()
-	for range 64 { // those that were sent before it knew
+	for range 64 { // requests sent before the program knew term 8
 		if q, _ := r.written(); q.Term == 8 {
 			if q.Text != first.Text || q.If != first.If {
 				t.Errorf("repeated as %+v, first %+v", q, first)
@@ -254,7 +256,7 @@ func TestAWriteIsRepeatedUnderATermThatHasRisen(t *testing.T) {
 	r.status(0)
 }
 
-// The claim counted under the former term; the agent could not confirm it before the term rose.
+// The claim was written under the former term, but the agent could not confirm that before the term rose.
 func TestAClaimOfTheFormerTermThatCountedIsStarted(t *testing.T) {
 	t.Parallel()
 	a := clienttest.Start(t)
@@ -289,7 +291,7 @@ func TestAClaimWhoseAnswerIsLostIsStartedOnce(t *testing.T) {
 			t.Parallel()
 			a := clienttest.Start(t)
 			a.LoseAnswers(1)
-			r := startWith(t, a, once(), `trap 'exit 0' USR1; echo up >&9; while :; do sleep 0.01; done`, nil)
+			r := startWith(t, a, once(), `trap 'exit 0' USR1; echo up >&9; while :; do sleep 0.1; done`, nil)
 			stood := a.Stood()
 			stood.Elect(3, long)
 			r.claim()
@@ -312,7 +314,7 @@ func TestAClaimWhoseAnswerIsLostIsStartedOnce(t *testing.T) {
 
 func TestACommandRunsOnAndIsMarkedThoughItsAgentDied(t *testing.T) {
 	t.Parallel()
-	r := start(t, once(), `trap 'exit 0' USR1; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, once(), `trap 'exit 0' USR1; echo up >&9; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(3, long)
 	r.claim()
 	r.word("up")
@@ -325,14 +327,14 @@ func TestACommandRunsOnAndIsMarkedThoughItsAgentDied(t *testing.T) {
 	r.over(again, jobs.Finished, 0)
 }
 
-// Its end comes while the agent is away.
+// The command ends while the agent is away.
 func TestTheEndIsWrittenToTheAgentsNextLife(t *testing.T) {
 	t.Parallel()
-	r := start(t, once(), `trap 'exit 3' USR1; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, once(), `trap 'exit 3' USR1; echo up >&9; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(3, long)
 	r.claim()
 	r.word("up")
-	r.agent.RefuseWrites(http.StatusServiceUnavailable, api.CodeUnavailable, "it begins") // or the end may be written before the program resumes
+	r.agent.RefuseWrites(http.StatusServiceUnavailable, api.CodeUnavailable, "it begins") // so that the end is not written before the program resumes
 	r.agent.Stop()
 	r.signal(r.cmd.Process.Pid, syscall.SIGUSR1)
 	r.line("sh ended with status 3")
@@ -345,7 +347,7 @@ func TestTheEndIsWrittenToTheAgentsNextLife(t *testing.T) {
 	}
 }
 
-// `doyen jobs NAME --reset-done` writes in the place of the program.
+// `doyen jobs NAME --reset-done` writes the word without the program.
 func TestAWordThatAnotherProcessWroteIsReadAgain(t *testing.T) {
 	t.Parallel()
 	a := clienttest.Start(t)

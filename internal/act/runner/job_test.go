@@ -13,8 +13,8 @@ import (
 	"github.com/doyen-election/doyen/internal/jobs"
 )
 
-// leads is a runner with a job, which leads until that instant. The answers to its writes reach it only
-// by wrote.
+// leads returns a runner with a job, which leads until that instant. The answers to its writes reach it only
+// through wrote.
 func leads(t *testing.T, c jobs.Config, until int64) (*clienttest.Agent, *runner) {
 	t.Helper()
 	j, err := jobs.New(c)
@@ -44,7 +44,7 @@ func TestJ7AJumpIsAMinuteBetweenTwoLooks(t *testing.T) {
 	}
 }
 
-// A write that can't be made yet must not keep the loop awake: the agent may be away until the lease ends.
+// The agent may be away until the lease ends. Waiting for a write must not keep the loop awake.
 func TestTheLoopSleepsWhileAJobCanDoNothing(t *testing.T) {
 	now := alarm.Now()
 	until := now + int64(time.Hour)
@@ -68,7 +68,7 @@ func TestTheLoopSleepsWhileAJobCanDoNothing(t *testing.T) {
 	}
 }
 
-// After the deadline the next leader's word is at stake.
+// After the deadline the next leader may have written the word.
 func TestNothingIsWrittenAfterTheLease(t *testing.T) {
 	now := alarm.Now()
 	for at, want := range map[int64]bool{now: false, now + 1: true} {
@@ -80,11 +80,11 @@ func TestNothingIsWrittenAfterTheLease(t *testing.T) {
 	}
 }
 
-// It may be about a text that counted: another one would replace that.
+// An earlier try may have succeeded. A different text would then replace what it has written.
 func TestAWriteIsRepeatedAsItWas(t *testing.T) {
 	_, r := leads(t, key, never)
 	r.begin(nil, true)
-	first := r.task.Step(time.Now(), jobs.Tick{}) // nothing new while a write is under way
+	first := r.task.Step(time.Now(), jobs.Tick{}) // the job writes nothing else during a write
 	q := api.WordRequest{Term: 3, If: api.WordID{Term: 1, Seq: 1}, Text: "x"}
 	r.term = 8
 	r.wrote(q, api.WordID{}, &client.APIError{Code: api.CodeNotConfirmed})
@@ -97,7 +97,6 @@ func TestAWriteIsRepeatedAsItWas(t *testing.T) {
 	}
 }
 
-// A run that was ended because of Timeout says nothing about the next one.
 func TestATimeoutIsOfOneRun(t *testing.T) {
 	a, b := guard.Report{Kind: guard.Gone, Why: guard.ByOrder, Status: 143}, guard.Report{Kind: guard.Gone, Why: guard.ByItself, Status: 7}
 	for _, test := range []struct {
@@ -113,7 +112,7 @@ func TestATimeoutIsOfOneRun(t *testing.T) {
 	}
 }
 
-// A program that did not run reads the elected line late, and leads by the line after it.
+// The program reads the elected line too late, and leads by the line after it.
 func TestAWordInALineThatWasReadLateIsOfThatLeadershipAlone(t *testing.T) {
 	now := alarm.Now()
 	_, r := leads(t, key, never)
@@ -133,7 +132,7 @@ func TestAWordInALineThatWasReadLateIsOfThatLeadershipAlone(t *testing.T) {
 	}
 }
 
-// The signal comes while the claim is under way: nothing starts, and nothing is left that the next leader wonders about.
+// The signal comes during the write of the claim: nothing starts, and the claim is removed.
 func TestJ2ASignalTakesBackAClaimThatIsNotAcknowledged(t *testing.T) {
 	agent, r := leads(t, key, never)
 	r.begin(nil, true)

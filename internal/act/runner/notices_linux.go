@@ -18,8 +18,8 @@ type notices struct {
 	raw  syscall.RawConn
 }
 
-// newNotices lets the kernel choose a name that is not a file. Other processes may write to it too,
-// so the kernel is asked which process has written.
+// newNotices lets the kernel choose a name that is not a file. Any process may write to the socket, so the
+// kernel reports each sender.
 func newNotices() (*notices, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -49,8 +49,8 @@ func (n *notices) listen(done <-chan struct{}, to chan<- *notices) {
 	}
 }
 
-// next returns a notice that has arrived. Its buffer has no room for descriptors, so the kernel closes those
-// that come with a notice. The sender of BARRIER=1 waits until its descriptor is closed.
+// next returns a notice that has arrived. Its buffer has no room for descriptors, so the kernel closes them.
+// The sender of BARRIER=1 waits for exactly that.
 func (n *notices) next() (text []byte, from sender, ok bool) {
 	buffer, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
 	err := n.raw.Control(func(fd uintptr) {

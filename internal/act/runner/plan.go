@@ -9,7 +9,7 @@ const (
 	latest  = 10 * time.Second
 	// longRun is how long a command must have run so that its end starts a new count.
 	longRun = 10 * time.Second
-	// standBack is how long the host is not a candidate after its command was silent or reported that it fails.
+	// standBack is how long the host is not a candidate after its command was silent or reported a failure.
 	standBack = 10 * time.Second
 	// giveUpAfter is how many ends in a row, each soon after a start, make the host let another
 	// host lead.

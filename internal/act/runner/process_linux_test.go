@@ -26,7 +26,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/hiccup"
 )
 
-// meter sees when this machine lets nobody run.
+// meter records when this machine gave no process any processor time.
 var meter *hiccup.Meter
 
 func TestMain(m *testing.M) {
@@ -39,15 +39,15 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(asRunner); text != "" {
 		os.Exit(run(text))
 	}
-	// What measures when others die must be let run on a busy machine; root may ask.
+	// The thread that measures deaths needs a processor in time. Root may raise its priority.
 	threads, _ := filepath.Glob("/proc/self/task/*")
 	for _, path := range threads {
 		if thread, err := strconv.Atoi(filepath.Base(path)); err == nil {
 			_ = syscall.Setpriority(syscall.PRIO_PROCESS, thread, -20)
 		}
 	}
-	// The tests wait for leases to run out, and need no processor for that. More of them at once
-	// would start so many processes that none begins before its lease has ended.
+	// The tests mostly wait for leases to expire. But more tests at once would start so many processes that none
+	// begins before its lease has ended.
 	if err := flag.Set("test.parallel", strconv.Itoa(6*runtime.NumCPU())); err != nil {
 		panic(err)
 	}
@@ -55,21 +55,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// rig is a runner under test, and what its command is seen by.
+// rig is a runner under test, with what the test sees of it.
 type rig struct {
 	t     *testing.T
 	agent *clienttest.Agent
 	cmd   *exec.Cmd
-	lines chan string // what the runner says
-	heard transcript  // the same, for a test that failed
-	ended chan int    // its exit status
-	// said has what the command writes to descriptor 9; it ends when no process
-	// that has the descriptor is left.
+	lines chan string // the runner's lines
+	heard transcript  // the same lines, shown if the test fails
+	ended chan int    // the runner's exit status
+	// said has the lines that the command writes to descriptor 9. A run's lines end when no process has the
+	// descriptor any more.
 	said  chan string
-	death chan int64 // when that was
+	death chan int64 // when the lines of a run ended
 }
 
-// transcript is what a runner said, in its order.
+// transcript has the runner's lines in order.
 type transcript struct {
 	mu    sync.Mutex
 	lines []string
@@ -89,19 +89,20 @@ func (t *transcript) String() string {
 	return strings.Join(t.lines, "\n")
 }
 
-// start runs the script, in which fd 9 is the rig's, under a runner.
+// start runs the script under a runner. In the script, descriptor 9 is the rig's. A script that waits for a signal
+// sleeps for a tenth of a second at a time: each sleep is a process, and costs some 5 ms of a processor.
 func start(t *testing.T, c config, script string) *rig {
 	t.Helper()
 	return startAt(t, c, script, nil)
 }
 
-// startAt starts it at a terminal, if that is not nil.
+// startAt does what start does, at the terminal if there is one.
 func startAt(t *testing.T, c config, script string, terminal *os.File) *rig {
 	t.Helper()
 	return startWith(t, clienttest.Start(t), c, script, terminal)
 }
 
-// startWith starts it with an agent that has been prepared.
+// startWith does what startAt does, with an agent that the test has prepared.
 func startWith(t *testing.T, agent *clienttest.Agent, c config, script string, terminal *os.File) *rig {
 	t.Helper()
 	t.Cleanup(func() {
@@ -111,7 +112,7 @@ func startWith(t *testing.T, agent *clienttest.Agent, c config, script string, t
 		}
 	})
 	r := &rig{t: t, agent: agent, lines: make(chan string, 100), ended: make(chan int, 1), said: make(chan string, 100), death: make(chan int64, 1)}
-	dir, err := os.MkdirTemp("", "doyen") // not the test's own: a pipe may be renewed while it ends
+	dir, err := os.MkdirTemp("", "doyen") // not t.TempDir: the goroutine below may still renew a pipe when the test ends
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func (r *rig) read(stderr io.Reader) {
 	r.ended <- status
 }
 
-// listen reads what one run of the command says after the other.
+// listen reads the lines of one run after the other.
 func (r *rig) listen(fifo string) {
 	for file := range pipes(fifo) {
 		for lines := bufio.NewScanner(file); lines.Scan(); {
@@ -182,9 +183,8 @@ func (r *rig) listen(fifo string) {
 	}
 }
 
-// pipes has a pipe for each run of the command, and so an end for each: of two on
-// one pipe the second might begin before anybody has seen that the first is over.
-// A run that has said something has its own.
+// pipes returns a pipe for each run of the command. On one pipe, a second run might begin before the end of the
+// first was seen.
 func pipes(fifo string) <-chan *os.File {
 	opened := make(chan *os.File, 8)
 	go func() {
@@ -196,7 +196,7 @@ func pipes(fifo string) <-chan *os.File {
 			}
 			if err := renew(fifo); err != nil {
 				file.Close()
-				return // the test is over
+				return // the test has ended
 			}
 			opened <- file
 		}
@@ -204,7 +204,7 @@ func pipes(fifo string) <-chan *os.File {
 	return opened
 }
 
-// renew puts a new pipe in the place of one that has a writer.
+// renew replaces a pipe that has a writer by a new one.
 func renew(fifo string) error {
 	if err := syscall.Mkfifo(fifo+".new", 0o600); err != nil {
 		return err
@@ -212,7 +212,7 @@ func renew(fifo string) error {
 	return os.Rename(fifo+".new", fifo)
 }
 
-// mourn takes the deaths that the test does not ask for.
+// mourn discards the deaths of further runs.
 func (r *rig) mourn() {
 	go func() {
 		for {
@@ -243,7 +243,7 @@ func wait[T any](t *testing.T, what string, from <-chan T) T {
 	}
 }
 
-// line waits until the runner says something with these words in it.
+// line waits for a line of the runner that contains these words.
 func (r *rig) line(words string) string {
 	r.t.Helper()
 	for {
@@ -264,7 +264,7 @@ func (r *rig) word(want string) {
 	}
 }
 
-// before demands that all of the command was dead by then.
+// before demands that all processes of the command were dead by then.
 func (r *rig) before(until int64) {
 	r.t.Helper()
 	died := wait(r.t, "death of the command", r.death)
@@ -274,9 +274,8 @@ func (r *rig) before(until int64) {
 	}
 }
 
-// late is how much later than its time something came, less what the machine stood
-// still since it was begun: nobody could kill then, nor could what was to die do
-// anything.
+// late returns how much later than due something came, without the time in which the machine ran no process. In
+// that time, nothing could kill or die.
 func (r *rig) late(begun, due, came int64) time.Duration {
 	hiccups := meter.Between(election.Instant(begun), election.Instant(came))
 	still, _ := hiccup.Total(hiccups)
@@ -296,7 +295,7 @@ func (r *rig) status(want int) {
 // guard finds the runner's guard.
 func (r *rig) guard() int {
 	r.t.Helper()
-	for _, pid := range r.children(r.cmd.Process.Pid) { // a check may be beside it
+	for _, pid := range r.children(r.cmd.Process.Pid) { // beside the guard there may be the guard of a check
 		if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(line), guard.Word) {
 			return pid
 		}

@@ -12,11 +12,11 @@ import (
 // maxNotices is how many of the command's notices are read at once.
 const maxNotices = 64
 
-// progress is what the present run of the command reports of itself, by sd_notify's protocol.
+// progress is what the present run of the command reports by sd_notify's protocol.
 type progress struct {
 	notices *notices // nil: no notices are expected
 	ready   bool     // the command acts, since it has sent READY=1 or does not have to
-	dueAt   int64    // when the next notice has to have come; never: no notice is expected
+	dueAt   int64    // when the next notice is due; never: none is expected
 }
 
 // expect prepares for a run of the command, and returns the name of the socket for its notices.
@@ -77,15 +77,15 @@ func (r *runner) heed(now int64) {
 	}
 }
 
-// alive starts the wait for the next notice, if the command may be silent for only so long.
+// alive starts the wait for the next notice, which may take as long as silence; 0: for ever.
 func (p *progress) alive(now int64, silence time.Duration) {
 	if p.dueAt = never; silence > 0 {
 		p.dueAt = now + int64(silence)
 	}
 }
 
-// watch hands over when the command has been silent for too long. A time in which this process did
-// not run does not count, since the command may not have run either.
+// watch hands over when the command has been silent for too long. A time in which this process did not run does
+// not count: the command may not have run either.
 func (r *runner) watch(now int64) {
 	p := &r.progress
 	if now < p.dueAt || r.state != starting && r.state != running {
@@ -126,8 +126,8 @@ func (r *runner) handOver(why string, wait time.Duration) {
 	r.notBefore = alarm.Now() + int64(wait)
 }
 
-// ofCommand reports whether the sender of a notice is a process of the command. A sender that has already
-// ended, as systemd-notify does at once, counts as one if it ran as this user.
+// ofCommand reports whether a process of the command sent a notice. A sender that has already ended, as
+// systemd-notify does at once, is accepted if it ran as this user.
 func (r *runner) ofCommand(s sender) bool {
 	for pid := s.pid; pid > 1; {
 		parent, ok := guard.ParentOf(pid)
@@ -145,6 +145,6 @@ func (r *runner) ofCommand(s sender) bool {
 // sender is the process that sent a notice, as the kernel reports it.
 type sender struct{ pid, uid int }
 
-// notifyVariables are the variables of sd_notify's protocol. If this process has them, they name
-// the socket of its service manager, to which the command must not write.
+// notifyVariables belong to sd_notify's protocol. In this process they name its service manager's socket, to
+// which the command must not write.
 var notifyVariables = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Its agent's next life knows nothing of it.
+// The agent's next life does not know the leadership.
 func TestAnAgentThatLostItsRecordEndsTheCommandAtOnce(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, `echo up >&9; exec sleep 1000`)
@@ -22,7 +22,7 @@ func TestAnAgentThatLostItsRecordEndsTheCommandAtOnce(t *testing.T) {
 
 func TestTheCommandRunsOnWhenItsAgentDiesAndComesBack(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{}, `trap 'echo usr1 >&9' USR1; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{}, `trap 'echo usr1 >&9' USR1; echo up >&9; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(1, long)
 	r.word("up")
 	for range 3 {
@@ -41,13 +41,13 @@ func TestTheCommandRunsOnWhenItsAgentDiesAndComesBack(t *testing.T) {
 	default:
 	}
 	r.signal(r.cmd.Process.Pid, syscall.SIGUSR1)
-	r.word("usr1") // of the same command
+	r.word("usr1") // from the same run
 	if said := r.heard.String(); strings.Contains(said, "no longer") || strings.Contains(said, "connection") {
 		t.Errorf("said %q", said)
 	}
 }
 
-// Its deadline is kept while nobody is there to renew it.
+// While the agent is away, the deadline stays.
 func TestACommandWithoutItsAgentIsDeadBeforeTheLeaseEnds(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, stubborn)
@@ -60,8 +60,8 @@ func TestACommandWithoutItsAgentIsDeadBeforeTheLeaseEnds(t *testing.T) {
 	r.word("up")
 }
 
-// The candidacy is held by runner and guard: a guard that is left alone withdraws and gives
-// the receipt on the connection that the agent's next life knows.
+// The guard gets a copy of the new connection too. If the runner dies, the guard gives the receipt and closes
+// the connection.
 func TestAGuardHoldsTheConnectionThatWasResumed(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, `echo up >&9; exec sleep 1000`)

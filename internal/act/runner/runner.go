@@ -65,19 +65,19 @@ type runner struct {
 	over      bool // the candidacy's connection has ended, or its lines don't count any more
 	asking    bool // an attempt to become a candidate is in progress
 	resuming  bool // the agent has died, and the candidacy is being resumed with the agent's next process run
-	back      bool // the candidacy was resumed, and no line was read since
+	back      bool // the candidacy was resumed, and no line has been read since
 	met       bool // this host has been a candidate before
 	retry     time.Duration
 	complaint string // the last reported problem; reset when this host is a candidate
 	explained string // the last reported reason why this host is not elected; reset when it is elected
 
 	leading bool
-	view    bool // the leadership is not by quorum: others lead as soon as the agent has ended
+	view    bool // the leadership is without a quorum: others lead as soon as the agent has ended
 	owed    bool
 	revoked bool   // the agent has sent a revoked line
 	why     string // why this host gives up the lead without being asked
 	term    uint64
-	late    uint64        // a term whose elected line was read only after its deadline
+	late    uint64        // a term whose elected line was read after its deadline
 	given   *api.Word     // the word in the newest elected line
 	until   int64         // the newest deadline received
 	lease   time.Duration // the longest time that was ever left of the lease
@@ -101,13 +101,14 @@ type runner struct {
 	fault   error
 }
 
-// Run campaigns in the election and runs the command while this host leads. Run ends when a signal asks for that,
-// when the command ends and Restart does not start it again, when Try or Job ends Run, or when the agent refuses
+// Run campaigns in the election and runs the command while this host leads. Run ends when a signal asks for it,
+// when the command ends and Restart does not start it again, when Try or Job ends it, or when the agent refuses
 // the candidacy at the start. Run returns the command's exit status, or 128 plus the number of the signal that
-// killed the command. If a signal ended Run and Status is not set, Run returns 0. Try and Job have own statuses.
+// killed the command. If a signal ended Run and Status is not set, it returns 0. Try and Job have other
+// statuses.
 //
-// All Signals are passed on to the command. SIGINT, SIGTERM and SIGQUIT, and at a terminal SIGHUP,
-// also end Run once the command has ended. The second such signal kills the command at once.
+// All Signals are passed on to the command. SIGINT, SIGTERM, SIGQUIT, and at a terminal SIGHUP also end Run
+// once the command has ended. The second of them kills the command at once.
 //
 // Errors are *CommandError if the command can't be run, *client.UnreachableError and
 // *client.APIError if the agent can't be asked or refuses at the start.
@@ -175,7 +176,7 @@ func (r *runner) loop() {
 		case report, ok := <-r.guard.Reports:
 			r.learn(report, ok)
 		case <-r.children:
-			guard.Reap(func(int, unix.WaitStatus) {}) // the end of the guard closes its Reports
+			guard.Reap(func(int, unix.WaitStatus) {}) // the guard's end is seen by its Reports, not here
 		case n := <-r.noticed:
 			if n == r.progress.notices {
 				r.heed(alarm.Now())
@@ -236,8 +237,8 @@ func (r *runner) follow(now int64) bool {
 	return false
 }
 
-// overdue ends a command that its guard has not ended in time. But perhaps it was this process that
-// did not run, and a report of the guard is waiting to be read.
+// overdue ends a command that its guard has not ended in time. But if this process did not run, the guard may
+// have been in time, and its report is still unread.
 func (r *runner) overdue(now int64) {
 	if still, own := r.stoodStill(now); own {
 		select {
@@ -253,8 +254,8 @@ func (r *runner) overdue(now int64) {
 	r.loseGuard()
 }
 
-// stoodStill returns how much later than its alarm this process runs. own is true if the delay
-// is so long that this process is the late one, not its guard.
+// stoodStill returns how much later than its alarm this process runs. own is true if this process is so late
+// that the guard may have been in time.
 func (r *runner) stoodStill(now int64) (still time.Duration, own bool) {
 	still = time.Duration(now - r.woken)
 	return still, still > guard.Margin(r.lease)/2
@@ -288,8 +289,8 @@ func (r *runner) lateAt() int64 {
 	return due + min(int64(guard.Margin(r.lease)/2), max(0, r.until-due)/2)
 }
 
-// mayStart reports whether the command may be started: it may not during the pause after it ended
-// by itself, nor so late in the lease that it would have to be ended at once.
+// mayStart reports whether the command may be started. It may not during the pause after an end, nor so late in
+// the lease that it would have to end at once.
 func (r *runner) mayStart(now int64) bool {
 	return (r.task == nil || r.task.due != nil) && r.leading && !r.resuming && now >= r.notBefore && now < guard.Plan(r.until, r.lease).TermAt
 }
@@ -341,8 +342,8 @@ func (r *runner) loseGuard() {
 	r.learn(guard.Report{}, false)
 }
 
-// purge ends the guard, and kills and reaps until no descendant is left. A run of the check is
-// killed too, and then repeated.
+// purge ends the guard, and kills and reaps until no descendant is left. It also kills a run of the check,
+// which is then repeated.
 func (r *runner) purge() {
 	r.guard.Close()
 	began, again := alarm.Now(), guard.Again

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	long = time.Hour // of a lease that is not to end by itself
-	// short is long enough for a busy machine to start a command in.
+	long = time.Hour // a lease that outlasts the test
+	// short is long enough to start a command on a busy machine.
 	short = 6 * time.Second
 	// stubborn ignores SIGTERM, and so does its child.
 	stubborn = `trap "" TERM; echo up >&9; (sleep 1000) & while :; do sleep 1000; done`
-	// signalled says when it gets SIGUSR1.
-	signalled = `trap 'echo usr1 >&9' USR1; echo up >&9; while :; do sleep 0.01; done`
+	// signalled writes a line when it gets SIGUSR1.
+	signalled = `trap 'echo usr1 >&9' USR1; echo up >&9; while :; do sleep 0.1; done`
 )
 
 func TestTheCommandRunsWhileItLeadsAndTheReceiptFollowsItsEnd(t *testing.T) {
@@ -43,7 +43,7 @@ func TestTheCommandRunsWhileItLeadsAndTheReceiptFollowsItsEnd(t *testing.T) {
 	wait(t, "withdrawal", stood.Gone())
 }
 
-// Whose end the agent could prove is not all that may act.
+// The end of the runner does not prove that the command has ended.
 func TestItStandsWithoutProof(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, "")
@@ -76,7 +76,7 @@ func TestTheGraceBoundsTheWait(t *testing.T) {
 	r.line("sh had to be killed")
 }
 
-// The agent is frozen: the connection lives, and no line comes.
+// The frozen agent keeps the connection open, but sends no line.
 func TestAFrozenAgentCostsTheCommandBeforeTheLeaseEnds(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, stubborn)
@@ -84,10 +84,10 @@ func TestAFrozenAgentCostsTheCommandBeforeTheLeaseEnds(t *testing.T) {
 	until := stood.Elect(1, short)
 	r.word("up")
 	r.before(until)
-	r.agent.Stood() // anew
+	r.agent.Stood() // again
 }
 
-// Its agent goes on renewing; nobody reads that.
+// The agent goes on renewing, but the frozen runner does not read that.
 func TestAFrozenRunnerCostsTheCommandBeforeTheLeaseEnds(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, stubborn)
@@ -116,8 +116,7 @@ func TestAFrozenGuardCostsTheCommandBeforeTheLeaseEnds(t *testing.T) {
 	r.word("up")
 }
 
-// Orders for several leases wait in the guard's socket when it is let run again:
-// it goes by the last of them.
+// The orders wait in the guard's socket while the guard is frozen. Only the last one counts.
 func TestAGuardThatGotNoTimeObeysAllOrdersBeforeItJudges(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, signalled)
@@ -142,7 +141,7 @@ func TestAKilledRunnerLeavesNothingBehind(t *testing.T) {
 	stood.Elect(1, long)
 	r.word("up")
 	r.signal(r.cmd.Process.Pid, syscall.SIGKILL)
-	// As long as anything acts, the agent must not see the connection's end.
+	// While anything acts, the connection must stay open.
 	wait(t, "end of the connection", stood.Gone())
 	ended := alarm.Now()
 	if late := r.late(ended, ended, wait(t, "death", r.death)); late > 50*time.Millisecond {
@@ -179,7 +178,7 @@ func TestAFloodOfOutputIsNoShelter(t *testing.T) {
 	r.word("up")
 	stood.Revoke("resigned", time.Duration(until-alarm.Now()))
 	go func() {
-		for range r.lines { // its stderr is the runner's
+		for range r.lines { // stderr of the command is the runner's
 		}
 	}()
 	r.before(until)
@@ -203,11 +202,11 @@ func TestTheStatusOfACommandThatRunsOnce(t *testing.T) {
 	}
 }
 
-// Nobody knows how far a command got that was ended with the lead.
+// When the lead was lost, nobody knows how much the command has done.
 func TestARunOnceIsNotBegunAgainAfterTheLeadWasLost(t *testing.T) {
 	t.Parallel()
 	once := config{Restart: runner.RestartNever, Status: true}
-	r := start(t, once, `trap 'exit 5' TERM; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, once, `trap 'exit 5' TERM; echo up >&9; while :; do sleep 0.1; done`)
 	stood := r.agent.Stood()
 	stood.Elect(1, long)
 	r.word("up")
@@ -234,7 +233,7 @@ func TestARunOnceIsNotBegunAgainAfterTheLeadWasLost(t *testing.T) {
 
 func TestASignalEndsARunOnceWithTheStatusOfTheCommand(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{Restart: runner.RestartNever, Status: true}, `trap 'exit 42' INT; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{Restart: runner.RestartNever, Status: true}, `trap 'exit 42' INT; echo up >&9; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(1, long)
 	r.word("up")
 	r.signal(r.cmd.Process.Pid, syscall.SIGINT)
@@ -249,7 +248,7 @@ func TestASignalEndsARunOnceWithTheStatusOfTheCommand(t *testing.T) {
 
 func TestASecondSignalDoesNotWait(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{}, `trap 'echo asked >&9' TERM; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{}, `trap 'echo asked >&9' TERM; echo up >&9; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(1, long)
 	r.word("up")
 	r.signal(r.cmd.Process.Pid, syscall.SIGTERM)
@@ -261,7 +260,7 @@ func TestASecondSignalDoesNotWait(t *testing.T) {
 
 func TestOtherSignalsArePassedOn(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{}, `trap 'echo usr1 >&9' USR1; trap 'echo hup >&9' HUP; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{}, `trap 'echo usr1 >&9' USR1; trap 'echo hup >&9' HUP; echo up >&9; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(1, long)
 	r.word("up")
 	r.signal(r.cmd.Process.Pid, syscall.SIGUSR1)
@@ -275,7 +274,7 @@ func TestACommandThatFailsIsStartedAgainUnderItsTermAndThenLetsOthersLead(t *tes
 	r := start(t, config{Restart: runner.RestartOnFailure}, `echo $DOYEN_TERM >&9; exit 1`)
 	stood := r.agent.Stood()
 	stood.Elect(4, long)
-	r.mourn() // the next one may begin before the end of the last is read from the pipe
+	r.mourn() // the next run may begin before the end of the last one is read from the pipe
 	for range 5 {
 		r.word("4")
 	}
@@ -318,7 +317,7 @@ func TestANewTermGoesOnWithTheSameCommand(t *testing.T) {
 	r.word("usr1")
 }
 
-// A fork bomb that leaves its group all the time.
+// A fork bomb whose processes leave their group.
 func TestWhatForksWithoutEndIsDeadInTime(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, `trap "" TERM; echo up >&9

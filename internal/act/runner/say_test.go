@@ -10,8 +10,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// An agent that stays away is complained of once, and again for another reason
-// or after it had been there.
+// A reason is reported once, until another reason comes or the host was a candidate in between.
 func TestWhatKeepsItFromStandingIsToldOnce(t *testing.T) {
 	lines := make(chan string, 8)
 	r := &runner{Config: Config{Election: "payments", lines: lines}, met: true}
@@ -19,7 +18,7 @@ func TestWhatKeepsItFromStandingIsToldOnce(t *testing.T) {
 	for _, err := range []error{away, away, busy, busy, away} {
 		r.take(nil, err)
 	}
-	r.complaint = "" // as after it stood
+	r.complaint = "" // the host was a candidate
 	r.take(nil, away)
 	close(lines)
 	want := []string{
@@ -39,7 +38,7 @@ func TestWhatKeepsItFromStandingIsToldOnce(t *testing.T) {
 	}
 }
 
-// What a candidacy waits for is told once, and only while it waits.
+// A reason for waiting is reported once, and only for the present candidacy while it waits.
 func TestWhyItWaitsIsToldOnce(t *testing.T) {
 	lines := make(chan string, 8)
 	own := new(client.Candidacy)
@@ -57,7 +56,7 @@ func TestWhyItWaitsIsToldOnce(t *testing.T) {
 	}
 }
 
-// A candidacy that goes before the agent's waits for the preemption only.
+// A campaign with a higher priority than the agent's own only waits until it takes over.
 func TestAHigherPriorityTakesOverFromTheAgentItself(t *testing.T) {
 	members := []api.Member{{ID: "B", Priority: 1}, {ID: "A", Priority: 100}}
 	for _, test := range []struct {
@@ -80,11 +79,11 @@ func TestWhatAProgramWaitsFor(t *testing.T) {
 		rights    []api.Right
 		says      string
 	}{
-		{says: ""}, // another agent leads, or an election is on its way
+		{says: ""}, // another agent leads, or an election is in progress
 		{agent: api.Agent{Draining: true}, says: "this agent is drained"},
 		{agent: api.Agent{Quorum: api.Quorum{Enabled: true, State: api.QuorumLost}}, says: "no quorum: this agent does not know the voters yet"},
 		{agent: api.Agent{Quorum: api.Quorum{Enabled: true, State: api.QuorumLost, Voters: 3, Needed: 2, Reachable: 1}}, says: "no quorum: this agent reaches 1 of 3 voters"},
-		{agent: api.Agent{Quorum: api.Quorum{State: api.QuorumLost}}}, // it needs none
+		{agent: api.Agent{Quorum: api.Quorum{State: api.QuorumLost}}}, // without a quorum nothing is missing
 		{e: leads, says: "this host's agent is a candidate in default too"},
 		{e: leads, campaigns: []api.Campaign{{Election: "default", Term: 7}}}, // a program leads
 		{e: leads, campaigns: []api.Campaign{{Election: "other", Term: 7}, {Election: "default"}}, says: "this host's agent is"},

@@ -17,7 +17,7 @@ func (r *runner) signal(s syscall.Signal) {
 	switch {
 	case s == syscall.SIGINT, s == syscall.SIGTERM, s == syscall.SIGQUIT, s == syscall.SIGHUP && r.terminal: // SIGHUP: the terminal was closed
 		r.end(s)
-	case s == syscall.SIGWINCH && r.terminal: // a terminal sends SIGWINCH to its whole group, so the command has got it
+	case s == syscall.SIGWINCH && r.terminal: // the terminal has sent it to the command too
 	default:
 		r.pass(s)
 	}
@@ -37,7 +37,7 @@ func (r *runner) end(s syscall.Signal) {
 	if !r.ending {
 		r.ending = true
 		if r.Status && s != 0 {
-			r.status = 128 + int(s) // replaced by the command's own status, if that follows
+			r.status = 128 + int(s) // if the command ends, its status replaces this
 		}
 	}
 	if r.state == idle {
@@ -50,8 +50,8 @@ func (r *runner) end(s syscall.Signal) {
 	case s == 0:
 		o.Signal = int(syscall.SIGTERM)
 	case r.terminal && (s == syscall.SIGINT || s == syscall.SIGQUIT):
-		// The terminal has sent the signal to the command too, and many programs treat a second one
-		// as "at once". But perhaps only this process got it, so SIGTERM is sent later.
+		// The terminal has sent the signal to the command too, and many programs treat a second one as "at once".
+		// But perhaps only this process got it, so SIGTERM follows later.
 		o.Signal, o.TermAt = 0, now+int64(r.Grace/2)
 	}
 	if r.state != stopping {
@@ -61,8 +61,8 @@ func (r *runner) end(s syscall.Signal) {
 	r.guard.Tell(o)
 }
 
-// reclaim makes the runner's process group the terminal's foreground group if the former foreground
-// group has ended: otherwise no process would get Ctrl-C.
+// reclaim makes the runner's group the foreground group if the former one has ended: otherwise Ctrl-C would
+// reach no process.
 func (r *runner) reclaim() {
 	if !r.terminal {
 		return

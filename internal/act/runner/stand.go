@@ -19,9 +19,8 @@ func (r *runner) stand() {
 	}
 	r.asking, r.resuming, r.back = true, false, false
 	request := r.Request
-	// If runner and guard are killed together, the command's children may live on without the
-	// campaign's connection, so the end of the connection proves nothing. If only one of the two is
-	// killed, the other one gives the receipt.
+	// If runner and guard are killed together, the command's children may live on without the campaign's
+	// connection. So its end proves nothing. If only one of the two is killed, the other one gives the receipt.
 	request.Proof = new(false)
 	wait := max(r.retry/2+rand.N(r.retry/2+1), alarm.Until(r.notBefore))
 	r.retry = min(max(firstRetry, 2*r.retry), lastRetry)
@@ -67,8 +66,7 @@ func (r *runner) take(candidacy *client.Candidacy, err error) {
 	go r.askWhy(candidacy)
 }
 
-// complain reports why this host can't be a candidate, once for each reason. If an agent is away
-// for a day, not every attempt deserves a line.
+// complain reports why this host can't be a candidate, once for each reason: an agent may be away for a day.
 func (r *runner) complain(err error) {
 	if text := err.Error(); text != r.complaint {
 		r.complaint = text
@@ -82,9 +80,9 @@ func (r *runner) worthWaiting(err error) bool {
 	return r.Wait && (!ok || refused.Status >= 500)
 }
 
-// goesOn reports whether the candidacy continues after a receipt. err is the result of sending the
-// receipt. The candidacy continues only if the agent accepted the receipt before the lease ended: a
-// later receipt could end the next leadership, whose line has not been read yet.
+// goesOn reports whether the candidacy continues after a receipt. err is the result of sending it. The agent
+// must have accepted the receipt before the lease ended. A later one could end the next leadership, whose line
+// was not read yet.
 func (r *runner) goesOn(err error, now int64) bool {
 	return err == nil && r.revoked && now < r.until
 }
@@ -98,7 +96,7 @@ func (r *runner) giveReceipt() {
 	r.leading, r.owed, r.revoked, r.why = false, false, false, ""
 	if t := r.task; t != nil {
 		r.advise(jobs.Lost{})
-		*t = task{Job: t.Job, writes: t.writes + 1} // so the answer to a write of that leadership has no effect
+		*t = task{Job: t.Job, writes: t.writes + 1} // with a new number: answers to writes of the former leadership are ignored
 	}
 	if r.Try && !r.over {
 		go r.askWho(r.candidacy)

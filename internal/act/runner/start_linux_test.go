@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// A command that the runner started now would have to be ended at once.
+// The command would have to end at once.
 func TestTheRunnerStartsNothingWhenTheLeaseIsAboutToEnd(t *testing.T) {
 	const until, lease = int64(time.Hour), 6 * time.Second
 	termAt := guard.Plan(until, lease).TermAt
@@ -36,8 +36,7 @@ func TestTheRunnerStartsNothingWhenTheLeaseIsAboutToEnd(t *testing.T) {
 	}
 }
 
-// A receipt that the agent takes after the deadline could be for the leadership
-// that comes next.
+// A receipt that the agent gets after the deadline could end the next leadership.
 func TestACandidacyGoesOnOnlyAfterAReceiptInTime(t *testing.T) {
 	const until = int64(time.Hour)
 	for _, test := range []struct {
@@ -58,7 +57,7 @@ func TestACandidacyGoesOnOnlyAfterAReceiptInTime(t *testing.T) {
 	}
 }
 
-// Who was not let run for half of the time to kill in was late itself.
+// If the runner is late by more than half of the time for a kill, it does not blame the guard.
 func TestTheGuardIsNotBlamedForADelayOfTheRunners(t *testing.T) {
 	const woken, lease = int64(time.Hour), 6 * time.Second
 	for still, want := range map[time.Duration]bool{0: false, guard.Margin(lease) / 2: false, guard.Margin(lease)/2 + 1: true, lease: true} {
@@ -69,12 +68,12 @@ func TestTheGuardIsNotBlamedForADelayOfTheRunners(t *testing.T) {
 	}
 }
 
-// ofTest is a configuration for what says little.
+// ofTest is a configuration with room for a few lines.
 func ofTest() Config {
 	return Config{Election: "payments", Command: []string{"pay"}, lines: make(chan string, 4)}
 }
 
-// A command that ends with the lease may have been made to: that is not counted.
+// If a command ends together with its lease, it may have been forced to: that end does not count.
 func TestAnEndWithTheLeaseIsNotTheCommandsOwn(t *testing.T) {
 	for _, test := range []struct {
 		leading bool
@@ -89,7 +88,7 @@ func TestAnEndWithTheLeaseIsNotTheCommandsOwn(t *testing.T) {
 	}
 }
 
-// What the command did under a lead that is lost says nothing about the next one.
+// Each leadership counts the command's ends from 0.
 func TestALostLeadForgetsHowOftenTheCommandEndedBefore(t *testing.T) {
 	for name, lose := range map[string]func(*runner){
 		"lost":            func(r *runner) { r.lose("a reason", true) },

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal returns a terminal, and what its screen and keyboard are.
+// openTerminal returns a terminal, and the side of its screen and keyboard.
 func openTerminal(t *testing.T) (terminal, keyboard *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -57,7 +57,7 @@ func TestTheCommandReadsFromTheTerminalAndEndsWithIt(t *testing.T) {
 	typed(t, keyboard, "hello\n")
 	r.word("got hello")
 	terminal.Close()
-	keyboard.Close() // its window is closed
+	keyboard.Close() // closes the terminal's window
 	wait(t, "death", r.death)
 	wait(t, "receipt", stood.Receipts())
 	r.status(0)
@@ -72,14 +72,13 @@ func TestCtrlCEndsTheCommandOnceAndThenTheRunner(t *testing.T) {
 	r.word("up")
 	typed(t, keyboard, "\x03")
 	r.word("asked")
-	typed(t, keyboard, "a\nb\n") // a shell goes on reading after a trap
+	typed(t, keyboard, "a\nb\n") // after a trap, a shell continues to read
 	r.word("done")
 	wait(t, "receipt", stood.Receipts())
 	r.status(0)
 }
 
-// Where nothing reads its terminal any more, the signal of a process that only
-// knows the runner must still end the command.
+// After the terminal is closed, a signal that only the runner gets must still end the command.
 func TestAnInterruptThatTheTerminalDidNotSendEndsTheCommandToo(t *testing.T) {
 	t.Parallel()
 	terminal, _ := openTerminal(t)

@@ -14,8 +14,8 @@ import (
 // patience is how long a candidacy waits before the runner reports why it waits. Most elections take less time.
 const patience = time.Second
 
-// askWhy asks the agent what a candidacy waits for. If the agent does not answer, askWhy reports
-// nothing, since the end of the connection is reported anyway.
+// askWhy asks the agent what a candidacy waits for. If the agent does not answer, askWhy reports nothing: the
+// end of the connection is reported anyway.
 func (r *runner) askWhy(candidacy *client.Candidacy) {
 	if r.lines == nil || !r.waitFor(patience) {
 		return
@@ -69,7 +69,7 @@ func (r *runner) askWho(candidacy *client.Candidacy) {
 	}
 }
 
-// otherLeader returns a sentence that names the leader; empty: the campaign own leads, or no leader is known.
+// otherLeader returns a sentence that names the leader; empty: the campaign `own` leads, or no leader is known.
 func (r *runner) otherLeader(own string) string {
 	ctx, cancel := context.WithTimeout(r.ctx, standTimeout)
 	defer cancel()
@@ -104,7 +104,8 @@ func takesOver(priority *int, agent api.Agent, members []api.Member) bool {
 		slices.ContainsFunc(members, func(m api.Member) bool { return m.ID == agent.ID && m.Priority < *priority })
 }
 
-// whyNotElected describes what keeps a program of this host from being elected; empty: nothing that lasts.
+// whyNotElected describes what keeps a program of this host from being elected; empty: nothing, or something
+// that will pass soon.
 func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign, rights []api.Right) string {
 	limited := slices.ContainsFunc(rights, func(r api.Right) bool { return r.Election == e.Election })
 	switch {

@@ -11,8 +11,8 @@ const clock = unix.CLOCK_BOOTTIME
 
 // Alarm is one alarm, which can be set again and again. Only one goroutine may use it.
 type Alarm struct {
-	// C gets one value when the alarm rings. After Set, C may still have a value of the earlier instant,
-	// so read the clock.
+	// C gets one value when the alarm rings. After Set, C may still hold a value for the earlier instant: the
+	// receiver has to read the clock.
 	C <-chan struct{}
 
 	file *os.File
@@ -43,8 +43,8 @@ func New() (*Alarm, error) {
 	return a, nil
 }
 
-// Set makes the alarm ring at this instant, instead of the one that was set before. If the instant has
-// passed, it rings at once.
+// Set makes the alarm ring at this instant, instead of the earlier one. If the instant has passed, it rings at
+// once.
 func (a *Alarm) Set(instant int64) {
 	at := unix.ItimerSpec{Value: unix.NsecToTimespec(max(1, instant))} // 0 would disarm the timer
 	raw, err := a.file.SyscallConn()

@@ -17,8 +17,8 @@ const (
 
 // Alarm is one alarm, which can be set again and again.
 type Alarm struct {
-	// C gets one value when the alarm rings. After Set, C may still have a value of the earlier instant,
-	// so read the clock.
+	// C gets one value when the alarm rings. After Set, C may still hold a value for the earlier instant: the
+	// receiver has to read the clock.
 	C <-chan struct{}
 
 	rings chan struct{}
@@ -33,8 +33,8 @@ func New() (*Alarm, error) {
 	return &Alarm{C: rings, rings: rings}, nil
 }
 
-// Set makes the alarm ring at this instant, instead of the one that was set before. If the instant has
-// passed, it rings at once.
+// Set makes the alarm ring at this instant, instead of the earlier one. If the instant has passed, it rings at
+// once.
 func (a *Alarm) Set(instant int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -22,7 +22,7 @@ func TestNowNeverStepsBack(t *testing.T) {
 	}
 }
 
-// The kernel's uptime is CLOCK_BOOTTIME, by a way that is not ours.
+// The kernel reports CLOCK_BOOTTIME as its uptime too.
 func TestNowIsTheUptimeOnLinux(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells its CLOCK_BOOTTIME in /proc/uptime")

@@ -2,7 +2,7 @@ package boottime
 
 import "golang.org/x/sys/unix"
 
-// These two clocks show a suspend: the first counts it, the second stops during it.
+// These two clocks show a suspend: the clock `counting` counts it, the clock `still` stops.
 const (
 	counting = unix.CLOCK_BOOTTIME
 	still    = unix.CLOCK_MONOTONIC

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// host is a kernel whose clocks can be played with between any two readings.
+// host simulates a kernel's clocks. A test can change them between any two readings.
 type host struct {
 	mono, boot int64
 	between    func() // called before each reading
@@ -43,8 +43,8 @@ func TestEachSuspendIsSeenOnce(t *testing.T) {
 	}
 }
 
-// TestABusyMachineIsNoSuspend: however long the process waits for a processor
-// between two readings, and a rounding of a nanosecond either way.
+// The process may wait for a processor between two readings, for any time. The clocks may be rounded by a
+// nanosecond either way.
 func TestABusyMachineIsNoSuspend(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -66,8 +66,7 @@ func TestABusyMachineIsNoSuspend(t *testing.T) {
 	}
 }
 
-// TestASuspendIsSeenAfterASlowReading: a machine that was busy at the start does not
-// hide, for longer than it was, what comes later.
+// A slow reading may hide a suspend, but the next quick one shows it.
 func TestASuspendIsSeenAfterASlowReading(t *testing.T) {
 	h := &host{mono: 1e9, boot: 5e15}
 	h.between = func() { h.run(int64(3 * time.Second)) }
@@ -77,14 +76,13 @@ func TestASuspendIsSeenAfterASlowReading(t *testing.T) {
 	h.between = func() { h.run(int64(3 * time.Second)) }
 	s.Seen()
 	h.suspend(int64(time.Second))
-	s.Seen() // this one can't tell
+	s.Seen() // this reading is too slow to show anything
 	h.between = func() { h.run(300) }
 	if !s.Seen() {
 		t.Fatal("a suspend of a second is not seen by a quick reading")
 	}
 }
 
-// TestTheHostThatRunsThisWasNotSuspended reads the real clocks.
 func TestTheHostThatRunsThisWasNotSuspended(t *testing.T) {
 	s := NewSuspends()
 	for range 100_000 {

@@ -16,7 +16,7 @@ const maxNesting = 10
 type Format struct {
 	enc cbor.EncMode
 	dec cbor.DecMode
-	err error // why the options were refused
+	err error // why the library refused the options
 }
 
 // NewFormat returns a deterministic encoder and a strict decoder. The decoder refuses arrays of more than

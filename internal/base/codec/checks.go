@@ -6,7 +6,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// progress accepts an election.Progress for each voter of a roster's two halves, and one for the sender.
+// progress accepts one election.Progress for each voter in the two halves of a roster, and one for the sender.
 func progress(all []election.Progress) error {
 	return each("progress", all, 2*election.MaxVoters+1, func(p election.Progress) election.PeerID { return p.Peer },
 		func(p election.Progress) error { return peer("peer", p.Peer) })

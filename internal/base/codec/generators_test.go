@@ -10,8 +10,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// The generators draw sensible values of every type, empty optional parts
-// included. An empty list is nil, as it is after decoding.
+// draw generates sensible values of every type, sometimes without the optional parts. An empty list is nil, as
+// it is after decoding.
 
 type draw struct{ *rapid.T }
 
@@ -172,7 +172,7 @@ func (d draw) records() (list []election.Record) {
 	return list
 }
 
-// messageOf draws one message of each kind, by its name.
+// messageOf has the generators of all kinds of message, by the kind's name.
 var messageOf = map[string]func(draw) election.Message{
 	"BullyElection": func(d draw) election.Message {
 		return election.BullyElection{Election: d.name(), Round: d.uint(), Rank: d.rank()}

@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// MaxMessage bounds an encoded message, in bytes. A message with election.MaxElections claims or records
+// MaxMessage bounds an encoded message, in bytes. Even a message with election.MaxElections claims or records
 // is smaller.
 const MaxMessage = 256 << 10
 
@@ -31,16 +31,15 @@ func (e *UnknownKindError) Error() string {
 	return fmt.Sprintf("message of unknown kind %d (from a newer version?)", e.Kind)
 }
 
-// InvalidError reports bytes that are not a message. They are too many, are not CBOR or lack the fields
-// of their kind, or a field has a value that a correct agent never sends.
+// InvalidError reports bytes that are not a message: they are too many or not CBOR, lack the fields of their
+// kind, or have a value that a correct agent never sends.
 type InvalidError struct{ Err error }
 
 func (e *InvalidError) Error() string { return "invalid message: " + e.Err.Error() }
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// EncodeMessage encodes a message in at most MaxMessage bytes. It refuses every message that
-// DecodeMessage would refuse. The error is an *InvalidError if a value is one that a correct agent never
-// sends.
+// EncodeMessage encodes a message in at most MaxMessage bytes. It refuses every message that DecodeMessage
+// would refuse. The error is an *InvalidError if a correct agent never sends such a message.
 func EncodeMessage(m election.Message) ([]byte, error) {
 	k, ok := byType[reflect.TypeOf(m)]
 	if !ok {

@@ -45,7 +45,7 @@ func TestEveryMessageSurvivesTheWireUnchanged(t *testing.T) {
 	}
 }
 
-// The table is what closes the set of messages: nothing else can be sent.
+// An agent can send only the kinds in the table.
 func TestEachKindHasItsNumberAndItsName(t *testing.T) {
 	var known []string
 	numbers := map[uint64]bool{}
@@ -65,7 +65,7 @@ func TestEachKindHasItsNumberAndItsName(t *testing.T) {
 	}
 }
 
-// The next versions must talk to this one.
+// Later versions must be able to read messages of this version.
 func TestTheWireFormatIsWhatItWas(t *testing.T) {
 	var lines strings.Builder
 	for i, m := range samples() {
@@ -84,7 +84,7 @@ func TestTheWireFormatIsWhatItWas(t *testing.T) {
 	golden.Check(t, "messages.golden", lines.String())
 }
 
-// revised is a roster with all that level 2 brought.
+// revised is a roster that uses all fields of level 2.
 func revised() election.Roster {
 	return election.Roster{Cluster: "c0ffee", Version: election.Version{Driver: 4}, Voters: []election.Voter{{Name: "ann", Peer: "12D3KooWAnn"}},
 		Rights: []election.Right{
@@ -102,7 +102,7 @@ func TestTheWireFormatOfLevel2IsWhatItWas(t *testing.T) {
 	golden.Check(t, "level2.golden", fmt.Sprintf("%x\n", data))
 }
 
-// TestAMetaIsWhatItWasAndNothingToAgentsBefore: those up to 0.5.0 decode the candidacy without it.
+// Agents up to 0.5.0 decode a candidacy without its meta.
 func TestAMetaIsWhatItWasAndNothingToAgentsBefore(t *testing.T) {
 	m := election.Candidacies{Lineage: 0xa11, Serial: 2, Candidacies: []election.Candidacy{{Election: "pay", Priority: 7, Meta: "10.0.0.1:80 é"}}}
 	data, err := EncodeMessage(m)
@@ -159,7 +159,7 @@ func TestAnUnknownKindIsItsOwnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind, data := range map[uint64][]byte{4711: newer, 26: obituary} { // 26 is from 0.3.0
+	for kind, data := range map[uint64][]byte{4711: newer, 26: obituary} { // 26 is a kind of 0.3.0
 		_, err = DecodeMessage(data)
 		var unknown *UnknownKindError
 		if !errors.As(err, &unknown) || unknown.Kind != kind {

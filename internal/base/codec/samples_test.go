@@ -6,8 +6,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// samples is one message of each kind with every field set, in the order of the
-// table. Their bytes are in testdata/messages.golden; do not change them.
+// samples has one message of each kind with every field set, in the order of the table.
+// testdata/messages.golden has their bytes: do not change the samples.
 func samples() []election.Message {
 	var (
 		ann    = election.Holder{Peer: "12D3KooWAnn", Lineage: 0xa11}

@@ -32,9 +32,9 @@ const (
 	maxStateItems = 1 << 16 // the most elections in the state
 )
 
-// StateFormat is the newest format that this version reads. It writes format 2 only if a roster in the state
-// has something for which format 1 has no fields, and format 3 only if there are words. So an older version
-// can start as long as the state has only fields that it knows. Else it refuses to start.
+// StateFormat is the newest format that this version reads. It writes format 3 only if there are words, and
+// format 2 only if a roster has something for which format 1 has no fields. So an older version can start if it
+// knows every field in the state; otherwise it refuses to start.
 const StateFormat uint32 = 3
 
 func formatOf(s *election.State) uint32 {
@@ -119,7 +119,7 @@ func DecodeState(data []byte) (election.State, error) {
 	if err := checkState(s); err != nil {
 		return election.State{}, &DamagedStateError{Why: err.Error()}
 	}
-	for name, g := range s.Grants { // no agent has used a lease longer than MaxLease, and the longest lease decides how long a hold lasts
+	for name, g := range s.Grants { // no agent has used a longer lease than MaxLease, and the longest lease in the state decides how long a hold lasts
 		g.Lease = min(g.Lease, election.MaxLease)
 		s.Grants[name] = g
 	}
@@ -129,7 +129,7 @@ func DecodeState(data []byte) (election.State, error) {
 // unseal checks the header and returns the body.
 func unseal(data []byte) ([]byte, error) {
 	switch {
-	case !bytes.HasPrefix(data, []byte(magic)) && !bytes.HasPrefix([]byte(magic), data): // a file that is shorter than the magic, but starts like it, was a state
+	case !bytes.HasPrefix(data, []byte(magic)) && !bytes.HasPrefix([]byte(magic), data): // a file that is a beginning of the magic was a state
 		return nil, &ForeignStateError{}
 	case len(data) < bodyAt:
 		return nil, &DamagedStateError{Why: fmt.Sprintf("it was cut short, to %d bytes", len(data))}

@@ -68,7 +68,7 @@ func fullState() election.State {
 	}
 }
 
-// The next versions must read the state files of this one: they hold its promises.
+// Later versions must be able to read this version's state files, which hold promises.
 func TestTheStateFormatIsWhatItWas(t *testing.T) {
 	golden.Check(t, "state.golden", string(sampleState(t)))
 	s := fullState()
@@ -84,7 +84,7 @@ func TestTheStateFormatIsWhatItWas(t *testing.T) {
 	golden.Check(t, "state-full.golden", fmt.Sprintf("%x\n", data))
 }
 
-// An older version drops what it does not know of a roster, so it must not start with that.
+// An older version drops fields of a roster that it does not know, so it must not start with such a state.
 func TestAStateThatAnOlderVersionCantReadWholeHasANewerFormat(t *testing.T) {
 	r := revised()
 	for name, set := range map[string]func(*election.State){
@@ -186,8 +186,8 @@ func FuzzDecodeState(f *testing.F) {
 	f.Add([]byte("#!/bin/sh\n"))
 	f.Add(seal(StateFormat+1, nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// As it is, and as the body of a file whose checksum is right: else the
-		// fuzzer would never see past the checksum.
+		// Decode the data as it is, and as a body with the right checksum: otherwise the fuzzer would never get
+		// past the checksum.
 		for _, file := range [][]byte{data, seal(StateFormat, data)} {
 			s, err := DecodeState(file)
 			if err != nil {

@@ -64,7 +64,7 @@ func maybePeer(field string, p election.PeerID) error {
 
 func holder(field string, h election.Holder) error { return peer(field, h.Peer) }
 
-// maybe accepts the zero value, which means nobody, or that nothing is given.
+// maybe accepts the zero value, which means that nothing is given.
 func maybe[T comparable](field string, v T, check func(field string, v T) error) error {
 	if v == *new(T) {
 		return nil
@@ -118,7 +118,7 @@ func cluster(id string) error {
 	return text("cluster ID", id, maxCluster)
 }
 
-// each checks every element. It also checks that the keys strictly rise, so that no key comes twice.
+// each checks every element, and that the keys strictly rise. So no key comes twice.
 func each[T any, K cmp.Ordered](field string, list []T, limit int, key func(T) K, check func(T) error) error {
 	if len(list) > limit {
 		return fmt.Errorf("%d %s are over the limit of %d", len(list), field, limit)
@@ -178,8 +178,8 @@ func settings(s election.Settings) error {
 	return lease(s.Lease)
 }
 
-// voters checks one half of a roster. A name may appear only once in a half. Two peers in different
-// halves may have the same name: then one voter replaces the other.
+// voters checks one half of a roster. A name may appear only once in a half. Two peers in different halves may
+// have the same name: then one voter replaces the other.
 func voters(field string, list []election.Voter) error {
 	names := make(map[string]bool, min(len(list), election.MaxVoters))
 	return each(field, list, election.MaxVoters,

@@ -9,13 +9,13 @@ import (
 	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
-// WrittenWords are the words of several elections, as one write makes them durable.
+// WrittenWords are the words of several elections that are written to the disk together.
 type WrittenWords struct {
 	Writes uint64               `cbor:"1,keyasint"` // as in election.Persist
 	Words  []election.NamedWord `cbor:"2,keyasint"`
 }
 
-// EncodeWords encodes words. It refuses all that DecodeWords would refuse.
+// EncodeWords encodes words. It refuses everything that DecodeWords would refuse.
 func EncodeWords(w WrittenWords) ([]byte, error) {
 	if err := namedWords(w.Words); err != nil {
 		return nil, fmt.Errorf("encode words: %w", err)
@@ -24,7 +24,7 @@ func EncodeWords(w WrittenWords) ([]byte, error) {
 	return data, wrap.Error(err, "encode words")
 }
 
-// DecodeWords returns what was given to EncodeWords.
+// DecodeWords returns the words that were given to EncodeWords.
 func DecodeWords(data []byte) (w WrittenWords, err error) {
 	if err := states.Unmarshal(data, &w); err != nil {
 		return w, err
@@ -41,7 +41,7 @@ func namedWords(words []election.NamedWord) error {
 	return nil
 }
 
-// word refuses the zero word, which means that there is none.
+// word refuses the zero word, which means that no word is given.
 func word(w election.Word) error {
 	switch {
 	case len(w.Text) > election.MaxWord || !utf8.ValidString(w.Text):

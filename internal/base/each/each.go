@@ -1,9 +1,9 @@
-// Package each makes one list from another, in the same order and of the same length, and finds elements.
+// Package each maps a list to another list of the same order and length, and finds elements.
 package each
 
 import "slices"
 
-// Of returns what f makes of each element, in the order of the list; nil for an empty list.
+// Of returns f's results for the elements, in the order of the list; nil for an empty list.
 func Of[A, B any](list []A, f func(A) B) (all []B) {
 	for _, a := range list {
 		all = append(all, f(a))
@@ -11,7 +11,7 @@ func Of[A, B any](list []A, f func(A) B) (all []B) {
 	return all
 }
 
-// First returns the first element for which the function is returns true, and whether there is one.
+// First returns the first element for which the function `is` returns true, and whether one was found.
 func First[T any](list []T, is func(T) bool) (found T, ok bool) {
 	if i := slices.IndexFunc(list, is); i >= 0 {
 		return list[i], true

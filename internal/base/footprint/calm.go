@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// The agent's start has ended when, for calmFor, the agent has been on time and made little garbage. This
+// The agent's start counts as ended when, for calmFor, the agent has been on time and made little garbage. This
 // is checked every calmTick. After calmLatest, the start counts as ended in any case.
 const (
 	calmFor    = 2 * time.Second
 	calmTick   = 100 * time.Millisecond
 	calmLatest = time.Minute
-	// onTime is how late a timer may ring. Even where many agents start at once, each is late only now
-	// and then: a process that has slept gets a processor soon.
+	// onTime is how late a timer may ring. Even where many agents start at once, each is rarely later: a process
+	// that has slept gets a processor soon.
 	onTime = 20 * time.Millisecond
 	// littleGarbage, in bytes, is more than an idle agent makes in calmFor.
 	littleGarbage = 2 << 20

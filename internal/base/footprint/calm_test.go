@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// TestTheStartIsOverOnceTheAgentRests shows that neither garbage nor lateness, be it
-// once a second, lets the start be over, and that it does not last for ever.
+// Garbage or lateness, even only once a second, makes the start last longer, but not for ever.
 func TestTheStartIsOverOnceTheAgentRests(t *testing.T) {
 	t.Parallel()
 	always := func(time.Duration) bool { return true }
 	never := func(time.Duration) bool { return false }
 	for _, c := range []struct {
 		what      string
-		garbage   func(age time.Duration) bool // much is made
+		garbage   func(age time.Duration) bool // whether much garbage is made
 		late      func(age time.Duration) bool
 		notBefore time.Duration
 		latest    time.Duration
@@ -48,7 +47,7 @@ func TestTheStartIsOverOnceTheAgentRests(t *testing.T) {
 	}
 }
 
-// TestTheStartOfAnAgentThatStopsIsNotOver shows that nothing is trimmed after a stop.
+// If the agent stops during its start, nothing is trimmed.
 func TestTheStartOfAnAgentThatStopsIsNotOver(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

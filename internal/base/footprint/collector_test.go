@@ -7,9 +7,7 @@ import (
 	"testing"
 )
 
-// TestTheCollectorIsLazyUntilTheStartIsOver shows that little is collected while
-// the agent starts, unless much garbage is there, and that the heap is kept small
-// once that is over.
+// During the start, Go collects only when there is much garbage. After it, Go keeps the heap small.
 func TestTheCollectorIsLazyUntilTheStartIsOver(t *testing.T) {
 	was := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(was)

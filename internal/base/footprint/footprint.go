@@ -1,8 +1,8 @@
 // Package footprint keeps an idle agent small. An agent sits on every host and does
 // little, so memory and wake-ups matter more than the last bit of speed.
 //
-// It changes settings of the whole process, so only the daemon calls it. It guarantees nothing: a system
-// may not be able to take pages back, and may not allow a process to delay its timers.
+// It changes settings of the whole process, so only the daemon calls it. It guarantees nothing: a system may be
+// unable to take pages back, or may not let a process delay its timers.
 package footprint
 
 import (
@@ -17,13 +17,13 @@ import (
 // garbage, so this costs nothing that can be measured.
 const gcPercent = 50
 
-// startPercent is GOGC until the start has ended. Exchanges and handshakes with all other agents leave much
-// garbage then. If many agents start at once on one machine, collecting garbage as often as after the start
-// would take a quarter of the machine's time.
+// startPercent is GOGC during the start, when exchanges and handshakes with all other agents leave much
+// garbage. If many agents start at once on one machine, collecting as often as later would take a quarter of
+// the machine's time.
 const startPercent = 400
 
-// startMemory is how many bytes Go may use during the start before it collects more often. Without this
-// bound, many readers of an agent that has just started would make it use twice as much.
+// startMemory is how many bytes Go may use during the start before it collects more often. Without this bound,
+// an agent with many readers would use twice as much right after its start.
 const startMemory = 64 << 20
 
 // processors is how many cores run the agent's Go code at once. The agent never computes for long, so one
@@ -31,15 +31,14 @@ const startMemory = 64 << 20
 // would take twice as long. System calls, such as writes to a slow disk, do not count.
 const processors = 1
 
-// timerSlack is how late the timers of the process may ring, so that the system can bundle them. While
-// anything runs, Go's own monitor sleeps for only 20 µs at a time: without slack, the monitor would be a
-// sixth of the agent's cost. The delay does a leader no harm: a leader steps down a quarter of a heartbeat
-// before it must, which is 12 ms or more in every profile.
+// timerSlack is how late the timers of the process may ring, so that the system can bundle them. While anything
+// runs, Go's own monitor sleeps for only 20 µs at a time. Without slack, the monitor would cause a sixth of the
+// agent's cost. The delay does not harm a leader, which steps down a quarter of a heartbeat before it must:
+// that is 12 ms or more in every profile.
 const timerSlack = 500 * time.Microsecond
 
-// Limit reduces the work of the garbage collector until Trim, keeps the scheduler to one core and, where
-// the system allows it, makes timers ring together. It does not change what GOGC, GOMEMLIMIT or
-// GOMAXPROCS sets.
+// Limit makes the garbage collector work less until Trim, keeps the scheduler to one core and, where the system
+// allows it, makes timers ring together. It does not override GOGC, GOMEMLIMIT or GOMAXPROCS.
 func Limit() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(processors)
@@ -55,7 +54,7 @@ func shrink() {
 	debug.FreeOSMemory()
 }
 
-// collect sets when the collector runs, as far as the environment leaves that to the agent.
+// collect sets when the collector runs, unless the environment sets it.
 func collect(percent int, memory int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)

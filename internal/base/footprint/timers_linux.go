@@ -11,9 +11,9 @@ import (
 // usualSlack is the timer slack that the kernel gives a process by default, in ns.
 const usualSlack = "50000"
 
-// relaxTimers sets the timer slack of every thread that still has the default. New threads, and the
-// processes that they start, inherit it. Setting the slack of another thread than the caller's needs
-// CAP_SYS_NICE. A service manager can set the slack from the start (TimerSlackNSec= of systemd).
+// relaxTimers sets the timer slack of every thread that still has the default. New threads and started
+// processes inherit the slack. To set it for another thread than the caller's needs CAP_SYS_NICE. A service
+// manager can set it from the start (TimerSlackNSec= of systemd).
 func relaxTimers(slack time.Duration) {
 	for range 2 { // threads may start during the first round
 		threads, _ := os.ReadDir("/proc/self/task")

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTheTimersOfEveryThreadAreRelaxed looks at those that this process may look
-// at: without CAP_SYS_NICE at its own thread only.
+// Without CAP_SYS_NICE the test checks only its own thread.
 func TestTheTimersOfEveryThreadAreRelaxed(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

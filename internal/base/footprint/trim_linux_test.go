@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The loader of a position-independent program writes addresses into a part of
-// it, and then protects that: an agent built so crashed when they were dropped.
+// In a position-independent program, the loader writes addresses into pages that it then makes read-only.
+// Dropping these pages made the agent crash.
 func TestWhatTheLoaderWroteStays(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
@@ -24,7 +24,7 @@ func TestWhatTheLoaderWroteStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Munmap(part)
-	part[0]++ // the file begins with 0x7f
+	part[0]++ // the first byte of the file is 0x7f
 	want := part[0]
 	if err := unix.Mprotect(part, unix.PROT_READ); err != nil {
 		t.Fatal(err)

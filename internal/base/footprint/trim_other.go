@@ -2,7 +2,7 @@
 
 package footprint
 
-// Trim gives back to the system the free heap that only the start needed.
+// Trim returns to the system the free heap that only the start needed.
 func Trim() error {
 	shrink()
 	return nil

@@ -2,8 +2,7 @@ package footprint
 
 import "testing"
 
-// TestTheProgramRunsOnAfterATrim shows that the pages given back come again:
-// code and read-only data are used right after.
+// The test uses code and read-only data right after the trim, so the dropped pages are read again.
 func TestTheProgramRunsOnAfterATrim(t *testing.T) {
 	Limit()
 	for range 3 {

@@ -27,7 +27,7 @@ func valid(t testing.TB) []byte {
 	return data
 }
 
-// holds writes a file and reports whether a reader finds a lease in it.
+// holds writes a page file, and reports whether a reader finds a lease in it.
 func holds(t testing.TB, election string, data []byte) (bool, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), election)
@@ -42,8 +42,8 @@ func holds(t testing.TB, election string, data []byte) (bool, error) {
 	return r.Valid(), nil
 }
 
-// A copy of a page is one as well: the agent's file permissions keep others
-// from making one. Changed in any one place that matters, it is none.
+// A copy of a page is valid: the file permissions keep other users from making one. But if any byte that
+// matters is changed, the page holds no lease.
 func TestADamagedPageHoldsNoLease(t *testing.T) {
 	data := valid(t)
 	if ok, err := holds(t, "payments", data); !ok || err != nil {
@@ -109,8 +109,8 @@ func TestOnlyAFileItselfIsOpened(t *testing.T) {
 	}
 }
 
-// Pages that are gone from beneath a mapping end a process that does not guard
-// itself: here they are no lease, and a page that can't be written.
+// If the file shrinks, an access to the lost pages would end the process. Reader and writer must return an
+// error instead.
 func TestAPageThatShrinksEndsNobody(t *testing.T) {
 	w, r := page(t)
 	set(t, w, 1, time.Hour)
@@ -143,8 +143,8 @@ func TestWhatIsWipedHoldsNoLeaseForWhoeverHasItMapped(t *testing.T) {
 	}
 }
 
-// Whatever a file holds: no panic, and a lease only where the layout, read here
-// once more in the plainest way, has one.
+// Any bytes may be in a file. The reader must not panic, and finds a lease only if a second, plain
+// implementation of the layout here finds one.
 func FuzzPage(f *testing.F) {
 	data := valid(f)
 	f.Add(data)
@@ -177,7 +177,7 @@ func plainly(data []byte) bool {
 		string(data[16:25]) == "payments\x00" && sequence != 0 && word(at+16) == sum && int64(word(at+8)) > alarm.Now()-int64(time.Minute)
 }
 
-// A process that goes on with a page trusts it no more than a reader does.
+// Adopt checks a page as thoroughly as a reader does.
 func TestOnlyAWholePageOfTheSameLineageIsAdopted(t *testing.T) {
 	data := valid(t)
 	lineage := binary.NativeEndian.Uint64(data[96:])

@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// caught turns a memory fault, which would end the process, into an error. Use it as defer
-// caught(debug.SetPanicOnFault(true), &err). It also restores the setting of SetPanicOnFault.
+// caught turns a memory fault, which would end the process, into an error, and restores the setting of
+// SetPanicOnFault. Use: defer caught(debug.SetPanicOnFault(true), &err).
 func caught(before bool, err *error) {
 	debug.SetPanicOnFault(before)
 	switch p := recover().(type) {

@@ -56,7 +56,7 @@ func open(path string, flags int) (*os.File, error) {
 type mapping struct {
 	words *words
 	head  [headerSize]byte
-	sum   uint64 // the part of the check that comes from head
+	sum   uint64 // the header's part of the check
 	file  os.FileInfo
 }
 
@@ -95,8 +95,8 @@ func (m *mapping) load(sequence uint64) (v value, whole bool) {
 	return v, sequence != 0 && sum == seal(m.sum, sequence, v)
 }
 
-// Wipe makes sure that a file holds no lease any more, even for programs that have mapped it. Then it
-// removes the file. If there is no file, it does nothing.
+// Wipe makes sure that a file holds no lease, even for programs that have mapped it, and removes the file. If
+// no file exists, it does nothing.
 func Wipe(path string) error {
 	err := overwrite(path)
 	if err = errors.Join(err, ignoreMissing(os.Remove(path))); err != nil {
@@ -105,8 +105,8 @@ func Wipe(path string) error {
 	return nil
 }
 
-// overwrite replaces a page by zeros: a page with sequence 0 has no value. If the disk has no room even
-// for that, overwrite cuts the file to length 0.
+// overwrite replaces a page by zeros: a page with sequence 0 has no value. If the disk has no room for that,
+// overwrite cuts the file to length 0.
 func overwrite(path string) error {
 	f, err := open(path, os.O_RDWR)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, errNoFile) {

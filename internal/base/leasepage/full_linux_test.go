@@ -16,8 +16,7 @@ import (
 
 func TestMain(m *testing.M) { smalldisk.Main(m, "16k", onFullDisk) }
 
-// A disk without room: no page, an error that says so, and what was made before
-// goes on.
+// On a full disk, creating a page fails with a clear error, and pages made before go on.
 func TestAFullDiskGivesAnErrorAndNothingWorse(t *testing.T) { smalldisk.Run(t) }
 
 func onFullDisk(dir string) error {
@@ -43,7 +42,7 @@ func onFullDisk(dir string) error {
 		if err != nil || !r.Valid() {
 			return fmt.Errorf("a page made before is not valid: %w", err)
 		}
-		// A page with a hole and no room to fill it: the store meets no memory.
+		// The page has a hole that the full disk can't fill, so a store to it faults.
 		if err := punched(w, dir); err != nil {
 			return err
 		}
@@ -63,7 +62,7 @@ func punched(w *leasepage.Writer, dir string) error {
 	if err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, leasepage.Size); err != nil {
 		return err
 	}
-	_ = os.WriteFile(filepath.Join(dir, "filler"+filepath.Base(w.Path())), make([]byte, 1<<20), 0o600) // as far as it goes
+	_ = os.WriteFile(filepath.Join(dir, "filler"+filepath.Base(w.Path())), make([]byte, 1<<20), 0o600) // writes as much as fits
 	if err := w.Set(2, alarm.Now()+int64(time.Hour)); err == nil {
 		return fmt.Errorf("a page was written where there is no room")
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/golden"
 )
 
-// Programs in other languages read the page too (docs/api.md), and the next
-// versions of the client must read the pages of this one.
+// Programs in other languages read the page too (docs/api.md), and later versions of the client must be able to
+// read it.
 func TestTheLayoutOfThePageIsWhatItWas(t *testing.T) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		t.Skip("needs a little-endian host, as the golden page was written on one; CI runs it")

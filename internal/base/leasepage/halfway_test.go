@@ -8,8 +8,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// However far a writer came before it was stopped, readers find the lease that
-// was there before, at once.
+// A writer may stop after any store. Readers still find the former lease at once.
 func TestAWriterThatIsStoppedHalfwayBlocksNoReader(t *testing.T) {
 	for done := range 4 {
 		w, err := Create(t.TempDir(), "payments", 42)

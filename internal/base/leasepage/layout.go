@@ -90,7 +90,7 @@ const (
 
 func mix(sum, word uint64) uint64 { return (sum ^ word) * fnvPrime }
 
-// headerSum is the part of the check that comes from the header.
+// headerSum is the header's part of the check.
 func headerSum(b [headerSize]byte) uint64 {
 	sum := uint64(fnvBasis)
 	for i := 0; i < headerSize; i += 8 {
@@ -113,7 +113,7 @@ func place(sequence uint64) int {
 	return wordOdd
 }
 
-// judge returns an error if b is not the header of this election's page in this boot of the host.
+// judge returns an error unless b is the header of this election's page in this boot of the host.
 func judge(b [headerSize]byte, election string, host HostBoot) error {
 	want := header{election: election, host: host, agent: binary.NativeEndian.Uint64(b[atAgent:])}
 	version := binary.NativeEndian.Uint32(b[atVersion:])

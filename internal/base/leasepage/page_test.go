@@ -41,7 +41,7 @@ func open(t testing.TB, path string) *leasepage.Reader {
 	return r
 }
 
-// set has the page tell of a lease that runs for that long from now.
+// set makes the page show a lease that lasts as long as left.
 func set(t testing.TB, w *leasepage.Writer, term uint64, left time.Duration) int64 {
 	t.Helper()
 	until := alarm.Now() + int64(left)
@@ -51,7 +51,7 @@ func set(t testing.TB, w *leasepage.Writer, term uint64, left time.Duration) int
 	return until
 }
 
-// eventually asks until it is so.
+// eventually repeats the check until it succeeds.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !so(); {
@@ -78,7 +78,7 @@ func TestALeaseIsToldWithItsTermAndDeadline(t *testing.T) {
 	}
 }
 
-// The writer is never heard of again: the deadline passes by itself.
+// The deadline passes although the writer does nothing.
 func TestALeaseEndsByItself(t *testing.T) {
 	w, r := page(t)
 	until := set(t, w, 1, 20*time.Millisecond)

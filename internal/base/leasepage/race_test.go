@@ -9,9 +9,8 @@ import (
 	"github.com/doyen-election/doyen/internal/base/alarm"
 )
 
-// A writer at full speed, and readers beside it: each sees only a term with its
-// own deadline, terms never fall, and nobody sees what a Set that has returned
-// has put an end to.
+// Many readers check while a writer runs at full speed. Each must see only a term with its own deadline, and
+// terms that never fall. None may see a lease that a Set has ended before.
 func TestReadersSeeNoHalfAndNoStaleValue(t *testing.T) {
 	const terms, callers = 20_000, 4
 	w, r := page(t)

@@ -23,8 +23,8 @@ type Lease struct {
 	Remaining time.Duration // until the deadline, at the moment of the check
 }
 
-// Reader checks one page. Several goroutines may use it at once. If an agent that was started again has
-// made a new page, the reader changes to that page.
+// Reader checks one page. Several goroutines may use it at once. If a new agent process has made a new page,
+// the reader changes to it.
 type Reader struct {
 	path string
 	host HostBoot
@@ -34,13 +34,12 @@ type Reader struct {
 	mu     sync.Mutex   // held while follow checks the path
 }
 
-// lookEvery is the least time between two checks for a new page, which a reader makes while its page
-// holds no lease.
+// lookEvery is the least time between two checks for a new page. A reader makes them only while its page holds
+// no lease.
 const lookEvery = 10 * time.Millisecond
 
-// Open opens the page of an election, whose name is the file's name. The error is that of opening the
-// file (fs.ErrNotExist if the agent keeps no such page), or the reason why the file is not a readable
-// page.
+// Open opens the page of the election that the file is named after. The error is that of opening the file
+// (fs.ErrNotExist if the agent keeps no such page), or the reason why the file is not a readable page.
 func Open(path string) (*Reader, error) {
 	host, err := ThisBoot()
 	if err != nil {
@@ -69,8 +68,8 @@ func (r *Reader) open() (*mapping, error) {
 	return m, judge(m.head, filepath.Base(r.path), r.host)
 }
 
-// Check returns the lease, and whether the agent is inside it. If so, then at one instant during the call
-// the page showed the lease and the clock was before its deadline.
+// Check returns the lease, and whether the agent is inside it. If so, at one instant during the call the page
+// showed the lease and the clock was before its deadline.
 func (r *Reader) Check() (Lease, bool) {
 	m := r.page.Load()
 	if m == nil {
@@ -103,8 +102,8 @@ var (
 	errBusy    = errors.New("the page changes too fast to be read")
 )
 
-// turns bounds how often a reading starts again because the page was written meanwhile. A page is written
-// only a few times a second.
+// turns bounds how often a reading starts again because the page was written meanwhile. A page is written only
+// a few times a second.
 const turns = 1000
 
 // read reads the value and then the clock. If the page was written in between, it starts again.
@@ -126,8 +125,8 @@ func (m *mapping) read() (l Lease, err error) {
 	return Lease{}, errBusy
 }
 
-// follow checks, no more often than every lookEvery, whether the path now leads to another file than the
-// mapped one. If so, it maps that file and returns the new mapping, else nil.
+// follow checks, at most once in lookEvery, whether the path leads to another file than the mapped one. If so,
+// it maps that file and returns the new mapping; otherwise nil.
 func (r *Reader) follow(m *mapping) *mapping {
 	now := alarm.Now()
 	if now < r.lookAt.Load() || !r.mu.TryLock() {

@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/timens"
 )
 
-// A page read by CLOCK_MONOTONIC would call a lease valid that ended a day ago.
+// CLOCK_MONOTONIC would show a lease as valid that ended a day ago.
 func TestAPageIsReadByTheClockThatCountsSuspends(t *testing.T) {
 	timens.Run(t, func(t *testing.T) {
 		uptime := timens.Uptime(t)

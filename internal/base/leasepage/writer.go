@@ -22,9 +22,9 @@ type Writer struct {
 	put func(*uint64, uint64) // stores one word; a test can stop the writer between two stores
 }
 
-// Create makes an election's page, without a lease, for the agent with that lineage ID. The page is a file
-// in the directory, with the election's name; Create wipes a file that is already there. The file appears
-// under its name only when it is complete: its blocks are allocated, and the owner's group may read it.
+// Create makes an election's page, without a lease, for the agent with that lineage ID. The page is a file in
+// the directory, named after the election. Create wipes a file that already exists. The new file gets its name
+// only when it is complete: its blocks are allocated, and the owner's group may read it.
 func Create(directory, election string, agent uint64) (*Writer, error) {
 	w, err := create(directory, election, agent)
 	if err != nil {
@@ -64,8 +64,8 @@ func create(directory, election string, agent uint64) (*Writer, error) {
 	return w, nil
 }
 
-// Adopt continues the page that an earlier process of the same lineage left. Programs that have mapped it
-// see its old content until Set changes that.
+// Adopt continues the page that an earlier process of the same lineage left. Programs that have mapped the page
+// see its old content until Set changes it.
 func Adopt(directory, election string, agent uint64) (_ *Writer, err error) {
 	defer caught(debug.SetPanicOnFault(true), &err)
 	host, err := ThisBoot()
@@ -103,8 +103,8 @@ func usable(election string) bool {
 	return election != "" && len(election) <= maxName && election[0] != '.' && !strings.ContainsAny(election, "/\x00")
 }
 
-// begin fills in the new file. It writes the whole file, so that a later store through the mapping never
-// needs a block that a full disk does not have.
+// begin fills in the new file. It writes the whole file, so that a later store through the mapping never needs
+// a new block, which a full disk does not have.
 func (w *Writer) begin(f *os.File, h header) error {
 	head := h.encode()
 	if _, err := f.WriteAt(append(head[:], make([]byte, Size-headerSize)...), 0); err != nil {
@@ -120,10 +120,9 @@ func (w *Writer) begin(f *os.File, h header) error {
 	return w.store(value{})
 }
 
-// Set makes the page show that the agent leads in that term until the deadline, an instant of
-// CLOCK_BOOTTIME in nanoseconds. A deadline of 0 means that the agent does not lead. If the page already
-// shows these values, Set writes nothing. After an error the page is removed, and no reader finds a lease
-// in it.
+// Set makes the page show that the agent leads in that term until the deadline, an instant of CLOCK_BOOTTIME in
+// nanoseconds. Deadline 0 means that the agent does not lead. If the page already shows this, Set writes
+// nothing. After an error Set has removed the page, so no reader finds a lease in it.
 func (w *Writer) Set(term uint64, deadline int64) error {
 	v := value{term, deadline}
 	if w.page == nil || v == w.value {

@@ -22,7 +22,7 @@ func Level(name string) (l slog.Level) {
 	return l
 }
 
-// readable writes durations with their unit: JSON would show bare nanoseconds.
+// readable writes durations with their unit. By default, JSON shows only nanoseconds.
 func readable(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())

@@ -9,8 +9,8 @@ import (
 	"unicode/utf16"
 )
 
-// Showable escapes, in JSON, all characters that control a terminal or change the direction of text. In
-// JSON, such characters can only be inside strings, so the JSON stays the same.
+// Showable escapes, as JSON does, all characters that control a terminal or change the direction of text. Such
+// characters can only be inside strings, so the JSON keeps its meaning.
 func Showable(encoded []byte) []byte {
 	if !slices.ContainsFunc(encoded, func(b byte) bool { return b >= 0x7f }) {
 		return encoded

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hostile has what terminals obey: a control sequence of one byte, delete, and an end of the line's direction.
+// hostile has characters that control a terminal, a delete, and some that change the direction of text.
 const hostile = "a\u009b31m\u007f\u202e\u2066\U000e0041é😀"
 
 func TestWhatATerminalObeysIsEscapedInJSON(t *testing.T) {
