@@ -21,7 +21,7 @@ sim: ## many seeds of the simulation: make sim SEEDS=100000
 
 SWAPS ?= 1
 search: ## small worlds with lives, all states: make search SWAPS=2
-	go test ./testbed/exhaustive -run 'TestEveryDeathInTurn|TestEveryOrderOfWrites' -swaps=$(SWAPS) -wordstates=5000000 -timeout 0 -v
+	go test ./testbed/exhaustive -run 'TestEveryDeathInTurn|TestEveryOrderOfWrites|TestEveryOrderOfAChangeWithAWord' -whole -swaps=$(SWAPS) -wordstates=5000000 -timeout 0 -v
 
 # A number of inputs, not a time: at the end of a time, Go's fuzzer may report
 # "context deadline exceeded" for an input that it was still trying (golang/go#75804, in Go 1.26).

@@ -75,7 +75,7 @@ func (w *world) Connected() []election.PeerID {
 	return slices.DeleteFunc([]election.PeerID{"b", "c"}, func(p election.PeerID) bool { return slices.Contains(w.gone, p) })
 }
 func (w *world) Informed() (bool, election.Instant) { return w.now >= w.informedBy, w.informedBy }
-func (w *world) FirstTurn(election.Rank) election.Instant {
+func (w *world) FirstTurn() election.Instant {
 	return 0
 }
 func (w *world) Candidates() iter.Seq[election.Rank] { return slices.Values(w.others) }

@@ -59,7 +59,7 @@ func (c *Contest) startInTurn(s *step, f election.Field) {
 		before, _ := slices.BinarySearch(s.Connected(), c.cfg.Self.Peer)
 		turn += 1 + before
 	}
-	start := max(c.vacantSince.Add(time.Duration(turn)*c.cfg.Stagger()), s.FirstTurn(c.rank()), c.notBefore)
+	start := max(c.vacantSince.Add(time.Duration(turn)*c.cfg.Stagger()), s.FirstTurn(), c.notBefore)
 	if s.now < start {
 		s.wake(start)
 		return

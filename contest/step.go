@@ -21,8 +21,8 @@ type Facts interface {
 	// Informed reports whether enough agents have reported for this agent to know that nobody
 	// leads. If not, it returns when to call it again if no report arrives earlier.
 	Informed() (bool, election.Instant)
-	// FirstTurn is the earliest instant at which an agent of this rank may seek the first leader.
-	FirstTurn(own election.Rank) election.Instant
+	// FirstTurn is the earliest instant at which this agent may seek the first leader.
+	FirstTurn() election.Instant
 
 	// About this agent's own voter: the grant on record, the end of its promise, and the end of its hold. A hold
 	// is a promise from before a start or a suspend, which keeps the voter from voting for its own agent.

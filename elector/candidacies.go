@@ -12,6 +12,7 @@ type candidacies struct {
 	list   []election.Candidacy // sorted; the slice is replaced, never changed
 	serial uint64               // counts changes and connections
 	newest uint64               // the serial of the last change
+	shown  uint64               // newest when all peers were last looked at
 	mute   bool                 // this agent can't write or runs late: its candidacies are sent with priority 0
 }
 
@@ -59,25 +60,27 @@ func (cs *candidacies) sent() []election.Candidacy {
 	return list
 }
 
-// sendCandidacies sends the candidacies to each peer that does not know them, one message at a
-// time: later changes go with the next message. It returns when the next message is due.
-func (e *Elector) sendCandidacies() election.Instant {
-	if cs := &e.stands; cs.mute != (!e.writes() || e.doubts()) {
+// lacking reports whether the peer does not know the newest candidacies.
+func (cs *candidacies) lacking(p *peer) bool { return p.knows < max(p.since, cs.newest) }
+
+// sendCandidacies sends the candidacies to each peer that does not know them, one message at a time: later
+// changes go with the next message.
+func (e *Elector) sendCandidacies() {
+	cs := &e.stands
+	if cs.mute != (!e.writes() || e.doubts()) {
 		cs.mute = !cs.mute
 		cs.changed()
 	}
-	wake := election.Never
-	for i, p := range e.peers.rows {
-		if p.knows >= max(p.since, e.stands.newest) {
-			continue
-		}
-		if e.now >= p.sendAt {
-			p.sendAt = e.now.Add(e.cfg.Heartbeat)
-			e.send(e.peers.keys[i], election.Candidacies{Lineage: e.cfg.Self.Lineage, Serial: e.stands.serial, Candidacies: e.stands.sent()})
-		}
-		wake = min(wake, p.sendAt)
+	if cs.newest != cs.shown {
+		cs.shown = cs.newest
+		e.dues.stir(e.peers.rows...)
 	}
-	return wake
+	for _, p := range e.dues.stirred {
+		if e.now >= p.sendAt && cs.lacking(p) && p.place != gone {
+			p.sendAt = e.now.Add(e.cfg.Heartbeat)
+			e.send(p.id, election.Candidacies{Lineage: e.cfg.Self.Lineage, Serial: cs.serial, Candidacies: cs.sent()})
+		}
+	}
 }
 
 func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
@@ -92,6 +95,9 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 		}
 		added, ended := missing(m.Candidacies, p.candidacies), missing(p.candidacies, m.Candidacies)
 		p.listed, p.serial, p.candidacies = true, m.Serial, m.Candidacies
+		if m, is := e.view.Find(from); is {
+			e.candidates.enlist(m, p)
+		}
 		for _, changed := range added {
 			e.contest(changed.Election) // an election exists from its first candidate on
 		}
@@ -104,14 +110,6 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 	e.send(from, election.CandidaciesAck{Lineage: m.Lineage, Serial: p.serial, By: e.cfg.Self.Lineage, Run: e.cfg.Run})
 }
 
-// missing returns the candidacies that are not in the other list. That list must be sorted.
-func missing(candidacies, other []election.Candidacy) []election.Candidacy {
-	return slices.DeleteFunc(slices.Clone(candidacies), func(c election.Candidacy) bool {
-		i, has := election.FindCandidacy(other, c.Election)
-		return has && other[i] == c
-	})
-}
-
 // candidaciesAck records which candidacies a peer knows. If there are newer ones, they are due at once.
 func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck) {
 	p := e.peers.get(from)
@@ -120,14 +118,6 @@ func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck
 		return
 	}
 	p.knows, p.sendAt = max(p.knows, m.Serial), e.now
-}
-
-// rank returns a member's rank by the candidacies that it has sent since it connected, or else by gossip.
-func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bool) {
-	if p := e.peers.get(m.Peer); p != nil && p.listed && p.lineage == m.Lineage {
-		return m.RankIn(name, p.candidacies)
-	}
-	return m.RankIn(name, m.Candidacies)
 }
 
 // meta returns what the leader's program reports about itself; empty: nothing, or this agent does not know it.

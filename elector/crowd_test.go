@@ -79,5 +79,5 @@ func TestAPeerThatAnswersLateIsAskedLessAndLess(t *testing.T) {
 
 func firstTurn(s *solo) election.Instant {
 	c := s.e.held(election.Default)
-	return c.FirstTurn(c.Field(c).Self)
+	return c.FirstTurn()
 }

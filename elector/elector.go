@@ -27,8 +27,13 @@ type Elector struct {
 	view       election.View
 	peers      table[election.PeerID, *peer] // the connected agents of this cluster
 	foreign    table[election.PeerID, *peer] // the connected agents of other clusters
+	noted      table[election.PeerID, *peer] // the peers with something about which to warn
+	strangers  []Warning                     // of the voters whose names other agents have now
 	contests   table[election.Name, *entry]
 	stands     candidacies
+	candidates candidates
+	dues       dues
+	apart      string // the cluster whose peers were last set apart from foreign ones
 	heardOf    uint64 // counts the changes of members and of their candidacies
 	facts      facts
 	shownFacts uint64 // the generation of facts that readers were last shown
@@ -325,7 +330,8 @@ func (e *Elector) advance() election.Instant {
 	e.advanceContests()
 	e.sweep()
 	e.sendProgress()
-	return min(formed, e.expireInquiries(), e.sendCandidacies(), e.watchDisk(), e.catchUp(), e.beat(), e.probe(), e.doubtEnds())
+	e.sendCandidacies()
+	return min(formed, e.expireInquiries(), e.watchDisk(), e.catchUp(), e.beat(), e.dues.attend(e.lookAt), e.doubtEnds())
 }
 
 func (e *Elector) wakeAt(duty election.Instant) election.Instant {
@@ -368,6 +374,8 @@ func (e *Elector) activateRoster() {
 	e.heardOf++ // the roster may allow other agents to lead
 	e.followSettings()
 	e.touchAll()
+	e.dues.stir(e.peers.rows...)
+	e.strangers = strangers(e.view, e.roster)
 	for _, c := range e.contests.rows {
 		e.carry(c, c.Reroster(c))
 	}

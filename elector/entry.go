@@ -163,34 +163,46 @@ const (
 	crowdStagger = 4  // how many staggers an agent waits then for each better member
 )
 
+// crowded reports whether the first leader is sought among many members.
+func (c *entry) crowded() bool {
+	return !c.e.settled && c.e.cfg.Quorum && len(c.e.view.Members) >= crowd
+}
+
 // FirstTurn is when this agent may start a round for the first leader. It delays the round if many members
 // have just started: while they are not connected to each other, each takes itself for one of the best, and
 // a hundred rounds would keep all too busy to vote. So once enough voters have reported, each agent waits
-// some time for each better member. A member that is not connected counts as a candidate.
-func (c *entry) FirstTurn(own election.Rank) election.Instant {
+// some time for each better member.
+func (c *entry) FirstTurn() election.Instant {
 	e := c.e
-	if e.settled || !e.cfg.Quorum || len(e.view.Members) < crowd {
+	if !c.crowded() {
 		return 0
 	}
 	if e.informedAt == 0 {
 		e.informedAt = e.now
 	}
-	better := 0
+	c.listing.renew(e, c, e.advanced)
+	return e.informedAt.Add(time.Duration(c.listing.better*crowdStagger) * e.cfg.Stagger())
+}
+
+// better counts the members above this agent. A member that is not connected counts as a candidate.
+func (c *entry) better() (n int) {
+	e := c.e
+	own := election.Rank{Priority: c.Priority(), JoinedAt: e.cfg.JoinedAt, Peer: e.cfg.Self.Peer}
 	for _, m := range e.view.Members {
-		r, is := e.rank(m, c.Name())
+		r, is := e.candidates.rank(m, c.Name())
 		if !is && m.Peer != own.Peer && !e.peers.has(m.Peer) {
 			r, is = election.Rank{Priority: own.Priority, JoinedAt: m.JoinedAt, Peer: m.Peer}, true
 		}
 		if is && r.Priority > 0 && r.Above(own) {
-			better++
+			n++
 		}
 	}
-	return e.informedAt.Add(time.Duration(better*crowdStagger) * e.cfg.Stagger())
+	return n
 }
 
 func (c *entry) Candidates() iter.Seq[election.Rank] {
 	return func(yield func(election.Rank) bool) {
-		for _, m := range c.e.view.Members {
+		for m := range c.e.candidates.of(c.Name(), c.e.view) {
 			if r, why := c.e.present(c.Name(), m); why == 0 && !yield(r) {
 				return
 			}
@@ -228,7 +240,7 @@ func (c *entry) SuspectAt(id election.PeerID) election.Instant {
 // member that has just stepped down counts as one that can.
 func (e *Elector) present(name election.Name, m election.Member) (election.Rank, election.Obstacle) {
 	p := e.peers.get(m.Peer)
-	r, is := e.rank(m, name)
+	r, is := e.candidates.rank(m, name)
 	switch {
 	case !is:
 		return r, election.NotCandidate

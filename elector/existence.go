@@ -1,8 +1,6 @@
 package elector
 
 import (
-	"slices"
-
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 )
@@ -113,10 +111,7 @@ func (e *Elector) exists(c *entry) bool {
 		c.Stands(), c.Role() != contest.Follower, c.Leader().Holder != (election.Holder{}), c.Heeds(e.now), c.Active():
 		return true
 	}
-	return slices.ContainsFunc(e.view.Members, func(m election.Member) bool {
-		_, stands := e.rank(m, c.Name())
-		return stands
-	})
+	return len(e.candidates.ids[c.Name()]) > 0
 }
 
 // remember records the term that this agent leads without quorum. If too many terms are recorded, it

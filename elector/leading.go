@@ -48,6 +48,7 @@ func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 		e.redial(id, p) // the connection looks open, but no heartbeat has been answered for a lease
 	}
 	p.expectAnswer(e.now)
+	e.dues.stir(p)
 	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Heartbeat*3/2 // a stamp is fresh if it came in answer to the last heartbeat
 	e.send(id, h)
 }

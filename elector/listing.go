@@ -14,9 +14,8 @@ import (
 type facts struct {
 	generation uint64 // counts the changes
 	heard      uint64 // Elector.heardOf at the last comparison
-	able       []election.PeerID
-	former     []election.PeerID // able at the last comparison; its memory is used again
 	own        ownFacts
+	level      uint64 // the feature level that a peer needs
 }
 
 type ownFacts struct{ draining, stopping, failing, late, rosterless, majority bool }
@@ -24,13 +23,19 @@ type ownFacts struct{ draining, stopping, failing, late, rosterless, majority bo
 // renew updates the facts and returns their generation.
 func (f *facts) renew(e *Elector) uint64 {
 	own := ownFacts{e.draining, e.stopping, !e.writes(), e.doubts(), e.roster == nil, e.hasMajority()}
-	f.able, f.former = f.former[:0], f.able
-	for _, m := range e.view.Members {
-		if e.away(m, e.peers.get(m.Peer)) == 0 {
-			f.able = append(f.able, m.Peer)
-		}
+	changed := own != f.own || f.heard != e.heardOf
+	e.dues.collect(e.now)
+	if level := e.change.Level(); level != f.level {
+		f.level = level
+		e.dues.stir(e.peers.rows...)
 	}
-	if own != f.own || f.heard != e.heardOf || !slices.Equal(f.able, f.former) {
+	for _, p := range e.dues.stirred {
+		m, is := e.view.Find(p.id)
+		able := is && e.away(m, p) == 0
+		changed = changed || able != p.able
+		p.able = able
+	}
+	if changed {
 		f.generation++
 	}
 	f.own, f.heard = own, e.heardOf
@@ -45,6 +50,7 @@ type listing struct {
 	other      election.Rank     // the best other candidate that can be elected
 	able       bool              // at least one candidate can be elected
 	standing   []election.Rank   // all candidates, also those that can't be elected, in no order; replaced, never changed
+	better     int               // how many members may be better candidates for the first leader; while entry.crowded
 }
 
 // listingKey is what a listing depends on, besides the time.
@@ -77,10 +83,13 @@ func (l *listing) renew(e *Elector, c *entry, facts uint64) {
 	if c.Stands() {
 		standing = append(standing, election.Rank{Priority: c.Priority(), JoinedAt: e.cfg.JoinedAt, Peer: e.cfg.Self.Peer})
 	}
-	for _, m := range e.view.Members {
-		if r, stands := e.rank(m, c.Name()); stands && m.Peer != e.cfg.Self.Peer {
+	for m := range e.candidates.of(c.Name(), e.view) {
+		if r, _ := e.candidates.rank(m, c.Name()); m.Peer != e.cfg.Self.Peer {
 			standing = append(standing, r)
 		}
+	}
+	if c.crowded() {
+		l.better = c.better()
 	}
 	if e.runs(leader) && !slices.Contains(candidates, leader.Peer) && slices.ContainsFunc(standing, func(r election.Rank) bool { return r.Peer == leader.Peer }) {
 		candidates = append(candidates, leader.Peer)

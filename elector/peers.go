@@ -11,6 +11,7 @@ import (
 // peer is what this agent knows about another agent from direct contact.
 type peer struct {
 	roster.Peer
+	id       election.PeerID
 	lineage  election.LineageID
 	run      election.RunID
 	leaving  bool                // the agent shuts down
@@ -37,16 +38,20 @@ type peer struct {
 	since       uint64               // acknowledgements of lower serials do not count
 	knows       uint64               // the newest serial of this agent's candidacies that it has acknowledged
 	sendAt      election.Instant     // when this agent's candidacies are next sent to it, if it does not know them by then
+
+	able    bool             // nothing that concerns all elections prevents its election; as of the last look at it
+	stirred bool             // this step looks at it
+	dueAt   election.Instant // when to look at it if nothing about it changes
+	place   int              // in Elector.dues.order
 }
 
 func (e *Elector) connected(in election.PeerConnected) {
 	if in.Peer == e.cfg.Self.Peer {
 		return
 	}
-	e.heardOf++
 	e.foreign.remove(in.Peer)
 	m, _ := e.view.Find(in.Peer)
-	e.peers.put(in.Peer, &peer{lineage: in.Lineage, run: runOf(in.Run, in.Lineage), since: e.stands.connected(),
+	e.joined(&peer{id: in.Peer, lineage: in.Lineage, run: runOf(in.Run, in.Lineage), since: e.stands.connected(),
 		Peer: roster.Peer{Level: in.Level, Beat: in.Heartbeat}, heardAt: e.now, unansweredSince: election.Never,
 		probeAt: e.now.Add(e.cfg.Heartbeat), cleared: m.Suspected})
 	e.sendCandidacies() // before the Report, after which the peer may start a round
@@ -62,8 +67,13 @@ func (e *Elector) connected(in election.PeerConnected) {
 func (e *Elector) viewed(v election.View) {
 	e.view = v
 	e.heardOf++
+	e.candidates.drop(v)
+	e.dues.stir(e.peers.rows...)
+	e.strangers = strangers(v, e.roster)
 	for _, m := range v.Members {
-		if p := e.peers.get(m.Peer); p != nil && !m.Suspected {
+		p := e.peers.get(m.Peer)
+		e.candidates.enlist(m, p)
+		if p != nil && !m.Suspected {
 			p.cleared = false
 		}
 	}
@@ -71,8 +81,7 @@ func (e *Elector) viewed(v election.View) {
 
 // disconnected forgets the peer. That may start a selection, but it shortens no promise (H7).
 func (e *Elector) disconnected(id election.PeerID) {
-	e.heardOf++
-	e.peers.remove(id)
+	e.parted(e.peers.get(id))
 	e.foreign.remove(id)
 	e.voter.Disconnected(id)
 	e.cancelReport(id)
@@ -81,19 +90,23 @@ func (e *Elector) disconnected(id election.PeerID) {
 // heldRoster is the roster in memory, which may not be durable yet.
 func (e *Elector) heldRoster() *election.Roster { return e.ledger.State().Roster }
 
-func (e *Elector) isForeign(p *peer) bool {
-	held := e.heldRoster()
+// isForeign reports whether the peer is in another cluster than the held roster.
+func (p *peer) isForeign(held *election.Roster) bool {
 	return held != nil && p.roster != nil && p.roster.Cluster != held.Cluster
 }
 
-// setForeignApart moves foreign peers out of the table of peers. They may have reported their
-// rosters before this agent had one.
+// setForeignApart moves foreign peers out of the table of peers when this agent gets its first roster. They may
+// have reported their rosters before.
 func (e *Elector) setForeignApart() {
-	ids := e.peers.keys
-	for i, p := range e.peers.rows {
-		if id := ids[i]; e.isForeign(p) {
-			e.peers.remove(id)
-			e.foreign.put(id, p)
+	held := e.heldRoster()
+	if held == nil || held.Cluster == e.apart {
+		return
+	}
+	e.apart = held.Cluster
+	for _, p := range e.peers.rows {
+		if p.isForeign(held) {
+			e.parted(p)
+			e.foreign.put(p.id, p)
 		}
 	}
 }
@@ -104,13 +117,13 @@ func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message
 	if r.Roster != nil {
 		p.roster = r.Roster
 	}
-	if e.isForeign(p) {
+	if p.isForeign(e.heldRoster()) {
 		e.meetFormer(from, p)
 		e.counters.Dropped["foreign_cluster"]++
 		return
 	}
 	e.foreign.remove(from)
-	e.peers.put(from, p)
+	e.joined(p)
 }
 
 // runOf returns the run ID that was sent. 0 means the first life of the lineage, whose run ID names it.
@@ -189,4 +202,29 @@ func (e *Elector) votes(p election.PeerID, reported *election.Roster) bool {
 		return reported.Has(p)
 	}
 	return e.roster.Has(p) || held.Has(p)
+}
+
+// joined adds a peer of this cluster.
+func (e *Elector) joined(p *peer) {
+	e.parted(e.peers.get(p.id))
+	e.heardOf++
+	e.peers.put(p.id, p)
+	e.dues.add(p)
+	if m, is := e.view.Find(p.id); is {
+		e.candidates.enlist(m, p)
+	}
+}
+
+// parted removes a peer. It may be nil.
+func (e *Elector) parted(p *peer) {
+	if p == nil {
+		return
+	}
+	e.heardOf++
+	e.peers.remove(p.id)
+	e.dues.remove(p)
+	e.noted.remove(p.id)
+	if m, is := e.view.Find(p.id); is {
+		e.candidates.enlist(m, nil)
+	}
 }

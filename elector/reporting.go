@@ -39,8 +39,9 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	if r.Roster != nil {
 		p.roster = r.Roster
 	}
-	if e.isForeign(p) {
-		e.setForeignApart()
+	if p.isForeign(e.heldRoster()) {
+		e.parted(p)
+		e.foreign.put(from, p)
 		e.heardForeign(from, p, r)
 		return
 	}
@@ -150,9 +151,15 @@ func (e *Elector) older(id election.PeerID) bool {
 
 // news is the progress to send to a peer if it is new: this agent's, and in a heartbeat other voters' too.
 func (e *Elector) news(to *peer, beat bool) (list []election.Progress) {
-	for i, m := range e.progress.rows {
-		id := e.progress.keys[i]
-		if to.Level >= election.LevelSettings && e.now < m.since.Add(2*e.cfg.Lease) && (id == e.cfg.Self.Peer || beat && e.roster.Has(id)) {
+	ids := []election.PeerID{e.cfg.Self.Peer}
+	if beat {
+		for _, v := range e.roster.All() {
+			ids = append(ids, v.Peer)
+		}
+	}
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
+		if m := e.progress.get(id); to.Level >= election.LevelSettings && m.Peer != "" && e.now < m.since.Add(2*e.cfg.Lease) {
 			list = append(list, m.Progress)
 		}
 	}

@@ -1,8 +1,11 @@
 package elector
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -34,6 +37,54 @@ func BenchmarkAThousandElections(b *testing.B) {
 			o.e.Status(o.now)
 		}
 	})
+}
+
+// BenchmarkAMessageAmongManyAgents is what one step costs an agent that is connected to many: no step walks them
+// all (T12 of the star).
+func BenchmarkAMessageAmongManyAgents(b *testing.B) {
+	for _, agents := range []int{3, 30, 300, 1000} {
+		b.Run(strconv.Itoa(agents), func(b *testing.B) {
+			o := amongMany(b, agents)
+			for b.Loop() {
+				o.now += election.Instant(10 * time.Microsecond)
+				o.hear("a1", election.Inquiry{Election: "default"})
+				o.e.Status(o.now)
+				o.sent = o.sent[:0]
+			}
+		})
+	}
+}
+
+// amongMany is an agent that follows a leader among that many agents, of which three vote. All are candidates.
+func amongMany(t testing.TB, agents int) *scaled {
+	roster := rosterOf("a", "a1", "a2")
+	cfg := election.Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Algorithm: election.Bully, Timing: testTiming, Drift: election.DefaultDrift}
+	s := &scaled{solo: &solo{t: nil, now: at(60_000)}}
+	e, err := New(cfg, election.State{Peer: "a", Roster: roster}, nil, s.now, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.e = e
+	v := election.View{Members: []election.Member{member("a", 100)}}
+	for i := 1; i < agents; i++ {
+		v.Members = append(v.Members, election.Member{Peer: election.PeerID("a" + strconv.Itoa(i)), Name: "a" + strconv.Itoa(i), Lineage: 1})
+	}
+	slices.SortFunc(v.Members, func(a, b election.Member) int { return cmp.Compare(a.Peer, b.Peer) })
+	s.step(election.ViewChanged{View: v})
+	s.campaign("default")
+	for _, m := range v.Members[1:] {
+		s.step(election.PeerConnected{Peer: m.Peer, Lineage: 1, Level: election.Level})
+		s.hear(m.Peer, election.Report{Roster: roster, Stamp: 5})
+		s.hear(m.Peer, election.Candidacies{Lineage: 1, Serial: 1, Candidacies: []election.Candidacy{{Election: "default", Priority: 50}}})
+		s.hear(m.Peer, election.CandidaciesAck{Lineage: soloSelf.Lineage, Serial: e.stands.serial, By: 1})
+	}
+	s.hear("a1", election.Heartbeat{Lineage: 1, Send: 1, Version: roster.Version, Echo: s.now - 1,
+		Claims: []election.Claim{{Election: "default", Term: 1, Remaining: testTiming.Lease}}})
+	if c := s.e.Contests()[0]; c.State != Following || len(c.Candidates) != agents {
+		t.Fatalf("it is %s with %d candidates", c.State, len(c.Candidates))
+	}
+	s.sent = s.sent[:0]
+	return s
 }
 
 // BenchmarkTheRecordOfAThousandElections measures what the record (K1) adds to a heartbeat that

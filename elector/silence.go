@@ -43,6 +43,7 @@ func (e *Elector) redial(id election.PeerID, p *peer) {
 // are not a sign of silence, so their detector is dropped.
 func (e *Elector) heardFrom(id election.PeerID, m election.Message) {
 	p := e.peers.get(id)
+	e.dues.stir(p)
 	p.heardAt, p.unansweredSince = e.now, election.Never
 	_, released := m.(election.Release)
 	_, beats := m.(election.Heartbeat)
@@ -58,24 +59,36 @@ func (e *Elector) follows(id election.PeerID) bool {
 // maxProbes bounds how many times the time between two Inquiries is doubled.
 const maxProbes = 3
 
-// probe sends an Inquiry to each peer whose Report is missing, and to each silent one: otherwise
-// a former leader whose Release was lost would stay silent forever. A peer that does not answer
-// is asked less and less often. probe returns when the next Inquiry is due.
-func (e *Elector) probe() election.Instant {
-	wake := election.Never
-	for i, p := range e.peers.rows {
-		if e.now < p.unwritableUntil {
-			wake = min(wake, p.unwritableUntil) // then it may be able to write again
-		}
-		if e.now >= p.probeDue(e.cfg.Lease) {
-			p.probeAt = e.now.Add(e.cfg.Heartbeat << p.probes)
-			p.probes = min(p.probes+1, maxProbes)
-			p.expectAnswer(e.now)
-			e.send(e.peers.keys[i], election.Inquiry{})
-		}
-		wake = min(wake, p.probeDue(e.cfg.Lease))
+// lookAt sends an Inquiry to a peer if its Report is missing or it is silent: otherwise a former leader whose
+// Release was lost would stay silent forever. A peer that does not answer is asked less and less often. lookAt
+// returns when it must look at the peer again if nothing about it changes.
+func (e *Elector) lookAt(p *peer) election.Instant {
+	if e.now >= p.probeDue(e.cfg.Lease) {
+		p.probeAt = e.now.Add(e.cfg.Heartbeat << p.probes)
+		p.probes = min(p.probes+1, maxProbes)
+		p.expectAnswer(e.now)
+		e.send(p.id, election.Inquiry{})
 	}
-	return wake
+	if p.suspicious(e) {
+		e.noted.put(p.id, p)
+	} else {
+		e.noted.remove(p.id)
+	}
+	return p.due(e)
+}
+
+func (p *peer) due(e *Elector) election.Instant {
+	due := p.probeDue(e.cfg.Lease)
+	if e.now < p.unwritableUntil {
+		due = min(due, p.unwritableUntil) // then it may be able to write again
+	}
+	if silent := p.silentFrom(e.cfg.Lease); e.now < silent {
+		due = min(due, silent) // then it can't be elected
+	}
+	if e.stands.lacking(p) {
+		due = min(due, p.sendAt)
+	}
+	return due
 }
 
 func (p *peer) probeDue(lease time.Duration) election.Instant {

@@ -23,6 +23,9 @@ func stale(e *Elector) string {
 	if problem := e.agenda.problem(e.contests.rows); problem != "" {
 		return problem
 	}
+	if problem := unseen(e); problem != "" {
+		return problem
+	}
 	facts := e.facts.renew(e)
 	for _, c := range e.contests.rows {
 		kept := c.listing
@@ -36,6 +39,52 @@ func stale(e *Elector) string {
 		}
 		if c.shown != nil && !fresh.agrees(c.shown) {
 			return fmt.Sprintf("readers are shown %+v, it is %+v", *c.shown, fresh)
+		}
+	}
+	return ""
+}
+
+// unseen says what has changed about a peer or a candidate that no step looked at, empty if nothing has: a step
+// looks only at those that were stirred or that are due.
+func unseen(e *Elector) string {
+	candidates := 0
+	for _, m := range e.view.Members {
+		list := m.Candidacies
+		if p := e.peers.get(m.Peer); p != nil && p.listed && p.lineage == m.Lineage {
+			list = p.candidacies
+		}
+		for _, c := range list {
+			candidates++
+			if r, is := e.candidates.rank(m, c.Election); !is || r.Priority != c.Priority || !slices.Contains(e.candidates.ids[c.Election], m.Peer) {
+				return fmt.Sprintf("%s is a candidate in %s with %d, the index has %v with %d", m.Peer, c.Election, c.Priority, e.candidates.ids[c.Election], r.Priority)
+			}
+		}
+	}
+	for name, ids := range e.candidates.ids {
+		candidates -= len(ids)
+		if !slices.IsSorted(ids) || len(ids) == 0 {
+			return fmt.Sprintf("the index of %s has %v", name, ids)
+		}
+	}
+	if candidates != 0 {
+		return fmt.Sprintf("the index lacks %d candidates", candidates)
+	}
+	if len(e.dues.order) != len(e.peers.rows) {
+		return fmt.Sprintf("%d of %d peers have their turn", len(e.dues.order), len(e.peers.rows))
+	}
+	for _, p := range e.peers.rows {
+		m, is := e.view.Find(p.id)
+		if able := is && e.away(m, p) == 0; able != p.able {
+			return fmt.Sprintf("%s can be elected: %t, at the last look: %t", p.id, able, p.able)
+		}
+		if due := p.due(e); due != p.dueAt || e.dues.order[p.place] != p {
+			return fmt.Sprintf("%s is due at %d, at the last look: %d", p.id, due, p.dueAt)
+		}
+		if held := e.heldRoster(); p.isForeign(held) {
+			return fmt.Sprintf("%s is foreign and not apart", p.id)
+		}
+		if len(e.warnOfPeer(nil, p.id, p)) > 0 && !e.noted.has(p.id) {
+			return fmt.Sprintf("nobody is warned of %s", p.id)
 		}
 	}
 	return ""

@@ -15,7 +15,7 @@ func TestRoundsThatWaitForOthersGiveTheirTurnsUp(t *testing.T) {
 		s := newSolo(t, func(cfg *election.Config, _ *election.State) { cfg.Algorithm = algorithm })
 		s.e.agenda.window = minWindow
 		s.hear("b", election.Candidacies{Lineage: 1, Serial: 1, Candidacies: []election.Candidacy{
-			{Election: "waits-1", Priority: 200}, {Election: "waits-2", Priority: 200}, {Election: "leads", Priority: 50}}})
+			{Election: "leads", Priority: 50}, {Election: "waits-1", Priority: 200}, {Election: "waits-2", Priority: 200}}})
 		s.campaign("waits-1")
 		s.campaign("waits-2")
 		s.answerAsTheBetter("b", time.Second)

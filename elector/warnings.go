@@ -23,8 +23,8 @@ func (e *Elector) warnings(q QuorumStatus) (ws []Warning) {
 		ws = append(ws, Warning{Code: "foreign_cluster", Agent: e.nameOf(e.foreign.keys[i]), Cluster: p.roster.Cluster,
 			Own: e.heldRoster().Cluster, Former: e.barred.Code == "" && e.wasVoterOf(p.roster)})
 	}
-	for i, p := range e.peers.rows {
-		ws = e.warnOfPeer(ws, e.peers.keys[i], p)
+	for i, p := range e.noted.rows {
+		ws = e.warnOfPeer(ws, e.noted.keys[i], p)
 	}
 	switch {
 	case !e.cfg.Quorum:
@@ -51,8 +51,25 @@ func (e *Elector) warnOfPeer(ws []Warning, id election.PeerID, p *peer) []Warnin
 	if voters, why := p.Doubted(e.roster); why != 0 {
 		warn(Warning{Code: "roster_doubted", Voters: voters, Doubt: why})
 	}
-	if e.roster.Has(id) && e.change.Behind(e.now, &p.Peer) {
-		warn(Warning{Code: "voter_behind"})
+	return ws
+}
+
+// suspicious reports whether warnOfPeer may have to warn of the peer.
+func (p *peer) suspicious(e *Elector) bool {
+	if e.now < p.unwritableUntil || e.roster == nil {
+		return e.now < p.unwritableUntil
+	}
+	_, doubt := p.Doubted(e.roster)
+	return doubt != 0
+}
+
+// strangers warns of members that have the name of a voter and another identity: their data directories, with the
+// promises in them, were lost or exchanged.
+func strangers(v election.View, r *election.Roster) (ws []Warning) {
+	for _, m := range v.Members {
+		if voter, ok := r.Named(m.Name); ok && voter.Peer != m.Peer {
+			ws = append(ws, Warning{Code: "identity_changed", Agent: m.Name, Peer: voter.Peer})
+		}
 	}
 	return ws
 }
@@ -61,16 +78,15 @@ func (e *Elector) warnOfVoters(ws []Warning, q QuorumStatus) []Warning {
 	if e.otherVoters() {
 		ws = append(ws, Warning{Code: "voters_differ", Voters: strings.Join(e.cfg.Voters, ",")})
 	}
-	for _, id := range e.progress.keys {
-		if e.roster.Has(id) && e.older(id) {
-			ws = append(ws, Warning{Code: "voter_data_dir_older", Agent: e.nameOf(id)})
+	for _, v := range e.roster.All() {
+		if e.older(v.Peer) {
+			ws = append(ws, Warning{Code: "voter_data_dir_older", Agent: e.nameOf(v.Peer)})
+		}
+		if p := e.peers.get(v.Peer); p != nil && e.change.Behind(e.now, &p.Peer) {
+			ws = append(ws, Warning{Code: "voter_behind", Agent: e.nameOf(v.Peer)})
 		}
 	}
-	for _, m := range e.view.Members { // members whose data directories, with the promises in them, were lost or exchanged
-		if v, ok := e.roster.Named(m.Name); ok && v.Peer != m.Peer {
-			ws = append(ws, Warning{Code: "identity_changed", Agent: m.Name, Peer: v.Peer})
-		}
-	}
+	ws = append(ws, e.strangers...)
 	if e.change.Lasts(e.now) {
 		ws = append(ws, Warning{Code: "voters_change"})
 	}

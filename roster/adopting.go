@@ -162,12 +162,17 @@ func (c *Change) joins(s *step, id election.PeerID) bool {
 
 // bringUp sends the present roster to the voters and future voters that have another one.
 func (c *Change) bringUp(s *step) {
-	for _, id := range s.Connected() {
-		p := s.Peer(id)
-		if !c.differs(s, id, p) {
-			p.differsSince = 0
+	former, wanted := c.differing, []election.Voter(nil)
+	if c.want != nil {
+		wanted = c.want.goal.Voters
+	}
+	c.differing = nil
+	for _, v := range (&election.Roster{Voters: s.roster.All(), Next: wanted}).All() {
+		id, p := v.Peer, s.Peer(v.Peer)
+		if p == nil || !c.differs(s, id, p) {
 			continue
 		}
+		c.differing = append(c.differing, p)
 		if p.differsSince == 0 {
 			p.differsSince, p.bringUpAt = s.now, s.now
 			if !c.joins(s, id) {
@@ -181,6 +186,11 @@ func (c *Change) bringUp(s *step) {
 		s.wake(p.bringUpAt)
 		if !c.Behind(s.now, p) {
 			s.wake(p.differsSince.Add(c.cfg.Lease))
+		}
+	}
+	for _, p := range former {
+		if !slices.Contains(c.differing, p) {
+			p.differsSince = 0
 		}
 	}
 }

@@ -53,6 +53,7 @@ type Change struct {
 	restore   *wantedRestore
 	driver    *quorum.Driver    // nil: this agent drives no change
 	barred    *election.Refusal // nil: this agent is not barred
+	differing []*Peer           // those with a differsSince
 	lost      *election.Refusal // why the driver went back without a command; nil: it did not
 	resendAt  election.Instant
 	inheritAt election.Instant // when this agent continues the change that a former driver left

@@ -12,9 +12,12 @@ import (
 
 // Speaks reports whether the peer's version of Doyen can read all of this agent's roster. If not, the
 // peer would store a different roster under the same version number, so the two exchange no messages.
-func (c *Change) Speaks(p *Peer) bool {
+func (c *Change) Speaks(p *Peer) bool { return p.Level >= c.Level() }
+
+// Level is the feature level that a peer needs to read all of this agent's roster, and its words.
+func (c *Change) Level() uint64 {
 	if !c.cfg.Quorum {
-		return true
+		return 0
 	}
 	level := max(c.ledger.State().Roster.Level(), c.voter.Roster().Level())
 	if d := c.driver; d != nil {
@@ -23,7 +26,7 @@ func (c *Change) Speaks(p *Peer) bool {
 	if c.ledger.State().KeepsWords {
 		level = max(level, election.LevelWords)
 	}
-	return p.Level >= level
+	return level
 }
 
 func (c *Change) revised(s *step, in election.ChangeRoster) (*election.Roster, *election.Refusal) {

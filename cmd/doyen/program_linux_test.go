@@ -43,7 +43,7 @@ func TestACommandRunsOnWhenItsAgentIsKilledAndStartedAgain(t *testing.T) {
 	}
 	defer said.Close()
 	c := &exec.Cmd{Path: self, Stderr: said, Env: append(os.Environ(), "DOYEN_SOCKET="+m.socket("a"), "STAMPS="+stamps), SysProcAttr: m.member(),
-		Args: []string{"doyen", "run", "pay", "--", "sh", "-c", `while :; do echo $DOYEN_TERM $$ >> $STAMPS; sleep 0.01; done`}}
+		Args: []string{"doyen", "run", "pay", "--", "sh", "-c", `while :; do echo $DOYEN_TERM $$ >> $STAMPS; sleep 0.05; done`}}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,6 @@ func benchCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "rounds", Usage: "`NUMBER` of kills of the leader; the other measurements follow from it", Value: bench.DefaultRounds},
 			&cli.StringFlag{Name: "only", Usage: "measure these `PARTS` only: " + strings.Join(bench.Parts(), ",")},
-			&cli.IntFlag{Name: "busy", Usage: "`NUMBER` of busy loops beside the agents in part load; 0: on a quiet machine only", Value: bench.DefaultBusy},
 			&cli.StringFlag{Name: "out", Usage: "write the results to this `FILE`, a line for each round, in Go's benchmark format"},
 			&cli.StringFlag{Name: "binary", Usage: "`PATH` of the doyen to measure (default: it is built)"},
 			&cli.StringFlag{Name: "before", Usage: "`PATH` of another doyen, to measure in turns"},
@@ -45,7 +44,7 @@ func benchCommand() *cli.Command {
 func runBench(c *cli.Context) error {
 	o := bench.Options{
 		Points: bench.Points(c.IntSlice("agents"), c.StringSlice("algorithm"), c.StringSlice("profile")),
-		Rounds: c.Int("rounds"), Busy: c.Int("busy"), Seed: seedOf(c), Progress: c.App.ErrWriter,
+		Rounds: c.Int("rounds"), Seed: seedOf(c), Progress: c.App.ErrWriter,
 		Only: strings.FieldsFunc(c.String("only"), func(r rune) bool { return r == ',' || r == ' ' }),
 	}
 	for flag, path := range map[string]*string{"binary": &o.Binary, "before": &o.Before} {

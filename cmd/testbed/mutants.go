@@ -21,8 +21,6 @@ func mutantsCommand() *cli.Command {
 			&cli.DurationFlag{Name: "for", Usage: "begin no mutant after this `TIME`; the newest commit decides which come first", DefaultText: "run all"},
 			&cli.StringFlag{Name: "since", Usage: "with --for: those whose package has changed since this `COMMIT` come before all others"},
 			&cli.IntFlag{Name: "jobs", Usage: "`NUMBER` of mutants at once", DefaultText: "one a processor"},
-			&cli.IntFlag{Name: "seeds", Usage: "`NUMBER` of worlds the simulation plays", Value: mutants.DefaultSeeds},
-			&cli.DurationFlag{Name: "timeout", Usage: "a package whose tests run for this `TIME` hangs", Value: mutants.DefaultLimit},
 			&cli.BoolFlag{Name: "verbose", Usage: "show the output of the tests"},
 		},
 		Action: runMutants,
@@ -30,8 +28,7 @@ func mutantsCommand() *cli.Command {
 }
 
 func runMutants(c *cli.Context) error {
-	o := mutants.Options{Names: c.Args().Slice(), For: c.Duration("for"), Since: c.String("since"), Jobs: c.Int("jobs"), Seeds: c.Int("seeds"),
-		Limit: c.Duration("timeout"), Progress: c.App.ErrWriter}
+	o := mutants.Options{Names: c.Args().Slice(), For: c.Duration("for"), Since: c.String("since"), Jobs: c.Int("jobs"), Progress: c.App.ErrWriter}
 	if err := o.Check(); err != nil {
 		return usage("`testbed mutants --help` lists the flags", "%v", err)
 	}
@@ -42,7 +39,7 @@ func runMutants(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(c.App.Writer, found.Table())
+	fmt.Fprint(c.App.Writer, found.Summary())
 	for _, m := range found.Outcomes {
 		if c.Bool("verbose") || !m.Noticed() {
 			fmt.Fprintf(c.App.ErrWriter, "\n%s: %s\n%s\n", m.Mutant.Name, m.Verdict, m.Detail)

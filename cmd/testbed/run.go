@@ -34,7 +34,6 @@ func runScriptsCommand() *cli.Command {
 			&cli.BoolFlag{Name: "long", Usage: "let scripts last as long as their names promise"},
 			&cli.BoolFlag{Name: "loopback", Usage: "stay on the loopback interface, without faults of the network"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that random faults follow from", DefaultText: "random"},
-			&cli.StringFlag{Name: "logs", Usage: "keep the logs of failed scripts below this `DIRECTORY`", DefaultText: "the temporary one"},
 			&cli.BoolFlag{Name: "verbose", Usage: "show each line of a script and what was seen"},
 		},
 		Action: runScripts,
@@ -53,7 +52,7 @@ func runScripts(c *cli.Context) (err error) {
 	case !one && c.IsSet("report"):
 		return usage("play one script, once", "--report is for one run")
 	}
-	o := scenario.Options{Long: c.Bool("long"), Seed: seedOf(c), Verbose: c.Bool("verbose"), Logs: c.String("logs")}
+	o := scenario.Options{Long: c.Bool("long"), Seed: seedOf(c), Verbose: c.Bool("verbose")}
 	net, err := netOf(c)
 	if err != nil {
 		return err

@@ -29,7 +29,6 @@ func simulateCommand() *cli.Command {
 			&cli.StringFlag{Name: "shrunk", Usage: "what to omit from the seed's world, in the `JSON` of a replay command"},
 			&cli.StringFlag{Name: "html", Usage: "draw what breaks a promise, or the one seed, as a space-time diagram in this `FILE`"},
 			&cli.IntFlag{Name: "cores", Usage: "`NUMBER` of them to use", Value: runtime.GOMAXPROCS(0)},
-			&cli.IntFlag{Name: "voters", Usage: "`NUMBER` of them, 1 to 9, and no observers", DefaultText: "as the seed draws"},
 			&cli.Float64Flag{Name: "drift", Usage: "let clocks stray by this `PERCENT`; above 1 is more than the protocol allows for, and expected to break", DefaultText: "1"},
 			&cli.StringFlag{Name: "rule", Usage: "search only for what breaks this `RULE`, such as G1"},
 			&cli.BoolFlag{Name: "jobs", Usage: "play worlds of a cron job instead: no occurrence starts twice or is passed over in silence"},
@@ -51,8 +50,6 @@ func simulate(c *cli.Context) error {
 		return usage("a replay command has both", "--shrunk: there is no --seed")
 	case c.Int("cores") < 1 || c.Int("cores") > 1024:
 		return usage(hint, "--cores: %d is not from 1 to 1024", c.Int("cores"))
-	case c.Int("voters") < 0 || c.Int("voters") > 9:
-		return usage(hint, "--voters: %d is not from 1 to 9", c.Int("voters"))
 	case drift < 0 || drift > 900_000:
 		return usage(hint, "--drift: %g is not from 0 to 90", c.Float64("drift"))
 	case c.Int("occurrences") < 1 || c.IsSet("occurrences") && !c.Bool("jobs"):
@@ -65,12 +62,11 @@ func simulate(c *cli.Context) error {
 	}
 	run := simulation.Campaign{
 		SweepOptions: simulation.SweepOptions{
-			Options: simulation.Options{Seed: c.Uint64("seed"), Drift: drift, Voters: c.Int("voters"), Shrunk: shrunk,
+			Options: simulation.Options{Seed: c.Uint64("seed"), Drift: drift, Shrunk: shrunk,
 				Rule: c.String("rule")},
-			From: c.Uint64("from"), Seeds: c.Uint64("seeds"), For: c.Duration("for"), Cores: c.Int("cores"),
+			From: c.Uint64("from"), Seeds: c.Uint64("seeds"), For: c.Duration("for"), Cores: c.Int("cores"), Log: c.App.ErrWriter,
 		},
-		Single: c.IsSet("seed"), HTML: c.String("html"), Tries: c.Int("tries"),
-		Out: c.App.Writer, Log: c.App.ErrWriter,
+		Single: c.IsSet("seed"), HTML: c.String("html"), Tries: c.Int("tries"), Out: c.App.Writer,
 	}
 	if run.Seeds == 0 && run.For == 0 {
 		run.For = time.Minute

@@ -10,7 +10,6 @@ import (
 func TestSimulateRefusesAWrongCommandLine(t *testing.T) {
 	for line, want := range map[string]string{
 		"simulate --cores 0":                     "--cores",
-		"simulate --voters 10":                   "--voters: 10",
 		"simulate --drift 99":                    "--drift: 99",
 		"simulate --for -1s":                     "--for",
 		"simulate --occurrences 5":               "--occurrences",

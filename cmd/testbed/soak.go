@@ -20,7 +20,7 @@ func soakCommand() *cli.Command {
 		Usage: "run agents and programs for hours under random faults, and watch for what must never happen",
 		Description: "Programs on all hosts are candidates in one election, and the one that leads adds to a counter which checks fencing\n" +
 			"tokens. Each round some faults strike; then all must recover. It stops at the first overlap, falling token,\n" +
-			"unexplained history of the counter or missing recovery, and keeps all logs. Ctrl-c ends it with a summary.\n\n" +
+			"addition that is lost or missing recovery, and keeps all logs. Ctrl-c ends it with a summary.\n\n" +
 			"Exit codes: 0 nothing was violated, 1 something was, 64 usage.",
 		Flags: append([]cli.Flag{
 			&cli.DurationFlag{Name: "for", Usage: "run for this `TIME`, such as 2h", Value: 10 * time.Minute},
@@ -29,7 +29,6 @@ func soakCommand() *cli.Command {
 			&cli.BoolFlag{Name: "loopback", Usage: "no namespaces, and no faults of the network"},
 			&cli.BoolFlag{Name: "jobs", Usage: "run jobs by doyen once in place of the counter: none may be started twice, or be lost without a report"},
 			&cli.StringFlag{Name: "report", Usage: "write what was seen, as a page, to this `FILE`"},
-			&cli.StringFlag{Name: "keep", Usage: "`FOLDER` for the logs, if something is violated", DefaultText: "a new one in the system's temporary one"},
 		}, clusterFlags()...),
 		Action: runSoak,
 	}
@@ -40,17 +39,12 @@ func runSoak(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o := soak.Options{Hosts: clusterOf(c, c.Int("hosts")), For: c.Duration("for"), Seed: seedOf(c), Keep: c.String("keep"), Log: c.App.ErrWriter}
+	o := soak.Options{Hosts: clusterOf(c, c.Int("hosts")), For: c.Duration("for"), Seed: seedOf(c), Log: c.App.ErrWriter}
 	o.Hosts.Net, o.Hosts.DiskFaults, o.Hosts.Seed = net, net == hosts.Namespaces, o.Seed
 	if err := o.Check(); err != nil {
 		return usage("`testbed soak --help` lists the flags", "%v", err)
 	}
-	if o.Actor, err = os.Executable(); err != nil {
-		return fmt.Errorf("find this executable: %w", err)
-	}
-	if o.Keep == "" {
-		o.Keep = filepath.Join(os.TempDir(), fmt.Sprintf("doyen-soak-%d", o.Seed))
-	}
+	o.Keep = filepath.Join(os.TempDir(), fmt.Sprintf("doyen-soak-%d", o.Seed))
 	binary, clean, err := productBinary(c)
 	if err != nil {
 		return err

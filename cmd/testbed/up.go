@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/urfave/cli/v2"
@@ -31,14 +30,13 @@ func upCommand(stdin *os.File) *cli.Command {
 	return &cli.Command{
 		Name:  "up",
 		Usage: "run agents and watch them live",
-		Description: "On a terminal keys kill agents, which their keepers start again, and lose, stop and restart hosts, and\n" +
-			"with --netns cut them off; without one, or with --for, lines are printed. It builds the product.\n\n" +
+		Description: "On a terminal keys kill agents, which their keepers start again, and lose, stop and restart hosts;\n" +
+			"without one, or with --for, lines are printed. It builds the product.\n\n" +
 			"Exit codes: 0 ended by key or signal, or after --for with all agents agreed;\n" +
 			"1 they did not agree, or two led at once; 64 usage.",
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "agents", Usage: "`NUMBER` of them, 1 to 24; the first seven vote", Value: 3},
 			&cli.DurationFlag{Name: "for", Usage: "run for this `TIME`, without keys; kill the leader's agent, then lose its host and start it again"},
-			&cli.BoolFlag{Name: "netns", Usage: "give each agent its own network namespace and address (Linux, as root or where users may have namespaces)"},
 		}, clusterFlags()...),
 		Action: func(c *cli.Context) error { return up(c, stdin) },
 	}
@@ -51,12 +49,6 @@ func up(c *cli.Context, stdin *os.File) (err error) {
 	}
 	if err := o.Check(); err != nil {
 		return usage("`testbed up --help` lists the flags", "%v", err)
-	}
-	if c.Bool("netns") {
-		if err := needNetworks(); err != nil {
-			return fmt.Errorf("--netns: %w; without it the agents share the loopback interface", err)
-		}
-		o.Hosts.Net = hosts.Namespaces
 	}
 	binary, clean, err := productBinary(c)
 	if err != nil {

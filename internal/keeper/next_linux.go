@@ -99,8 +99,9 @@ func (k *keeper) ended(now int64, status syscall.WaitStatus) {
 		k.lives = lives{ran: true}
 		k.startAt = now
 	default:
-		k.logger.Warn("the agent has ended, starting it again", "after", lasted.Round(time.Millisecond), "why", k.why)
-		k.next(now, k.lives.ended(lasted, ran, k.slow), code)
+		wait := k.lives.ended(lasted, ran, k.slow)
+		k.logger.Warn("the agent has ended, starting it again", "after", lasted.Round(time.Millisecond), "in", wait, "why", k.why)
+		k.next(now, wait, code)
 	}
 }
 

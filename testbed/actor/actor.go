@@ -1,9 +1,9 @@
-// Package actor is the testbed's programs: candidates in elections, which use the client library, and
-// commands of `doyen run`, of jobs and of hooks. Each stamps when it acts (package stamp), and reports
+// Package actor is the testbed's programs: candidates in elections, by the client library, and the
+// commands of `doyen run`, of jobs and of hooks. Each stamps when it acts (package stamp) and reports
 // on stdout when it begins and stops acting. Only the program of Count reports to a register instead.
 //
-// A program is the testbed's own executable, run again with a hidden first argument. The exception is
-// the small executable in command, which the bench starts while it measures.
+// A program is the testbed's own executable, run again with a hidden first argument. The exception
+// is the small executable in command, which the bench starts while it measures.
 package actor
 
 import (
@@ -31,6 +31,12 @@ import (
 // word makes an executable one of the programs. It is not meant for people.
 const word = "program-of-testbed" // followed by ROLE ARGUMENT…
 
+// Path is the executable that runs the programs: this one, whose main function has to call Serve.
+func Path() string {
+	path, _ := os.Executable() // fails only if this process has lost its executable; then no program starts
+	return path
+}
+
 // Campaign returns the arguments of a program that is a candidate, and acts while it leads.
 // The priority is a number, or "-" for the agent's own priority.
 func Campaign(socket, election, priority, stamps string) []string {
@@ -42,7 +48,7 @@ func Campaign(socket, election, priority, stamps string) []string {
 func Command(stamps string) []string { return []string{word, "command", stamps} }
 
 // Job returns the arguments of the command of a job. The command acts for the given time and then ends with
-// status 0, or on SIGTERM earlier with status 1. It notes its start and its regular end in stamps (stamp.Note).
+// status 0, or on SIGTERM earlier with status 1. Its stamp has its key and its regular end.
 func Job(stamps string, lasts time.Duration) []string {
 	return []string{word, "job", stamps, lasts.String()}
 }
@@ -69,20 +75,20 @@ func Serve(args []string, stdout, stderr io.Writer) (code int, served bool) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx, args[0], args[2], args[3:], stdout); errors.Is(err, errStopped) || err != nil && ctx.Err() == nil {
+	if err := serve(ctx, args[2], args[3:], stdout); errors.Is(err, errStopped) || err != nil && ctx.Err() == nil {
 		fmt.Fprintln(stderr, "program:", err)
 		return 1, true
 	}
 	return 0, true
 }
 
-func serve(ctx context.Context, self, role string, args []string, stdout io.Writer) error {
+func serve(ctx context.Context, role string, args []string, stdout io.Writer) error {
 	switch {
 	case role == "campaign" && len(args) == 4:
 		return campaign(ctx, args[0], args[1], args[2], func(l *client.Leadership) error { return act(l, args[3], stdout) })
 	case role == "count" && len(args) == 4:
-		c := &counter{name: fmt.Sprintf("%s/%d", args[3], os.Getpid()), host: args[3], register: args[2]}
-		return campaign(ctx, args[0], args[1], "-", c.act)
+		own := Ask{Program: fmt.Sprintf("%s/%d", args[3], os.Getpid()), Host: args[3]}
+		return campaign(ctx, args[0], args[1], "-", func(l *client.Leadership) error { return count(l, own, args[2]) })
 	case role == "command" && len(args) == 1:
 		return command(ctx, args[0], stdout)
 	case role == "job" && len(args) == 2:
@@ -94,7 +100,7 @@ func serve(ctx context.Context, self, role string, args []string, stdout io.Writ
 		}
 		return err
 	case role == "parent" && len(args) == 1:
-		return parent(self, args[0], stdout)
+		return parent(args[0], stdout)
 	}
 	return fmt.Errorf("there is no role %s with %d arguments", role, len(args))
 }
@@ -146,7 +152,7 @@ func act(l *client.Leadership, stamps string, stdout io.Writer) (err error) {
 			if book != nil {
 				book.Close()
 			}
-			if book, err = stamp.Open(stamps, now, at); err != nil {
+			if book, err = stamp.Open(stamps, stamp.Stamp{Term: now, First: at}); err != nil {
 				return err
 			}
 			term = now
@@ -172,59 +178,54 @@ func command(ctx context.Context, stamps string, stdout io.Writer) error {
 	if event := os.Getenv("DOYEN_EVENT"); event != "" && event != string(election.Leading) {
 		return nil // a hook acts only on leading
 	}
-	term, err := strconv.ParseUint(os.Getenv("DOYEN_TERM"), 10, 64)
+	s, err := stamp.Commanded(stamp.Now())
 	if err != nil {
-		return fmt.Errorf("read DOYEN_TERM: %w", err)
+		return err
 	}
-	say(stdout, "acting", term)
-	err = stamp.Act(ctx, stamps, term, stamp.Now())
-	say(stdout, "stopped", term)
+	say(stdout, "acting", s.Term)
+	err = stamp.Act(ctx, stamps, s)
+	say(stdout, "stopped", s.Term)
 	return err
 }
 
 var errStopped = errors.New("stopped before its end")
 
-// job acts for a time, and notes its start and, if it was not stopped early, its end.
+// job acts for a time, and stamps its end if it was not stopped early.
 func job(ctx context.Context, stamps, lasts string, stdout io.Writer) error {
-	at := stamp.Now()
+	s, err := stamp.Commanded(stamp.Now())
+	if err != nil {
+		return err
+	}
 	long, err := time.ParseDuration(lasts)
 	if err != nil {
 		return err
 	}
-	term, err := strconv.ParseUint(os.Getenv("DOYEN_TERM"), 10, 64)
+	book, err := stamp.Open(stamps, s)
 	if err != nil {
-		return fmt.Errorf("read DOYEN_TERM: %w", err)
-	}
-	try, err := strconv.Atoi(os.Getenv("DOYEN_TRY"))
-	if err != nil {
-		return fmt.Errorf("read DOYEN_TRY: %w", err)
-	}
-	note := stamp.Note{Key: os.Getenv("DOYEN_KEY"), Stamp: stamp.Stamp{Term: term, PID: os.Getpid(), First: at, Last: at}, Try: try}
-	if err := note.Write(stamps); err != nil {
 		return err
 	}
-	say(stdout, "acting", term)
+	defer book.Close()
+	say(stdout, "acting", s.Term)
 	over, cancel := context.WithTimeout(ctx, long)
 	defer cancel()
-	err = stamp.Act(over, stamps, term, at)
-	say(stdout, "stopped", term)
-	if err != nil {
+	err = book.Act(over)
+	say(stdout, "stopped", s.Term)
+	switch {
+	case err != nil:
 		return err
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		return errStopped
 	}
-	note.Ended, note.Last = true, stamp.Now()
-	return note.Write(stamps)
+	return book.End()
 }
 
 // parent starts a child, which acts in its place. The child inherits only stdin, stdout and stderr,
 // as the children of most languages' runtimes do.
-func parent(self, stamps string, stdout io.Writer) error {
+func parent(stamps string, stdout io.Writer) error {
 	for fd := 3; fd < 256; fd++ {
 		syscall.CloseOnExec(fd)
 	}
-	child := exec.Command(self, Command(stamps)...)
+	child := exec.Command(Path(), Command(stamps)...)
 	child.Stdout = stdout
 	return child.Run()
 }

@@ -13,17 +13,16 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -50,28 +49,23 @@ type Order struct {
 	Options map[string]string
 }
 
+// runner carries out an order, and returns what it did.
+type runner func(context.Context, Order) (did string, err error)
+
 type attack struct {
-	does    string            // what it does, in a sentence
-	options map[string]string // what can be set, with the defaults
-	run     func(context.Context, Order) (did string, err error)
+	does string                     // what it does, in a sentence
+	run  func(*flag.FlagSet) runner // adds the attack's options, with their defaults; they are set before the runner runs
 }
 
 func attacks() map[string]attack {
 	return map[string]attack{
-		"streams": {"opens streams on the gossip port that announce much, and sends much on each, without the key",
-			map[string]string{"streams": "120", "announce": "20000000", "send": "4194304", "rate": "0"}, streams},
-		"idle": {"opens connections, sends nothing or the beginning of something, and keeps them",
-			map[string]string{"port": "gossip", "connections": "512", "send": "", "sources": "1", "user": ""}, idle},
-		"noise": {"sends datagrams that no agent made, from many addresses, to the gossip port",
-			map[string]string{"sources": "400", "rate": "1000", "kind": "garbage"}, noise},
-		"version0": {"has the key, and sends a packet of encryption version 0 whose padding is a lie",
-			map[string]string{"padding": "239", "rate": "10"}, version0},
-		"observer": {"has the key, joins as an agent that is not a voter, and sends what no agent would",
-			map[string]string{"says": "term", "election": string(election.Default), "every": "200ms"}, observer},
-		"strangers": {"has the key in use, and joins under a new name and identity again and again, to be sent the next key",
-			map[string]string{"every": "100ms", "stay": "3s"}, strangers},
-		"replay": {"listens to the gossip of the host it is on, and sends all of it again, without the key",
-			map[string]string{"capture": "3s", "wait": "0s", "every": "1s"}, replay},
+		"streams":   {"opens streams on the gossip port that announce much, and sends much on each, without the key", streams},
+		"idle":      {"opens connections, sends nothing or the beginning of something, and keeps them", idle},
+		"noise":     {"sends datagrams that no agent made, from many addresses, to the gossip port", noise},
+		"version0":  {"has the key, and sends a packet of encryption version 0 whose padding is a lie", version0},
+		"observer":  {"has the key, joins as an agent that is not a voter, and sends what no agent would", observer},
+		"strangers": {"has the key in use, and joins under a new name and identity again and again, to be sent the next key", strangers},
+		"replay":    {"listens to the gossip of the host it is on, and sends all of it again, without the key", replay},
 	}
 }
 
@@ -80,21 +74,29 @@ func Names() []string { return slices.Sorted(maps.Keys(attacks())) }
 func Does(name string) string { return attacks()[name].does }
 
 // Check returns an error if the order can't be carried out: its attack or an option is
-// unknown, or it has no target.
+// unknown, a value can't be read, or it has no target.
 func (o Order) Check() error {
+	_, err := o.runner()
+	return err
+}
+
+func (o Order) runner() (runner, error) {
 	a, ok := attacks()[o.Attack]
 	if !ok {
-		return fmt.Errorf("there is no attack %q; there are %s", o.Attack, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("there is no attack %q; there are %s", o.Attack, strings.Join(Names(), ", "))
 	}
 	if len(o.Targets) == 0 {
-		return errors.New("no host is attacked")
+		return nil, errors.New("no host is attacked")
 	}
-	for key := range o.Options {
-		if _, ok := a.options[key]; !ok {
-			return fmt.Errorf("attack %s has no option %q; its options are %s", o.Attack, key, strings.Join(slices.Sorted(maps.Keys(a.options)), ", "))
+	options, known := flag.NewFlagSet(o.Attack, flag.ContinueOnError), []string{}
+	run := a.run(options)
+	options.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
+	for key, value := range o.Options {
+		if err := options.Set(key, value); err != nil {
+			return nil, fmt.Errorf("attack %s, %s=%s: %w; its options are %s", o.Attack, key, value, err, strings.Join(known, ", "))
 		}
 	}
-	return nil
+	return run, nil
 }
 
 // Run carries out an order in JSON until its time is over or ctx ends. It returns what the
@@ -104,42 +106,13 @@ func Run(ctx context.Context, text string) (string, error) {
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return "", fmt.Errorf("decode the order: %w", err)
 	}
-	if err := o.Check(); err != nil {
+	run, err := o.runner()
+	if err != nil {
 		return "", err
 	}
-	a := attacks()[o.Attack]
-	options := maps.Clone(a.options)
-	maps.Copy(options, o.Options)
-	o.Options = options
 	ctx, cancel := context.WithTimeout(ctx, o.For)
 	defer cancel()
-	return a.run(ctx, o)
-}
-
-func (o Order) numbers(options map[string]*int) (err error) {
-	for key, to := range options {
-		if *to, err = o.number(key); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (o Order) number(key string) (int, error) {
-	n, err := strconv.Atoi(o.Options[key])
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%s=%s: want a number", key, o.Options[key])
-	}
-	return n, nil
-}
-
-func (o Order) spans(options map[string]*time.Duration) (err error) {
-	for key, to := range options {
-		if *to, err = time.ParseDuration(o.Options[key]); err != nil || *to < 0 {
-			return fmt.Errorf("%s=%s: want a time", key, o.Options[key])
-		}
-	}
-	return nil
+	return run(ctx, o)
 }
 
 // key reads the first cluster key in the target's key file.
@@ -189,8 +162,8 @@ func (p *pace) giveBack() { p.next = p.next.Add(-p.every) }
 // sendGossip sends rate packets a second to the targets in turn, from the sockets in turn. The
 // function packet makes each packet for its target. sendGossip returns how many packets it sent;
 // a full queue or a target that is down may have lost some of them.
-func (o Order) sendGossip(ctx context.Context, rate int, packet func(Target) ([]byte, error), from ...net.PacketConn) (sent int, err error) {
-	for p := newPace(float64(rate)); p.wait(ctx); sent++ {
+func (o Order) sendGossip(ctx context.Context, rate float64, packet func(Target) ([]byte, error), from ...net.PacketConn) (sent int, err error) {
+	for p := newPace(rate); p.wait(ctx); sent++ {
 		t := o.Targets[sent%len(o.Targets)]
 		b, err := packet(t)
 		if err != nil {

@@ -2,6 +2,7 @@ package attack
 
 import (
 	"encoding/json"
+	"flag"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -21,11 +22,13 @@ func TestEveryAttackIsInTheDocumentationWithItsOptions(t *testing.T) {
 		if !ok || Does(name) == "" {
 			t.Errorf("docs/testbed.md does not list the attack %s", name)
 		}
-		for key := range attacks()[name].options {
-			if !strings.Contains(line, "`"+key+"`") {
-				t.Errorf("docs/testbed.md does not tell the option %s of the attack %s", key, name)
+		options := flag.NewFlagSet(name, flag.ContinueOnError)
+		attacks()[name].run(options)
+		options.VisitAll(func(f *flag.Flag) {
+			if !strings.Contains(line, "`"+f.Name+"`") {
+				t.Errorf("docs/testbed.md does not tell the option %s of the attack %s", f.Name, name)
 			}
-		}
+		})
 	}
 }
 
@@ -35,6 +38,7 @@ func TestAnOrderThatMakesNoSenseIsRefused(t *testing.T) {
 		"unknown attack": {Attack: "asking-nicely", Targets: target},
 		"no target":      {Attack: "idle"},
 		"unknown option": {Attack: "idle", Targets: target, Options: map[string]string{"politely": "yes"}},
+		"not a number":   {Attack: "idle", Targets: target, Options: map[string]string{"connections": "many"}},
 	} {
 		if err := o.Check(); err == nil {
 			t.Errorf("%s: %+v is taken", name, o)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/netip"
@@ -26,32 +27,33 @@ const between = 100 * time.Millisecond
 // socket. On each connection it sends the option send. If the other side closes one, idle
 // opens another. With several sources, the attack must run on the target's own host, because the
 // sources are addresses of the loopback interface.
-func idle(ctx context.Context, o Order) (string, error) {
-	var n, sources int
-	if err := o.numbers(map[string]*int{"connections": &n, "sources": &sources}); err != nil {
-		return "", err
+func idle(f *flag.FlagSet) runner {
+	n, sources, user := f.Int("connections", 512, ""), f.Int("sources", 1, ""), f.Int("user", nobody, "")
+	port, send := f.String("port", "gossip", ""), f.String("send", "", "")
+	return func(ctx context.Context, o Order) (string, error) {
+		return o.idle(ctx, *n, *sources, *user, *port, strings.NewReplacer(`\r`, "\r", `\n`, "\n").Replace(*send))
 	}
+}
+
+const nobody = -1 // not another user
+
+func (o Order) idle(ctx context.Context, n, sources, user int, port, send string) (string, error) {
 	if sources > 1 && !o.Here {
 		return "", fmt.Errorf("sources=%d: attack from the host that is attacked", sources)
 	}
-	if o.Options["user"] != "" {
-		uid, err := o.number("user")
-		if err != nil {
-			return "", err
-		}
-		if err := become(uid, o.Targets); err != nil {
+	if user != nobody {
+		if err := become(user, o.Targets); err != nil {
 			return "", err
 		}
 	}
-	send := strings.NewReplacer(`\r`, "\r", `\n`, "\n").Replace(o.Options["send"])
 	var opened, held, most atomic.Int64
 	var all sync.WaitGroup
 	for _, t := range o.Targets {
-		network, address, err := t.port(o.Options["port"])
+		network, address, err := t.port(port)
 		if err != nil {
 			return "", err
 		}
-		if network == "unix" && o.Options["user"] != "" {
+		if network == "unix" && user != nobody {
 			address = filepath.Base(address) // become made the socket's directory the working directory
 		}
 		for i := range n {
@@ -139,11 +141,12 @@ const chunk = 64 << 10
 // streams keeps a number of streams open to each target. Each sends the label, announces a
 // long encrypted message, and then sends a number of meaningless bytes. rate is how many MiB
 // all streams together send each second; 0 is no limit.
-func streams(ctx context.Context, o Order) (string, error) {
-	var n, announce, send, rate int
-	if err := o.numbers(map[string]*int{"streams": &n, "announce": &announce, "send": &send, "rate": &rate}); err != nil {
-		return "", err
-	}
+func streams(f *flag.FlagSet) runner {
+	n, announce, send, rate := f.Int("streams", 120, ""), f.Int("announce", 20_000_000, ""), f.Int("send", 4<<20, ""), f.Float64("rate", 0, "")
+	return func(ctx context.Context, o Order) (string, error) { return o.streams(ctx, *n, *announce, *send, *rate) }
+}
+
+func (o Order) streams(ctx context.Context, n, announce, send int, rate float64) (string, error) {
 	var opened, sent atomic.Int64
 	var all sync.WaitGroup
 	began := time.Now()
@@ -151,7 +154,7 @@ func streams(ctx context.Context, o Order) (string, error) {
 	for _, t := range o.Targets {
 		for range n {
 			all.Go(func() {
-				p := newPace(float64(rate) * (1 << 20) / chunk / float64(workers))
+				p := newPace(rate * (1 << 20) / chunk / float64(workers))
 				for ctx.Err() == nil {
 					sent.Add(announceAndSend(ctx, t, announce, send, p))
 					opened.Add(1)

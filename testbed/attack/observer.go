@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/netip"
@@ -23,12 +24,14 @@ import (
 //	lease   ask for votes under the longest lease that can be written, ten minutes
 //	term    claim the highest term there is, in a heartbeat, a report and a release
 //	roster  report a newer roster with the observer as the only voter
-func observer(ctx context.Context, o Order) (string, error) {
-	var every time.Duration
-	if err := o.spans(map[string]*time.Duration{"every": &every}); err != nil {
-		return "", err
+func observer(f *flag.FlagSet) runner {
+	says, name, every := f.String("says", "term", ""), f.String("election", string(election.Default), ""), f.Duration("every", 200*time.Millisecond, "")
+	return func(ctx context.Context, o Order) (string, error) {
+		return o.observer(ctx, *says, election.Name(*name), *every)
 	}
-	says, name := o.Options["says"], election.Name(o.Options["election"])
+}
+
+func (o Order) observer(ctx context.Context, says string, name election.Name, every time.Duration) (string, error) {
 	if says != "lease" && says != "term" && says != "roster" {
 		return "", fmt.Errorf("says=%s: want lease, term or roster", says)
 	}

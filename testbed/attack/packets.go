@@ -6,6 +6,7 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/netip"
@@ -19,11 +20,12 @@ const maxCaptured = 50_000
 // replay first captures, for a while, every gossip packet that comes to or leaves the host it
 // is on. Then it waits, and sends all these packets to each target, again and again. It needs
 // no key, because it does not read the packets.
-func replay(ctx context.Context, o Order) (string, error) {
-	var capture, wait, every time.Duration
-	if err := o.spans(map[string]*time.Duration{"capture": &capture, "wait": &wait, "every": &every}); err != nil {
-		return "", err
-	}
+func replay(f *flag.FlagSet) runner {
+	capture, wait, every := f.Duration("capture", 3*time.Second, ""), f.Duration("wait", 0, ""), f.Duration("every", time.Second, "")
+	return func(ctx context.Context, o Order) (string, error) { return o.replay(ctx, *capture, *wait, *every) }
+}
+
+func (o Order) replay(ctx context.Context, capture, wait, every time.Duration) (string, error) {
 	listening, stop := context.WithTimeout(ctx, capture)
 	packets, err := captureGossip(listening, o.Targets[0].Gossip.Port())
 	stop()
@@ -72,11 +74,12 @@ func datagram(packet []byte, port uint16) ([]byte, bool) {
 // noise sends datagrams from many addresses that are not the sender's. The option kind chooses
 // garbage (random bytes), sealed (the cluster's label, then random bytes, as under a wrong
 // key) or cluster (another cluster's label, then random bytes).
-func noise(ctx context.Context, o Order) (string, error) {
-	var n, rate int
-	if err := o.numbers(map[string]*int{"sources": &n, "rate": &rate}); err != nil {
-		return "", err
-	}
+func noise(f *flag.FlagSet) runner {
+	n, rate, kind := f.Int("sources", 400, ""), f.Float64("rate", 1000, ""), f.String("kind", "garbage", "")
+	return func(ctx context.Context, o Order) (string, error) { return o.noise(ctx, *n, *rate, *kind) }
+}
+
+func (o Order) noise(ctx context.Context, n int, rate float64, kind string) (string, error) {
 	var from []net.PacketConn
 	defer func() {
 		for _, c := range from {
@@ -94,7 +97,7 @@ func noise(ctx context.Context, o Order) (string, error) {
 		}
 		from = append(from, c)
 	}
-	sent, err := o.sendGossip(ctx, rate, func(t Target) ([]byte, error) { return t.noise(o.Options["kind"]) }, from...)
+	sent, err := o.sendGossip(ctx, rate, func(t Target) ([]byte, error) { return t.noise(kind) }, from...)
 	return fmt.Sprintf("sent %d datagrams from %d addresses", sent, len(from)), err
 }
 
@@ -114,11 +117,12 @@ func (t Target) noise(kind string) ([]byte, error) {
 
 // version0 sends packets of encryption version 0. The last byte of such a packet says how much
 // of the packet is padding: here, more than there is.
-func version0(ctx context.Context, o Order) (string, error) {
-	var padding, rate int
-	if err := o.numbers(map[string]*int{"padding": &padding, "rate": &rate}); err != nil {
-		return "", err
-	}
+func version0(f *flag.FlagSet) runner {
+	padding, rate := f.Int("padding", 239, ""), f.Float64("rate", 10, "")
+	return func(ctx context.Context, o Order) (string, error) { return o.version0(ctx, *padding, *rate) }
+}
+
+func (o Order) version0(ctx context.Context, padding int, rate float64) (string, error) {
 	c, err := net.ListenPacket("udp", ":0")
 	if err != nil {
 		return "", err

@@ -3,6 +3,7 @@ package attack
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -16,11 +17,12 @@ const stranger = "stranger-"
 
 // strangers makes one agent after another join, each with the cluster key that is in use at its start.
 // Each stays for a while and answers what it is asked. The attack fails if any of them is sent a key.
-func strangers(ctx context.Context, o Order) (string, error) {
-	var every, stay time.Duration
-	if err := o.spans(map[string]*time.Duration{"every": &every, "stay": &stay}); err != nil {
-		return "", err
-	}
+func strangers(f *flag.FlagSet) runner {
+	every, stay := f.Duration("every", 100*time.Millisecond, ""), f.Duration("stay", 3*time.Second, "")
+	return func(ctx context.Context, o Order) (string, error) { return o.strangers(ctx, *every, *stay) }
+}
+
+func (o Order) strangers(ctx context.Context, every, stay time.Duration) (string, error) {
 	var joined, met, keys atomic.Int64
 	var here sync.WaitGroup
 	for ctx.Err() == nil {

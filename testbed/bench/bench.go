@@ -23,7 +23,6 @@ import (
 type Options struct {
 	Points   []Point // the clusters to measure
 	Net      hosts.Net
-	Busy     int      // how many busy loops run beside the agents in part load
 	Rounds   int      // how often the leader is killed; the repetitions of other parts follow from it
 	Only     []string // the parts to measure, see Parts; empty: the usual ones
 	Binary   string   // path of the product; "": Run builds it
@@ -168,7 +167,7 @@ func (b *bench) builds(ctx context.Context, measure func() error) error {
 		all = slices.Repeat([]struct{ build, path string }{{buildOld, b.o.Before}, {buildNew, b.o.Binary}}, turns)
 	}
 	for _, x := range all {
-		b.build, b.program, b.binary, b.idled = x.build, hosts.Find(ctx, x.path), x.path, b.idled && b.o.Before == ""
+		b.build, b.program, b.binary, b.idled = x.build, hosts.Binary{Path: x.path}, x.path, b.idled && b.o.Before == ""
 		if err := measure(); err != nil {
 			return err
 		}

@@ -28,8 +28,8 @@ const (
 	loadBusy = 30 * time.Second
 	// loadWatch is the time in which no program may lose a lead that it won.
 	loadWatch = time.Minute
-	// DefaultBusy is how many busy loops run beside the agents.
-	DefaultBusy = 4
+	// busyLoops is how many busy loops run beside the agents.
+	busyLoops = 4
 )
 
 // manyElections measures what a thousand elections cost five agents. Then it kills one agent,
@@ -96,10 +96,10 @@ func hostOf(i, hosts int, second bool) int {
 // on a quiet machine, and beside programs that use its processors.
 func (b *bench) load(ctx context.Context) error {
 	err := b.underLoad(ctx, loadElections, 0, loadWatch)
-	if err != nil || b.o.Busy == 0 {
-		return err
+	if err == nil {
+		err = b.underLoad(ctx, loadElections, busyLoops, loadBusy)
 	}
-	return b.underLoad(ctx, loadElections, b.o.Busy, loadBusy)
+	return err
 }
 
 // underLoad starts agents, busy loops, and on each host programs that want to lead n elections. When all

@@ -48,12 +48,8 @@ func (b *bench) readPages(ctx context.Context, elections, readers int, d time.Du
 			if err != nil {
 				return err
 			}
-			own, err := os.Executable()
-			if err != nil {
-				return err
-			}
 			ctx, cancel := context.WithCancel(ctx)
-			crowd := exec.CommandContext(ctx, own, arguments...)
+			crowd := exec.CommandContext(ctx, actor.Path(), arguments...)
 			go func() {
 				defer cancel()
 				_ = crowd.Run() // only its effect on the agents counts

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"syscall"
@@ -63,12 +62,9 @@ func strikes() map[string]strike {
 	}
 }
 
-// campaigning returns a program that is a candidate without `doyen run`.
-func campaigning() (command, error) {
-	executable, err := os.Executable()
-	return func(p *lab.Program) *exec.Cmd {
-		return exec.Command(executable, actor.Campaign(p.Host.Config().Socket, contested, "-", p.Stamps)...)
-	}, err
+// campaigning is a program that is a candidate without `doyen run`.
+func campaigning(p *lab.Program) *exec.Cmd {
+	return exec.Command(actor.Path(), actor.Campaign(p.Host.Config().Socket, contested, "-", p.Stamps)...)
 }
 
 // running measures with a program that is `doyen run` with these flags.
@@ -89,18 +85,14 @@ func (b *bench) running(ctx context.Context, flags []string, measure func(comman
 }
 
 func (b *bench) programs(ctx context.Context) error {
-	campaign, err := campaigning()
-	if err != nil {
-		return err
-	}
 	return b.running(ctx, []string{"--restart", "never"}, func(run command) error {
 		for _, p := range []struct {
 			by, fault string
 			tenths    int
 			command   command
 		}{
-			{"campaign", "kill", 40, campaign}, {"run", "kill-command", 10, run}, {"run", "kill", 10, run},
-			{"campaign", "resign", 3, campaign}, {"campaign", "transfer", 3, campaign},
+			{"campaign", "kill", 40, campaigning}, {"run", "kill-command", 10, run}, {"run", "kill", 10, run},
+			{"campaign", "resign", 3, campaigning}, {"campaign", "transfer", 3, campaigning},
 		} {
 			name := fmt.Sprintf("Program/by=%s/fault=%s", p.by, p.fault)
 			if err := b.replacements(ctx, name, b.rounds(p.tenths), p.command, strikes()[p.fault]); err != nil {

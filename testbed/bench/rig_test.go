@@ -66,10 +66,6 @@ func (b *bench) samples(name, unit string) []float64 {
 
 func TestAProgramIsReplaced(t *testing.T) {
 	t.Parallel()
-	campaign, err := campaigning()
-	if err != nil {
-		t.Fatal(err)
-	}
 	missed := false
 	missedOnce := func(ctx context.Context, t *contenders, host *hosts.Host, s observe.ProgramSpan) (*lab.Program, error) {
 		if !missed {
@@ -82,7 +78,7 @@ func TestAProgramIsReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := small(t)
-			err := b.replacements(t.Context(), name, 1, campaign, hit)
+			err := b.replacements(t.Context(), name, 1, campaigning, hit)
 			after, together := b.samples(name, perTakeover), b.samples(name, overlapped)
 			if err != nil || len(after) != 1 || after[0] <= 0 || !slices.Equal(together, []float64{0}) {
 				t.Errorf("took %v, two at once for %v: %v", after, together, err)

@@ -50,10 +50,6 @@ func (b *bench) words(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	campaign, err := campaigning()
-	if err != nil {
-		return err
-	}
 	for _, kept := range []string{"without", "with"} {
 		name := "Words/takeover=" + kept
 		err := b.quiet(ctx, b.config(), func(r *rig, leader *hosts.Host) error {
@@ -62,7 +58,7 @@ func (b *bench) words(ctx context.Context) error {
 					return err
 				}
 			}
-			return b.replace(ctx, name, b.rounds(40), r, campaign, strikes()["kill"])
+			return b.replace(ctx, name, b.rounds(40), r, campaigning, strikes()["kill"])
 		})
 		if err != nil {
 			return err

@@ -13,7 +13,8 @@ import (
 )
 
 var (
-	states      = flag.Int("states", 0, "how many states each exploration visits; 0: as many as fit a short run")
+	whole       = flag.Bool("whole", false, "search as far as CI does; without it, each search is cut short")
+	states      = flag.Int("states", 0, "how many states each exploration visits; 0: see -whole")
 	misfortunes = flag.Int("misfortunes", -1, "how many misfortunes a path may hold; -1: 0, 1 and 2, apart")
 	swaps       = flag.Int("swaps", 0, "of the search that ends: how many events of a path may come before their turn")
 )
@@ -46,7 +47,7 @@ func TestEveryInterleaving(t *testing.T) {
 	for _, isRing := range []bool{false, true} {
 		for _, n := range most {
 			limit := limits[min(n, len(limits)-1)]
-			if testing.Short() || raceDetector {
+			if !*whole || raceDetector {
 				limit /= 10
 			}
 			if *states > 0 {
@@ -70,7 +71,7 @@ func TestEveryInterleaving(t *testing.T) {
 // so that their keepers tell of it.
 func TestEveryInterleavingOfLives(t *testing.T) {
 	limit := 12_000
-	if testing.Short() || raceDetector {
+	if !*whole || raceDetector {
 		limit /= 10
 	}
 	if *states > 0 {
@@ -97,13 +98,13 @@ func inTurn(misfortunes, swaps int) Bounds {
 	return Bounds{Terms: 3, Misfortunes: misfortunes, Lives: true, Swaps: swaps, Grain: 10 * time.Millisecond}
 }
 
-// TestEveryDeathInTurn visits all there is within its bound: while all follow a leader, one
+// TestEveryDeathInTurn visits, with -whole, all there is within its bound: while all follow a leader, one
 // agent dies at any step, and another lineage or its next life follows at any
 // later one, or nothing does.
 func TestEveryDeathInTurn(t *testing.T) {
 	limit := 50_000_000
-	if testing.Short() || raceDetector {
-		limit = 1_000
+	if !*whole || raceDetector {
+		limit = 5_000
 	}
 	if *states > 0 {
 		limit = *states
@@ -114,7 +115,7 @@ func TestEveryDeathInTurn(t *testing.T) {
 			if v := r.Violation; v != nil {
 				t.Fatalf("%v\n%s", v, strings.Join(v.Path, "\n"))
 			}
-			if !r.Complete && limit > 1_000 {
+			if !r.Complete && limit > 5_000 {
 				t.Error("states were left when the search ended")
 			}
 			if r.Complete && r.Leaders == 0 {

@@ -9,17 +9,17 @@ import (
 
 // This file has the facts that a contest is given (contest.Facts).
 
-func (p *process) Now() election.Instant                    { return p.now }
-func (p *process) Roster() *election.Roster                 { return p.roster }
-func (p *process) Writes() bool                             { return true }
-func (p *process) Full() bool                               { return false }
-func (p *process) Closed() bool                             { return false }
-func (p *process) Doubts() bool                             { return false }
-func (p *process) FirstTurn(election.Rank) election.Instant { return 0 }
-func (p *process) Granted() election.Grant                  { return p.ledger.State().Grant(election.Default) }
-func (p *process) PromiseEnd() election.Instant             { return p.voter.PromiseEnd(election.Default) }
-func (p *process) HoldEnd() election.Instant                { return p.voter.HoldEnd(election.Default, p.self) }
-func (p *process) Best() election.Rank                      { return election.Rank{} } // nobody is preempted
+func (p *process) Now() election.Instant        { return p.now }
+func (p *process) Roster() *election.Roster     { return p.roster }
+func (p *process) Writes() bool                 { return true }
+func (p *process) Full() bool                   { return false }
+func (p *process) Closed() bool                 { return false }
+func (p *process) Doubts() bool                 { return false }
+func (p *process) FirstTurn() election.Instant  { return 0 }
+func (p *process) Granted() election.Grant      { return p.ledger.State().Grant(election.Default) }
+func (p *process) PromiseEnd() election.Instant { return p.voter.PromiseEnd(election.Default) }
+func (p *process) HoldEnd() election.Instant    { return p.voter.HoldEnd(election.Default, p.self) }
+func (p *process) Best() election.Rank          { return election.Rank{} } // nobody is preempted
 func (p *process) Runs(h election.Holder) bool {
 	return h.Lineage != 0 && p.peer(h.Peer).boot == h.Lineage
 }

@@ -7,14 +7,14 @@ import (
 )
 
 // TestSearchOfLeaseChanges looks for two holders that act at once while the lease changes, once or
-// twice, up or down, to none and back (R14). It is not complete: of each case it visits 5,000 states,
+// twice, up or down, to none and back (R14). It is not complete: of each case it visits, with -whole, 5,000 states,
 // which are all within four steps and some of the fifth, then walks 5,000 ways of at most 60 random steps.
 func TestSearchOfLeaseChanges(t *testing.T) {
 	for _, leases := range [][]int{{2, 1}, {1, 3}, {0, 1}, {0, 3}, {1, 0}, {3, 0}, {1, 3, 1}, {3, 1, 3}, {0, 1, 0}, {0, 3, 0}} {
 		o := LeaseOptions{Leases: leases, Asked: 2, Until: 8, States: 5_000}
 		if *states > 0 {
 			o.States = *states
-		} else if testing.Short() || raceDetector {
+		} else if !*whole || raceDetector {
 			o.States /= 10
 		}
 		t.Run(fmt.Sprint(leases), func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-var rosterStates = flag.Int("rosterstates", 0, "how many states each exploration of a change of the voters visits; 0: as many as fit a short run")
+var rosterStates = flag.Int("rosterstates", 0, "how many states each exploration of a change of the voters visits; 0: see -whole")
 
 // stoppedHalfway are the steps to a driver that stopped when the first of the new
 // voters had heard that they decide alone. What another ballot may do then lies
@@ -31,7 +31,7 @@ func TestEveryOrderOfARosterChange(t *testing.T) {
 	} {
 		if *rosterStates > 0 {
 			try.States = *rosterStates
-		} else if testing.Short() || raceDetector {
+		} else if !*whole || raceDetector {
 			try.States /= 10
 		}
 		t.Run(fmt.Sprintf("%s to %s, %d ballots, after %d steps", try.From, try.To, try.Ballots, len(try.After)), func(t *testing.T) {

@@ -19,7 +19,7 @@ type slowVoter struct {
 }
 
 // waits lets the slow voter receive a message: it answers what needs no write, and begins to write the rest.
-func (w *wordWorld) waits(s wordState, message uint16, f func(wordStep)) {
+func (w *wordWorld) waits(s wordState, message uint16, f func(stepTo[wordState])) {
 	free := 0
 	for free < len(s.queue) && s.queue[free] != 0 {
 		free++
@@ -38,10 +38,10 @@ func (w *wordWorld) waits(s wordState, message uint16, f func(wordStep)) {
 }
 
 // writes ends the slow voter's write: all of it is on disk, or the voter has crashed before.
-func (w *wordWorld) writes(s wordState, f func(wordStep)) {
+func (w *wordWorld) writes(s wordState, f func(stepTo[wordState])) {
 	r := w.slowly(slowVoter{s.voters[slowAt], s.queue, true})
 	s.queue = [2]uint16{}
-	f(wordStep{next: s, what: func() string { return fmt.Sprintf("%s crashes before it has written", peerOf(slowAt)) }})
+	f(stepTo[wordState]{next: s, what: func() string { return fmt.Sprintf("%s crashes before it has written", peerOf(slowAt)) }})
 	s.voters[slowAt] = r.voter
 	w.answers(s, slowAt, r.answers, true, func() string { return fmt.Sprintf("%s has written", peerOf(slowAt)) }, f)
 }

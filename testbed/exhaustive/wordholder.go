@@ -11,7 +11,7 @@ import (
 // This file has what the holder of a term does of its own accord in a wordWorld.
 
 // asks lets each holder without a higher term ask for a term. Holders are alike, so the first to ask is always a.
-func (w *wordWorld) asks(s wordState, t int, f func(wordStep)) {
+func (w *wordWorld) asks(s wordState, t int, f func(stepTo[wordState])) {
 	used := 0
 	for _, x := range s.terms {
 		if x.asked {
@@ -31,7 +31,7 @@ func (w *wordWorld) asks(s wordState, t int, f func(wordStep)) {
 
 // begins lets a leader's agent die, and begin its second life with what the first one left on record. Its
 // program goes on, and may write once more.
-func (w *wordWorld) begins(s wordState, t int, f func(wordStep)) {
+func (w *wordWorld) begins(s wordState, t int, f func(stepTo[wordState])) {
 	x := &s.terms[t]
 	x.life, x.ordered = 1, false
 	w.apply(s, t, [3]uint16{6}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
@@ -45,7 +45,7 @@ func (w *wordWorld) begins(s wordState, t int, f func(wordStep)) {
 }
 
 // orders lets the program of a term ask to replace the word whose ID is names.
-func (w *wordWorld) orders(s wordState, t int, names uint8, f func(wordStep)) {
+func (w *wordWorld) orders(s wordState, t int, names uint8, f func(stepTo[wordState])) {
 	text := ""
 	if w.o.Terms[t] == "writes" {
 		text = texts[1+2*t+int(s.terms[t].life)]

@@ -128,15 +128,8 @@ func (w *wordWorld) process(i int, s election.State) *process {
 // texts are what programs write, by term and life; the first one deletes the word.
 var texts = []string{"", "of term 1", "of term 1, life 2", "of term 2", "of term 2, life 2", "of term 3", "of term 3, life 2", "of term 4", "of term 4, life 2"}
 
-// wordStep is a state that follows. what describes the step, for a path; bad is the rule that it breaks.
-type wordStep struct {
-	next wordState
-	what func() string
-	bad  string
-}
-
 // each calls f with each state that may follow.
-func (w *wordWorld) each(s wordState, f func(wordStep)) {
+func (w *wordWorld) each(s wordState, f func(stepTo[wordState])) {
 	for t := range w.o.Terms {
 		x := s.terms[t]
 		if !x.asked {
@@ -195,11 +188,11 @@ func (w *wordWorld) rosterOf(s wordState, holder uint8) uint8 {
 }
 
 // arrives lets a voter handle a message. Its answers reach the holder, or are lost.
-func (w *wordWorld) arrives(s wordState, v int, voter, message uint16, f func(wordStep)) {
+func (w *wordWorld) arrives(s wordState, v int, voter, message uint16, f func(stepTo[wordState])) {
 	m := w.sent[message]
 	r := w.react(voter, message)
 	if m, is := m.(election.WordWrite); is && r.voter != voter && m.Version != w.voters[voter].Roster.Version {
-		f(wordStep{next: s, what: func() string { return messages.Describe(m) }, bad: string(peerOf(v)) + " takes a word at another version"})
+		f(stepTo[wordState]{next: s, what: func() string { return messages.Describe(m) }, bad: string(peerOf(v)) + " takes a word at another version"})
 		return
 	}
 	s.voters[v] = r.voter
@@ -207,14 +200,14 @@ func (w *wordWorld) arrives(s wordState, v int, voter, message uint16, f func(wo
 }
 
 // answers lets each of a voter's answers reach its holder, or none if all may be lost or no answer was given.
-func (w *wordWorld) answers(s wordState, v int, answers []uint16, lost bool, what func() string, f func(wordStep)) {
+func (w *wordWorld) answers(s wordState, v int, answers []uint16, lost bool, what func() string, f func(stepTo[wordState])) {
 	if lost || len(answers) == 0 {
-		f(wordStep{next: s, what: func() string { return what() + ", and no answer arrives" }})
+		f(stepTo[wordState]{next: s, what: func() string { return what() + ", and no answer arrives" }})
 	}
 	for _, a := range answers {
 		t := int(termOf(w.sent[a])) - 1
 		if s.terms[t].contest == 0 {
-			f(wordStep{next: s, what: what})
+			f(stepTo[wordState]{next: s, what: what})
 			continue
 		}
 		w.apply(s, t, [3]uint16{4, a, uint16(v)}, func(c *contest.Contest, f contest.Facts) []contest.Verdict {
@@ -249,7 +242,7 @@ func termOf(m election.Message) election.Term {
 }
 
 // apply plays an input of a term's contest, and judges what follows.
-func (w *wordWorld) apply(s wordState, t int, key [3]uint16, input wordInput, what func() string, f func(wordStep)) {
+func (w *wordWorld) apply(s wordState, t int, key [3]uint16, input wordInput, what func() string, f func(stepTo[wordState])) {
 	x, bad := &s.terms[t], ""
 	e := w.affect(w.facts[x.roster][x.holder], x.contest, key, input)
 	x.contest = e.contest
@@ -267,7 +260,7 @@ func (w *wordWorld) apply(s wordState, t int, key [3]uint16, input wordInput, wh
 			bad = cmp.Or(bad, w.written(&s, t, r.Word))
 		}
 	}
-	f(wordStep{next: s, what: what, bad: bad})
+	f(stepTo[wordState]{next: s, what: what, bad: bad})
 }
 
 // elected ends all lower terms, and judges the word that the program of the new leader gets.
@@ -309,52 +302,6 @@ func (w *wordWorld) written(s *wordState, t int, word election.Word) string {
 
 // ExploreWords visits the states breadth first.
 func ExploreWords(o WordOptions) Found {
-	type node struct {
-		state  wordState
-		parent int
-	}
 	w, first := newWordWorld(o)
-	nodes, seen := []node{{first, -1}}, map[wordState]struct{}{first: {}}
-	r := Found{States: 1}
-	path := func(i int, last string) []string {
-		lines := []string{last}
-		for ; nodes[i].parent >= 0; i = nodes[i].parent {
-			line := ""
-			w.each(nodes[nodes[i].parent].state, func(n wordStep) {
-				if line == "" && n.next == nodes[i].state {
-					line = n.what()
-				}
-			})
-			lines = append(lines, line)
-		}
-		slices.Reverse(lines)
-		return lines
-	}
-	for end, i := 1, 0; i < len(nodes); i++ {
-		if i == end {
-			end = len(nodes)
-			r.Depth++
-		}
-		full := false
-		w.each(nodes[i].state, func(n wordStep) {
-			if r.Violation != nil || full {
-				return
-			}
-			if n.bad != "" {
-				r.Violation, r.Path = fmt.Errorf("%s", n.bad), path(i, n.what())
-				return
-			}
-			if _, known := seen[n.next]; !known {
-				seen[n.next] = struct{}{}
-				nodes = append(nodes, node{n.next, i})
-				r.States++
-				full = r.States >= o.States
-			}
-		})
-		if r.Violation != nil || full {
-			return r
-		}
-	}
-	r.Complete = true
-	return r
+	return breadthFirst(first, o.States, w.each)
 }

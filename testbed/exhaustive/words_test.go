@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-var wordStates = flag.Int("wordstates", 0, "how many states each exploration of a word visits, in larger worlds; 0: small worlds, whole")
+var wordStates = flag.Int("wordstates", 0, "how many states each exploration of a word visits, in larger worlds; 0: small worlds, whole with -whole")
 
 // TestEveryOrderOfWrites shows that no order of messages within the bounds loses a word that a program
 // has written or got, or lets two writes replace the same word (W1 to W7, W11).
@@ -19,7 +19,7 @@ func TestEveryOrderOfWrites(t *testing.T) {
 		{Terms: []string{"writes", "reads"}, Holders: 2, Loses: true, Lives: true},
 	}
 	limit := 2_000_000
-	if testing.Short() || raceDetector {
+	if !*whole || raceDetector {
 		limit = 20_000
 	}
 	if *wordStates > 0 {

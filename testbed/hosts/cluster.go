@@ -210,7 +210,7 @@ func (h *Host) close() {
 
 // lift ends starvation and a slow disk, which would delay the end of the host's processes.
 func (h *Host) lift() {
-	_, _ = h.Starve(false)
+	h.starve(false)
 	if h.sandbox.disk {
 		_ = h.sandbox.slow(0) // fails only without a disk
 	}

@@ -1,7 +1,6 @@
 package hosts
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -52,7 +51,6 @@ type Config struct {
 	Algorithm string // bully or ring
 	Profile   string // local, lan or wan
 	Quorum    bool
-	LogLevel  string // of the agents' logs; "" is info
 	Program   Program
 	// Net joins the hosts; the zero value is Loopback.
 	Net Net
@@ -108,9 +106,6 @@ func (c Config) common() settings.Config {
 	config.DataDir, config.Socket = "/data", "/socket" // each agent gets its own
 	config.Algorithm, config.Profile, config.Quorum = c.Algorithm, c.Profile, c.Quorum
 	config.Keeper = false // so that a killed agent stays dead, and the loss of it can be measured
-	if c.LogLevel != "" {
-		config.LogLevel = c.LogLevel
-	}
 	return config
 }
 
@@ -120,63 +115,32 @@ type place struct {
 }
 
 // places finds a free place for each of n agents. On Linux, where all of 127.0.0.0/8 is this
-// machine, each agent gets an address of its own and the usual ports. Elsewhere all agents
-// share 127.0.0.1, and each gets ports of its own.
+// machine, each agent gets an address of its own; elsewhere all agents share 127.0.0.1. Each gets the
+// usual ports where they are free: another agent, or a program on 0.0.0.0, may have them.
 //
 // Another program could take a place before its agent does. The agent then reports that and
 // ends.
 func places(n int) ([]place, error) {
-	if runtime.GOOS != "linux" {
-		return portsOf(netip.AddrFrom4([4]byte{127, 0, 0, 1}), n)
-	}
-	const tries = 20
-	var err error
-	for range tries {
-		// Random, so that two testbeds at once get different addresses; 127.0.x.x is left to other programs.
-		a, b := byte(1+rand.IntN(254)), byte(rand.IntN(255))
-		found := make([]place, n)
-		for i := range found {
-			found[i] = place{netip.AddrFrom4([4]byte{127, a, b, byte(1 + i)}), settings.DefaultGossipPort, settings.DefaultPeerPort}
-		}
-		if err = free(found); err == nil {
-			return found, nil
-		}
-	}
-	// All tries failed: a program on 0.0.0.0, perhaps an agent, uses the usual ports.
-	found, portErr := portsOf(netip.AddrFrom4([4]byte{127, 0, 0, 1}), n)
-	if portErr != nil {
-		return nil, errors.Join(err, portErr)
-	}
-	return found, nil
-}
-
-func free(places []place) error {
-	for _, p := range places {
-		for _, port := range []int{p.gossip, p.peer} {
-			stop, _, err := listen(p.addr, port)
-			if err != nil {
-				return err
-			}
-			stop()
-		}
-	}
-	return nil
-}
-
-// portsOf lets the system choose two free ports for each of n agents. It holds all ports until
-// the last one is chosen, so that no two are the same.
-func portsOf(addr netip.Addr, n int) ([]place, error) {
+	// Random, so that two testbeds at once get different addresses; 127.0.x.x is left to other programs.
+	a, b := byte(1+rand.IntN(254)), byte(rand.IntN(255))
 	found := make([]place, n)
 	for i := range found {
-		found[i].addr = addr
-		for _, port := range []*int{&found[i].gossip, &found[i].peer} {
-			stop, chosen, err := listen(addr, 0)
+		p := place{netip.AddrFrom4([4]byte{127, 0, 0, 1}), settings.DefaultGossipPort, settings.DefaultPeerPort}
+		if runtime.GOOS == "linux" {
+			p.addr = netip.AddrFrom4([4]byte{127, a, b, byte(1 + i)})
+		}
+		for _, port := range []*int{&p.gossip, &p.peer} {
+			stop, chosen, err := listen(p.addr, *port)
+			if err != nil {
+				stop, chosen, err = listen(p.addr, 0)
+			}
 			if err != nil {
 				return nil, err
 			}
-			defer stop()
+			defer stop() // only when the last one is chosen, so that no two are the same
 			*port = chosen
 		}
+		found[i] = p
 	}
 	return found, nil
 }

@@ -3,6 +3,8 @@ package hosts
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/internal/base/each"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
@@ -22,11 +25,12 @@ type Fault struct {
 	// Silences is whether the fault keeps the agent from reporting on its leadership.
 	Silences bool
 
-	begin, end func(*Cluster, *Host) (election.Instant, error)
+	begin, end effect
 }
 
-// Begin lets the fault happen to the host. Begin and End return the instant just before they
-// act.
+// effect begins or ends a fault. It returns the instant just before it acts.
+type effect func(*Cluster, *Host) (election.Instant, error)
+
 func (f Fault) Begin(c *Cluster, h *Host) (election.Instant, error) { return f.begin(c, h) }
 
 func (f Fault) End(c *Cluster, h *Host) (election.Instant, error) {
@@ -36,14 +40,21 @@ func (f Fault) End(c *Cluster, h *Host) (election.Instant, error) {
 	return f.end(c, h)
 }
 
-// of makes a begin or an end from a method of the host.
-func of(do func(*Host) (election.Instant, error)) func(*Cluster, *Host) (election.Instant, error) {
+// of makes an effect of a method that returns the instant itself.
+func of(do func(*Host) (election.Instant, error)) effect {
 	return func(_ *Cluster, h *Host) (election.Instant, error) { return do(h) }
 }
 
-// with is like of, for a method with an argument.
-func with[T any](do func(*Host, T) (election.Instant, error), x T) func(*Cluster, *Host) (election.Instant, error) {
-	return func(_ *Cluster, h *Host) (election.Instant, error) { return do(h, x) }
+func on(what string, do func(*Cluster, *Host) error) effect {
+	return func(c *Cluster, h *Host) (election.Instant, error) {
+		at := boottime.Now()
+		return at, wrap.Error(do(c, h), "%s of %s", what, h.Name())
+	}
+}
+
+// inside is like on, for what is done on a thread in the host's sandbox.
+func inside(what string, do func(*Host) error) effect {
+	return on(what, func(_ *Cluster, h *Host) error { return h.inSandbox(func() error { return do(h) }) })
 }
 
 // Crash ends the agent at once (SIGKILL). The fault ends with the agent's next start.
@@ -61,82 +72,134 @@ func Freeze() Fault {
 	return Fault{Name: "freeze", Silences: true, begin: of((*Host).Freeze), end: of((*Host).Thaw)}
 }
 
-// Install replaces the host's program file, from its agent's next start on.
+// Install copies a program file to Program. The agent's next start runs this copy.
 func Install(b Binary, version string) Fault {
-	return Fault{Name: "install", Detail: version, begin: with((*Host).Install, b)}
+	return Fault{Name: "install", Detail: version, begin: on("change the program", func(_ *Cluster, h *Host) error { return h.install(b) })}
 }
 
-// LoseProgram removes the host's program file.
+// LoseProgram removes the installed program file, so that nothing can be started from it.
 func LoseProgram() Fault {
-	return Fault{Name: "lose-program", begin: of((*Host).LoseProgram)}
+	return Fault{Name: "lose-program", begin: on("remove the program", func(_ *Cluster, h *Host) error {
+		return wrap.Error(os.Remove(h.Program()), "install one first")
+	})}
 }
 
-// OtherBoot makes the host's processes believe that the kernel has been restarted.
-func OtherBoot() Fault { return Fault{Name: "other-boot", begin: of((*Host).OtherBoot)} }
+// OtherBoot shows the host's processes another boot ID of the kernel from now on. It needs a
+// cluster in Namespaces, with DiskFaults.
+func OtherBoot() Fault {
+	return Fault{Name: "other-boot", begin: inside("change the boot", func(h *Host) error { return h.sandbox.otherBoot(filepath.Join(h.dir, "boot_id")) })}
+}
 
-func Wipe() Fault { return Fault{Name: "wipe", begin: of((*Host).Wipe)} }
+// Wipe empties the data directory of a host that is down. From the next start on, the host's agent
+// has another peer ID. If the host is not down, it fails with ErrUp.
+func Wipe() Fault {
+	return Fault{Name: "wipe", begin: on("wipe the disk", func(_ *Cluster, h *Host) error { return h.wipe() })}
+}
 
+// FullDisk leaves no byte free on the host's disk. It needs a cluster in Namespaces, with DiskFaults.
 func FullDisk() Fault {
-	return Fault{Name: "disk", Detail: "full", begin: of((*Host).FillDisk), end: of((*Host).FreeDisk)}
+	return Fault{Name: "disk", Detail: "full", begin: inside("fill the disk", func(h *Host) error { return h.sandbox.fill() }),
+		end: inside("free the disk", func(h *Host) error { return h.sandbox.free() })}
 }
 
-// SlowDisk makes each fsync take longer by d. With Stuck, no fsync ends.
+// SlowDisk makes each fsync and fdatasync of the host's processes take longer by d, even those that have
+// begun. With Stuck, they wait until the fault ends. It needs a cluster with DiskFaults.
 func SlowDisk(d time.Duration) Fault {
 	wait := d.String()
 	if d == Stuck {
 		wait = "stuck"
 	}
-	return Fault{Name: "disk", Detail: "each write waits: " + wait, begin: with((*Host).SlowDisk, d), end: with((*Host).SlowDisk, 0)}
+	slow := func(d time.Duration) effect {
+		return on("slow the disk", func(_ *Cluster, h *Host) error { return h.sandbox.slow(d) })
+	}
+	return Fault{Name: "disk", Detail: "each write waits: " + wait, begin: slow(d), end: slow(0)}
 }
 
-// Crowd gives the host's processes the lowest priority, beside n busy processes.
+// Crowd gives the host's processes, except its keeper, the lowest priority, for good, beside n busy
+// processes that compete with them for the processor. Its end ends the busy processes.
 func Crowd(n int) Fault {
-	return Fault{Name: "crowd", Detail: fmt.Sprintf("lowest priority beside %d busy processes", n), begin: with((*Host).Crowd, n), end: with((*Host).Crowd, 0)}
+	crowd := func(n int) effect {
+		return on("crowd the processor", func(_ *Cluster, h *Host) error { return h.crowd(n) })
+	}
+	return Fault{Name: "crowd", Detail: fmt.Sprintf("lowest priority beside %d busy processes", n), begin: crowd(n), end: crowd(0)}
 }
 
-// Starve leaves the host a tenth of a processor.
+// Starve leaves the host's processes a tenth of a processor: it stops them for nine tenths of the time.
 func Starve() Fault {
-	return Fault{Name: "cpu", Detail: "a tenth of a processor", begin: with((*Host).Starve, true), end: with((*Host).Starve, false)}
+	starve := func(yes bool) effect {
+		return on("starve", func(_ *Cluster, h *Host) error { h.starve(yes); return nil })
+	}
+	return Fault{Name: "cpu", Detail: "a tenth of a processor", begin: starve(true), end: starve(false)}
 }
 
-// Clock makes the host's clock run at a rate, from the next start on.
+// Clock makes CLOCK_BOOTTIME and CLOCK_MONOTONIC, as system calls read them, run at the rate,
+// without a step, for processes that start on the host from now on; 1 is true time. All else keeps
+// true time, also timers. So an agent with a fast clock believes that its timers wake it late. Each
+// reading costs some 20 µs. Host.Real translates stamps.
 func Clock(rate float64) Fault {
-	return Fault{Name: "clock", Detail: fmt.Sprintf("runs at %g times real time", rate), begin: with((*Host).ClockRate, rate), end: with((*Host).ClockRate, 1)}
+	runs := func(rate float64) effect {
+		return onClock(func(h *Host) error {
+			if !(rate >= minRate && rate <= maxRate) {
+				return fmt.Errorf("rate %v: want %v to %v", rate, minRate, maxRate)
+			}
+			h.rate = rate
+			return nil
+		})
+	}
+	return Fault{Name: "clock", Detail: fmt.Sprintf("runs at %g times real time", rate), begin: runs(rate), end: runs(1)}
 }
 
-// WallClock puts the host's wall clock ahead, from the next start of a process on.
+// WallClock puts the wall clock (CLOCK_REALTIME) ahead, for processes that start on the host from now on.
 func WallClock(ahead time.Duration) Fault {
-	return Fault{Name: "wall-clock", Detail: ahead.String() + " ahead", begin: with((*Host).WallClock, ahead), end: with((*Host).WallClock, 0)}
+	set := func(ahead time.Duration) effect { return onClock(func(h *Host) error { h.wall = ahead; return nil }) }
+	return Fault{Name: "wall-clock", Detail: ahead.String() + " ahead", begin: set(ahead), end: set(0)}
 }
 
-// Unplug takes the host's cable out. The host notices.
+func onClock(set func(*Host) error) effect {
+	return on("set the clock", func(_ *Cluster, h *Host) error {
+		if err := canIntercept(); err != nil {
+			return unavailable("change it", err.Error())
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return set(h)
+	})
+}
+
+// Unplug takes the host's cable out. The host notices, as it notices the end.
 func Unplug() Fault {
-	carrier := func(up bool) func(*Cluster, *Host) (election.Instant, error) {
-		return func(c *Cluster, h *Host) (election.Instant, error) { return c.SetCarrier(h.Name(), up) }
+	carrier := func(up bool) effect {
+		return on("set the carrier", func(c *Cluster, h *Host) error {
+			i, err := c.index(h.Name())
+			if err != nil {
+				return err
+			}
+			return c.network.Host(i).SetCarrier(up)
+		})
 	}
 	return Fault{Name: "carrier", Detail: "its cable is unplugged", begin: carrier(false), end: carrier(true)}
 }
 
-// Cut silently loses all packets between the host and the peers. The end of the fault heals
-// every cut of the host.
+// Cut silently loses all packets between the host and the peers; no peers means all other hosts. The links
+// keep their delays and losses. The end of the fault heals every cut of the host.
 func Cut(peers []string, d Direction) Fault {
 	detail := map[Direction]string{BothWays: "from ", Forth: "one way, to ", Back: "one way, from "}[d] + Short(peers)
 	return Fault{Name: "cut", Detail: detail, Peers: slices.Clip(peers),
-		begin: func(c *Cluster, h *Host) (election.Instant, error) { return c.Cut([]string{h.Name()}, peers, d) },
-		end:   func(c *Cluster, h *Host) (election.Instant, error) { return c.Heal(h.Name()) }}
+		begin: on("cut", func(c *Cluster, h *Host) error { return c.change(h, peers, d, func(l *netns.Link) { l.Cut = true }) }),
+		end:   on("heal", func(c *Cluster, h *Host) error { return c.heal(h) })}
 }
 
 // Degrade sets what the links between the host and the peers do to packets. A cut
 // link stays cut.
 func Degrade(peers []string, d Direction, l netns.Link, detail string) Fault {
-	set := func(l netns.Link) func(*Cluster, *Host) (election.Instant, error) {
-		return func(c *Cluster, h *Host) (election.Instant, error) {
-			return c.change("set link", []string{h.Name()}, peers, d, func(old *netns.Link) {
+	set := func(l netns.Link) effect {
+		return on("set a link", func(c *Cluster, h *Host) error {
+			return c.change(h, peers, d, func(old *netns.Link) {
 				cut := old.Cut
 				*old = l
 				old.Cut = cut
 			})
-		}
+		})
 	}
 	return Fault{Name: "link", Detail: detail, Peers: slices.Clip(peers), begin: set(l), end: set(netns.Link{})}
 }
@@ -169,82 +232,48 @@ func (c *Cluster) index(name string) (int, error) {
 	return i, nil
 }
 
-func (c *Cluster) indices(names []string) (all []int, err error) {
-	for _, name := range names {
-		i, err := c.index(name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, i)
-	}
-	return all, nil
-}
-
-// change changes the links between each host of a and each host of b. If b is empty, b means all hosts
-// that are not in a. change returns the instant just before the change, as Cut and Heal do.
-func (c *Cluster) change(what string, a, b []string, d Direction, change func(*netns.Link)) (election.Instant, error) {
-	from, err := c.indices(a)
+// change changes the links between a host and its peers. No peers means all other hosts.
+func (c *Cluster) change(h *Host, peers []string, d Direction, change func(*netns.Link)) error {
+	i, err := c.index(h.Name())
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", what, err)
+		return err
 	}
-	to, err := c.indices(b)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", what, err)
+	if len(peers) == 0 {
+		peers = each.Of(c.hosts, (*Host).Name)
 	}
-	for i := range c.hosts {
-		if len(b) == 0 && !slices.Contains(from, i) {
-			to = append(to, i)
-		}
-	}
-	at := boottime.Now()
-	set := func(i, j int) {
-		before := c.network.Link(i, j)
+	set := func(from, to int) {
+		before := c.network.Link(from, to)
 		after := before
 		if change(&after); after != before {
-			err = errors.Join(err, c.network.SetLink(i, j, after))
+			err = errors.Join(err, c.network.SetLink(from, to, after))
 		}
 	}
-	for _, i := range from {
-		for _, j := range to {
-			if i != j && d != Back {
-				set(i, j)
-			}
-			if i != j && d != Forth {
-				set(j, i)
-			}
+	for _, peer := range peers {
+		j, unknown := c.index(peer)
+		if unknown != nil {
+			return unknown
+		}
+		if i != j && d != Back {
+			set(i, j)
+		}
+		if i != j && d != Forth {
+			set(j, i)
 		}
 	}
-	return at, err
+	return err
 }
 
-// Cut silently cuts the links between the hosts of a and of b. The links keep their delays and losses.
-func (c *Cluster) Cut(a, b []string, d Direction) (election.Instant, error) {
-	return c.change("cut", a, b, d, func(l *netns.Link) { l.Cut = true })
+// heal ends every cut to or from the host.
+func (c *Cluster) heal(h *Host) error {
+	return c.change(h, nil, BothWays, func(l *netns.Link) { l.Cut = false })
 }
 
-// Heal ends every cut to or from the named hosts. Without names it heals the whole network and
-// plugs in every cable. Delays and losses stay.
-func (c *Cluster) Heal(names ...string) (election.Instant, error) {
-	all := each.Of(c.hosts, (*Host).Name)
-	plug := len(names) == 0
-	if plug {
-		names = all
+// Heal ends all cuts, and plugs in every cable. Delays and losses stay.
+func (c *Cluster) Heal() error {
+	var errs []error
+	for _, h := range c.hosts {
+		_, err := Unplug().End(c, h)
+		errs = append(errs, err, c.heal(h))
 	}
-	at, err := c.change("heal", names, all, BothWays, func(l *netns.Link) { l.Cut = false })
-	for i := range c.hosts {
-		if plug && c.network != nil {
-			err = errors.Join(err, c.network.Host(i).SetCarrier(true))
-		}
-	}
-	return at, err
-}
-
-// SetCarrier pulls a host's cable out, or plugs it in again. The host notices both.
-func (c *Cluster) SetCarrier(host string, up bool) (election.Instant, error) {
-	i, err := c.index(host)
-	if err != nil {
-		return 0, fmt.Errorf("set carrier: %w", err)
-	}
-	at := boottime.Now()
-	return at, c.network.Host(i).SetCarrier(up)
+	return errors.Join(errs...)
 }

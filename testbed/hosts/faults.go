@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/base/boottime"
-	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -28,28 +26,25 @@ func unavailable(what, why string) error {
 // Stuck is the delay with which SlowDisk lets no fsync end.
 const Stuck = time.Duration(math.MaxInt64)
 
-// inSandbox calls do on a thread in the host's sandbox. It returns the instant just before the call.
-func (h *Host) inSandbox(what string, do func() error) (election.Instant, error) {
+// inSandbox calls do on a thread in the host's sandbox.
+func (h *Host) inSandbox(do func() error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return 0, fmt.Errorf("%s of %s: the testbed is closed", what, h.Name())
+		return errors.New("the testbed is closed")
 	}
 	thread, err := h.thread()
 	if err != nil {
-		return 0, fmt.Errorf("%s of %s: %w", what, h.Name(), err)
+		return err
 	}
-	at := boottime.Now()
-	return at, wrap.Error(thread.do(do), "%s of %s", what, h.Name())
+	return thread.do(do)
 }
 
-// Wipe empties the data directory of a host that is down. From the next start on, the host's agent
-// has another peer ID. If the host is not down, Wipe returns ErrUp.
-func (h *Host) Wipe() (election.Instant, error) {
+func (h *Host) wipe() error {
 	if h.Status() != Down {
-		return 0, fmt.Errorf("wipe %s: %w", h.Name(), ErrUp)
+		return ErrUp
 	}
-	return h.inSandbox("wipe the disk", func() error {
+	return h.inSandbox(func() error {
 		files, err := os.ReadDir(h.config.DataDir)
 		if errors.Is(err, os.ErrNotExist) {
 			return nil
@@ -61,63 +56,30 @@ func (h *Host) Wipe() (election.Instant, error) {
 	})
 }
 
-// FillDisk leaves no byte free on the host's disk until FreeDisk is called. Like all faults below,
-// it returns the instant just before it acts. It needs a cluster in Namespaces, with DiskFaults.
-func (h *Host) FillDisk() (election.Instant, error) {
-	return h.inSandbox("fill the disk", h.sandbox.fill)
-}
-
-func (h *Host) FreeDisk() (election.Instant, error) {
-	return h.inSandbox("free the disk", h.sandbox.free)
-}
-
-// OtherBoot shows the host's processes another boot ID of the kernel from now on. It needs a
-// cluster in Namespaces, with DiskFaults.
-func (h *Host) OtherBoot() (election.Instant, error) {
-	return h.inSandbox("change the boot", func() error { return h.sandbox.otherBoot(filepath.Join(h.dir, "boot_id")) })
-}
-
-// SlowDisk makes each fsync and fdatasync of the host's processes take longer by d, even those
-// that have begun. With Stuck, they wait until SlowDisk is called again. 0 ends the delay.
-// SlowDisk needs a cluster with DiskFaults.
-func (h *Host) SlowDisk(d time.Duration) (election.Instant, error) {
-	if d < 0 {
-		return 0, fmt.Errorf("slow the disk of %s: %s is below 0s", h.Name(), d)
-	}
-	at := boottime.Now()
-	return at, wrap.Error(h.sandbox.slow(d), "slow the disk of %s", h.Name())
-}
-
-// Starve leaves the host's processes a tenth of a processor: it stops them for nine tenths of the
-// time.
-func (h *Host) Starve(on bool) (election.Instant, error) {
+func (h *Host) starve(yes bool) {
 	h.weight.Lock()
 	defer h.weight.Unlock()
-	at := boottime.Now()
 	switch {
-	case on && h.feed == nil:
+	case yes && h.feed == nil:
 		h.feed = background(h.ration)
-	case !on && h.feed != nil:
+	case !yes && h.feed != nil:
 		h.feed()
 		h.feed = nil
 	}
-	return at, nil
 }
 
-// Crowd gives the host's processes, except its keeper, the lowest priority, for good, and starts
-// n busy processes that compete with them for the processor. If n is 0, it ends the busy processes.
-func (h *Host) Crowd(n int) (election.Instant, error) {
+func (h *Host) crowd(n int) error {
 	h.weight.Lock()
 	defer h.weight.Unlock()
 	h.busy.End()
 	h.busy = nil
 	if n == 0 {
-		return boottime.Now(), nil
+		return nil
 	}
 	if err := lowerPriority(h.pids()); err != nil {
-		return 0, fmt.Errorf("crowd %s: %w", h.Name(), err)
+		return err
 	}
-	return h.inSandbox("crowd the processor", func() (err error) {
+	return h.inSandbox(func() (err error) {
 		h.busy, err = StartBusy(n, func(cmd *exec.Cmd) error { tie(cmd); return cmd.Start() })
 		return err
 	})
@@ -148,34 +110,6 @@ func (b Busy) End() {
 }
 
 const minRate, maxRate = 0.5, 2
-
-// ClockRate makes CLOCK_BOOTTIME and CLOCK_MONOTONIC, as system calls read them, run at the rate,
-// without a step, for processes that start on the host from now on; 1 is true time. All else keeps
-// true time, also timers. So an agent with a fast clock believes that its timers wake it late. Each
-// reading costs some 20 µs. Real translates stamps.
-func (h *Host) ClockRate(rate float64) (election.Instant, error) {
-	if !(rate >= minRate && rate <= maxRate) {
-		return 0, fmt.Errorf("set clock of %s: rate %v: want %v to %v", h.Name(), rate, minRate, maxRate)
-	}
-	if err := canIntercept(); err != nil {
-		return 0, fmt.Errorf("set clock of %s: %w", h.Name(), unavailable("change its rate", err.Error()))
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.rate = rate
-	return boottime.Now(), nil
-}
-
-// WallClock puts the wall clock (CLOCK_REALTIME) ahead, for processes that start on the host from now on.
-func (h *Host) WallClock(ahead time.Duration) (election.Instant, error) {
-	if err := canIntercept(); err != nil {
-		return 0, fmt.Errorf("set wall clock of %s: %w", h.Name(), unavailable("change it", err.Error()))
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.wall = ahead
-	return boottime.Now(), nil
-}
 
 // Real translates an instant on the clock of this host's processes to the machine's time. It is
 // right only for processes that started after the clock's last change.

@@ -131,13 +131,13 @@ func TestADiskFillsUpAndIsFreed(t *testing.T) {
 	if said, _, err := start(t, h, "write", path).wait(); err != nil {
 		t.Fatalf("before: %s", said)
 	}
-	if _, err := h.FillDisk(); err != nil {
+	if _, err := hosts.FullDisk().Begin(nil, h); err != nil {
 		t.Fatal(err)
 	}
 	if said, _, err := start(t, h, "write", path+".new").wait(); err == nil || !strings.Contains(said, "no space left") {
 		t.Errorf("on a full disk: %q", said)
 	}
-	if _, err := h.FreeDisk(); err != nil {
+	if _, err := hosts.FullDisk().End(nil, h); err != nil {
 		t.Fatal(err)
 	}
 	if said, _, err := start(t, h, "write", path).wait(); err != nil {
@@ -146,13 +146,13 @@ func TestADiskFillsUpAndIsFreed(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the host's disk is seen outside: %v", err)
 	}
-	if _, err := h.Wipe(); err != nil {
+	if _, err := hosts.Wipe().Begin(nil, h); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Wipe(); !errors.Is(err, hosts.ErrUp) {
+	if _, err := hosts.Wipe().Begin(nil, h); !errors.Is(err, hosts.ErrUp) {
 		t.Errorf("wiping a host that is up: %v", err)
 	}
 }
@@ -166,13 +166,13 @@ func TestADiskIsSlowOrStuck(t *testing.T) {
 		t.Fatal(err)
 	}
 	const delay = 300 * time.Millisecond
-	if _, err := h.SlowDisk(delay); err != nil {
+	if _, err := hosts.SlowDisk(delay).Begin(nil, h); err != nil {
 		t.Fatal(err)
 	}
 	if said, took, err := start(t, h, "write", path).wait(); err != nil || took < delay {
 		t.Errorf("on a slow disk it took %s: %s", took, said)
 	}
-	if _, err := h.SlowDisk(hosts.Stuck); err != nil {
+	if _, err := hosts.SlowDisk(hosts.Stuck).Begin(nil, h); err != nil {
 		t.Fatal(err)
 	}
 	stuck, killed := start(t, h, "write", path), start(t, h, "write", path+"2")
@@ -190,7 +190,7 @@ func TestADiskIsSlowOrStuck(t *testing.T) {
 		t.Fatal("on a stuck disk it ended")
 	case <-time.After(50 * time.Millisecond):
 	}
-	if _, err := h.SlowDisk(0); err != nil {
+	if _, err := hosts.SlowDisk(0).End(nil, h); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err != nil {
@@ -220,7 +220,7 @@ func TestAClockRunsAtItsRate(t *testing.T) {
 	if ahead := tell(); ahead != 0 {
 		t.Errorf("without a fault the clock is %s ahead", ahead)
 	}
-	if _, err := h.ClockRate(2); err != nil {
+	if _, err := hosts.Clock(2).Begin(nil, h); err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()
@@ -229,13 +229,13 @@ func TestAClockRunsAtItsRate(t *testing.T) {
 	if ahead := tell(); ahead < 80*time.Millisecond {
 		t.Errorf("after 100 ms at twice the rate it is %s ahead", ahead)
 	}
-	if _, err := h.ClockRate(1); err != nil {
+	if _, err := hosts.Clock(1).Begin(nil, h); err != nil {
 		t.Fatal(err)
 	}
 	if ahead := tell(); ahead < 80*time.Millisecond {
 		t.Errorf("back at the true rate it stepped back, %s ahead", ahead)
 	}
-	if _, err := h.ClockRate(5); err == nil {
+	if _, err := hosts.Clock(5).Begin(nil, h); err == nil {
 		t.Error("a rate of 5 was accepted")
 	}
 }
@@ -252,7 +252,7 @@ func TestAWallClockIsAhead(t *testing.T) {
 		return shown
 	}
 	for _, ahead := range []time.Duration{0, time.Hour, -time.Minute, 0} {
-		if _, err := h.WallClock(ahead); err != nil {
+		if _, err := hosts.WallClock(ahead).Begin(nil, h); err != nil {
 			t.Fatal(err)
 		}
 		before := time.Now()
@@ -280,13 +280,13 @@ func TestAStarvedHostHasATenthOfAProcessor(t *testing.T) {
 		}
 		defer cluster.Close(ended())
 		h := cluster.Hosts()[0]
-		if _, err := h.Starve(true); err != nil {
+		if _, err := hosts.Starve().Begin(nil, h); err != nil {
 			t.Fatal(err)
 		}
 		if said, took, err := start(t, h, "burn", "20").wait(); err != nil || took < 100*time.Millisecond {
 			t.Errorf("20 ms of processor time took %s: %v: %s", took, err, said)
 		}
-		if _, err := h.Starve(false); err != nil {
+		if _, err := hosts.Starve().End(nil, h); err != nil {
 			t.Fatal(err)
 		}
 		if err := cluster.Close(ended()); err != nil {
@@ -312,8 +312,11 @@ func TestHostsAreCutAndHealed(t *testing.T) {
 		{names[:1], names[2:3], hosts.Back, "20"},
 		{names[:2], names[2:], hosts.BothWays, "02 03 12 13 20 21 30 31"},
 	} {
-		if _, err := c.Cut(cut.a, cut.b, cut.d); err != nil {
-			t.Fatal(err)
+		for _, a := range cut.a {
+			h, _ := c.Host(a)
+			if _, err := hosts.Cut(cut.b, cut.d).Begin(c, h); err != nil {
+				t.Fatal(err)
+			}
 		}
 		var got []string
 		for i, from := range names {
@@ -331,17 +334,17 @@ func TestHostsAreCutAndHealed(t *testing.T) {
 		if strings.Join(got, " ") != cut.want {
 			t.Errorf("%v from %v, direction %d: cut %v, want %s", cut.a, cut.b, cut.d, got, cut.want)
 		}
-		if _, err := c.Heal(); err != nil {
+		if err := c.Heal(); err != nil {
 			t.Fatal(err)
 		}
 		if l, err := c.Link("alpha", "beta"); err != nil || l != slow {
 			t.Errorf("after the heal the link from alpha to beta is %+v (%v)", l, err)
 		}
 	}
-	if _, err := c.SetCarrier("beta", false); err != nil {
+	if _, err := hosts.Unplug().Begin(c, c.Hosts()[1]); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Cut([]string{"omega"}, nil, hosts.Forth); err == nil || !strings.Contains(err.Error(), "omega") {
+	if _, err := hosts.Cut([]string{"omega"}, hosts.Forth).Begin(c, c.Hosts()[0]); err == nil || !strings.Contains(err.Error(), "omega") {
 		t.Errorf("cutting a host that is not there: %v", err)
 	}
 }
@@ -354,18 +357,13 @@ func TestWhatLoopbackLacksItSays(t *testing.T) {
 	}
 	defer cluster.Close(ended())
 	h := cluster.Hosts()[0]
-	for what, do := range map[string]func() (election.Instant, error){
-		"link": func() (election.Instant, error) {
-			return hosts.Degrade([]string{"beta"}, hosts.Forth, netns.Link{Delay: 1}, "").Begin(cluster, h)
-		},
-		"cut":     func() (election.Instant, error) { return cluster.Cut([]string{"alpha"}, nil, hosts.Forth) },
-		"heal":    func() (election.Instant, error) { return cluster.Heal() },
-		"carrier": func() (election.Instant, error) { return cluster.SetCarrier("alpha", false) },
-		"fill":    h.FillDisk,
-		"slow":    func() (election.Instant, error) { return h.SlowDisk(time.Second) },
-	} {
-		if _, err := do(); !errors.Is(err, hosts.ErrUnavailable) {
-			t.Errorf("%s: %v, want that it is not available", what, err)
+	for _, f := range []hosts.Fault{hosts.Degrade([]string{"beta"}, hosts.Forth, netns.Link{Delay: 1}, ""), hosts.Cut(nil, hosts.Forth),
+		hosts.Unplug(), hosts.FullDisk(), hosts.SlowDisk(time.Second)} {
+		if _, err := f.Begin(cluster, h); !errors.Is(err, hosts.ErrUnavailable) {
+			t.Errorf("%s: %v, want that it is not available", f.Name, err)
 		}
+	}
+	if err := cluster.Heal(); !errors.Is(err, hosts.ErrUnavailable) {
+		t.Errorf("heal: %v, want that it is not available", err)
 	}
 }

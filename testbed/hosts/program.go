@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/doyen-election/doyen/agent/settings"
+	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
 type Program interface {
@@ -19,10 +20,7 @@ type Program interface {
 }
 
 // Binary is the product: the executable of cmd/doyen.
-type Binary struct {
-	Path  string
-	Lacks []string // settings that this build does not know
-}
+type Binary struct{ Path string }
 
 // Command runs `doyen agent` with a configuration file.
 func (b Binary) Command(c settings.Config, dir string) (*exec.Cmd, error) {
@@ -31,7 +29,7 @@ func (b Binary) Command(c settings.Config, dir string) (*exec.Cmd, error) {
 	if err := c.Fprint(&text, nil); err != nil {
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
-	if err := os.WriteFile(path, b.lines(text.Bytes()), 0o600); err != nil {
+	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
 		return nil, fmt.Errorf("write a configuration file: %w", err)
 	}
 	return exec.Command(b.Path, "agent", "--config", path), nil
@@ -55,7 +53,7 @@ const Product = "github.com/doyen-election/doyen/cmd/doyen"
 // links each time. Build needs the go command and a working directory inside the source tree.
 func Build(ctx context.Context, dir, command string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(command))
-	return path, goCommand(ctx, os.Environ(), "run", "-exec", copyTo(path), command)
+	return path, build(ctx, nil, "run", "-exec", copyTo(path), command)
 }
 
 // copyTo returns the command that `go run` runs in place of the program: it copies the program to path.
@@ -65,15 +63,19 @@ func copyTo(path string) string { return `sh -c 'cp "$0" "` + path + `"'` }
 // static, without unused code. It shares no compiled package with Build.
 func BuildShipped(ctx context.Context, dir, command string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(command))
-	return path, goCommand(ctx, append(os.Environ(), "CGO_ENABLED=0"),
-		"build", "-o", path, "-trimpath", "-tags", "nethttpomithttp2,urfave_cli_no_docs", "-ldflags", "-s -w", command)
+	return path, build(ctx, []string{"CGO_ENABLED=0"}, "build", "-o", path, "-trimpath", "-tags", "nethttpomithttp2,urfave_cli_no_docs", "-ldflags", "-s -w", command)
 }
 
-func goCommand(ctx context.Context, environment []string, args ...string) error {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Env = environment
+func build(ctx context.Context, environment []string, args ...string) error {
+	return wrap.Error(run(ctx, "", environment, "go", args...), "build %s, with a working directory in the source tree", args[len(args)-1])
+}
+
+// run runs a command in a directory, with these variables besides its environment. An error has its output.
+func run(ctx context.Context, dir string, environment []string, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), environment...)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w; this takes the go command and a working directory in the source tree\n%s", args[len(args)-1], err, bytes.TrimSpace(out))
+		return fmt.Errorf("%s %s: %w\n%s", name, args[0], err, bytes.TrimSpace(out))
 	}
 	return nil
 }

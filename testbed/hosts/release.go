@@ -1,18 +1,14 @@
 package hosts
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
@@ -21,9 +17,6 @@ const Former = "0.4.0"
 
 // formerCommit is the commit from which the release Former was built.
 const formerCommit = "07fedb5c8aeeef110e9934a625231c3769e647de"
-
-// formerLacks are the settings that the release Former does not know.
-var formerLacks []string
 
 // FindFormer returns the root of the source tree, or an error if the repository lacks the release Former.
 func FindFormer(ctx context.Context) (root string, err error) {
@@ -37,69 +30,38 @@ func FindFormer(ctx context.Context) (root string, err error) {
 }
 
 // BuildFormer builds the product of the release Former, from its commit, into dir.
-func BuildFormer(ctx context.Context, dir string) (Binary, error) {
+func BuildFormer(ctx context.Context, dir string) (b Binary, err error) {
 	root, err := FindFormer(ctx)
 	if err != nil {
 		return Binary{}, err
 	}
-	source := filepath.Join(dir, "source-"+Former)
-	if err := os.MkdirAll(source, 0o700); err != nil {
-		return Binary{}, err
+	source, path := filepath.Join(dir, "source-"+Former), filepath.Join(dir, "doyen-"+Former)
+	packed := source + ".tar"
+	defer func() { err = errors.Join(err, os.RemoveAll(source), os.RemoveAll(packed)) }()
+	if err = os.MkdirAll(source, 0o700); err == nil {
+		err = run(ctx, root, nil, "git", "archive", "--output", packed, formerCommit)
 	}
-	defer os.RemoveAll(source)
-	archive := exec.CommandContext(ctx, "git", "-C", root, "archive", formerCommit)
-	unpack := exec.CommandContext(ctx, "tar", "-x", "-C", source)
-	var failed bytes.Buffer
-	archive.Stderr, unpack.Stderr = &failed, &failed
-	if unpack.Stdin, err = archive.StdoutPipe(); err != nil {
-		return Binary{}, err
+	if err == nil {
+		err = run(ctx, source, nil, "tar", "-x", "-f", packed)
 	}
-	if err := errors.Join(archive.Start(), unpack.Run(), archive.Wait()); err != nil {
-		return Binary{}, fmt.Errorf("unpack %s: %w\n%s", Former, err, &failed)
+	if err == nil { // with trimmed paths, a build in another directory can use the same build cache
+		err = run(ctx, source, []string{"GOFLAGS=", "GOWORK=off"}, "go", "run", "-trimpath", "-exec", copyTo(path), "./cmd/doyen")
 	}
-	path := filepath.Join(dir, "doyen-"+Former)
-	// With trimmed paths, a build in another directory can use the same build cache.
-	build := exec.CommandContext(ctx, "go", "run", "-trimpath", "-exec", copyTo(path), "./cmd/doyen")
-	build.Dir, build.Env = source, append(os.Environ(), "GOFLAGS=", "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		return Binary{}, fmt.Errorf("build %s: %w\n%s", Former, err, bytes.TrimSpace(out))
-	}
-	return Find(ctx, path), nil
+	return Binary{path}, wrap.Error(err, "build %s", Former)
 }
 
-// Find returns the product at a path. If this is the release Former, it sets Lacks.
-func Find(ctx context.Context, path string) Binary {
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
-	if err == nil && bytes.HasPrefix(out, []byte("doyen "+Former+" ")) {
-		return Binary{Path: path, Lacks: formerLacks}
-	}
-	return Binary{Path: path}
-}
-
-// Install copies a program file to Program. The agent's next start runs this copy.
-func (h *Host) Install(b Binary) (election.Instant, error) {
-	at := boottime.Now()
-	own := h.Program()
-	if err := replace(b.Path, own); err != nil {
-		return 0, fmt.Errorf("install %s on %s: %w", b.Path, h.Name(), err)
+func (h *Host) install(b Binary) error {
+	if err := replace(b.Path, h.Program()); err != nil {
+		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.program = Binary{Path: own, Lacks: b.Lacks}
-	return at, nil
+	h.program = Binary{h.Program()}
+	return nil
 }
 
 // Program is the path to which Install copies the program file.
 func (h *Host) Program() string { return filepath.Join(h.dir, "doyen") }
-
-// LoseProgram removes the installed program file, so that nothing can be started from it.
-func (h *Host) LoseProgram() (election.Instant, error) {
-	at := boottime.Now()
-	if err := os.Remove(h.Program()); err != nil {
-		return 0, fmt.Errorf("remove the program of %s: %w; install one first", h.Name(), err)
-	}
-	return at, nil
-}
 
 // replace replaces a file by a copy of another. A process that runs the old file goes on.
 func replace(from, to string) error {
@@ -112,15 +74,4 @@ func replace(from, to string) error {
 		err = os.Rename(fresh, to)
 	}
 	return err
-}
-
-// lines returns the configuration without the settings that the program does not know.
-func (b Binary) lines(config []byte) []byte {
-	var kept []byte
-	for line := range bytes.Lines(config) {
-		if key, _, _ := bytes.Cut(line, []byte(":")); !slices.Contains(b.Lacks, string(key)) {
-			kept = append(kept, line...)
-		}
-	}
-	return kept
 }

@@ -23,11 +23,3 @@ func TestTheFormerReleaseIsBuilt(t *testing.T) {
 		t.Errorf("it is %q, %v", out, err)
 	}
 }
-
-func TestAReleaseGetsNoSettingThatItLacks(t *testing.T) {
-	b := Binary{Lacks: []string{"keeper"}}
-	got := string(b.lines([]byte("name: a\nkeeper: true\nkeeper-x: 1\n  keeper: 2\n")))
-	if want := "name: a\nkeeper-x: 1\n  keeper: 2\n"; got != want {
-		t.Errorf("got %q", got)
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -169,11 +168,6 @@ func (l *Lab) Note(f observe.Fault) {
 		if len(l.faults) < maxFaults {
 			l.faults = append(l.faults, f)
 		}
-		text := f.What + " " + hosts.Short(f.Where)
-		if f.Detail != "" {
-			text += ", " + f.Detail
-		}
-		l.note(f.From, "** %s", text)
 	})
 	if l.o.OnFault != nil {
 		l.o.OnFault(f, false)
@@ -184,21 +178,14 @@ func (l *Lab) Note(f observe.Fault) {
 // of that program on the hosts have ended.
 func (l *Lab) Over(at election.Instant, program string, where []string, kinds ...string) {
 	var ended []observe.Fault
-	var whats []string
 	l.change(func() {
 		for i := range l.faults {
 			f := &l.faults[i]
 			hit := slices.ContainsFunc(where, func(name string) bool { return slices.Contains(f.Where, name) })
-			if hit && f.To == election.Never && slices.Contains(kinds, f.What) && f.Program() == program {
+			if hit && f.To == election.Never && slices.Contains(kinds, f.What) && f.Program == program {
 				f.To = at
 				ended = append(ended, *f)
-				if !slices.Contains(whats, f.What) {
-					whats = append(whats, f.What)
-				}
 			}
-		}
-		if len(ended) > 0 {
-			l.note(at, "** %s of %s has ended", strings.Join(whats, " and "), hosts.Short(where))
 		}
 	})
 	for _, f := range ended {

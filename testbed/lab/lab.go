@@ -38,7 +38,6 @@ type Lab struct {
 	followed []string // the elections that are followed
 	exits    []Exit
 	expected map[string]bool // hosts whose process a fault is about to end
-	notes    []note          // the lines of Account, at most maxNotes
 	moved    chan struct{}   // closed and replaced whenever something was seen
 	programs map[string]*Program
 	faults   []observe.Fault
@@ -50,14 +49,6 @@ type Exit struct {
 	hosts.Exit
 	Expected bool // a fault ended the process
 }
-
-// note is one line of Account.
-type note struct {
-	at   election.Instant
-	text string
-}
-
-const maxNotes = 4096
 
 // New lays out a cluster and follows its default election. It starts no agent. The
 // caller must Close it.
@@ -87,7 +78,6 @@ func (l *Lab) Exited(e hosts.Exit) {
 		l.exits = append(l.exits, Exit{e, l.expected[e.Host]})
 		delete(l.expected, e.Host)
 		l.seen.Exited(e.Host, e.At)
-		l.note(e.At, "%s: its process ended, %s", e.Host, e.How)
 	})
 }
 
@@ -132,12 +122,8 @@ func (l *Lab) Follow(name string) {
 	sources := each.Of(l.Cluster.Hosts(), func(h *hosts.Host) observe.Source {
 		return observe.Source{Agent: h.Name(), Socket: h.Config().Socket}
 	})
-	events := observe.Follow(l.ctx, observe.Options{Sources: sources, Election: name, Poll: l.o.Poll, Retry: l.o.Retry})
-	l.running.Go(func() {
-		for e := range events {
-			l.Apply(e)
-		}
-	})
+	o := observe.Options{Sources: sources, Election: name, Poll: l.o.Poll, Retry: l.o.Retry}
+	l.running.Go(func() { observe.Follow(l.ctx, o, l.Apply) })
 }
 
 // Apply records what an agent reported. It translates instants to the machine's clock.
@@ -150,7 +136,6 @@ func (l *Lab) Apply(e observe.Event) {
 			if s := v.Change.Snapshot; s != nil && s.ValidUntilBoottimeNS != 0 {
 				s.ValidUntilBoottimeNS = int64(h.Real(election.Instant(s.ValidUntilBoottimeNS)))
 			}
-			l.reported(v)
 			e = v
 		case observe.Polled:
 			h, _ := l.Cluster.Host(v.Agent)
@@ -161,53 +146,6 @@ func (l *Lab) Apply(e observe.Event) {
 		}
 		l.seen.Apply(e)
 	})
-}
-
-func (l *Lab) reported(v observe.Changed) {
-	c := v.Change
-	who := "nobody leads"
-	switch {
-	case c.IsLeader:
-		who = "it leads"
-	case c.Leader != nil:
-		who = c.Leader.Name + " leads"
-	}
-	of := ""
-	if c.Election != string(election.Default) {
-		of = " " + c.Election
-	}
-	because := ""
-	if c.Reason != "" {
-		because = " (" + c.Reason + ")"
-	}
-	l.note(election.Instant(c.BoottimeNS), "%s%s: %s, term %d%s", v.Agent, of, who, c.Term, because)
-}
-
-// note adds a line to Account. The caller holds the lock.
-func (l *Lab) note(at election.Instant, format string, args ...any) {
-	if len(l.notes) == maxNotes {
-		l.notes = slices.Delete(l.notes, 0, maxNotes/4)
-	}
-	l.notes = append(l.notes, note{at, fmt.Sprintf(format, args...)})
-}
-
-// Account lists the newest n notes, or all if n is 0, in the order of their instants. Each line
-// starts with how long ago the noted event was.
-func (l *Lab) Account(n int) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	notes := slices.Clone(l.notes)
-	slices.SortStableFunc(notes, func(a, b note) int { return int(a.at - b.at) })
-	if n > 0 && len(notes) > n {
-		notes = notes[len(notes)-n:]
-	}
-	now := boottime.Now()
-	var s strings.Builder
-	s.WriteString("what was seen, in ms before now:\n")
-	for _, l := range notes {
-		fmt.Fprintf(&s, "%9.1f  %s\n", float64(now.Sub(l.at))/float64(time.Millisecond), l.text)
-	}
-	return s.String()
 }
 
 // change calls do, which changes what the lab knows. Then it wakes all callers that wait.

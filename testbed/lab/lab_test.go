@@ -152,7 +152,7 @@ func TestAProgramThatIsToRunAlwaysIsStartedAgain(t *testing.T) {
 	if err != nil || len(spans) != 2 || spans[0].PID == spans[1].PID || spans[0].To >= spans[1].From {
 		t.Errorf("%+v, %v", spans, err)
 	}
-	if f := l.Faults(); len(f) != 1 || f[0].Program() != "p" {
+	if f := l.Faults(); len(f) != 1 || f[0].Program != "p" {
 		t.Errorf("%+v", f)
 	}
 }

@@ -63,24 +63,24 @@ const (
 // ErrNoProcess reports that a program has no process to which a signal could be sent, or can't start one.
 var ErrNoProcess = errors.New("it does not run")
 
-func (l *Lab) newProgram(name, election string, h *hosts.Host) *Program {
-	return &Program{Name: name, Election: election, Host: h, lab: l, Stamps: StampsIn(filepath.Dir(h.Log()), name), ended: make(chan struct{})}
-}
-
 // StampsIn is the folder for a program's stamps, in its host's folder.
 func StampsIn(dir, name string) string { return filepath.Join(dir, "stamps-"+name) }
 
 // Launch starts a program on a host. If again is true, the lab starts the program again each time
-// that it has ended, until the program's End or the lab's Close is called.
+// that it has ended, until the program's End or the lab's Close is called. Without a command the program
+// is what the host's hook starts: the lab knows it only by its stamps.
 func (l *Lab) Launch(name, election string, h *hosts.Host, again bool, command func(*Program) *exec.Cmd) (*Program, error) {
-	p := l.newProgram(name, election, h)
-	p.make, p.again = command, again
+	p := &Program{Name: name, Election: election, Host: h, lab: l, Stamps: StampsIn(filepath.Dir(h.Log()), name), ended: make(chan struct{}),
+		make: command, again: again}
 	if err := os.MkdirAll(p.Stamps, 0o700); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	out, err := p.start()
-	if err != nil {
-		return nil, err
+	var out *os.File
+	if command != nil {
+		var err error
+		if out, err = p.start(); err != nil {
+			return nil, err
+		}
 	}
 	l.mu.Lock()
 	l.programs[name] = p
@@ -90,20 +90,6 @@ func (l *Lab) Launch(name, election string, h *hosts.Host, again bool, command f
 	}
 	go p.run(out)
 	return p, nil
-}
-
-// Hook adds the program that a host's hook starts. The lab knows this program only by its stamps.
-func (l *Lab) Hook(name, election string, h *hosts.Host) error {
-	p := l.newProgram(name, election, h)
-	if err := os.MkdirAll(p.Stamps, 0o700); err != nil {
-		return fmt.Errorf("hook %s: %w", name, err)
-	}
-	close(p.ended)
-	l.mu.Lock()
-	l.programs[name] = p
-	l.mu.Unlock()
-	l.Follow(election)
-	return nil
 }
 
 // start starts a process. What the process and its children write can be read from the file.
@@ -153,7 +139,6 @@ func (p *Program) listen(out *os.File) {
 	<-waited
 	p.lab.change(func() {
 		p.acts, p.exit, p.since = false, cmd.ProcessState.String(), boottime.Now()
-		p.lab.note(p.since, "program %s: it ended, %s", p.Name, p.exit)
 	})
 }
 
@@ -172,7 +157,6 @@ func (p *Program) hear(line string) {
 			return
 		}
 		p.acts, p.term, p.pid, p.since = what == "acting", term, pid, p.Host.Real(election.Instant(at))
-		p.lab.note(p.since, "program %s on %s: %s, term %d", p.Name, p.Host.Name(), what, term)
 	})
 }
 
@@ -262,7 +246,7 @@ func (p *Program) signal(what string, s syscall.Signal) (election.Instant, error
 	case s == syscall.SIGCONT:
 		p.lab.Over(at, p.Name, []string{p.Host.Name()}, "freeze")
 	default:
-		f := observe.Fault{What: what, Where: []string{p.Host.Name()}, Detail: observe.OfProgram + p.Name, From: at}
+		f := observe.Fault{What: what, Where: []string{p.Host.Name()}, Detail: "program " + p.Name, Program: p.Name, From: at}
 		if s == syscall.SIGKILL {
 			f.To = at
 		}

@@ -1,10 +1,11 @@
 package lab
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"net"
-	"net/http"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/hosts"
@@ -39,12 +42,58 @@ func (l *Lab) Record(name string) *observe.Recording {
 		r.Faults[i].To = min(r.Faults[i].To, now)
 	}
 	for _, h := range l.Cluster.Hosts() {
-		r.Hosts = append(r.Hosts, observe.HostRecord{Name: h.Name(), Addr: h.Config().Bind,
+		r.Hosts = append(r.Hosts, observe.HostRecord{Name: h.Name(),
 			Voter: slices.Contains(c.Voters, h.Name()), Spans: l.seen.Spans(h.Name(), now)})
 	}
 	r.Takeovers = l.seen.Takeovers(l.faults)
 	r.Overlaps = append(l.seen.Overlaps(now), observe.ProgramOverlaps(r.Programs)...)
 	return r
+}
+
+// Account lists the newest n things that were seen, or all if n is 0, in the order of their instants. Each line
+// starts with how long ago that was.
+func (l *Lab) Account(n int) string {
+	type seen struct {
+		at   election.Instant
+		text string
+	}
+	var all []seen
+	r := l.Record("")
+	for _, f := range r.Faults {
+		where := hosts.Short(f.Where)
+		if all = append(all, seen{f.From, strings.TrimSuffix("** "+f.What+" "+where+", "+f.Detail, ", ")}); f.To < r.To {
+			all = append(all, seen{f.To, "** " + f.What + " of " + where + " has ended"})
+		}
+	}
+	for _, e := range l.Exits() {
+		all = append(all, seen{e.At, e.Host + ": its process ended, " + e.How})
+	}
+	for _, h := range r.Hosts {
+		for _, s := range h.Spans {
+			of := ""
+			if s.Election != string(election.Default) {
+				of = " " + s.Election
+			}
+			all = append(all, seen{s.From, h.Name + of + ": " + s.String()})
+		}
+	}
+	for _, p := range r.Programs {
+		all = append(all, seen{p.From, fmt.Sprintf("program %s on %s: acts in term %d, for %s", p.Program, p.Host, p.Term, p.To.Sub(p.From))})
+	}
+	for _, p := range l.Programs() {
+		if a := p.Acting(); a.Ended != "" {
+			all = append(all, seen{a.Since, "program " + p.Name + ": it ended, " + a.Ended})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b seen) int { return cmp.Compare(a.at, b.at) })
+	if n > 0 && len(all) > n {
+		all = all[len(all)-n:]
+	}
+	text := "what was seen, in ms before now:\n"
+	for _, x := range all {
+		text += fmt.Sprintf("%9.1f  %s\n", float64(r.To.Sub(x.at))/float64(time.Millisecond), x.text)
+	}
+	return text
 }
 
 // KeepLogs copies the logs of agents and programs, and Account, to a folder. An agent that was
@@ -75,33 +124,18 @@ func (l *Lab) KeepLogs(dir string) error {
 type Metrics map[string]*dto.MetricFamily
 
 // ReadMetrics reads the metrics of an agent from its socket.
-func ReadMetrics(ctx context.Context, h *hosts.Host) (Metrics, error) {
-	families, err := readMetrics(ctx, h.Config().Socket)
-	return families, wrap.Error(err, "read the metrics of %s", h.Name())
-}
-
-func readMetrics(ctx context.Context, socket string) (Metrics, error) {
+func ReadMetrics(ctx context.Context, h *hosts.Host) (m Metrics, err error) {
 	const patience = 20 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}
-	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://d/metrics", nil)
-	if err != nil {
-		return nil, err
+	c := client.New(h.Config().Socket)
+	defer c.Close()
+	text, err := c.Get(ctx, "/metrics")
+	if err == nil {
+		parser := expfmt.NewTextParser(model.LegacyValidation)
+		m, err = parser.TextToMetricFamilies(bytes.NewReader(text))
 	}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, errors.New(response.Status)
-	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	return parser.TextToMetricFamilies(response.Body)
+	return m, wrap.Error(err, "read the metrics of %s", h.Name())
 }
 
 // By returns one sum of a metric for each value of the label. It counts only samples that have

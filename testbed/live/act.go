@@ -79,10 +79,6 @@ func (s *session) press(ctx context.Context, k key) (quit bool) {
 		s.begin(ctx, hosts.Freeze(), h)
 	case 'c':
 		s.do(ctx, func() error { _, err := s.lab.End(hosts.Freeze(), h); return err })
-	case 'x':
-		s.cut(ctx, h)
-	case 'h':
-		s.do(ctx, func() error { _, err := s.lab.End(hosts.Cut(nil, hosts.BothWays), h); return err })
 	case 't':
 		s.begin(ctx, hosts.Terminate(), h)
 	case 'r':
@@ -122,21 +118,6 @@ func (s *session) begin(ctx context.Context, f hosts.Fault, h *hosts.Host) {
 	s.do(ctx, func() error { _, err := s.lab.Begin(f, h); return err })
 }
 
-// cut cuts a host off from all others.
-func (s *session) cut(ctx context.Context, h *hosts.Host) {
-	if s.o.Hosts.Net != hosts.Namespaces {
-		s.say(Bad, "cut: the agents share the loopback interface; start them with --netns")
-		return
-	}
-	var others []string
-	for _, o := range s.lab.Cluster.Hosts() {
-		if o != h {
-			others = append(others, o.Name())
-		}
-	}
-	s.begin(ctx, hosts.Cut(others, hosts.BothWays), h)
-}
-
 // restart asks a host's agent to end, kills an agent that does not end, and starts it again.
 func (s *session) restart(ctx context.Context, h *hosts.Host) error {
 	err := s.lab.Restart(ctx, h, h.Config().Lease+closeLimit)
@@ -153,7 +134,7 @@ func (s *session) restart(ctx context.Context, h *hosts.Host) error {
 func describe(f observe.Fault, over bool) (text, after string) {
 	words := map[string][3]string{
 		"crash": {"lose the host", "the loss of", "start"}, "kill": {"kill -9 the agent of", "kill -9 of the agent of", ""}, "terminate": {"SIGTERM", "SIGTERM of", "start"},
-		"freeze": {"SIGSTOP", "SIGSTOP of", "SIGCONT"}, "resign": {"resign", "the resignation of", ""}, "cut": {"cut off", "the cut of", "heal"},
+		"freeze": {"SIGSTOP", "SIGSTOP of", "SIGCONT"}, "resign": {"resign", "the resignation of", ""},
 	}[f.What]
 	where := " " + hosts.Short(f.Where)
 	if over {

@@ -11,7 +11,7 @@ import (
 
 func TestHandOversAndCrashesAreCountedApart(t *testing.T) {
 	s := &session{front: &plainFront{out: io.Discard}, leader: ruling{"alpha", 1}}
-	for i, what := range []string{"crash", "resign", "cut", "terminate", "freeze"} {
+	for i, what := range []string{"crash", "resign", "crash", "terminate", "freeze"} {
 		s.struck(observe.Fault{What: what, Where: []string{"alpha"}}, false)
 		s.tookOver(time.Duration(i+1)*time.Second, s.hit.asked)
 	}

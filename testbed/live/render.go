@@ -146,7 +146,7 @@ func (m Model) foot() (lines []Line) {
 	}
 	return append(lines,
 		Line{Mood: Faint, Text: fmt.Sprintf("  agent     1-%d select · k kill -9 · t terminate · r restart · g resign · q quit", min(9, len(m.Agents)))},
-		Line{Mood: Faint, Text: "  host      d lose it · l lose the leader's · s stop · c continue · x cut off · h heal"})
+		Line{Mood: Faint, Text: "  host      d lose it · l lose the leader's · s stop · c continue"})
 }
 
 // ms writes a measured time without digits that mean nothing.

@@ -23,7 +23,7 @@ func TestEveryMutantApplies(t *testing.T) {
 	}
 	tree := os.DirFS("../..")
 	places := map[string]bool{}
-	for _, s := range stages(DefaultSeeds) {
+	for _, s := range stages(seeds) {
 		places[s.pkg] = true
 	}
 	for _, m := range all {
@@ -217,8 +217,8 @@ func TestRunTellsCaughtFromSurvived(t *testing.T) {
 		t.Errorf("verdicts %v, want %v\n%s", got, want, &progress)
 	}
 	r := Report{Outcomes: outcomes}
-	if len(r.Missed()) != 3 || outcomes[0].Test != "TestTwo" || outcomes[4].Test != "TestTwo" || !strings.Contains(r.Table(), "5 mutants, 2 caught") {
-		t.Errorf("missed %d, by %q\n%s", len(r.Missed()), outcomes[0].Test, r.Table())
+	if len(r.Missed()) != 3 || outcomes[0].Test != "TestTwo" || outcomes[4].Test != "TestTwo" || !strings.Contains(r.Summary(), "5 mutants, 2 caught") {
+		t.Errorf("missed %d, by %q\n%s", len(r.Missed()), outcomes[0].Test, r.Summary())
 	}
 	if text, err := os.ReadFile(dir + "/p/p.go"); err != nil || strings.Contains(string(text), "return 3") {
 		t.Errorf("the tree was touched: %v\n%s", err, text)

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 )
 
@@ -19,11 +18,11 @@ import (
 const Folder = "testbed/mutants/testdata"
 
 const (
-	// DefaultSeeds is how many worlds the simulation plays for a mutant that all earlier tests
+	// seeds is how many worlds the simulation plays for a mutant that all earlier tests
 	// missed.
-	DefaultSeeds = 250
-	// DefaultLimit is how long the tests of one package may run.
-	DefaultLimit = time.Minute
+	seeds = 250
+	// limit is how long the tests of one package may run.
+	limit = time.Minute
 )
 
 type Options struct {
@@ -31,9 +30,7 @@ type Options struct {
 	Since    string        // a commit: mutants of packages that have changed since it come first; "": none do
 	For      time.Duration // begin no mutant after that time; 0: run all
 	Jobs     int           // how many mutants run at once; 0: one per processor
-	Seeds    int
-	Limit    time.Duration
-	Progress io.Writer // one line is written to it for each mutant that ends
+	Progress io.Writer     // one line is written to it for each mutant that ends
 }
 
 // Check returns what is wrong with the options, in terms of the command line's flags.
@@ -43,10 +40,6 @@ func (o Options) Check() error {
 		return errors.New("--since: it is the order for --for")
 	case o.Jobs < 0:
 		return fmt.Errorf("--jobs: %d is below 0", o.Jobs)
-	case o.Seeds < 1:
-		return fmt.Errorf("--seeds: %d is below 1", o.Seeds)
-	case o.Limit < time.Second:
-		return fmt.Errorf("--timeout: %v is below a second", o.Limit)
 	}
 	return nil
 }
@@ -78,7 +71,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 			return Report{}, err
 		}
 	}
-	suite := stages(o.Seeds)
+	suite := stages(seeds)
 	if err := mod.resolve(ctx, suite); err != nil {
 		return Report{}, err
 	}
@@ -87,7 +80,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if err := mod.baseline(ctx, suite); err != nil {
 		return Report{}, err
 	}
-	outcomes, err := tryAll(ctx, trial{module: mod, suite: suite, limit: o.Limit, end: began.Add(o.For)}, all, o)
+	outcomes, err := tryAll(ctx, trial{module: mod, suite: suite, limit: limit, end: began.Add(o.For)}, all, o)
 	return Report{Outcomes: outcomes, Untried: len(all) - len(outcomes), Took: time.Since(began)}, errors.Join(err, ctx.Err())
 }
 
@@ -151,19 +144,16 @@ func tryAll(ctx context.Context, t trial, all []Mutant, o Options) ([]Outcome, e
 	return outcomes[:begun], errs
 }
 
+// line says what became of a mutant, and which test noticed it.
 func (o Outcome) line() string {
-	return fmt.Sprintf("%-45s %s", o.Mutant.Name, strings.TrimSpace(fmt.Sprintf("%s %s (%.1fs)", o.Verdict, o.by(), o.Took.Seconds())))
-}
-
-func (o Outcome) by() string {
-	if !o.Noticed() {
-		return ""
+	text := fmt.Sprintf("%s (%s, %s): %s", o.Mutant.Name, o.Mutant.Rule, o.Mutant.Breaks, o.Verdict)
+	if o.Noticed() {
+		text += strings.TrimRight(" by "+o.Package+" "+o.Test, " ")
+		if o.Package != o.Mutant.Where {
+			text += ", not in " + o.Mutant.Where
+		}
 	}
-	by := strings.TrimSpace(o.Package + " " + o.Test)
-	if o.Verdict == TimedOut {
-		by += " (hung)"
-	}
-	return by
+	return fmt.Sprintf("%s (%.1fs)", text, o.Took.Seconds())
 }
 
 // Missed returns the mutants that no test noticed, and those that could not be tested.
@@ -171,22 +161,7 @@ func (r Report) Missed() []Outcome {
 	return slices.DeleteFunc(slices.Clone(r.Outcomes), Outcome.Noticed)
 }
 
-// Table returns the report for people.
-func (r Report) Table() string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "MUTANT\tRULE\tCAUGHT BY\tAFTER")
-	for _, o := range r.Outcomes {
-		by := o.by()
-		if !o.Noticed() {
-			by = string(o.Verdict)
-		} else if o.Package != o.Mutant.Where {
-			by += ", not in " + o.Mutant.Where
-		}
-		fmt.Fprintf(w, "%s: %s\t%s\t%s\t%.1f s\n", o.Mutant.Name, o.Mutant.Breaks, o.Mutant.Rule, by, o.Took.Seconds())
-	}
-	w.Flush()
-	noticed := len(r.Outcomes) - len(r.Missed())
-	fmt.Fprintf(&b, "\n%d mutants, %d caught, in %v; %d not tried\n", len(r.Outcomes), noticed, r.Took.Round(time.Second), r.Untried)
-	return b.String()
+// Summary is the report's last line.
+func (r Report) Summary() string {
+	return fmt.Sprintf("%d mutants, %d caught, in %v; %d not tried\n", len(r.Outcomes), len(r.Outcomes)-len(r.Missed()), r.Took.Round(time.Second), r.Untried)
 }

@@ -205,7 +205,7 @@ func stages(seeds int) []stage {
 		{pkg: "agent/store"}, {pkg: "agent/record"}, {pkg: "internal/act/guard"}, {pkg: "internal/act/hook"}, {pkg: "agent/watch"}, {pkg: "agent/pages"}, {pkg: "agent/access"}, {pkg: "agent/forward"}, {pkg: "internal/base/footprint"}, {pkg: "agent/history"}, {pkg: "agent/serve"}, {pkg: "agent/serve/socket"}, {pkg: "agent/settings"}, {pkg: "agent/loop"}, {pkg: "agent"}, {pkg: "client"}, {pkg: "internal/act"},
 		{pkg: "agent/actors/proof"}, {pkg: "agent/actors"}, {pkg: "internal/act/runner"},
 		{pkg: "transport/inbox"}, {pkg: "transport"}, {pkg: "membership"}, {pkg: "cmd/doyen"},
-		{pkg: "testbed/exhaustive", run: "^TestEvery(Interleaving|OrderOfARosterChange|OrderOfWrites)$"},
+		{pkg: "testbed/exhaustive", run: "^TestEvery(Interleaving|OrderOfARosterChange|OrderOfWrites|OrderOfAChangeWithAWord)$", args: []string{"-whole"}},
 		{pkg: "testbed/simulation", run: "^TestSimulation$", args: []string{"-seeds", strconv.Itoa(seeds)}},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 // Claim is one agent's claim to lead under one term.
@@ -56,36 +57,19 @@ func (c Claim) defiant(lease time.Duration) bool {
 	return c.answered != 0 && c.Ended > c.answered.Add(lease/12)
 }
 
-// Overlap is a stretch in which two agents claimed to lead.
-type Overlap struct {
-	First, Second Claim // in the order of their starts
-	From, To      election.Instant
-}
-
-// Overlaps returns every stretch in which two different agents claimed to lead, in the order
-// of their starts. The lease bounds the deadline that a silent agent can have reported; 0
-// means that there are no leases.
-func Overlaps(claims []Claim, lease time.Duration) []Overlap {
-	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b Claim) int { return cmp.Compare(a.Start, b.Start) })
-	var found []Overlap
-	var open []Claim // claims that may overlap later ones
-	for _, c := range sorted {
+// Overlaps returns every stretch in which two different agents claimed to lead. The lease bounds
+// the deadline that a silent agent can have reported; 0 means that there are no leases.
+func Overlaps(claims []Claim, lease time.Duration) []OverlapSpan {
+	return overlaps("agents", each.Of(claims, func(c Claim) ProgramSpan {
 		s := c.span(lease)
-		open = slices.DeleteFunc(open, func(o Claim) bool { return o.span(lease).to <= s.from })
-		for _, o := range open {
-			if to := min(o.span(lease).to, s.to); o.Agent != c.Agent && to > s.from {
-				found = append(found, Overlap{First: o, Second: c, From: s.from, To: to})
-			}
-		}
-		open = append(open, c)
-	}
-	return found
+		return ProgramSpan{Program: c.Agent, Term: c.Term, From: s.from, To: s.to}
+	}))
 }
 
 // Together is for how long, until now, there was more than one leader: the length of the union of
 // the overlaps. Some overlaps may not have ended.
-func Together(overlaps []Overlap, now election.Instant) time.Duration {
-	sorted := slices.SortedFunc(slices.Values(overlaps), func(a, b Overlap) int { return cmp.Compare(a.From, b.From) })
+func Together(overlaps []OverlapSpan, now election.Instant) time.Duration {
+	sorted := slices.SortedFunc(slices.Values(overlaps), func(a, b OverlapSpan) int { return cmp.Compare(a.From, b.From) })
 	var sum time.Duration
 	var reached election.Instant
 	for _, o := range sorted {
@@ -99,16 +83,20 @@ func Together(overlaps []Overlap, now election.Instant) time.Duration {
 
 // ProgramOverlaps finds every stretch in which, by their own stamps, two processes acted for the
 // same election.
-func ProgramOverlaps(spans []ProgramSpan) []OverlapSpan {
+func ProgramOverlaps(spans []ProgramSpan) []OverlapSpan { return overlaps("programs", spans) }
+
+// overlaps finds them in the order of their earlier halves.
+func overlaps(by string, spans []ProgramSpan) []OverlapSpan {
 	sorted := slices.SortedStableFunc(slices.Values(spans), func(a, b ProgramSpan) int { return cmp.Compare(a.From, b.From) })
 	var found []OverlapSpan
 	for i, a := range sorted {
 		for _, b := range sorted[i+1:] {
-			if a.Election != b.Election || a.Program == b.Program && a.PID == b.PID {
-				continue
+			if b.From >= a.To {
+				break
 			}
-			if to := min(a.To, b.To); to > b.From {
-				found = append(found, OverlapSpan{Election: a.Election, By: "programs", First: a.Program, Second: b.Program, From: b.From, To: to})
+			if to := min(a.To, b.To); to > b.From && a.Election == b.Election && (a.Program != b.Program || a.PID != b.PID) {
+				found = append(found, OverlapSpan{Election: a.Election, By: by, First: a.Program, Second: b.Program,
+					FirstTerm: a.Term, SecondTerm: b.Term, From: b.From, To: to})
 			}
 		}
 	}

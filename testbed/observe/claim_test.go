@@ -60,7 +60,7 @@ func TestOverlapsWithoutLeasesGoByTheEnds(t *testing.T) {
 }
 
 func TestAnOverlapThatGoesOnIsCountedUntilNow(t *testing.T) {
-	goesOn := []observe.Overlap{{From: 10, To: election.Never}}
+	goesOn := []observe.OverlapSpan{{From: 10, To: election.Never}}
 	if got := observe.Together(goesOn, 25); got != 15 {
 		t.Errorf("together for %d, want 15", got)
 	}

@@ -88,8 +88,8 @@ func (e *Elections) Overlaps(now election.Instant) []OverlapSpan {
 	var all []OverlapSpan
 	for _, name := range e.Names() {
 		for _, o := range e.trackers[name].Overlaps() {
-			all = append(all, OverlapSpan{Election: name, By: "agents", First: o.First.Agent, Second: o.Second.Agent,
-				From: o.From, To: min(o.To, now)})
+			o.Election, o.To = name, min(o.To, now)
+			all = append(all, o)
 		}
 	}
 	return all

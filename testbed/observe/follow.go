@@ -68,41 +68,33 @@ const (
 	refusedRetry = 20 * time.Millisecond
 	// pollTimeout bounds a poll: a frozen agent does not answer.
 	pollTimeout = time.Second
-	// backlog is how many events may wait in the channel. While it is full, agents are read
-	// more slowly.
-	backlog = 1024
 )
 
 // Follow follows agents until ctx ends. The agents need not run yet, and may end and come
-// back. The caller must read the channel, which is closed when all following has ended.
-func Follow(ctx context.Context, o Options) <-chan Event {
+// back. Several goroutines call see with what is seen.
+func Follow(ctx context.Context, o Options, see func(Event)) {
 	o.Election = cmp.Or(o.Election, string(election.Default))
 	if o.Retry <= 0 {
 		o.Retry = defaultRetry
 	}
-	events := make(chan Event, backlog)
 	var running sync.WaitGroup
 	for _, s := range o.Sources {
 		c := client.New(s.Socket)
-		f := &follower{agent: s.Agent, election: o.Election, retry: o.Retry, client: c, events: events}
+		f := &follower{agent: s.Agent, election: o.Election, retry: o.Retry, client: c, see: see}
 		running.Go(func() { f.watch(ctx) })
 		if o.Poll > 0 {
 			running.Go(func() { f.poll(ctx, o.Poll) })
 		}
 		context.AfterFunc(ctx, c.Close)
 	}
-	go func() {
-		running.Wait()
-		close(events)
-	}()
-	return events
+	running.Wait()
 }
 
 type follower struct {
 	agent, election string
 	retry           time.Duration
 	client          *client.Client
-	events          chan<- Event
+	see             func(Event)
 }
 
 // watch follows the agent's changes. If the agent goes away, watch starts again.
@@ -112,7 +104,7 @@ func (f *follower) watch(ctx context.Context) {
 		for change, err := range f.client.Watch(ctx, f.election, 0) {
 			if err != nil {
 				if seen && ctx.Err() == nil {
-					f.send(ctx, Lost{Agent: f.agent, Election: f.election, At: boottime.Now()})
+					f.see(Lost{Agent: f.agent, Election: f.election, At: boottime.Now()})
 				}
 				if _, refused := errors.AsType[*client.APIError](err); refused {
 					retry = max(retry, refusedRetry)
@@ -120,7 +112,7 @@ func (f *follower) watch(ctx context.Context) {
 				break
 			}
 			seen = true
-			f.send(ctx, Changed{Agent: f.agent, Change: change})
+			f.see(Changed{Agent: f.agent, Change: change})
 		}
 		_ = Sleep(ctx, retry)
 	}
@@ -129,7 +121,7 @@ func (f *follower) watch(ctx context.Context) {
 func (f *follower) poll(ctx context.Context, every time.Duration) {
 	for ctx.Err() == nil {
 		if answer, err := Ask(ctx, f.client, f.agent, f.election); err == nil {
-			f.send(ctx, answer)
+			f.see(answer)
 		}
 		_ = Sleep(ctx, every)
 	}
@@ -141,13 +133,6 @@ func Ask(ctx context.Context, c *client.Client, agent, election string) (Polled,
 	sent := boottime.Now()
 	answer, err := c.Election(ctx, election, client.ElectionOptions{})
 	return Polled{Agent: agent, Sent: sent, Received: boottime.Now(), Election: answer}, err
-}
-
-func (f *follower) send(ctx context.Context, e Event) {
-	select {
-	case f.events <- e:
-	case <-ctx.Done():
-	}
 }
 
 // Sleep waits for d. It fails if ctx ends first.

@@ -65,7 +65,16 @@ func TestAnAgentThatComesAndGoesIsFollowed(t *testing.T) {
 	socket := filepath.Join(dir, "s")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	events := observe.Follow(ctx, observe.Options{Sources: []observe.Source{{Agent: "a", Socket: socket}}, Poll: time.Millisecond})
+	events := make(chan observe.Event, 1024)
+	go func() {
+		defer close(events)
+		observe.Follow(ctx, observe.Options{Sources: []observe.Source{{Agent: "a", Socket: socket}}, Poll: time.Millisecond}, func(e observe.Event) {
+			select {
+			case events <- e:
+			case <-ctx.Done():
+			}
+		})
+	}()
 
 	first := serve(t, socket, 1)
 	if c := next[observe.Changed](t, events); c.Agent != "a" || c.Change.Term != 1 {

@@ -1,9 +1,10 @@
 package observe
 
 import (
-	"strings"
+	"fmt"
 	"time"
 
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -34,7 +35,6 @@ type Recording struct {
 
 type HostRecord struct {
 	Name  string
-	Addr  string
 	Voter bool
 	// The spans of an election follow each other without a gap.
 	Spans []StateSpan
@@ -51,6 +51,25 @@ type StateSpan struct {
 	Reason   string // the agent's reason for this change
 	From     election.Instant
 	To       election.Instant
+}
+
+// String says what the agent reported.
+func (s StateSpan) String() string {
+	text := "is " + s.State
+	switch s.State {
+	case api.StateLeading:
+		text = fmt.Sprintf("leads in term %d", s.Term)
+	case api.StateFollowing:
+		text = fmt.Sprintf("follows %s in term %d", s.Leader, s.Term)
+	case api.StateElecting:
+		text = "knows no leader and elects one"
+	case api.StateNoQuorum:
+		text = "reaches no majority"
+	}
+	if s.Reason != "" {
+		text += " (" + s.Reason + ")"
+	}
+	return text
 }
 
 // ProgramSpan is a stretch in which a program acted under one token: from the first to the
@@ -71,26 +90,14 @@ type Fault struct {
 	What  string
 	Where []string // the hosts it hit
 	// Peers are the hosts at the other ends of the links, for a fault of links.
-	Peers  []string
-	Detail string // such as "delay 100ms, loss 5 %" or "one way"
-	From   election.Instant
-	To     election.Instant // Never while the fault lasts; in a recording, the end of the run instead
-}
-
-// OfProgram begins the Detail of a fault that hit a program and not the program's host.
-const OfProgram = "program "
-
-// Program returns the name of the program that the fault hit; "" if the fault hit the host.
-func (f Fault) Program() string {
-	name, ok := strings.CutPrefix(f.Detail, OfProgram)
-	if !ok {
-		return ""
-	}
-	return name
+	Peers   []string
+	Detail  string // such as "delay 100ms, loss 5 %" or "one way"
+	Program string // the program that the fault hit; "": it hit the host
+	From    election.Instant
+	To      election.Instant // Never while the fault lasts; in a recording, the end of the run instead
 }
 
 type Step struct {
-	Line int
 	Text string
 	From election.Instant
 	To   election.Instant
@@ -118,10 +125,9 @@ type Takeover struct {
 // OverlapSpan is a stretch in which two agents claimed to lead, or two programs acted, at the
 // same time.
 type OverlapSpan struct {
-	Election string
-	By       string // agents or programs
-	First    string
-	Second   string
-	From     election.Instant
-	To       election.Instant
+	Election              string
+	By                    string // agents or programs
+	First, Second         string // in the order of their starts
+	FirstTerm, SecondTerm uint64
+	From, To              election.Instant
 }

@@ -298,6 +298,6 @@ func (t *Tracker) LedAfter(at election.Instant) (Claim, bool) {
 
 // Overlaps returns every stretch in which two agents claimed to lead, as far as the claims are
 // remembered.
-func (t *Tracker) Overlaps() []Overlap {
+func (t *Tracker) Overlaps() []OverlapSpan {
 	return Overlaps(t.Claims(), t.lease)
 }

@@ -43,9 +43,9 @@ func example() *observe.Recording {
 			{What: "disk", Where: []string{"gamma<&>"}, Detail: "full", From: at(8000 * ms), To: at(8500 * ms)},
 		},
 		Steps: []observe.Step{
-			{Line: 1, Text: "hosts 3", From: at(0), To: at(5 * ms)},
-			{Line: 4, Text: "kill $l1", From: at(2000 * ms), To: at(2001 * ms)},
-			{Line: 5, Text: "expect one-leader among rest within 1.5s", From: at(2001 * ms), To: at(3106 * ms), Saw: "beta, after 1.105s"},
+			{Text: "hosts 3", From: at(0), To: at(5 * ms)},
+			{Text: "kill $l1", From: at(2000 * ms), To: at(2001 * ms)},
+			{Text: "expect one-leader among rest within 1.5s", From: at(2001 * ms), To: at(3106 * ms), Saw: "beta, after 1.105s"},
 		},
 		Takeovers: []observe.Takeover{
 			{Election: "default", After: "alpha", Term: 1, At: at(80 * ms)},

@@ -31,7 +31,6 @@ var files embed.FS
 
 const (
 	maxDrawn = 4   // elections of a recording that are drawn
-	maxZooms = 6   // takeovers that are drawn enlarged
 	maxRows  = 200 // of a table, so that a page about hours of faults can still be read
 )
 
@@ -68,20 +67,14 @@ type view struct {
 	Style     template.CSS
 	Outcome   string // passed or failed
 	Cards     []card
-	Elections []diagram
+	Elections []spacetime.Diagram
 	Omitted   int // elections that are not drawn
-	Zooms     []diagram
 	Takeovers []observe.Takeover
 	Steps     []observe.Step
 }
 
 // card is one number in the head of the page.
 type card struct{ Number, What, Class string }
-
-type diagram struct {
-	spacetime.Diagram
-	HTML template.HTML
-}
 
 func (p Page) view() (view, error) {
 	r := p.Recording
@@ -100,39 +93,10 @@ func (p Page) view() (view, error) {
 	v.Style = template.CSS(own) + lanes
 	names := elections(r)
 	v.Omitted = max(0, len(names)-maxDrawn)
-	var whole, near []spacetime.Diagram
 	for _, name := range names[:len(names)-v.Omitted] {
-		whole = append(whole, drawElection(r, name, r.From, r.To))
+		v.Elections = append(v.Elections, drawElection(r, name))
 	}
-	for _, t := range r.Takeovers {
-		if t.Took > 0 && len(near) < maxZooms {
-			near = append(near, zoom(r, t))
-		}
-	}
-	if v.Elections, err = drawings(whole); err == nil {
-		v.Zooms, err = drawings(near)
-	}
-	return v, err
-}
-
-func drawings(all []spacetime.Diagram) (done []diagram, err error) {
-	for _, d := range all {
-		html, err := spacetime.Fragment(d)
-		if err != nil {
-			return nil, err
-		}
-		done = append(done, diagram{d, html})
-	}
-	return done, nil
-}
-
-// zoom draws one takeover enlarged.
-func zoom(r *observe.Recording, t observe.Takeover) spacetime.Diagram {
-	fault := t.At - election.Instant(t.Took)
-	around := max(election.Instant(t.Took)/8, 2_000_000)
-	z := drawElection(r, t.Election, max(r.From, fault-around), min(r.To, t.At+2*around))
-	z.Title = fmt.Sprintf("%s: %s → %s, %s after %s", t.Election, cmp.Or(t.Before, "nobody"), t.After, seconds(time.Duration(t.Took)), t.Cause)
-	return z
+	return v, nil
 }
 
 // cards returns the numbers that a reader wants to see first.

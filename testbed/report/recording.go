@@ -25,10 +25,10 @@ type recorded struct {
 	lane map[string]int
 }
 
-// drawElection draws what happened in one election of a recording between two instants.
-func drawElection(r *observe.Recording, name string, from, to election.Instant) spacetime.Diagram {
+// drawElection draws what happened in one election of a recording.
+func drawElection(r *observe.Recording, name string) spacetime.Diagram {
 	d := recorded{Diagram: spacetime.Diagram{Title: name}, r: r, name: name, lane: map[string]int{}}
-	d.From, d.To = d.at(from), d.at(max(to, from+1))
+	d.To = d.at(max(r.To, r.From+1))
 	led := leaderships(r, name)
 	for i, h := range r.Hosts {
 		text := h.Name
@@ -52,7 +52,7 @@ func drawElection(r *observe.Recording, name string, from, to election.Instant) 
 	d.nobody(led)
 	d.faults()
 	for _, s := range r.Steps {
-		d.mark("", s.From, spacetime.Text, fmt.Sprintf("line %d: %s", s.Line, s.Text))
+		d.mark("", s.From, spacetime.Text, s.Text)
 	}
 	for _, o := range r.Overlaps {
 		if o.Election == name {
@@ -94,26 +94,8 @@ func (d *recorded) states(lane int, h observe.HostRecord) {
 		case observe.StateDown:
 			kind = spacetime.Text
 		}
-		d.mark(h.Name, s.From, kind, describe(s))
+		d.mark(h.Name, s.From, kind, s.String())
 	}
-}
-
-func describe(s observe.StateSpan) string {
-	text := "is " + s.State
-	switch s.State {
-	case api.StateLeading:
-		text = fmt.Sprintf("leads in term %d", s.Term)
-	case api.StateFollowing:
-		text = fmt.Sprintf("follows %s in term %d", s.Leader, s.Term)
-	case api.StateElecting:
-		text = "knows no leader and elects one"
-	case api.StateNoQuorum:
-		text = "reaches no majority"
-	}
-	if s.Reason != "" {
-		text += " (" + s.Reason + ")"
-	}
-	return text
 }
 
 func (d *recorded) bar(l lead, text string, acts bool) {
@@ -147,7 +129,7 @@ func (d *recorded) faults() {
 			if f.To < d.r.To {
 				d.mark(host, f.To, spacetime.Note, f.What+" ends")
 			}
-			if f.What == "freeze" && f.Program() == "" {
+			if f.What == "freeze" && f.Program == "" {
 				d.Pauses = append(d.Pauses, spacetime.Span{Lane: d.lane[host], From: d.at(f.From), To: d.at(f.To)})
 			}
 		}

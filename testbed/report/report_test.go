@@ -34,7 +34,7 @@ func TestThePageShowsEverythingAndEscapesIt(t *testing.T) {
 		"that it failed": `class="outcome failed"`, "why": "logs: &lt;kept&gt;", "a leader": `class="claim row0"`, "a follower": "follows alpha in term 1",
 		"electing": "knows no leader and elects one", "no quorum": "reaches no majority", "idle": "is idle", "down": `class="stop"`, "a crash": "⚡ crash",
 		"a cut": "⚡ cut, both ways: beta and alpha, gamma&lt;&amp;&gt;", "its end": "cut ends", "a full disk": "⚡ disk, full", "no leader": "nobody leads for 1.105 s",
-		"an overlap": "✖ two leaders: beta and alpha both led, as agents reported, for 50.0 ms", "a program": "program p1 acts in term 2", "a takeover": "default: alpha → beta, 1.105 s after crash",
+		"an overlap": "✖ two leaders: beta and alpha both led, as agents reported, for 50.0 ms", "a program": "program p1 acts in term 2", "a takeover": `<td>crash</td><td class="n">1.105 s</td>`,
 		"a step": "expect one-leader among rest", "what it saw": "beta, after 1.105s", "no vote": "no vote",
 	} {
 		if !strings.Contains(page, want) {
@@ -112,7 +112,7 @@ func TestOfThousandsOfChangesTheLeadersRemain(t *testing.T) {
 	}
 	h.Spans[9999].State = "leading"
 	r := &observe.Recording{From: start, To: at(20_000 * ms), Hosts: []observe.HostRecord{h}}
-	d := drawElection(r, "default", r.From, r.To)
+	d := drawElection(r, "default")
 	if all := texts(d, 0); len(all) != 1 || !strings.HasPrefix(all[0], "leads") || len(d.Bars) != 1 {
 		t.Errorf("%q", all)
 	}
@@ -124,11 +124,11 @@ func TestOfThousandsOfLeadershipsTheNewestAndEachOverlapRemain(t *testing.T) {
 		h.Spans = append(h.Spans, observe.StateSpan{Election: "default", State: "leading", Term: uint64(i), From: at(time.Duration(i) * ms), To: at(time.Duration(i+1) * ms)})
 	}
 	r := &observe.Recording{From: start, To: at(3 * maxMarks * ms), Hosts: []observe.HostRecord{h}}
-	if d := drawElection(r, "default", r.From, r.To); d.From != 2*maxMarks*ms || len(d.Facts) != 1 {
+	if d := drawElection(r, "default"); d.From != 2*maxMarks*ms || len(d.Facts) != 1 {
 		t.Errorf("drawn from %v on: %q", d.From, d.Facts)
 	}
 	r.Overlaps = []observe.OverlapSpan{{Election: "default", From: at(9 * ms), To: at(10 * ms)}}
-	if d := drawElection(r, "default", r.From, r.To); d.From != 9*ms {
+	if d := drawElection(r, "default"); d.From != 9*ms {
 		t.Errorf("drawn from %v on, and the overlap was at 9 ms", d.From)
 	}
 }
@@ -151,7 +151,7 @@ func TestAFrozenLeaderIsDrawnToTheEndOfItsLease(t *testing.T) {
 		{Name: "alpha", Spans: []observe.StateSpan{span("leading", 1, 0, 3000*ms), span("following", 2, 3000*ms, 4000*ms)}},
 		{Name: "beta", Spans: []observe.StateSpan{span("following", 1, 0, 2100*ms), span("leading", 2, 2100*ms, 4000*ms)}},
 	}, Takeovers: []observe.Takeover{{Election: "default", Before: "alpha", After: "beta", Term: 2, At: at(2100 * ms), Gap: int64(100 * ms)}}}
-	d := drawElection(r, "default", r.From, r.To)
+	d := drawElection(r, "default")
 	if b := d.Bars[0]; b.Lane != 0 || b.To != 2000*ms {
 		t.Errorf("%+v", b)
 	}

@@ -79,15 +79,13 @@ func started(c command) command {
 func wrap(name string, c command) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		w := worldOf(ts)
-		step := observe.Step{Line: w.lineOf(name), Text: strings.Join(append([]string{name}, args...), " "), From: boottime.Now()}
+		step := observe.Step{Text: strings.Join(append([]string{name}, args...), " "), From: boottime.Now()}
+		if neg && name != "doyen" {
+			w.failure = "! " + step.Text
+			ts.Fatalf("! %s: ! is for doyen and testscript's own commands; the expectations have their own words for no", name)
+		}
 		if neg {
-			switch name {
-			case "doyen":
-				args = append([]string{"!"}, args...)
-			default:
-				w.failure = fmt.Sprintf("line %d: ! %s", step.Line, step.Text)
-				ts.Fatalf("! %s: ! is for doyen and testscript's own commands; the expectations have their own words for no", name)
-			}
+			args = append([]string{"!"}, args...)
 		}
 		saw, err := c(w, ts, args)
 		step.To, step.Saw = boottime.Now(), saw
@@ -98,7 +96,7 @@ func wrap(name string, c command) func(*testscript.TestScript, bool, []string) {
 		if err == nil {
 			return
 		}
-		w.failure = fmt.Sprintf("line %d: %s: %v", step.Line, step.Text, err)
+		w.failure = fmt.Sprintf("%s: %v", step.Text, err)
 		if w.lab == nil {
 			ts.Fatalf("%s: %v", name, err)
 		}
@@ -113,42 +111,6 @@ func (w *world) alarm() string {
 		return ""
 	}
 	return "TWO LEADERS AT ONCE: " + describeOverlaps(all) + "\n"
-}
-
-type scriptLine struct {
-	number int
-	word   string
-}
-
-func scriptLines(text string) []scriptLine {
-	var all []scriptLine
-	number := 0
-	for line := range strings.Lines(text) {
-		number++
-		if strings.HasPrefix(line, "-- ") {
-			break // the rest is the script's files
-		}
-		words := strings.Fields(line)
-		for len(words) > 0 && (words[0] == "!" || strings.HasPrefix(words[0], "[")) {
-			words = words[1:]
-		}
-		if len(words) > 0 && !strings.HasPrefix(words[0], "#") {
-			all = append(all, scriptLine{number, words[0]})
-		}
-	}
-	return all
-}
-
-// lineOf returns the number of the line that runs now. A script has no loops, so that line is the
-// next one that starts with the word.
-func (w *world) lineOf(word string) int {
-	for i, l := range w.lines {
-		if l.word == word {
-			w.lines = w.lines[i+1:]
-			return l.number
-		}
-	}
-	return 0
 }
 
 func conditionOf(w *world, name string) (bool, error) {

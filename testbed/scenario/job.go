@@ -43,32 +43,32 @@ func (w *world) launchJob(name, host, verb string, what, flags []string) error {
 	}
 	return w.launch(name, host, election, func(p *lab.Program) *exec.Cmd {
 		return exec.Command(w.o.Binary.Path, slices.Concat([]string{verb, "--socket", p.Host.Config().Socket}, flags, what,
-			[]string{"--", w.o.Actor}, actor.Job(p.Stamps, lasts))...)
+			[]string{"--", actor.Path()}, actor.Job(p.Stamps, lasts))...)
 	})
 }
 
 // startsQuantity: starts of KEY LIMIT. It is how often a job's command was started with this DOYEN_KEY. The name
 // of a cron job means all its keys. It is an error if a start of a key has no higher term than the start before.
 // The try must rise as well, but it begins again with 1 after a deletion.
-func startsQuantity(w *world, of string, words []string) (float64, string, []string, error) {
+func startsQuantity(w *world, of, _ string) (float64, string, error) {
 	starts, _, saw, err := w.starts(of)
-	return float64(starts), saw, words, err
+	return float64(starts), saw, err
 }
 
 // keysQuantity: keys of NAME LIMIT. It is how many different keys of a job were started.
-func keysQuantity(w *world, of string, words []string) (float64, string, []string, error) {
+func keysQuantity(w *world, of, _ string) (float64, string, error) {
 	_, keys, saw, err := w.starts(of)
-	return float64(keys), saw, words, err
+	return float64(keys), saw, err
 }
 
 func (w *world) starts(of string) (starts, keys int, saw string, err error) {
-	all := map[string][]stamp.Note{}
+	all := map[string][]stamp.Stamp{}
 	for _, p := range w.lab.Programs() {
-		notes, err := stamp.Notes(p.Stamps)
+		stamps, err := stamp.Read(p.Stamps)
 		if err != nil {
 			return 0, 0, "", err
 		}
-		for _, n := range notes {
+		for _, n := range stamps {
 			if name, _, _ := strings.Cut(n.Key, "/"); n.Key == of || name == of {
 				all[n.Key] = append(all[n.Key], n)
 			}
@@ -76,12 +76,12 @@ func (w *world) starts(of string) (starts, keys int, saw string, err error) {
 	}
 	var described []string
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		notes := all[key]
-		slices.SortFunc(notes, func(a, b stamp.Note) int { return cmp.Compare(a.First, b.First) })
-		for i, n := range notes {
+		stamps := all[key]
+		slices.SortFunc(stamps, func(a, b stamp.Stamp) int { return cmp.Compare(a.First, b.First) })
+		for i, n := range stamps {
 			starts++
 			described = append(described, fmt.Sprintf("%s in term %d, try %d, ended: %t", key, n.Term, n.Try, n.Ended))
-			if i > 0 && (n.Term <= notes[i-1].Term || n.Try > 1 && n.Try <= notes[i-1].Try) {
+			if i > 0 && (n.Term <= stamps[i-1].Term || n.Try > 1 && n.Try <= stamps[i-1].Try) {
 				err = errors.New("two starts without a higher term and try")
 			}
 		}

@@ -76,7 +76,7 @@ func TestAFailureSaysWhatWasSeenAndWhereTheLogsAre(t *testing.T) {
 	// A lease of the local profile could expire while a busy machine does other work.
 	const up = "profile lan\nhosts 2\nstart all\nleader l1\nfollower f1\n"
 	for line, want := range map[string][]string{
-		"expect no-leader on alpha within 10ms": {"not within 10ms; instead: alpha ", "what was seen, in ms before now", "it leads, term ", "logs: "},
+		"expect no-leader on alpha within 10ms": {"not within 10ms; instead: alpha ", "what was seen, in ms before now", ": leads in term ", "logs: "},
 		"expect leader $f1":                     {"instead: ", "; "},
 		"expect leads nobody":                   {`there is no host "nobody"`},
 		"expect happiness":                      {`no condition "happiness"`},

@@ -92,23 +92,20 @@ func swapRecords(w *world, targets []*hosts.Host) error {
 
 // pauseQuantity: pause PROGRAM LIMIT. It is the longest time since the mark in which the
 // program did not act, by its own stamps.
-func pauseQuantity(w *world, _ string, words []string) (float64, string, []string, error) {
-	if len(words) == 0 {
-		return 0, "", nil, errors.New("want a program")
-	}
-	if _, ok := w.programNamed(words[:1]); !ok {
-		return 0, "", nil, fmt.Errorf("there is no program %q", words[0])
+func pauseQuantity(w *world, _, name string) (float64, string, error) {
+	if _, ok := w.lab.Program(name); !ok {
+		return 0, "", fmt.Errorf("there is no program %q", name)
 	}
 	now := boottime.Now()
 	spans, err := w.lab.Spans()
 	if err != nil {
-		return 0, "", nil, err
+		return 0, "", err
 	}
-	spans = slices.DeleteFunc(spans, func(s observe.ProgramSpan) bool { return s.Program != words[0] })
+	spans = slices.DeleteFunc(spans, func(s observe.ProgramSpan) bool { return s.Program != name })
 	longest, at := observe.Pause(spans, w.marked, now)
 	saw := "it acted all the time"
 	if longest > 0 {
 		saw = fmt.Sprintf("it did not act for %s, %s after the mark", longest.Round(10*time.Microsecond), at.Sub(w.marked).Round(time.Millisecond))
 	}
-	return float64(longest), saw, words[1:], nil
+	return float64(longest), saw, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"strconv"
@@ -115,33 +116,25 @@ func (w *world) linkSides(words []string) (sides, error) {
 
 func linkOf(words []string) (netns.Link, error) {
 	var l netns.Link
+	keys := flag.NewFlagSet("link", flag.ContinueOnError)
+	keys.DurationVar(&l.Delay, "delay", 0, "")
+	keys.DurationVar(&l.Jitter, "jitter", 0, "")
+	keys.Int64Var(&l.Rate, "rate", 0, "")
+	keys.Func("port", "", func(value string) error {
+		port, err := strconv.ParseUint(value, 10, 16)
+		l.Port = uint16(port)
+		return err
+	})
+	for key, to := range map[string]*float64{"loss": &l.Loss, "duplicate": &l.Duplicate, "reorder": &l.Reorder} {
+		keys.Func(key, "", func(value string) (err error) { *to, err = share(value); return err })
+	}
 	for _, word := range words {
 		key, value, err := pair(word)
-		if err != nil {
-			return l, err
-		}
-		switch key {
-		case "delay":
-			l.Delay, err = time.ParseDuration(value)
-		case "jitter":
-			l.Jitter, err = time.ParseDuration(value)
-		case "loss":
-			l.Loss, err = share(value)
-		case "duplicate":
-			l.Duplicate, err = share(value)
-		case "reorder":
-			l.Reorder, err = share(value)
-		case "rate":
-			l.Rate, err = strconv.ParseInt(value, 10, 64)
-		case "port":
-			var port uint64
-			port, err = strconv.ParseUint(value, 10, 16)
-			l.Port = uint16(port)
-		default:
-			err = errors.New("the keys are delay, jitter, loss, duplicate, reorder, rate and port")
+		if err == nil {
+			err = keys.Set(key, value)
 		}
 		if err != nil {
-			return l, fmt.Errorf("%s: %w", word, err)
+			return l, fmt.Errorf("%s: %w; the keys are delay, jitter, loss, duplicate, reorder, rate and port", word, err)
 		}
 	}
 	return l, l.Validate()

@@ -36,7 +36,7 @@ func programCommand(w *world, _ *testscript.TestScript, args []string) (string, 
 		priority = value
 	}
 	return "", w.launch(args[0], args[1], args[2], func(p *lab.Program) *exec.Cmd {
-		return exec.Command(w.o.Actor, actor.Campaign(p.Host.Config().Socket, p.Election, priority, p.Stamps)...)
+		return exec.Command(actor.Path(), actor.Campaign(p.Host.Config().Socket, p.Election, priority, p.Stamps)...)
 	})
 }
 
@@ -49,7 +49,7 @@ func runCommand(w *world, _ *testscript.TestScript, args []string) (string, erro
 	}
 	return "", w.launch(args[0], args[1], args[2], func(p *lab.Program) *exec.Cmd {
 		all := slices.Concat([]string{"run", "--socket", p.Host.Config().Socket}, flags,
-			[]string{p.Election, "--", w.o.Actor}, role(p.Stamps))
+			[]string{p.Election, "--", actor.Path()}, role(p.Stamps))
 		return exec.Command(w.o.Binary.Path, all...)
 	})
 }
@@ -219,7 +219,7 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	w.settings[hosts[0]] = append(w.settings[hosts[0]], func(c *settings.Config) {
 		dir := filepath.Dir(c.Socket)
 		c.Keeper = true // the keeper starts `doyen act`, which runs the hook
-		command := strings.Join(append([]string{w.o.Actor}, actor.Command(lab.StampsIn(dir, name))...), " ")
+		command := strings.Join(append([]string{actor.Path()}, actor.Command(lab.StampsIn(dir, name))...), " ")
 		if of == string(election.Default) {
 			c.OnChange = command
 			return
@@ -239,7 +239,7 @@ func (w *world) layOutHooks() error {
 		if err != nil {
 			return err
 		}
-		if err := w.lab.Hook(h.name, h.election, host); err != nil {
+		if _, err := w.lab.Launch(h.name, h.election, host, false, nil); err != nil {
 			return err
 		}
 	}
@@ -287,7 +287,7 @@ func attackCommand(w *world, _ *testscript.TestScript, args []string) (string, e
 		return "", err
 	}
 	return attack.Does(words[0]), w.launch(name, from.Name(), "", func(*lab.Program) *exec.Cmd {
-		return exec.Command(w.o.Actor, arguments...)
+		return exec.Command(actor.Path(), arguments...)
 	})
 }
 

@@ -19,26 +19,40 @@ import (
 )
 
 // quantity measures something now, for a comparison with a limit.
-type quantity func(w *world, of string, words []string) (x float64, saw string, rest []string, err error)
+type quantity struct {
+	takes   string // the word that it takes before the limit; "": none
+	measure func(w *world, of, word string) (x float64, saw string, err error)
+}
 
 func quantities() map[string]quantity {
 	return map[string]quantity{
-		"overlap": overlapQuantity, "gap": gapQuantity, "takeovers": takeoversQuantity,
-		"term-rises": termRises, "counted": countedQuantity, "memory": memoryQuantity,
-		"pause": pauseQuantity, "starts": startsQuantity, "keys": keysQuantity,
+		"overlap": {"", overlapQuantity}, "gap": {"", gapQuantity}, "takeovers": {"", takeoversQuantity}, "term-rises": {"", termRises},
+		"counted": {"the name of a counter, as in: counted doyen_selection_rounds_total <= 10", countedQuantity},
+		"memory":  {"a host and a limit in MiB, as in: memory $l1 <= 48", memoryQuantity},
+		"pause":   {"a program", pauseQuantity}, "starts": {"", startsQuantity}, "keys": {"", keysQuantity},
 	}
 }
 
 func (w *world) measure(q quantity, args []string) (string, error) {
 	of, words := option(args[1:], "of")
-	x, saw, rest, err := q(w, of, words)
+	word := ""
+	if q.takes != "" {
+		if len(words) == 0 {
+			return "", errors.New("want " + q.takes)
+		}
+		word, words = words[0], words[1:]
+	}
+	if args[0] == "term-rises" {
+		if len(words) != 0 {
+			return "", errors.New("it takes no limit")
+		}
+		words = []string{"0"}
+	}
+	x, saw, err := q.measure(w, of, word)
 	if err != nil {
 		return "", err
 	}
-	if args[0] == "term-rises" {
-		rest = []string{"0"}
-	}
-	l, err := limitOf(rest)
+	l, err := limitOf(words)
 	if err != nil {
 		return "", err
 	}
@@ -69,17 +83,17 @@ func (w *world) overlaps(of string) ([]observe.OverlapSpan, error) {
 }
 
 // overlapQuantity is the total time in which two led at once.
-func overlapQuantity(w *world, of string, words []string) (float64, string, []string, error) {
+func overlapQuantity(w *world, of, _ string) (float64, string, error) {
 	w.settle()
 	all, err := w.overlaps(of)
 	if err != nil {
-		return 0, "", nil, err
+		return 0, "", err
 	}
 	var sum time.Duration
 	for _, o := range all {
 		sum += o.To.Sub(o.From)
 	}
-	return float64(sum), describeOverlaps(all), words, nil
+	return float64(sum), describeOverlaps(all), nil
 }
 
 func describeOverlaps(all []observe.OverlapSpan) string {
@@ -111,10 +125,10 @@ func (w *world) changes(of string) (since, wentOn []observe.Takeover) {
 
 // gapQuantity is the longest known time without a leader before a takeover since the mark. A
 // killed leader counts as leading until its deadline.
-func gapQuantity(w *world, of string, words []string) (float64, string, []string, error) {
+func gapQuantity(w *world, of, _ string) (float64, string, error) {
 	all, _ := w.changes(of)
 	if len(all) == 0 {
-		return 0, "", nil, errors.New("there was no takeover")
+		return 0, "", errors.New("there was no takeover")
 	}
 	var longest time.Duration
 	var described []string
@@ -122,10 +136,10 @@ func gapQuantity(w *world, of string, words []string) (float64, string, []string
 		longest = max(longest, time.Duration(t.Gap))
 		described = append(described, fmt.Sprintf("%s after %s: %s", t.After, t.Before, time.Duration(t.Gap).Round(100*time.Microsecond)))
 	}
-	return float64(longest), strings.Join(described, ", "), words, nil
+	return float64(longest), strings.Join(described, ", "), nil
 }
 
-func takeoversQuantity(w *world, of string, words []string) (float64, string, []string, error) {
+func takeoversQuantity(w *world, of, _ string) (float64, string, error) {
 	all, wentOn := w.changes(of)
 	described := each.Of(all, func(t observe.Takeover) string { return fmt.Sprintf("%s, term %d", t.After, t.Term) })
 	if len(described) == 0 {
@@ -134,14 +148,11 @@ func takeoversQuantity(w *world, of string, words []string) (float64, string, []
 	for _, t := range wentOn {
 		described = append(described, fmt.Sprintf("%s went on under term %d", t.After, t.Term))
 	}
-	return float64(len(all)), strings.Join(described, "; "), words, nil
+	return float64(len(all)), strings.Join(described, "; "), nil
 }
 
 // termRises counts the leaderships whose term is not above all earlier ones.
-func termRises(w *world, of string, words []string) (float64, string, []string, error) {
-	if len(words) != 0 {
-		return 0, "", nil, errors.New("it takes no limit")
-	}
+func termRises(w *world, of, _ string) (float64, string, error) {
 	var all []observe.Takeover
 	w.lab.Look(func(e seen) { all = e.Takeovers(nil) })
 	highest, broken := map[string]uint64{}, 0
@@ -156,23 +167,20 @@ func termRises(w *world, of string, words []string) (float64, string, []string, 
 		highest[t.Election] = max(highest[t.Election], t.Term)
 		described = append(described, fmt.Sprintf("%s %d", t.After, t.Term))
 	}
-	return float64(broken), "terms: " + strings.Join(described, ", "), nil, nil
+	return float64(broken), "terms: " + strings.Join(described, ", "), nil
 }
 
 // countedQuantity: counted METRIC LIMIT. It is how much the metric rose since the mark, summed
 // over all hosts that run.
-func countedQuantity(w *world, _ string, words []string) (float64, string, []string, error) {
-	if len(words) == 0 {
-		return 0, "", nil, errors.New("want the name of a counter, as in: counted doyen_selection_rounds_total <= 10")
-	}
+func countedQuantity(w *world, _, word string) (float64, string, error) {
 	now, err := w.sample()
 	if err != nil {
-		return 0, "", nil, err
+		return 0, "", err
 	}
 	var sum float64
 	for key, x := range now {
 		host, metric, _ := strings.Cut(key, " ")
-		if metric == words[0] || strings.HasPrefix(metric, words[0]+"{") {
+		if metric == word || strings.HasPrefix(metric, word+"{") {
 			before := w.counters[host+" "+metric]
 			if x >= before { // otherwise a later life of the agent counted again from 0
 				x -= before
@@ -180,18 +188,15 @@ func countedQuantity(w *world, _ string, words []string) (float64, string, []str
 			sum += x
 		}
 	}
-	return sum, fmt.Sprintf("%s rose by %g since the mark", words[0], sum), words[1:], nil
+	return sum, fmt.Sprintf("%s rose by %g since the mark", word, sum), nil
 }
 
 // memoryQuantity: memory HOST LIMIT. It is the largest resident memory, in MiB, of the agent's
 // process since the mark.
-func memoryQuantity(w *world, _ string, words []string) (float64, string, []string, error) {
-	if len(words) == 0 {
-		return 0, "", nil, errors.New("want a host and a limit in MiB, as in: memory $l1 <= 48")
-	}
-	h, err := w.oneHost(words[0])
+func memoryQuantity(w *world, _, word string) (float64, string, error) {
+	h, err := w.oneHost(word)
 	if err != nil {
-		return 0, "", nil, err
+		return 0, "", err
 	}
 	var status procfs.ProcStatus
 	p, err := procfs.NewProc(h.PID())
@@ -199,10 +204,10 @@ func memoryQuantity(w *world, _ string, words []string) (float64, string, []stri
 		status, err = p.NewStatus()
 	}
 	if err != nil {
-		return 0, "", nil, fmt.Errorf("read the memory of %s: %w", h.Name(), err)
+		return 0, "", fmt.Errorf("read the memory of %s: %w", h.Name(), err)
 	}
 	mib := float64(status.VmHWM) / (1 << 20)
-	return mib, fmt.Sprintf("%s had at most %.1f MiB", h.Name(), mib), words[1:], nil
+	return mib, fmt.Sprintf("%s had at most %.1f MiB", h.Name(), mib), nil
 }
 
 // forgetPeaks resets the largest memory that the kernel has noted for each agent.

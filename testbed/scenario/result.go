@@ -24,9 +24,6 @@ import (
 type Options struct {
 	// Binary is the product: the agents, and the `doyen` of scripts.
 	Binary hosts.Binary
-	// Actor is the executable that `program` and `run` start. Its main function must call
-	// actor.Serve first. "" is this executable.
-	Actor string
 	// Long makes the condition [long] true. Scripts then last as long as their names say.
 	Long bool
 	// Loopback keeps the agents on the loopback interface even if they could have their own
@@ -85,13 +82,6 @@ func play(ctx context.Context, o Options, file string) (Result, error) {
 		return Result{}, fmt.Errorf("read the script: %w", err)
 	} else if info.IsDir() {
 		return Result{}, fmt.Errorf("read the script: %s is a directory", file)
-	}
-	if o.Actor == "" {
-		executable, err := os.Executable()
-		if err != nil {
-			return Result{}, fmt.Errorf("find this executable: %w", err)
-		}
-		o.Actor = executable
 	}
 	began := time.Now()
 	top := &scriptT{verbose: o.Verbose}
@@ -225,7 +215,7 @@ func (w *world) broken() bool {
 		return crashed
 	}
 	overlaps, err := w.overlaps("")
-	falls, _, _, _ := termRises(w, "", nil)
+	falls, _, _ := termRises(w, "", "")
 	return err != nil || len(overlaps) > 0 || falls > 0
 }
 

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +77,7 @@ func TestLinksAreRead(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	for text, want := range map[string][3]bool{ // whether 99, 100 and 101 ms satisfy it
+	for text, want := range map[string][3]bool{ // of 99, 100, 101 ms
 		"100ms": {false, true, false}, "= 100ms": {false, true, false}, "<= 100ms": {true, true, false},
 		"< 100ms": {true, false, false}, ">= 100ms": {false, true, true}, "> 100ms": {false, false, true},
 	} {
@@ -99,19 +98,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestLinesOfAScriptAreFound(t *testing.T) {
-	got := scriptLines("# title\n\nhosts 3\n[long] hold 1s agree\n! doyen alpha leader # why\n-- file --\nstart all\n")
-	want := []scriptLine{{3, "hosts"}, {4, "hold"}, {5, "doyen"}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	w := &world{lines: got}
-	if a, b, c := w.lineOf("hosts"), w.lineOf("doyen"), w.lineOf("hosts"); a != 3 || b != 5 || c != 0 {
-		t.Errorf("lines %d, %d, %d; want 3, 5 and none", a, b, c)
-	}
-}
-
-// pairs are the ordered pairs of hosts that the words mean.
+// pairs are the ordered pairs of hosts, from and to, that are meant.
 func (s sides) pairs() [][2]string {
 	var all [][2]string
 	for _, a := range s.a {

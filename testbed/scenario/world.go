@@ -30,7 +30,6 @@ type world struct {
 	cancel context.CancelFunc
 	name   string
 	t      *scriptT
-	lines  []scriptLine // the lines of the script that have not run yet
 
 	config   hosts.Config
 	settings map[string][]setting // by host: what changes its configuration before the first start
@@ -67,13 +66,9 @@ const (
 )
 
 func newWorld(ctx context.Context, o Options, file string, env *testscript.Env) (*world, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
 	base := filepath.Base(file)
 	w := &world{
-		o: o, name: strings.TrimSuffix(strings.TrimSuffix(base, ".txt"), ".txtar"), lines: scriptLines(string(text)),
+		o: o, name: strings.TrimSuffix(strings.TrimSuffix(base, ".txt"), ".txtar"),
 		settings: map[string][]setting{}, afflicted: map[string]map[string]bool{},
 		began: boottime.Now(), wall: time.Now().UTC(), counters: map[string]float64{},
 		config: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: o.Binary, Seed: o.Seed},

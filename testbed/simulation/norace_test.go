@@ -2,5 +2,5 @@
 
 package simulation
 
-// defaultSeeds take some four seconds on two processors.
+// defaultSeeds are what CI plays with TestSimulation: they take some four seconds on two processors.
 const defaultSeeds = 300

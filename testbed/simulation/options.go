@@ -45,9 +45,6 @@ func (o Options) Command() string {
 	if o.Drift > 0 {
 		text += " --drift " + strconv.FormatFloat(float64(o.Drift)/(million/100), 'f', -1, 64)
 	}
-	if o.Voters > 0 {
-		text += " --voters " + strconv.Itoa(o.Voters)
-	}
 	if o.Rule != "" {
 		text += " --rule " + strconv.Quote(o.Rule)
 	}

@@ -21,10 +21,7 @@ type SweepOptions struct {
 	From, Seeds uint64        // how many seeds, from From on; 0: until ctx ends or For has passed
 	For         time.Duration // 0: no limit
 	Cores       int
-	// Progress is called at the interval Every with what was played so far, and once at the
-	// end. Calls never overlap.
-	Progress func(Progress)
-	Every    time.Duration
+	Log         io.Writer // where progress is shown; nil: nowhere
 }
 
 type Progress struct {
@@ -55,11 +52,7 @@ func Sweep(ctx context.Context, o SweepOptions) (Progress, *Violation) {
 		wg.Go(func() { s.play(ctx, cancel) })
 	}
 	wg.Wait()
-	p := s.progress()
-	if o.Progress != nil {
-		o.Progress(p)
-	}
-	return p, s.worst
+	return s.progress(), s.worst
 }
 
 type sweep struct {
@@ -92,9 +85,9 @@ func (s *sweep) play(ctx context.Context, cancel func()) {
 			}
 			cancel()
 		}
-		if s.Progress != nil && s.Every > 0 && time.Since(s.shown) >= s.Every {
+		if s.Log != nil && time.Since(s.shown) >= printEvery {
 			s.shown = time.Now()
-			s.Progress(s.progress())
+			fmt.Fprintln(s.Log, s.progress())
 		}
 		s.mu.Unlock()
 	}
@@ -121,7 +114,6 @@ type Campaign struct {
 	HTML   string // file to draw the violation, or the single seed, in; "": none
 	Tries  int    // worlds that shrinking may play; 0: do not shrink
 	Out    io.Writer
-	Log    io.Writer // where progress is shown
 }
 
 // ErrViolated reports that a promise was not kept. What is known about it has been written to
@@ -134,8 +126,8 @@ func (c Campaign) Run(ctx context.Context) error {
 	if c.Single {
 		return c.single(ctx)
 	}
-	c.Every, c.Progress = printEvery, func(p Progress) { fmt.Fprintln(c.Log, p) }
 	p, v := Sweep(ctx, c.SweepOptions)
+	fmt.Fprintln(c.Log, p)
 	fmt.Fprintf(c.Out, "%d seeds, %d to %d, in %v: %.0f steps/s on %d cores\n%s\n", p.Seeds, c.From, max(p.Next, 1)-1,
 		p.Elapsed.Round(time.Millisecond), p.Rate(), c.Cores, p.Stats)
 	if v == nil {

@@ -19,18 +19,19 @@ import (
 // check looks for what must never happen, and records the first violation.
 func (s *soak) check() {
 	s.lab.Look(func(e *observe.Elections) {
+		for _, o := range e.Overlaps(boottime.Now()) {
+			s.violate("overlap", fmt.Sprintf("in %s %s (term %d) and %s (term %d) led at once for %s", o.Election, o.First, o.FirstTerm,
+				o.Second, o.SecondTerm, o.To.Sub(o.From)))
+		}
 		for _, name := range e.Names() {
-			for _, o := range e.Of(name).Overlaps() {
-				s.violate("overlap", fmt.Sprintf("in %s %s (term %d) and %s (term %d) led at once for %s", name, o.First.Agent, o.First.Term,
-					o.Second.Agent, o.Second.Term, min(o.To, boottime.Now()).Sub(o.From)))
-			}
 			if s.o.Hosts.Quorum {
 				s.violateIf("token", fallen(name, e.Of(name).Claims()))
 			}
 		}
 	})
-	s.violateIf("overlap", together(s.register.Acts()))
-	s.violateIf("history", s.register.Check())
+	seen := s.register.Seen()
+	s.violateIf("overlap", together(seen.Acts))
+	s.violateIf("counter", seen.Violated)
 }
 
 func (s *soak) violateIf(rule, what string) {
@@ -80,7 +81,7 @@ func (s *soak) conclude() {
 	if s.result.Violation == nil {
 		s.check()
 	}
-	s.result.Counts = s.register.Counts()
+	s.result.Register = s.register.Seen()
 	if s.o.Doyen != "" {
 		if err := s.judgeJobs(); err != nil {
 			s.violate("stamps", err.Error())
@@ -88,7 +89,7 @@ func (s *soak) conclude() {
 	}
 	s.result.Lasted = boottime.Now().Sub(s.began)
 	s.result.Recording = s.lab.Record(fmt.Sprintf("soak, seed %d", s.o.Seed))
-	s.result.Recording.Programs = s.register.Acts()
+	s.result.Recording.Programs = s.result.Register.Acts
 	for _, t := range s.result.Recording.Takeovers {
 		if t.Before != "" && !t.GoesOn {
 			s.result.Takeovers++
@@ -103,10 +104,10 @@ func (s *soak) conclude() {
 	}
 }
 
-// keep copies all logs, and the history, to Options.Keep: there they outlive the cluster.
+// keep copies all logs, and the newest operations, to Options.Keep: there they outlive the cluster.
 func (s *soak) keep() error {
 	var history strings.Builder
-	for _, o := range s.register.History() {
+	for _, o := range s.result.Register.Newest {
 		fmt.Fprintf(&history, "%+v\n", o)
 	}
 	return errors.Join(s.lab.KeepLogs(s.o.Keep), os.WriteFile(filepath.Join(s.o.Keep, "history.txt"), []byte(history.String()), 0o644))
@@ -120,7 +121,7 @@ type Result struct {
 	Faults    map[string]int
 	Skipped   []string // kinds of faults that this machine can't have, and why
 	Takeovers int
-	Counts    Counts
+	Register  Seen
 	Jobs      *JobCounts      // nil if the programs added to the counter
 	Heals     []time.Duration // how long each recovery took, from the end of all faults on
 	Violation *Violation      // nil if all was well
@@ -129,7 +130,7 @@ type Result struct {
 
 // Violation is something that must never happen.
 type Violation struct {
-	Rule   string // overlap, token, history or no recovery; with jobs also exit, stamps or a rule of run.broken
+	Rule   string // overlap, token, counter or no recovery; with jobs also exit, stamps or a rule of run.broken
 	What   string
 	At     time.Duration // since the start
 	Round  int
@@ -142,7 +143,7 @@ func (v *Violation) String() string {
 }
 
 // line is a line of progress.
-func (r Result) line(c Counts) string {
+func (r Result) line(c Seen) string {
 	return fmt.Sprintf("%d rounds, %d faults, %d operations (%d refused), slowest recovery %s", r.Rounds, r.injected(), c.Operations, c.Refused,
 		r.slowest().Round(time.Millisecond))
 }
@@ -176,9 +177,7 @@ func (r Result) Summary() string {
 	if r.Jobs != nil {
 		fmt.Fprintf(&b, "jobs: %s\n", r.Jobs)
 	}
-	c := r.Counts
-	fmt.Fprintf(&b, "counter: %d operations in %d windows judged (%d undecided), %d refused for an old token, %d whose answer no program received\n",
-		c.Operations, c.Windows, c.Undecided, c.Refused, c.Unknown)
+	fmt.Fprintf(&b, "counter: %d operations, %d refused for an old token\n", r.Register.Operations, r.Register.Refused)
 	if len(r.Heals) > 0 {
 		sorted := slices.Sorted(slices.Values(r.Heals))
 		fmt.Fprintf(&b, "recovery after the last fault of a round: median %s, slowest %s\n", sorted[len(sorted)/2].Round(time.Millisecond),
@@ -191,6 +190,6 @@ func (r Result) Summary() string {
 	if r.Jobs != nil {
 		b.WriteString("no job started twice in terms that both held, none without --retry started twice at all, none lost without a report\n")
 	}
-	b.WriteString("no overlap, no token that fell, every history explained, every round recovered from\n")
+	b.WriteString("no overlap, no token that fell, no addition lost, every round recovered from\n")
 	return b.String()
 }

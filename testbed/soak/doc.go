@@ -4,9 +4,8 @@
 //   - two agents that lead one election at once, or two programs that act at once by their
 //     own stamps (an overlap)
 //   - a leader whose token is not above every earlier leader's
-//   - a history of the shared counter that no order of its operations explains (package
-//     history judges it by porcupine), although the counter takes only tokens at least as
-//     high as the highest it has seen
+//   - an addition to the shared counter that is not to its newest value, although the counter
+//     takes only tokens at least as high as the highest it has seen
 //   - agents that do not agree, or a program that does not go on, in bounded time after all
 //     faults are over
 //

@@ -75,7 +75,7 @@ func (l *lane) next(s *soak, h *hosts.Host, p *lab.Program) *exec.Cmd {
 	if rand.IntN(jobSlow) == 0 {
 		lasts = time.Duration(rand.Int64N(int64(2 * s.lease)))
 	}
-	args := []string{"once", "--socket", h.Config().Socket, "--wait", keyOf(l.series, len(l.exits)+1), "--", s.o.Actor}
+	args := []string{"once", "--socket", h.Config().Socket, "--wait", keyOf(l.series, len(l.exits)+1), "--", actor.Path()}
 	if l.rerun {
 		args = slices.Insert(args, 3, "--retry")
 	}
@@ -109,7 +109,7 @@ func (c JobCounts) String() string {
 
 // run is all that is known of one key.
 type run struct {
-	starts []stamp.Note
+	starts []stamp.Stamp
 	exits  []exit
 }
 
@@ -118,34 +118,34 @@ func (r run) answered(code int) bool {
 }
 
 func (r run) finished() bool {
-	return slices.ContainsFunc(r.starts, func(n stamp.Note) bool { return n.Ended })
+	return slices.ContainsFunc(r.starts, func(n stamp.Stamp) bool { return n.Ended })
 }
 
 // judgeJobs looks at all stamps of all jobs so far, and records the first violation.
 func (s *soak) judgeJobs() error {
 	var c JobCounts
 	for _, series := range []string{skips, reruns} {
-		runs, notes := map[string]run{}, []stamp.Note{}
-		for _, l := range s.lanes { // read the exits before the notes: a command writes its notes before its exit is known
+		runs, stamps := map[string]run{}, []stamp.Stamp{}
+		for _, l := range s.lanes { // read the exits before the stamps: a command stamps before its exit is known
 			if l.series == series {
 				s.violateIf("exit", l.report(runs))
 			}
 		}
 		passed := len(runs) // each lane goes through the keys in order, so runs has all keys from 1 on
 		for _, l := range s.lanes {
-			these, err := stamp.Notes(l.program.Stamps)
+			these, err := stamp.Read(l.program.Stamps)
 			if err != nil {
 				return err
 			}
 			if l.series == series {
-				notes = append(notes, these...)
+				stamps = append(stamps, these...)
 			}
 		}
-		slices.SortFunc(notes, func(a, b stamp.Note) int { return cmp.Compare(a.First, b.First) })
-		for _, n := range notes {
+		slices.SortFunc(stamps, func(a, b stamp.Stamp) int { return cmp.Compare(a.First, b.First) })
+		for _, n := range stamps {
 			runs[n.Key] = run{append(runs[n.Key].starts, n), runs[n.Key].exits}
 		}
-		s.violateIf("twice", atOnce(notes))
+		s.violateIf("twice", atOnce(stamps))
 		for key := range passed {
 			name := keyOf(series, key+1)
 			s.violateIf(runs[name].broken(name, series == reruns))
@@ -203,10 +203,10 @@ func (c *JobCounts) add(r run) {
 }
 
 // atOnce describes two commands of a series that ran at once, or a lower term after a higher one; "" if none did. The
-// notes are in the order of their starts.
-func atOnce(notes []stamp.Note) string {
-	var before stamp.Note // the command started before n
-	for _, n := range notes {
+// stamps are in the order of their starts.
+func atOnce(stamps []stamp.Stamp) string {
+	var before stamp.Stamp // the command started before n
+	for _, n := range stamps {
 		if n.First < before.Last {
 			return fmt.Sprintf("%s (term %d, process %d) was started %s before the last stamp of %s (term %d, process %d)", n.Key, n.Term, n.PID,
 				time.Duration(before.Last-n.First), before.Key, before.Term, before.PID)

@@ -26,7 +26,6 @@ type Options struct {
 	Hosts  hosts.Config  // the agents; its OnExit is replaced
 	For    time.Duration // how long to run
 	Seed   uint64        // of the faults
-	Actor  string        // path of an executable that calls actor.Serve
 	Doyen  string        // path of the product, for `doyen once` in place of the counter; "": the counter
 	Keep   string        // folder for the logs if something is violated
 	Log    io.Writer     // progress
@@ -80,7 +79,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	over, cancel := context.WithTimeout(ctx, o.For)
 	defer cancel()
 	s := &soak{o: o, rng: rand.New(rand.NewPCG(o.Seed, 0x736f616b)), kinds: Kinds(), lease: o.Hosts.Lease(),
-		programs: map[string][]*lab.Program{}, register: NewRegister()}
+		programs: map[string][]*lab.Program{}, register: &Register{}}
 	s.result = Result{Seed: o.Seed, Faults: map[string]int{}}
 	defer func() { result = s.result }()
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -128,7 +127,7 @@ func (s *soak) open(ctx context.Context) (closeAll func() error, err error) {
 	go func() { served <- s.register.Serve(ctx, listener) }()
 	for _, h := range s.lab.Cluster.Hosts() {
 		p, err := s.lab.Launch(h.Name(), Election, h, true, func(*lab.Program) *exec.Cmd {
-			return exec.Command(s.o.Actor, actor.Count(h.Config().Socket, Election, path, h.Name())...)
+			return exec.Command(actor.Path(), actor.Count(h.Config().Socket, Election, path, h.Name())...)
 		})
 		if err != nil {
 			return closeAll, err
@@ -186,7 +185,7 @@ func (s *soak) play(ctx context.Context, round []strike) error {
 
 // heal ends all faults, and waits until all agents agree and a program acts again.
 func (s *soak) heal(ctx context.Context) error {
-	if _, err := s.lab.Cluster.Heal(); err != nil && !errors.Is(err, hosts.ErrUnavailable) {
+	if err := s.lab.Cluster.Heal(); err != nil && !errors.Is(err, hosts.ErrUnavailable) {
 		return err
 	}
 	var names []string
@@ -232,8 +231,8 @@ func (s *soak) lastAct() election.Instant {
 // healHost tries to end every fault that the host may still have.
 func (s *soak) healHost(ctx context.Context, h *hosts.Host) {
 	_ = s.each(h, (*lab.Program).Thaw)
-	_, _ = h.SlowDisk(0)
-	_, _ = h.Starve(false)
+	_, _ = hosts.SlowDisk(0).End(nil, h)
+	_, _ = hosts.Starve().End(nil, h)
 	if h.Status() == hosts.Frozen {
 		_, _ = s.lab.End(hosts.Freeze(), h)
 	}
@@ -260,5 +259,5 @@ func (s *soak) progress() {
 			fmt.Fprintf(s.o.Log, "soak: %s\n", s.result.Jobs)
 		}
 	}
-	fmt.Fprintf(s.o.Log, "soak: %s: %s\n", boottime.Now().Sub(s.began).Round(time.Second), s.result.line(s.register.Counts()))
+	fmt.Fprintf(s.o.Log, "soak: %s: %s\n", boottime.Now().Sub(s.began).Round(time.Second), s.result.line(s.register.Seen()))
 }

@@ -143,19 +143,15 @@ func TestARoundOfFaultsOnRealProcesses(t *testing.T) {
 	}
 	defer os.RemoveAll(dir)
 	t.Setenv("TMPDIR", dir)
-	actor, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	kept := filepath.Join(dir, "kept")
 	result, err := Run(t.Context(), Options{
 		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: product},
-		For:   time.Minute, Rounds: 2, Seed: 3, Actor: actor, Keep: kept, Log: t.Output(),
+		For:   time.Minute, Rounds: 2, Seed: 3, Keep: kept, Log: t.Output(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.Violation != nil || result.Rounds != 2 || result.Counts.Operations == 0 || len(result.Heals) != 3 || result.injected() == 0 {
+	if result.Violation != nil || result.Rounds != 2 || result.Register.Operations == 0 || len(result.Heals) != 3 || result.injected() == 0 {
 		t.Errorf("%s", result.Summary())
 	}
 	r := result.Recording
@@ -171,13 +167,9 @@ func TestARoundOfFaultsOnRealJobs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs real processes for some seconds: not with -short; CI runs it")
 	}
-	actor, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	result, err := Run(t.Context(), Options{
 		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: product}, Doyen: product.Path,
-		For: time.Minute, Rounds: 2, Seed: 3, Actor: actor, Keep: filepath.Join(t.TempDir(), "kept"), Log: t.Output(),
+		For: time.Minute, Rounds: 2, Seed: 3, Keep: filepath.Join(t.TempDir(), "kept"), Log: t.Output(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +187,7 @@ func TestTheLogsOfAViolationAreKept(t *testing.T) {
 	}
 	defer l.Kill()
 	kept := filepath.Join(t.TempDir(), "kept")
-	s := &soak{o: Options{Hosts: hosts.Config{Agents: 3}, Keep: kept}, lab: l, register: NewRegister()}
+	s := &soak{o: Options{Hosts: hosts.Config{Agents: 3}, Keep: kept}, lab: l, register: &Register{}}
 	for _, h := range l.Cluster.Hosts() {
 		if err := os.WriteFile(h.Log(), []byte("what "+h.Name()+" wrote\n"), 0o600); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ func Write(w io.Writer, d Diagram) error { return execute(w, "page.html", d) }
 
 // Fragment draws the diagram as a part of another page. That page has to include Style. It has to
 // show the diagram's title, facts and command itself.
-func Fragment(d Diagram) (template.HTML, error) {
+func (d Diagram) Fragment() (template.HTML, error) {
 	var text strings.Builder
 	err := execute(&text, "fragment", d)
 	return template.HTML(text.String()), err // the template escaped it

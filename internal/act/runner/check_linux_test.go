@@ -46,7 +46,7 @@ func checkOf(t *testing.T) (c health.Check, set func(ok bool)) {
 func TestACheckDecidesWhoIsACandidate(t *testing.T) {
 	t.Parallel()
 	check, set := checkOf(t)
-	r := start(t, config{Check: check}, `trap 'echo asked >&9; exit 0' TERM; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{Check: check}, `trap 'echo asked >&9; exit 0' TERM; echo up >&9; while :; do sleep 0.1; done`)
 	r.line("not a candidate in payments: check failed: no database")
 	set(true)
 	stood := r.agent.Stood()
@@ -130,7 +130,7 @@ func TestTheEndOfRunDoesNotWaitForItsCheck(t *testing.T) {
 func TestACommandActsOnceItIsReady(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{Ready: true, ReadyIn: time.Minute, Watchdog: 500 * time.Millisecond},
-		`trap 'notify WATCHDOG=1 READY=1; echo ready >&9' USR1; trap 'echo asked >&9; exit 0' TERM; echo up $WATCHDOG_USEC >&9; while :; do sleep 0.01; done`)
+		`trap 'notify WATCHDOG=1 READY=1; echo ready >&9' USR1; trap 'echo asked >&9; exit 0' TERM; echo up $WATCHDOG_USEC >&9; while :; do sleep 0.1; done`)
 	stood := r.agent.Stood()
 	stood.Elect(1, long)
 	r.word("up 500000")
@@ -146,7 +146,7 @@ func TestACommandActsOnceItIsReady(t *testing.T) {
 func TestACommandThatIsNeverReadyHandsOver(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{Ready: true, ReadyIn: 5 * time.Second, Restart: runner.RestartNever, Status: true},
-		`trap 'exit 7' TERM; notify WATCHDOG=1 STATUS=starting; echo up >&9; while :; do sleep 0.01; done`)
+		`trap 'exit 7' TERM; notify WATCHDOG=1 STATUS=starting; echo up >&9; while :; do sleep 0.1; done`)
 	stood := r.agent.Stood()
 	stood.Elect(1, long)
 	r.line("no longer leading payments (sh sent no READY=1 for 5s): stopping sh")
@@ -156,7 +156,7 @@ func TestACommandThatIsNeverReadyHandsOver(t *testing.T) {
 
 func TestACommandThatReportsProgressLeadsOn(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{Watchdog: 4 * time.Second}, `for i in 1 2 3 4 5 6 7 8 9; do notify WATCHDOG=1; sleep 0.5; done; echo up >&9; trap 'echo asked >&9; exit' TERM; notify WATCHDOG=trigger; while :; do sleep 0.01; done`)
+	r := start(t, config{Watchdog: 4 * time.Second}, `for i in 1 2 3 4 5 6 7 8 9; do notify WATCHDOG=1; sleep 0.5; done; echo up >&9; trap 'echo asked >&9; exit' TERM; notify WATCHDOG=trigger; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(1, long)
 	r.word("up")
 	r.line("no longer leading payments (sh reported by WATCHDOG=trigger that it fails): stopping sh")
@@ -166,7 +166,7 @@ func TestACommandThatReportsProgressLeadsOn(t *testing.T) {
 // Any process may write to the socket, but only notices of the command count.
 func TestNoticesOfOthersDoNotCount(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{Ready: true, ReadyIn: time.Minute}, `trap 'notify READY=1' USR1; echo $NOTIFY_SOCKET >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{Ready: true, ReadyIn: time.Minute}, `trap 'notify READY=1' USR1; echo $NOTIFY_SOCKET >&9; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(1, long)
 	name := wait(t, "name of the socket", r.said)
 	to, err := net.Dial("unixgram", name)

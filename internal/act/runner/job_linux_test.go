@@ -291,7 +291,7 @@ func TestAClaimWhoseAnswerIsLostIsStartedOnce(t *testing.T) {
 			t.Parallel()
 			a := clienttest.Start(t)
 			a.LoseAnswers(1)
-			r := startWith(t, a, once(), `trap 'exit 0' USR1; echo up >&9; while :; do sleep 0.01; done`, nil)
+			r := startWith(t, a, once(), `trap 'exit 0' USR1; echo up >&9; while :; do sleep 0.1; done`, nil)
 			stood := a.Stood()
 			stood.Elect(3, long)
 			r.claim()
@@ -314,7 +314,7 @@ func TestAClaimWhoseAnswerIsLostIsStartedOnce(t *testing.T) {
 
 func TestACommandRunsOnAndIsMarkedThoughItsAgentDied(t *testing.T) {
 	t.Parallel()
-	r := start(t, once(), `trap 'exit 0' USR1; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, once(), `trap 'exit 0' USR1; echo up >&9; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(3, long)
 	r.claim()
 	r.word("up")
@@ -330,7 +330,7 @@ func TestACommandRunsOnAndIsMarkedThoughItsAgentDied(t *testing.T) {
 // The command ends while the agent is away.
 func TestTheEndIsWrittenToTheAgentsNextLife(t *testing.T) {
 	t.Parallel()
-	r := start(t, once(), `trap 'exit 3' USR1; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, once(), `trap 'exit 3' USR1; echo up >&9; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(3, long)
 	r.claim()
 	r.word("up")

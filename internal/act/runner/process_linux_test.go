@@ -89,7 +89,8 @@ func (t *transcript) String() string {
 	return strings.Join(t.lines, "\n")
 }
 
-// start runs the script under a runner. In the script, descriptor 9 is the rig's.
+// start runs the script under a runner. In the script, descriptor 9 is the rig's. A script that waits for a signal
+// sleeps for a tenth of a second at a time: each sleep is a process, and costs some 5 ms of a processor.
 func start(t *testing.T, c config, script string) *rig {
 	t.Helper()
 	return startAt(t, c, script, nil)

@@ -22,7 +22,7 @@ func TestAnAgentThatLostItsRecordEndsTheCommandAtOnce(t *testing.T) {
 
 func TestTheCommandRunsOnWhenItsAgentDiesAndComesBack(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{}, `trap 'echo usr1 >&9' USR1; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{}, `trap 'echo usr1 >&9' USR1; echo up >&9; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(1, long)
 	r.word("up")
 	for range 3 {

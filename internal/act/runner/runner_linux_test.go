@@ -20,7 +20,7 @@ const (
 	// stubborn ignores SIGTERM, and so does its child.
 	stubborn = `trap "" TERM; echo up >&9; (sleep 1000) & while :; do sleep 1000; done`
 	// signalled writes a line when it gets SIGUSR1.
-	signalled = `trap 'echo usr1 >&9' USR1; echo up >&9; while :; do sleep 0.01; done`
+	signalled = `trap 'echo usr1 >&9' USR1; echo up >&9; while :; do sleep 0.1; done`
 )
 
 func TestTheCommandRunsWhileItLeadsAndTheReceiptFollowsItsEnd(t *testing.T) {
@@ -206,7 +206,7 @@ func TestTheStatusOfACommandThatRunsOnce(t *testing.T) {
 func TestARunOnceIsNotBegunAgainAfterTheLeadWasLost(t *testing.T) {
 	t.Parallel()
 	once := config{Restart: runner.RestartNever, Status: true}
-	r := start(t, once, `trap 'exit 5' TERM; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, once, `trap 'exit 5' TERM; echo up >&9; while :; do sleep 0.1; done`)
 	stood := r.agent.Stood()
 	stood.Elect(1, long)
 	r.word("up")
@@ -233,7 +233,7 @@ func TestARunOnceIsNotBegunAgainAfterTheLeadWasLost(t *testing.T) {
 
 func TestASignalEndsARunOnceWithTheStatusOfTheCommand(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{Restart: runner.RestartNever, Status: true}, `trap 'exit 42' INT; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{Restart: runner.RestartNever, Status: true}, `trap 'exit 42' INT; echo up >&9; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(1, long)
 	r.word("up")
 	r.signal(r.cmd.Process.Pid, syscall.SIGINT)
@@ -248,7 +248,7 @@ func TestASignalEndsARunOnceWithTheStatusOfTheCommand(t *testing.T) {
 
 func TestASecondSignalDoesNotWait(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{}, `trap 'echo asked >&9' TERM; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{}, `trap 'echo asked >&9' TERM; echo up >&9; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(1, long)
 	r.word("up")
 	r.signal(r.cmd.Process.Pid, syscall.SIGTERM)
@@ -260,7 +260,7 @@ func TestASecondSignalDoesNotWait(t *testing.T) {
 
 func TestOtherSignalsArePassedOn(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{}, `trap 'echo usr1 >&9' USR1; trap 'echo hup >&9' HUP; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{}, `trap 'echo usr1 >&9' USR1; trap 'echo hup >&9' HUP; echo up >&9; while :; do sleep 0.1; done`)
 	r.agent.Stood().Elect(1, long)
 	r.word("up")
 	r.signal(r.cmd.Process.Pid, syscall.SIGUSR1)

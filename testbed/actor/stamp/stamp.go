@@ -24,63 +24,86 @@ import (
 	"github.com/doyen-election/doyen/internal/base/wrap"
 )
 
-const (
-	// Every is the time between two stamps.
-	Every = 500 * time.Microsecond
-	size  = 16 // first and newest, 8 bytes each
-)
+// Every is the time between two stamps.
+const Every = 500 * time.Microsecond
 
 // Now reads CLOCK_BOOTTIME, in nanoseconds.
 func Now() int64 { return int64(boottime.Now()) }
 
+// Stamp is when a process acted under one term.
 type Stamp struct {
 	Term        uint64
 	PID         int
-	First, Last int64 // instants, nanoseconds of CLOCK_BOOTTIME
+	First, Last int64  // instants, nanoseconds of CLOCK_BOOTTIME
+	Key         string // DOYEN_KEY; empty unless the process is the command of a job, as are the others
+	Try         int
+	Ended       bool // the command has done all of its work
 }
 
-// Book is the file in which a program stamps that it acts under one term.
+// Commanded is the stamp of a command that doyen has started. first is the instant at which it began to act.
+func Commanded(first int64) (s Stamp, err error) {
+	s.First, s.Key = first, os.Getenv("DOYEN_KEY")
+	s.Term, err = strconv.ParseUint(os.Getenv("DOYEN_TERM"), 10, 64)
+	if err == nil && s.Key != "" {
+		s.Try, err = strconv.Atoi(os.Getenv("DOYEN_TRY"))
+	}
+	return s, wrap.Error(err, "read DOYEN_TERM and DOYEN_TRY")
+}
+
+// numbers are how a file begins; the key follows.
+type numbers struct {
+	Term                  uint64
+	PID, First, Last, Try int64
+	Ended                 bool
+}
+
+// Book is the file in which a process stamps that it acts under one term.
 type Book struct {
 	file  *os.File
-	first int64
+	stamp Stamp
 }
 
-// Open makes a book in a folder. first is the instant at which the program began to act.
-func Open(dir string, term uint64, first int64) (*Book, error) {
-	name := fmt.Sprintf("%d.%d", os.Getpid(), term)
-	file, err := os.Create(filepath.Join(dir, name+".new"))
+// unfinished begins the name of a file that is not complete.
+const unfinished = "new."
+
+// Open makes a book of this process in a folder.
+func Open(dir string, s Stamp) (*Book, error) {
+	s.PID = os.Getpid()
+	name := fmt.Sprintf("%d.%d.%d", s.PID, s.Term, s.First)
+	file, err := os.Create(filepath.Join(dir, unfinished+name))
 	if err != nil {
 		return nil, fmt.Errorf("stamp: %w", err)
 	}
-	b := &Book{file, first}
-	if err := b.Stamp(first); err != nil {
-		file.Close()
-		return nil, err
+	b := &Book{file, s}
+	if err = b.Stamp(s.First); err == nil {
+		err = wrap.Error(os.Rename(file.Name(), filepath.Join(dir, name)), "stamp")
 	}
-	if err := os.Rename(file.Name(), filepath.Join(dir, name)); err != nil { // a book appears only once it is complete
+	if err != nil {
 		file.Close()
-		return nil, fmt.Errorf("stamp: %w", err)
 	}
-	return b, nil
+	return b, err
 }
 
 func (b *Book) Stamp(at int64) error {
-	var s [size]byte
-	binary.LittleEndian.PutUint64(s[:], uint64(b.first))
-	binary.LittleEndian.PutUint64(s[8:], uint64(at))
-	_, err := b.file.WriteAt(s[:], 0)
+	s := &b.stamp
+	s.Last = at
+	text, err := binary.Append(nil, binary.LittleEndian, numbers{s.Term, int64(s.PID), s.First, s.Last, int64(s.Try), s.Ended})
+	if err == nil {
+		_, err = b.file.WriteAt(append(text, s.Key...), 0)
+	}
 	return wrap.Error(err, "stamp")
+}
+
+// End stamps that the command has done all of its work.
+func (b *Book) End() error {
+	b.stamp.Ended = true
+	return b.Stamp(Now())
 }
 
 func (b *Book) Close() error { return b.file.Close() }
 
-// Act stamps until ctx ends. first is the instant at which the program began to act.
-func Act(ctx context.Context, dir string, term uint64, first int64) error {
-	b, err := Open(dir, term, first)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
+// Act stamps until ctx ends.
+func (b *Book) Act(ctx context.Context) error {
 	tick := time.NewTicker(Every)
 	defer tick.Stop()
 	for {
@@ -95,6 +118,17 @@ func Act(ctx context.Context, dir string, term uint64, first int64) error {
 	}
 }
 
+// Act opens a book, and stamps in it until ctx ends.
+func Act(ctx context.Context, dir string, s Stamp) error {
+	b, err := Open(dir, s)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return b.Act(ctx)
+}
+
+// Read returns the stamps in a folder, one for each process and term.
 func Read(dir string) ([]Stamp, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -102,22 +136,19 @@ func Read(dir string) ([]Stamp, error) {
 	}
 	var all []Stamp
 	for _, e := range entries {
-		pid, term, ok := strings.Cut(e.Name(), ".")
-		if !ok || strings.HasSuffix(e.Name(), ".new") {
+		if strings.HasPrefix(e.Name(), unfinished) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil || len(text) != size {
+		var n numbers
+		size := 0
+		if err == nil {
+			size, err = binary.Decode(text, binary.LittleEndian, &n)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("read stamp %s: %d bytes, %w", e.Name(), len(text), err)
 		}
-		s := Stamp{First: int64(binary.LittleEndian.Uint64(text)), Last: int64(binary.LittleEndian.Uint64(text[8:]))}
-		if s.PID, err = strconv.Atoi(pid); err != nil {
-			return nil, fmt.Errorf("read stamp %s: %w", e.Name(), err)
-		}
-		if s.Term, err = strconv.ParseUint(term, 10, 64); err != nil {
-			return nil, fmt.Errorf("read stamp %s: %w", e.Name(), err)
-		}
-		all = append(all, s)
+		all = append(all, Stamp{n.Term, int(n.PID), n.First, n.Last, string(text[size:]), int(n.Try), n.Ended})
 	}
 	return all, nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -14,7 +15,7 @@ func TestWhatActedIsRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	began := Now()
 	acted := make(chan error)
-	go func() { acted <- Act(ctx, dir, 7, began) }()
+	go func() { acted <- Act(ctx, dir, Stamp{Term: 7, First: began}) }()
 	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		all, err := Read(dir)
 		if err != nil {
@@ -41,15 +42,48 @@ func TestWhatActedIsRead(t *testing.T) {
 	}
 }
 
-func TestADamagedStampIsNamed(t *testing.T) {
-	for name, text := range map[string]string{"12.3": "short", "x.3": "0123456789abcdef", "3.x": "0123456789abcdef"} {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+func TestTheNewestStampIsTheEndOfAJobThatWasKilled(t *testing.T) {
+	dir := t.TempDir()
+	want := []Stamp{{Term: 3, First: 10, Last: 19, Key: "pay/1", Try: 1}, {Term: 4, First: 30, Key: "pay/2", Try: 2}}
+	for i, s := range want {
+		book, err := Open(dir, s)
+		if err == nil && i == 0 {
+			err = book.Stamp(19) // and it is killed
+		} else if err == nil {
+			err = book.End()
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		if all, err := Read(dir); err == nil {
-			t.Errorf("%s: %+v", name, all)
+		if err := book.Close(); err != nil {
+			t.Fatal(err)
 		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, unfinished+"1.2.3"), nil, 0o600); err != nil { // killed before its first stamp
+		t.Fatal(err)
+	}
+	got, err := Read(dir)
+	if err != nil || len(got) != 2 {
+		t.Fatal(got, err)
+	}
+	ended := got[1].Last
+	if want[1].Last, want[1].Ended = ended, true; ended <= 30 || ended > Now() {
+		t.Errorf("the last stamp is at %d", ended)
+	}
+	for i := range want {
+		if want[i].PID = os.Getpid(); got[i] != want[i] {
+			t.Errorf("%+v, want %+v", got[i], want[i])
+		}
+	}
+}
+
+func TestADamagedStampIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "12.3.4"), []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := Read(dir); err == nil || !strings.Contains(err.Error(), "12.3.4") {
+		t.Errorf("%+v, %v", all, err)
 	}
 	if _, err := Read(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("a folder that is not there was read")

@@ -1,0 +1,312 @@
+package exhaustive
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+	"github.com/doyen-election/doyen/testbed/messages"
+)
+
+// ChangeOptions choose which change of the voters to explore while a word is written and read.
+type ChangeOptions struct {
+	From, To string // the names of the voters, a letter each
+	Writes   bool   // the word is written during the change; else a and c have it on disk before
+	Loses    bool   // answers of voters may be lost
+	Early    bool   // b may ask for term 2 at any time, and not only once it has the new stable roster
+	States   int    // how many states to visit at most
+}
+
+// A changeWorld is one change of the voters that must carry a word (W9). Agent a leads term 1, by the votes of
+// a and c, and writes the first word; b asks for term 2 and reads. Driver a changes the voters in ballot 1. The
+// voters are the product's quorum.Voter with its catching up, the holders its quorum.Register, the driver its
+// quorum.Driver. Each message to a voter, pages of words included, may arrive at any time, in any order,
+// repeatedly, or never; the answer to it arrives at once or is lost. There is no clock, as in a wordWorld: promises
+// have ended, and term 1 ends when b has read.
+type changeWorld struct {
+	o         ChangeOptions
+	copier    *copier
+	encoder   *world
+	numbers   map[string]uint16
+	voters    []changeVoter
+	drivers   []*quorum.Driver
+	registers []changeRegister
+	sent      []sentMessage
+	reactions map[[2]uint16]changeReaction
+}
+
+type changeVoter struct {
+	disk   election.State
+	behind reflect.Value // what the voter has read of others' words: a private field of quorum.Voter
+}
+
+type changeRegister struct {
+	*quorum.Register
+	roster *election.Roster
+}
+
+type sentMessage struct {
+	from    election.PeerID
+	message election.Message
+}
+
+// changeState is comparable. The numbers are indices; register 0 is none.
+type changeState struct {
+	voters    [4]uint16
+	driver    uint16
+	registers [2]uint16
+	sent      [2]uint64
+	acked     bool // the program of term 1 knows that its word is kept
+}
+
+type changeReaction struct {
+	voter   uint16
+	answers []election.Message
+	pages   []uint16 // what the voter answers from now on to a request for its words
+}
+
+var changeHolders = [2]election.Holder{{Peer: "a", Lineage: 1}, {Peer: "b", Lineage: 2}}
+
+func numbered[T any](w *changeWorld, key string, all *[]T, value T) uint16 {
+	n, known := w.numbers[key]
+	if !known {
+		n = uint16(len(*all))
+		w.numbers[key], *all = n, append(*all, value)
+	}
+	return n
+}
+
+func (w *changeWorld) send(s *changeState, from election.PeerID, m election.Message) {
+	n := w.message(from, m)
+	s.sent[n/64] |= 1 << (n % 64)
+}
+
+func (w *changeWorld) message(from election.PeerID, m election.Message) uint16 {
+	n := numbered(w, fmt.Sprintf("%s %T %+v", from, m, m), &w.sent, sentMessage{from, m})
+	if n >= 128 {
+		panic("the world is too large: its messages have no numbers left")
+	}
+	return n
+}
+
+func (w *changeWorld) voter(v changeVoter) uint16 {
+	at, floor := election.Version{}, election.Term(0)
+	if v.disk.Roster != nil {
+		at, floor = v.disk.Roster.Version, v.disk.Roster.Floor
+	}
+	return numbered(w, fmt.Sprintf("voter %s %v %d %v %v %d %+v", v.disk.Peer, at, floor, v.disk.Grants, v.disk.Words, v.disk.Forgotten, v.behind), &w.voters, v)
+}
+
+func (w *changeWorld) driver(d *quorum.Driver) uint16 {
+	return numbered(w, fmt.Sprint("driver ", d.Proposal().Version, w.encoder.append(nil, 0, reflect.ValueOf(d))), &w.drivers, d)
+}
+
+func (w *changeWorld) register(t int, r changeRegister) uint16 {
+	return numbered(w, fmt.Sprintf("register %d %v %+v", t, r.roster.Version, *r.Register), &w.registers, r)
+}
+
+func newChangeWorld(o ChangeOptions) (*changeWorld, changeState) {
+	w := &changeWorld{o: o, copier: newCopier(), encoder: &world{}, numbers: map[string]uint16{}, registers: make([]changeRegister, 1),
+		reactions: map[[2]uint16]changeReaction{}}
+	first := &election.Roster{Cluster: "x", Version: election.Version{Counter: 1}, Voters: votersNamed(o.From)}
+	s := changeState{acked: !o.Writes}
+	r := changeRegister{quorum.NewRegister(1, 0, first), first}
+	for _, v := range first.Voters {
+		r.Vote(v.Peer, first.Version, election.Word{})
+	}
+	r.Replace("x")
+	written := r.Writing()
+	for i := range s.voters {
+		d := election.State{Peer: peerOf(i), Grants: map[election.Name]election.Grant{}, Words: map[election.Name]election.Word{}}
+		if first.Has(d.Peer) {
+			d.Roster = first
+		}
+		if i == 0 || i == 2 || i == 3 && d.Roster != nil {
+			d.Grants[election.Default] = election.Grant{Term: 1, Holder: changeHolders[0], Lease: timing.Lease}
+			if !o.Writes {
+				d.Words[election.Default], d.KeepsWords = written, true
+				r.Ack(d.Peer, election.WordAck{Rank: written.Rank, Version: first.Version})
+			}
+		}
+		s.voters[i] = w.voter(changeVoter{d, reflect.Value{}})
+	}
+	w.holds(&s, 0, r)
+	d := quorum.NewDriver(1, drift, first, votersNamed(o.To))
+	for _, v := range first.Voters { // the search begins when the mark is proposed, which voters may get before any other proposal
+		d.Accept(epoch, v.Peer, election.RosterAccept{Driver: 1, Version: d.Proposal().Version, Highest: 1})
+	}
+	w.drives(&s, d)
+	return w, s
+}
+
+// holds stores what the holder of a term now knows, and sends what it still has to send.
+func (w *changeWorld) holds(s *changeState, t int, r changeRegister) {
+	s.registers[t] = w.register(t, r)
+	switch word := r.Outstanding(); {
+	case r.Reading():
+		w.send(s, changeHolders[t].Peer, election.VoteRequest{Election: election.Default, Term: election.Term(t + 1), Holder: changeHolders[t],
+			Lease: timing.Lease, Send: 1, Roster: *r.roster})
+	case word != (election.Word{}):
+		w.send(s, changeHolders[t].Peer, election.WordWrite{Election: election.Default, Holder: changeHolders[t], Version: r.roster.Version, Word: word})
+	}
+}
+
+// drives lets the driver go on as far as it can, and sends its proposal.
+func (w *changeWorld) drives(s *changeState, d *quorum.Driver) {
+	for d.Advance(epoch.Add(time.Hour)) {
+	}
+	s.driver = w.driver(d)
+	w.send(s, "a", election.RosterPropose{Driver: d.Ballot, Holder: changeHolders[0], Roster: *d.Proposal(), CatchUp: d.CatchesUp()})
+}
+
+// react lets a voter handle a message, once all its promises have ended, and writes what it has to write.
+func (w *changeWorld) react(voter, message uint16) changeReaction {
+	key := [2]uint16{voter, message}
+	if r, known := w.reactions[key]; known {
+		return r
+	}
+	old, m, now := w.voters[voter], w.sent[message], epoch.Add(time.Hour)
+	ledger := quorum.NewLedger(old.disk, timing.Lease)
+	cfg := election.Config{Self: election.Holder{Peer: old.disk.Peer}, Quorum: true, Timing: timing, Drift: drift}
+	v := quorum.NewVoter(cfg, ledger, epoch)
+	field := reflect.ValueOf(v).Elem().FieldByName("behind")
+	behind := reflect.NewAt(field.Type(), field.Addr().UnsafePointer()).Elem() // so that it can be set
+	if old.behind.IsValid() {
+		behind.Set(old.behind)
+		clear(w.copier.copies)
+		w.copier.unshare(behind)
+	}
+	switch m := m.message.(type) {
+	case election.VoteRequest:
+		v.Request(now, m.Holder.Peer, m)
+	case election.WordWrite:
+		v.Keep(now, m.Holder.Peer, m)
+	case election.RosterPropose:
+		v.Propose(now, m.Holder.Peer, m)
+	case election.Words:
+		v.Read(w.sent[message].from, m)
+	}
+	for v.Settle(now); ; v.Settle(now) {
+		write := ledger.Next(now)
+		if write == nil {
+			break
+		}
+		ledger.Persisted(write.Write)
+	}
+	after := changeVoter{disk: ledger.State().Clone()}
+	if !behind.IsNil() {
+		after.behind = reflect.New(behind.Type()).Elem()
+		after.behind.Set(behind)
+	}
+	after.disk.Words = map[election.Name]election.Word{}
+	for _, word := range ledger.Words() {
+		after.disk.Words[word.Election] = word.Word
+	}
+	r := changeReaction{voter: w.voter(after)}
+	for _, a := range ledger.Take() {
+		switch a.Message.(type) {
+		case election.VoteGrant, election.WordAck, election.RosterAccept:
+			r.answers = append(r.answers, a.Message)
+		}
+	}
+	if at := after.disk.Roster; at != nil && at.Joint() && at.Committed {
+		if page, ok := v.Page(election.WordsWanted{Version: at.Version}); ok {
+			r.pages = append(r.pages, w.message(old.disk.Peer, page))
+		}
+	}
+	w.reactions[key] = r
+	return r
+}
+
+// each calls f with each state that may follow: none once b has read.
+func (w *changeWorld) each(s changeState, f func(stepTo[changeState])) {
+	if read := w.registers[s.registers[1]]; read.Register != nil && read.Ready() {
+		return
+	}
+	for t, holder := range changeHolders {
+		if t == 0 && !w.o.Writes {
+			continue
+		}
+		r, at := w.registers[s.registers[t]], w.voters[s.voters[t]].disk.Roster
+		next, what := s, func() string {
+			return fmt.Sprintf("%s goes on with term %d at roster %v", holder.Peer, t+1, at.Version)
+		}
+		switch {
+		case s.registers[t] == 0 && !w.o.Early && (at.Joint() || at.Version.Driver == 0):
+			continue
+		case s.registers[t] == 0:
+			w.holds(&next, t, changeRegister{quorum.NewRegister(election.Term(t+1), 0, at), at})
+		case r.roster.Version != at.Version:
+			r = changeRegister{copied(w.copier, r.Register), at}
+			r.Reroster(at)
+			w.holds(&next, t, r)
+		default:
+			continue
+		}
+		f(stepTo[changeState]{next: next, what: what})
+	}
+	for v, voter := range s.voters {
+		for n := range uint16(len(w.sent)) {
+			if s.sent[n/64]&(1<<(n%64)) != 0 {
+				w.arrives(s, v, voter, n, f)
+			}
+		}
+	}
+}
+
+func (w *changeWorld) arrives(s changeState, v int, voter, message uint16, f func(stepTo[changeState])) {
+	r := w.react(voter, message)
+	what := func() string {
+		return fmt.Sprintf("%s receives %s", peerOf(v), messages.Describe(w.sent[message].message))
+	}
+	s.voters[v] = r.voter
+	for _, n := range r.pages {
+		s.sent[n/64] |= 1 << (n % 64)
+	}
+	if r.voter != voter && (w.o.Loses || len(r.answers) == 0) {
+		f(stepTo[changeState]{next: s, what: what})
+	}
+	for _, a := range r.answers {
+		next, bad, t := s, "", 0
+		switch m := a.(type) {
+		case election.RosterAccept:
+			d := copied(w.copier, w.drivers[s.driver])
+			d.Accept(epoch, peerOf(v), m)
+			w.drives(&next, d)
+		case election.VoteGrant:
+			t = int(m.Term) - 1
+		case election.WordAck:
+			t = int(m.Rank.Term) - 1
+		}
+		if _, accepts := a.(election.RosterAccept); !accepts {
+			bad = w.answered(&next, t, peerOf(v), a)
+		}
+		f(stepTo[changeState]{next, func() string { return what() + "; " + messages.Describe(a) }, bad})
+	}
+}
+
+// answered counts a voter's answer to the holder of a term, and judges the word that b reads.
+func (w *changeWorld) answered(s *changeState, t int, from election.PeerID, a election.Message) string {
+	old := w.registers[s.registers[t]]
+	r := changeRegister{copied(w.copier, old.Register), old.roster}
+	switch m := a.(type) {
+	case election.VoteGrant:
+		r.Vote(from, m.Version, m.Word)
+	case election.WordAck:
+		r.Ack(from, m)
+	}
+	w.holds(s, t, r)
+	known := r.Ready() && r.Writing() == (election.Word{})
+	if s.acked = s.acked || t == 0 && known; t == 1 && known && s.acked && r.Word().Text != "x" {
+		return fmt.Sprintf("b has %s, though the first word was acknowledged", messages.Word(r.Word()))
+	}
+	return ""
+}
+
+// ExploreChange visits the states breadth first.
+func ExploreChange(o ChangeOptions) Found {
+	w, first := newChangeWorld(o)
+	return breadthFirst(first, o.States, w.each)
+}
