@@ -20,7 +20,7 @@ var limits = []struct {
 	code, comments int      // lines
 }{
 	// What is installed, with the client that programs use.
-	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 41822, 6143},
+	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 42240, 6213},
 	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 8024, 1363},
 	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 23524, 2468},
 }
@@ -37,7 +37,7 @@ var methods = map[string]int{
 
 const (
 	mostMethods = 60    // of any other receiver
-	docsWords   = 64355 // README.md, docs and the folders in it
+	docsWords   = 64806 // README.md, docs and the folders in it
 )
 
 // In lines: short enough to understand at once. A test may be longer than a function, because of
