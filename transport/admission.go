@@ -16,7 +16,7 @@ import (
 )
 
 // Pass is what the hello of the side that dials brings, so that a peer which does not know the sender yet
-// may let it in. Up to 0.6.0, agents ignore it.
+// may let it in. Up to 0.5.0, agents ignore it.
 type Pass struct {
 	Advert []byte         `cbor:"15,keyasint,omitempty"` // what the sender gossips about itself, signed by it
 	Proof  []byte         `cbor:"16,keyasint,omitempty"` // that the sender has a cluster key; only this receiver accepts it
