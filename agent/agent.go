@@ -236,7 +236,7 @@ func (a *agent) rightful(m membership.Member) bool {
 	return ok && v.Peer == m.Peer
 }
 
-// votes reports whether the roster lists the member, or the configuration if there is no roster yet.
+// votes reports whether the roster lists the member; before the first roster, whether the configuration does.
 func (a *agent) votes(m membership.Member) bool {
 	r := a.roster.Load()
 	return r.Has(m.Peer) || r == nil && slices.Contains(a.cfg.Voters, m.Name)

@@ -15,7 +15,7 @@ func TestIsLeaderTakesTheAgentsAnswer(t *testing.T) {
 	for body, want := range map[string]bool{
 		`{"is_leader":true,"authority":"lease","lease_remaining_ms":600000}`:  true,
 		`{"is_leader":true,"authority":"quorum","lease_remaining_ms":600000}`: true,
-		`{"is_leader":true,"authority":"view"}`:                               true, // without a quorum there is no lease
+		`{"is_leader":true,"authority":"view"}`:                               true, // leases need a quorum
 		`{"is_leader":true,"authority":"lease","lease_remaining_ms":0}`:       false,
 		`{"is_leader":true,"authority":"lease","lease_remaining_ms":-5}`:      false,
 		`{"is_leader":true}`: false,

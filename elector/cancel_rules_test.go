@@ -57,7 +57,7 @@ func (c *cluster) leadsOn(leases int) {
 
 func (c *cluster) roster(at string) election.Roster { return *c.nodes[at].elector.roster }
 
-// replyTo returns why the command was refused, "done", or "" while there is no reply.
+// replyTo returns why the command was refused, "done", or "" before the reply.
 func (c *cluster) replyTo(at string, id election.RequestID) election.Denial {
 	for _, r := range c.nodes[at].replies {
 		switch {

@@ -72,7 +72,7 @@ func (cs *candidates) drop(v election.View) {
 	}
 }
 
-// rank returns a member's rank in an election; false: it is no candidate there.
+// rank returns a member's rank in an election; false: it is not a candidate there.
 func (cs *candidates) rank(m election.Member, name election.Name) (election.Rank, bool) {
 	return m.RankIn(name, cs.lists.get(m.Peer))
 }

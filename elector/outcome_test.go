@@ -281,7 +281,7 @@ func (s *solo) keepAlive(d time.Duration) {
 }
 
 // TestAVoteThatIsBeingWrittenHidesNoRoster: a Report omits a vote for a driver until the vote is on disk.
-// Readers must not conclude that there is no such vote.
+// Readers must not conclude that nobody voted so.
 func TestAVoteThatIsBeingWrittenHidesNoRoster(t *testing.T) {
 	s := newLone(t, trioState())
 	told := func() election.Report {

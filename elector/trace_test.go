@@ -92,7 +92,7 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 		c.input(arg(0), w)
 	case "transfer":
 		c.input(arg(0), election.Transfer{Election: election.Default, To: election.PeerID(arg(1)), Request: 1})
-	case "write": // agent term ID text: replaces the word with that ID; ID 0: there is no word yet
+	case "write": // agent term ID text: replaces the word with that ID; ID 0: it writes the first word
 		w := election.WriteWord{Election: election.Default, Text: arg(3), Request: 1}
 		fmt.Sscan(arg(1), &w.Term)
 		if id := strings.Split(arg(2), "."); len(id) == 3 {

@@ -12,7 +12,7 @@ import (
 )
 
 // Introduce returns what shows another agent that this one belongs to the cluster, before gossip does: what
-// this agent gossips about itself, and a proof that it has the cluster key. Without a key there is no proof.
+// this agent gossips about itself, and a proof that it has the cluster key. Without a key both are nil.
 func (m *Membership) Introduce(to election.PeerID) (advert, proof []byte) {
 	keys := m.Keys()
 	if len(keys) == 0 {

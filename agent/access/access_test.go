@@ -17,7 +17,7 @@ func resolve(t *testing.T, c Config, owner Owner) *Policy {
 	return p
 }
 
-// database stands in for the system's database of groups. It knows one user.
+// database replaces the system's database of groups. It knows one user.
 func database(uid uint32) ([]string, error) {
 	if uid == 1002 {
 		return []string{"5", "500"}, nil

@@ -173,7 +173,7 @@ func TestTheReceiptFollowsTheRunThatUndoes(t *testing.T) {
 	}
 }
 
-// The process before it may have acted already, so the first line counts even if it is no election.
+// The process before it may have acted already, so the first line counts even if it does not report an election.
 func TestOneThatStartsWhereItsHostLeadsActs(t *testing.T) {
 	r := start(t, acting())
 	elect(r.agent.Stood(), api.CampaignRenewed, 3, long)

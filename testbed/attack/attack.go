@@ -83,7 +83,7 @@ func (o Order) Check() error {
 func (o Order) runner() (runner, error) {
 	a, ok := attacks()[o.Attack]
 	if !ok {
-		return nil, fmt.Errorf("there is no attack %q; there are %s", o.Attack, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("unknown attack %q; known are %s", o.Attack, strings.Join(Names(), ", "))
 	}
 	if len(o.Targets) == 0 {
 		return nil, errors.New("no host is attacked")

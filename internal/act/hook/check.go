@@ -96,7 +96,7 @@ func Missing(command string) error {
 	return nil
 }
 
-// checkRun refuses the path of a program if others can change the file. If there is no file, it refuses the
+// checkRun refuses the path of a program if others can change the file. If the file does not exist, it refuses the
 // path if others could create one.
 func checkRun(path string, uid int) error {
 	last, err := follow(path, uid)
@@ -160,7 +160,7 @@ func checkPath(path string, uid int) error {
 
 // follow walks from the root directory to the file, through symbolic links, as the kernel does: the meaning of
 // `..` depends on the links before it. It refuses everything on the way that others can write. It returns the
-// file. If there is no such file, it returns the directory in which the path ends, and a *fs.PathError.
+// file. If the file does not exist, it returns the directory in which the path ends, and a *fs.PathError.
 func follow(path string, uid int) (last place, err error) {
 	rest := strings.Split(path, "/")
 	at := "/"
