@@ -25,7 +25,6 @@ func (a *agent) admit() {
 	})
 }
 
-// judgeGuest returns the address of an agent that gossip does not show, or why it is not let in.
 func (a *agent) judgeGuest(from election.PeerID, p transport.Pass) (netip.AddrPort, error) {
 	m, err := a.membership.Introduced(from, p.Advert, p.Proof, p.Gossip)
 	if err != nil {

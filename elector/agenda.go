@@ -54,7 +54,6 @@ func (e *Elector) touchAll() {
 	}
 }
 
-// wake makes the election advance no later than at the given instant.
 func (c *entry) wake(at election.Instant) { c.wakeAt = min(c.wakeAt, at) }
 
 func (a *agenda) recount(c *entry) {
@@ -76,7 +75,6 @@ func (a *agenda) queue(c *entry, waits bool) {
 	}
 }
 
-// inTurn returns the elections that are in the queue, in the queue's order.
 func inTurn(all []*entry) []*entry {
 	waiting := slices.DeleteFunc(slices.Clone(all), func(c *entry) bool { return !c.queued })
 	slices.SortFunc(waiting, func(b, c *entry) int { return cmp.Compare(b.turn, c.turn) })

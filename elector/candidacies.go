@@ -16,7 +16,6 @@ type candidacies struct {
 	mute   bool                 // this agent can't write or runs late: its candidacies are sent with priority 0
 }
 
-// set starts or ends a candidacy, or changes it.
 func (cs *candidacies) set(stands bool, c election.Candidacy) {
 	i, stood := election.FindCandidacy(cs.list, c.Election)
 	if stood == stands && (!stands || cs.list[i] == c) {
@@ -60,7 +59,6 @@ func (cs *candidacies) sent() []election.Candidacy {
 	return list
 }
 
-// lacking reports whether the peer does not know the newest candidacies.
 func (cs *candidacies) lacking(p *peer) bool { return p.knows < max(p.since, cs.newest) }
 
 // sendCandidacies sends the candidacies to each peer that does not know them, one message at a time: later

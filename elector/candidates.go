@@ -7,8 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// candidates is the index of the candidacies of all members: the candidates of an election are found without a
-// walk of all members.
+// candidates finds the candidates of an election without a walk of all members.
 type candidates struct {
 	lists table[election.PeerID, []election.Candidacy] // of each member that has any, sorted by election
 	ids   map[election.Name][]election.PeerID          // of the candidates of each election that has any, sorted
@@ -53,8 +52,7 @@ func missing(candidacies, other []election.Candidacy) (without []election.Candid
 	return without
 }
 
-// enlist takes a member's candidacies from what it has sent since it connected, or else from gossip. p is nil if
-// it is not connected.
+// enlist takes a member's candidacies from what it has sent since it connected (p, or nil), or else from gossip.
 func (cs *candidates) enlist(m election.Member, p *peer) {
 	if p != nil && p.listed && p.lineage == m.Lineage {
 		cs.set(m.Peer, p.candidacies)
@@ -63,8 +61,7 @@ func (cs *candidates) enlist(m election.Member, p *peer) {
 	}
 }
 
-// drop removes those that are not in the view.
-func (cs *candidates) drop(v election.View) {
+func (cs *candidates) dropAllBut(v election.View) {
 	for _, id := range cs.lists.keys {
 		if _, is := v.Find(id); !is {
 			cs.set(id, nil)
@@ -72,7 +69,6 @@ func (cs *candidates) drop(v election.View) {
 	}
 }
 
-// rank returns a member's rank in an election; false: it is not a candidate there.
 func (cs *candidates) rank(m election.Member, name election.Name) (election.Rank, bool) {
 	return m.RankIn(name, cs.lists.get(m.Peer))
 }

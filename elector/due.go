@@ -13,8 +13,7 @@ type dues struct {
 	stirred []*peer
 }
 
-// dueOrder is a heap (container/heap).
-type dueOrder []*peer
+type dueOrder []*peer // a heap (container/heap)
 
 func (d dueOrder) Len() int           { return len(d) }
 func (d dueOrder) Less(i, j int) bool { return d[i].dueAt < d[j].dueAt }
@@ -53,8 +52,7 @@ func (d *dues) stir(peers ...*peer) {
 	}
 }
 
-// collect stirs the peers that are due.
-func (d *dues) collect(now election.Instant) {
+func (d *dues) stirDue(now election.Instant) {
 	for len(d.order) > 0 && now >= d.order[0].dueAt {
 		p := d.order[0]
 		d.stir(p)

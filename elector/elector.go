@@ -322,7 +322,6 @@ func (e *Elector) settle() {
 	e.counters.Dropped["own_loop"]++
 }
 
-// advance does what is due, and returns when something is due next.
 func (e *Elector) advance() election.Instant {
 	e.voter.Tick(e.now)
 	formed := e.form()
@@ -362,7 +361,6 @@ func (e *Elector) form() election.Instant {
 	return e.now.Add(e.cfg.Heartbeat)
 }
 
-// activateRoster continues under a roster that has just become durable.
 func (e *Elector) activateRoster() {
 	r := e.voter.Roster()
 	if r == e.roster {

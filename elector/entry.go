@@ -80,7 +80,6 @@ func (e *Elector) advanceContest(c *entry) {
 	}
 }
 
-// carry carries out the verdict of a contest.
 func (e *Elector) carry(c *entry, v contest.Verdict) {
 	c.altered = true
 	if v.Remember != 0 {

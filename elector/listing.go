@@ -20,11 +20,10 @@ type facts struct {
 
 type ownFacts struct{ draining, stopping, failing, late, rosterless, majority bool }
 
-// renew updates the facts and returns their generation.
 func (f *facts) renew(e *Elector) uint64 {
 	own := ownFacts{e.draining, e.stopping, !e.writes(), e.doubts(), e.roster == nil, e.hasMajority()}
 	changed := own != f.own || f.heard != e.heardOf
-	e.dues.collect(e.now)
+	e.dues.stirDue(e.now)
 	if level := e.change.Level(); level != f.level {
 		f.level = level
 		e.dues.stir(e.peers.rows...)

@@ -67,7 +67,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 func (e *Elector) viewed(v election.View) {
 	e.view = v
 	e.heardOf++
-	e.candidates.drop(v)
+	e.candidates.dropAllBut(v)
 	e.dues.stir(e.peers.rows...)
 	e.strangers = strangers(v, e.roster)
 	for _, m := range v.Members {
@@ -90,7 +90,6 @@ func (e *Elector) disconnected(id election.PeerID) {
 // heldRoster is the roster in memory, which may not be durable yet.
 func (e *Elector) heldRoster() *election.Roster { return e.ledger.State().Roster }
 
-// isForeign reports whether the peer is in another cluster than the held roster.
 func (p *peer) isForeign(held *election.Roster) bool {
 	return held != nil && p.roster != nil && p.roster.Cluster != held.Cluster
 }
@@ -204,7 +203,6 @@ func (e *Elector) votes(p election.PeerID, reported *election.Roster) bool {
 	return e.roster.Has(p) || held.Has(p)
 }
 
-// joined adds a peer of this cluster.
 func (e *Elector) joined(p *peer) {
 	e.parted(e.peers.get(p.id))
 	e.heardOf++

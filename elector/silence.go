@@ -59,9 +59,8 @@ func (e *Elector) follows(id election.PeerID) bool {
 // maxProbes bounds how many times the time between two Inquiries is doubled.
 const maxProbes = 3
 
-// lookAt sends an Inquiry to a peer if its Report is missing or it is silent: otherwise a former leader whose
-// Release was lost would stay silent forever. A peer that does not answer is asked less and less often. lookAt
-// returns when it must look at the peer again if nothing about it changes.
+// lookAt sends an Inquiry to a peer, more and more rarely, if its Report is missing or it is silent: otherwise a
+// former leader whose Release was lost would stay silent forever. It returns when to look at the peer again.
 func (e *Elector) lookAt(p *peer) election.Instant {
 	if e.now >= p.probeDue(e.cfg.Lease) {
 		p.probeAt = e.now.Add(e.cfg.Heartbeat << p.probes)

@@ -63,8 +63,7 @@ func (p *peer) suspicious(e *Elector) bool {
 	return doubt != 0
 }
 
-// strangers warns of members that have the name of a voter and another identity: their data directories, with the
-// promises in them, were lost or exchanged.
+// strangers warns of members with the name of a voter and another identity: that voter's promises are lost.
 func strangers(v election.View, r *election.Roster) (ws []Warning) {
 	for _, m := range v.Members {
 		if voter, ok := r.Named(m.Name); ok && voter.Peer != m.Peer {

@@ -61,7 +61,6 @@ func (m *Membership) proof(key []byte, from, to election.PeerID) []byte {
 	return mac.Sum(nil)
 }
 
-// introduced verifies and decodes an advertisement that its agent brings itself.
 func (n *notary) introduced(meta []byte) (Member, error) {
 	var a advert
 	if len(meta) > advertHeader {

@@ -99,7 +99,6 @@ func (l *loop) wake(now time.Time) time.Time {
 	return later(at, now)
 }
 
-// restAfter is how long after a reading the next one comes at the earliest.
 func restAfter(took time.Duration, members int) time.Duration {
 	rest := max(readRestMin, readRest*took)
 	if members > few {

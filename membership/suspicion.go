@@ -69,8 +69,7 @@ func (s *suspicion) adapt(now time.Time, members int64) {
 // few is up to how many members a cluster has no need to save gossip and readings of the list.
 const few = 32
 
-// gossipNodes returns to how many members a round of gossip goes: the more members there are, the fewer, so
-// that gossip leaves processors to handshakes and votes where hundreds of agents start at once.
+// gossipNodes spares processors for handshakes and votes: the more members, the fewer get each round of gossip.
 func gossipNodes(most int, members int64) int {
 	return max(1, most*few/int(max(few, members)))
 }

@@ -23,9 +23,8 @@ type Pass struct {
 	Gossip netip.AddrPort `cbor:"17,keyasint,omitzero"`  // the sender's gossip address, in binary
 }
 
-// Admission lets in agents that SetPeers has not named: where many agents start at once, gossip shows a
-// new agent only after it has dialled for a while. Several goroutines call the functions, which must not
-// block.
+// Admission lets in agents that SetPeers has not named: where many start at once, gossip shows each late. Several
+// goroutines call the functions, which must not block.
 type Admission struct {
 	Pass func(to election.PeerID) Pass
 	// Judge returns where the agent listens, or why it is not let in.
@@ -106,8 +105,7 @@ func (t *Transport) examine(c transport.CapableConn) error {
 	return t.welcome(c.RemotePeer(), Peer{ID: id, Addr: addr}, w, era)
 }
 
-// welcome makes a link for a guest. If SetPeers has named the agent meanwhile, its link gets the
-// connection.
+// welcome makes a link for a guest. If SetPeers has named it meanwhile, its link gets the connection.
 func (t *Transport) welcome(id peer.ID, p Peer, w *wire, era int) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,8 +127,7 @@ func (t *Transport) welcome(id peer.ID, p Peer, w *wire, era int) error {
 	return nil
 }
 
-// part removes the link of a guest whose connection has ended, and reports whether it did. Only the loop
-// calls it.
+// part removes the link of a guest whose connection has ended, and reports whether it did.
 func (l *link) part() bool {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
@@ -144,7 +141,6 @@ func (l *link) part() bool {
 	return true
 }
 
-// pass is what this side's hello brings if it dials.
 func (l *link) pass() Pass {
 	if a := l.t.admission.Load(); a != nil {
 		return a.Pass(l.id)
@@ -162,8 +158,7 @@ func (l *link) asGuest(p Pass) *Pass {
 	return &p
 }
 
-// awaitStream waits for the stream that the other side opens on its connection. After an error, the
-// connection is closed.
+// awaitStream waits for the stream that the other side opens. After an error, the connection is closed.
 func (t *Transport) awaitStream(ctx context.Context, c transport.CapableConn) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.limits.greet)
 	defer cancel()

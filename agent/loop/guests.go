@@ -14,9 +14,8 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// guest is a connected agent that gossip does not show yet: it has proven to this agent that it has the
-// cluster key, and has brought what it gossips about itself. That counts until gossip shows the agent or
-// the connection ends.
+// guest is a connected agent that has proven that it has the cluster key, and has brought what it gossips about
+// itself. That counts until gossip shows the agent or the connection ends.
 type guest struct {
 	membership.Member
 	since election.Instant

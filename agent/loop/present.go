@@ -20,8 +20,7 @@ import (
 // If gossip calls a member dead for gossipBlockedAfter, although the member answers over its stream, there is a warning.
 const gossipBlockedAfter = 5 * time.Second
 
-// gossipLateAfter is how long gossip may fail to show a guest before there is a warning. Where many agents
-// start at once, it takes seconds.
+// If gossip does not show a guest for gossipLateAfter, there is a warning. A start of many agents takes seconds.
 const gossipLateAfter = 30 * time.Second
 
 // present is a member that this agent treats as present.
@@ -166,10 +165,9 @@ func (l *Loop) look() bool {
 	return changed
 }
 
-// reach makes the transport connect to the present members, voters first: those without a roster answer each
-// other alone until they have one, or for some seconds. A connection between two
-// agents that neither vote nor lead can wait. A later life has to renew its lease in time, so it
-// connects to voters that gossip has not shown yet at their addresses on record.
+// reach makes the transport connect to the present members, voters first: those without a roster answer each other
+// alone for a time. A connection between two agents that neither vote nor lead can wait. A later life has to renew
+// its lease in time, so it connects to voters that gossip has not shown yet at their addresses on record.
 func (l *Loop) reach() {
 	peers := make([]transport.Peer, 0, len(l.presence.members))
 	votes := func(p election.PeerID, name string) bool {
