@@ -63,7 +63,7 @@ func (c *Contest) pursue(s *step, f election.Field) {
 	case !f.Able:
 		c.failBid(s, f)
 	case s.now >= c.bid.deadline:
-		c.late = c.bid.lease.Term
+		c.late, s.out.Late = c.bid.lease.Term, !c.answered(s)
 		c.failBid(s, f)
 	case c.mayStillGrant(s):
 		c.seekVotes(s)
@@ -75,6 +75,14 @@ func (c *Contest) pursue(s *step, f election.Field) {
 	default:
 		c.failBid(s, f) // a split vote
 	}
+}
+
+// answered reports whether any other voter has answered the bid. All had the time to: the promises have ended.
+func (c *Contest) answered(s *step) bool {
+	return slices.ContainsFunc(s.roster.All(), func(v election.Voter) bool {
+		_, refused := c.bid.refused[v.Peer]
+		return v.Peer != c.cfg.Self.Peer && (refused || c.bid.lease.SupportedBy(v.Peer))
+	})
 }
 
 // seekVotes asks the voters, and repeats the request while a majority is missing. Repeats help:

@@ -35,14 +35,14 @@ type Facts interface {
 	Candidates() iter.Seq[election.Rank]
 	Best() election.Rank
 	Connected() []election.PeerID      // sorted
-	Runs(election.Holder) bool         // the agent of this holder is connected
+	Runs(election.Holder) bool         // the agent of this holder is connected, or a voter hears it
 	ConnectsBy() election.Instant      // until then, connections to some agents may still be missing
 	Silent(election.PeerID) bool       // the agent has not answered for too long
 	Votes(election.PeerID) bool        // the agent is a voter, or will be one by a roster that is being written
 	Reachable(election.PeerID) bool    // the agent can be asked for its vote: connected, not silent, able to write
 	StopsSoon(election.PeerID) bool    // the agent is shutting down
 	SharesRoster(election.PeerID) bool // the agent has the present roster
-	// SuspectAt is when the heartbeats of a connected leader become overdue.
+	// SuspectAt is when a leader counts as lost if nothing more is heard of it.
 	SuspectAt(election.PeerID) election.Instant
 }
 
@@ -58,7 +58,7 @@ type Verdict struct {
 	Queue    bool             // this agent's round waits for its turn
 	Beat     bool             // send a heartbeat at once
 	Won      bool             // this agent has become the leader
-	Late     bool             // a vote arrived after the bid was given up
+	Late     bool             // a bid was given up that no voter had answered, or a vote arrived after that
 	Expired  election.PeerID  // this agent has seen the lease of this leader expire
 }
 

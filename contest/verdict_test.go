@@ -115,7 +115,7 @@ func TestFactsGiveAVerdict(t *testing.T) {
 			"Release term 1 to a,b,c; Vote Request term 2 to a,b,c; leap; wakes +100; nominee"},
 		{"it gives up a vote timeout after the last promise",
 			func(w *world) { w.promiseEnd = start.Add(time.Second); w.nominee().after(1400 * time.Millisecond) }, advance,
-			"Release term 1 to a,b,c; wakes +153; follower"},
+			"Release term 1 to a,b,c; late; wakes +153; follower"},
 		{"a vote that comes then is late",
 			func(w *world) { w.nominee().after(heartbeat * 2); w.Advance(w) }, func(w *world) contest.Verdict { return w.grants("b", 1) },
 			"Release term 1 to b; late; follower"},

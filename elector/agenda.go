@@ -21,8 +21,7 @@ type agenda struct {
 // With a thousand rounds at once, all agents would be too busy to answer any. So a window bounds
 // the rounds and bids in progress, like the window of a network connection (Jacobson 1988,
 // "Congestion Avoidance and Control"). It grows by one with each bid that is won. It is halved
-// when a vote comes too late, at most once in a vote timeout. A bid without any vote does not
-// change it: the voters may have promised the election to another agent.
+// when an answer comes too late or not at all, at most once in a vote timeout.
 const (
 	minWindow   = 2
 	firstWindow = 16
@@ -38,7 +37,7 @@ func (a *agenda) closed() bool { return a.full() || a.queued > 0 && !a.serving }
 // widen records that a bid was won.
 func (a *agenda) widen() { a.window = min(a.window+1, maxWindow) }
 
-// narrow records that a vote came too late.
+// narrow records that voters answered a bid too late, or not at all.
 func (a *agenda) narrow(now election.Instant, pause time.Duration) {
 	if now >= a.narrowedAt.Add(pause) {
 		a.window, a.narrowedAt = max(a.window/2, minWindow), now

@@ -295,30 +295,41 @@ func TestARoundThatOthersBeganTakesItsTurnOnceItIsWon(t *testing.T) {
 	}
 }
 
-// TestAFloodThatIsAnsweredTooLateGetsSmaller: if voters answer too late, they are asked about fewer
-// elections at once. A voter that does not answer may just keep a promise.
+// TestAFloodThatIsAnsweredTooLateGetsSmaller: if voters answer too late, or not at all because they are too busy, they
+// are asked about fewer elections at once. Refusals in time are no reason for that.
 func TestAFloodThatIsAnsweredTooLateGetsSmaller(t *testing.T) {
-	o := newLone(t, trioState())
-	o.hear("b", election.Report{Voter: true})
-	o.hear("c", election.Report{Voter: true})
-	for i := range 3 * firstWindow {
-		o.campaign(election.Name("job-" + time.Duration(i).String()))
-	}
-	most := func(answer func(election.VoteRequest)) (n int) { // returns how many were in progress at once, until all had failed a few times
+	most := func(wait time.Duration, answer func(*solo, election.VoteRequest)) (n int) { // returns how many were in progress at once, until all had failed a few times
+		o := newLone(t, trioState())
+		o.hear("b", election.Report{Voter: true})
+		o.hear("c", election.Report{Voter: true})
+		for i := range 3 * firstWindow {
+			o.campaign(election.Name("job-" + time.Duration(i).String()))
+		}
 		for end := o.now.Add(4 * testTiming.Lease); o.now < end; {
 			asked := sentTo[election.VoteRequest](o.take(), "b")
-			o.rest(3 * testTiming.Heartbeat)
+			o.rest(wait)
 			n = o.e.agenda.contesting
 			for _, r := range asked {
-				answer(r)
+				answer(o, r)
 			}
 		}
 		return n
 	}
-	if silent := most(func(election.VoteRequest) {}); silent != firstWindow {
-		t.Errorf("%d attempts at once that nobody answers, want %d", silent, firstWindow)
-	}
-	if late := most(func(r election.VoteRequest) { o.hear("b", grant(r)) }); late > minWindow {
-		t.Errorf("%d attempts at once that are answered too late, want at most %d", late, minWindow)
+	const late, soon = 600 * time.Millisecond, 20 * time.Millisecond
+	for _, row := range []struct {
+		what   string
+		wait   time.Duration
+		answer func(*solo, election.VoteRequest)
+		want   int
+	}{
+		{"refused", soon, func(o *solo, r election.VoteRequest) {
+			o.hear("b", election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder, Reason: election.RefusedPromised})
+		}, firstWindow},
+		{"not answered", late, func(*solo, election.VoteRequest) {}, minWindow},
+		{"granted too late", late, func(o *solo, r election.VoteRequest) { o.hear("b", grant(r)) }, minWindow},
+	} {
+		if n := most(row.wait, row.answer); n != row.want {
+			t.Errorf("%d attempts at once that are %s, want %d", n, row.what, row.want)
+		}
 	}
 }
