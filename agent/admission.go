@@ -33,7 +33,7 @@ func (a *agent) judgeGuest(from election.PeerID, p transport.Pass) (netip.AddrPo
 	return m.PeerAddr, errors.Join(a.judge(m), loop.Admissible(a.loop.Picture(), m))
 }
 
-// ring is the keys of gossip. With a change of them, what was proven with the former ones ends.
+// ring is the keys of gossip. A change of the keys ends all that was proven with the former keys.
 type ring struct {
 	*membership.Membership
 	network *transport.Transport

@@ -138,7 +138,7 @@ func TestAnAgentWithAnotherKeyIsNotAdmitted(t *testing.T) {
 	}
 }
 
-// With other keys, who had been admitted has to prove that it has one of them.
+// After a change of the keys, an admitted agent has to prove that it has one of the present ones.
 func TestAChangeOfTheKeysEndsWhatWasProvenWithTheFormerOnes(t *testing.T) {
 	t.Parallel()
 	c, client, voter := voterWithKey(t)

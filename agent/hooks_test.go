@@ -122,7 +122,7 @@ func TestTheHookHasRunBeforeTheTermIsReleased(t *testing.T) {
 	follow(t, successor, func(c api.Change) bool { return c.Leader != nil && c.Term > first.Term })
 }
 
-// waitForFile returns once there is such a file.
+// waitForFile waits until the file exists.
 func waitForFile(t *testing.T, path string) {
 	t.Helper()
 	again := time.NewTicker(5 * time.Millisecond)

@@ -59,7 +59,7 @@ func programFile(t *testing.T, path, text string) string {
 	return path
 }
 
-// installed is a process with such a program, which Trial runs as a keeper would.
+// installed is a process whose program only prints the text. Trial runs the program as a keeper would.
 func installed(t *testing.T, text string) agent.Process {
 	t.Helper()
 	program := programFile(t, "", text)

@@ -32,7 +32,7 @@ func replaced(t *testing.T, xVotes bool) *cluster {
 	return c
 }
 
-// warns reports whether the agent at has a warning with that code about another agent.
+// warns reports whether one agent has a warning with that code about another.
 func (c *cluster) warns(at, code, about string) bool {
 	for _, w := range c.nodes[at].elector.Status(c.Now).Warnings {
 		if w.Code == code && w.Agent == about {

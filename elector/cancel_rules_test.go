@@ -77,7 +77,7 @@ func (c *cluster) wantVoters(at, names string) {
 	}
 }
 
-// needy is a change of those voters that can't end without d or e.
+// needy is a change of the given voters. The change can't end without d or e.
 func needy(voters string, id election.RequestID) election.ChangeRoster {
 	switch voters {
 	case "a":
@@ -88,8 +88,8 @@ func needy(voters string, id election.RequestID) election.ChangeRoster {
 	return election.ChangeRoster{Add: nodesOf("d", "e"), Remove: []election.PeerID{"b", "c"}, Request: id}
 }
 
-// newVotersLost is a cluster in which at drives a change that needs d or e. Both die, before at
-// proposes its mark or, if marked, after that.
+// newVotersLost is a cluster in which the agent at drives a change that needs d or e. Both die before
+// the change's mark is proposed or, if marked, after that.
 func newVotersLost(t *testing.T, voters, at string, marked bool) *cluster {
 	c := votersAnd(t, voters)
 	c.input(at, needy(voters, 1))

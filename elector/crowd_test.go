@@ -42,8 +42,8 @@ func TestInACrowdTheBetterMembersGoFirstThoughTheyAreNotConnectedYet(t *testing.
 	}
 }
 
-// TestAFewMembersDoNotWaitForThoseThatAreNotConnected shows that this delays no cluster of usual
-// size.
+// TestAFewMembersDoNotWaitForThoseThatAreNotConnected shows that a cluster of usual size has no such
+// delay.
 func TestAFewMembersDoNotWaitForThoseThatAreNotConnected(t *testing.T) {
 	t.Parallel()
 	o := newSolo(t, nil)

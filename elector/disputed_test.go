@@ -26,7 +26,7 @@ func TestALeaderTakesAHigherTermWhereItsOwnIsDisputed(t *testing.T) {
 	}
 }
 
-// disputed makes a lead, and then loses b: its connection closes or, if silently, stays open.
+// disputed makes agent a the leader, which then loses b: b's connection closes or, if silently, stays open.
 func disputed(t *testing.T, name string, dispute func(*solo, election.Term), silently bool) {
 	o := newLone(t, trioState())
 	term := o.elect("pay").Term

@@ -61,7 +61,7 @@ func (d *dues) stirDue(now election.Instant) {
 	}
 }
 
-// attend has each stirred peer looked at, which returns when it is due next. attend returns when the first peer is.
+// attend looks at each stirred peer: look returns when that peer is due next. attend returns when the first one is.
 func (d *dues) attend(look func(*peer) election.Instant) election.Instant {
 	for _, p := range d.stirred {
 		p.stirred = false

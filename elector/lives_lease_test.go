@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// This life asks a voter that has not granted the former life's term for that term. The voter
-// promises the lease of the request, so this life must count exactly that lease (H3, K4e).
+// A voter has not granted the former life's term, so this life asks it for that term. The voter promises
+// the lease of the request, so this life must count exactly that lease (H3, K4e).
 func TestK4eTheFormerTermIsAskedForWithTheLeaseThatIsCounted(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	s.now = s.now.Add(testTiming.Lease / 2)

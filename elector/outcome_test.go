@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// dismissing is a change that removes a from the roster, and that a is asked for.
+// dismissing is a change that removes agent a from the roster. The request goes to a itself.
 type dismissing struct {
 	name, voters string
 	change       election.ChangeRoster
@@ -22,8 +22,8 @@ var dismissals = []dismissing{
 	{"the only one is replaced", "a", election.ChangeRoster{Add: nodesOf("d"), Remove: []election.PeerID{"a"}, Request: 1}, "d"},
 }
 
-// untilOutcome cuts a off from the remaining voters as soon as a proposes them alone. Then it runs
-// until a has lost the roster election.
+// untilOutcome makes the change, and cuts agent a off from the remaining voters as soon as it proposes
+// them as the only voters. Then six leases pass, in which it loses the roster election.
 func (d dismissing) untilOutcome(t *testing.T) *cluster {
 	c := votersAnd(t, d.voters)
 	c.spy = func(from string, e election.Envelope) {

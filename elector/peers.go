@@ -39,7 +39,7 @@ type peer struct {
 	knows       uint64               // the newest serial of this agent's candidacies that it has acknowledged
 	sendAt      election.Instant     // when this agent's candidacies are next sent to it, if it does not know them by then
 
-	able    bool             // nothing that concerns all elections prevents its election; as of the last look at it
+	able    bool             // at the last look at it, it was a member, and away returned 0
 	stirred bool             // this step looks at it
 	dueAt   election.Instant // when to look at it if nothing about it changes
 	place   int              // in Elector.dues.order

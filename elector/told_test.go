@@ -44,8 +44,8 @@ func stale(e *Elector) string {
 	return ""
 }
 
-// unseen says what has changed about a peer or a candidate that no step looked at, empty if nothing has: a step
-// looks only at those that were stirred or that are due.
+// unseen describes a change of a peer or a candidate that no step has looked at; empty: nothing has changed. A step
+// looks only at those that were stirred or are due.
 func unseen(e *Elector) string {
 	candidates := 0
 	for _, m := range e.view.Members {

@@ -135,7 +135,7 @@ func (a *assembler) bury(now time.Time, members map[election.PeerID]Member, gone
 	})
 }
 
-// keep deletes the map's first entries in the given order, until no more than most are left.
+// keep deletes the map's first entries in the given order until at most `most` entries are left.
 func keep[K comparable, V any](most int, of map[K]V, order func(a, b K) int) {
 	if len(of) > most {
 		for _, k := range slices.SortedFunc(maps.Keys(of), order)[:len(of)-most] {

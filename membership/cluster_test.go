@@ -229,15 +229,15 @@ func TestJoiningOneselfIsHarmless(t *testing.T) {
 	b := startJoined(t, 2, a)
 	a.sees("agent-1", "agent-2")
 	b.sees("agent-1", "agent-2")
-	// The same without being recognised: memberlist merges its own state.
+	// The agent does not recognise this address as its own: memberlist merges its own state.
 	if _, err := a.list.Join([]string{addr.String()}); err != nil {
 		t.Error(err)
 	}
 	a.sees("agent-1", "agent-2")
 }
 
-// TestStreamsComeFromTheAddressOfTheAgent: on a host with several addresses too,
-// for the others keep places for members' addresses.
+// TestStreamsComeFromTheAddressOfTheAgent: so it is on a host with several addresses too, since other
+// agents reserve places for members' addresses.
 func TestStreamsComeFromTheAddressOfTheAgent(t *testing.T) {
 	loopbacks.NeedTwo(t)
 	t.Parallel()

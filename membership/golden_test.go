@@ -56,8 +56,8 @@ func TestTheCandidaciesOf030AreRead(t *testing.T) {
 	}
 }
 
-// Whoever has the cluster key signs what it likes: a priority that no agent can be given would win
-// every election, and no message could carry it.
+// Anyone who has the cluster key can sign anything: a priority above the maximum would win every election,
+// and no message could carry it.
 func TestCandidaciesThatNoAgentCanHaveAreRefused(t *testing.T) {
 	n, cfg := testNotary(t), testConfig(1)
 	for _, c := range [][]candidacy{

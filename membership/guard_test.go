@@ -120,8 +120,8 @@ func deadly() map[string][]byte {
 	}
 }
 
-// What would end memberlist does not pass the guard, in a packet or in a stream, nor
-// does a message of the encryption that trusts a byte of the sender's.
+// A message that would end memberlist does not pass the guard, in a packet or in a stream. Nor does a
+// message of the encryption version that trusts a byte of the sender.
 func TestTheGuardLetsNothingDeadlyThrough(t *testing.T) {
 	const name = "test"
 	g := &guard{label: name, left: func(string) {}}
@@ -150,7 +150,7 @@ func TestTheGuardLetsNothingDeadlyThrough(t *testing.T) {
 	}
 }
 
-// Anybody can write any address on a datagram: nobody is accused by one.
+// Anybody can write any address on a datagram, so a datagram accuses nobody.
 func TestADatagramOfNobodyAccusesNobody(t *testing.T) {
 	member, sought, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
 	known := &acquaintances{members: map[netip.Addr]bool{member: true}, sought: map[netip.Addr]bool{sought: true}}
@@ -163,8 +163,8 @@ func TestADatagramOfNobodyAccusesNobody(t *testing.T) {
 	}
 }
 
-// TestNoMessageOfAKeyHolderEndsAnAgent sends what did, and what was found to
-// harm: each is dropped, and said once.
+// TestNoMessageOfAKeyHolderEndsAnAgent sends messages that once ended or harmed an agent. Each is
+// dropped, and together they make one refusal.
 func TestNoMessageOfAKeyHolderEndsAnAgent(t *testing.T) {
 	t.Parallel()
 	a := start(t, testConfig(1))
@@ -179,7 +179,7 @@ func TestNoMessageOfAKeyHolderEndsAnAgent(t *testing.T) {
 			t.Errorf("%s: answered by %d bytes", name, len(answer))
 		}
 	}
-	// Padding that is longer than the message, and than anything.
+	// Padding that is longer than a block, or than the message.
 	for _, padding := range []byte{17, 239, 255} {
 		for _, m := range [][]byte{append(make([]byte, 15), padding), message(sayPing, field("SourceNode", 0xa0), field("SeqNo", 0xcc, padding))} {
 			k.packet(0, m)
@@ -210,13 +210,13 @@ func TestVersionsThatFitNobodyKeepNobodyOut(t *testing.T) {
 	}
 	a := start(t, testConfig(1))
 	b := startJoined(t, 2, a)
-	a.sees("agent-1", "agent-2") // from a member's address what is wrong is named
+	a.sees("agent-1", "agent-2") // what is wrong is named if it came from a member's address
 	keyHolder{t, a}.packet(1, announcement(node, meta, addr, 1, 1, 1, 0, 0, 0))
 	wantText(t, a.refuses(CauseMessage).Err, "127.0.0.1 has the cluster key", "other versions", "same release")
 	for _, x := range []*agent{a, b, startJoined(t, 3, a)} {
 		x.sees("agent-1", "agent-2", "agent-3")
 	}
-	d := newDelegate(gone.del.notary, "own#1") // memberlist calls an agent's own under its lock, also after a Close
+	d := newDelegate(gone.del.notary, "own#1") // not an agent's own: memberlist calls that under its lock, also after a Close
 	for i, said := range []string{versions, "\x01\x01\x01\x00\x00\x00", "\x01\x05\x02\x00\x01\x01"} {
 		err := d.NotifyAlive(&memberlist.Node{Name: node, Meta: meta, PMin: said[0], PMax: said[1], PCur: said[2], DMin: said[3], DMax: said[4], DCur: said[5]})
 		if (err == nil) != (i == 0) {
@@ -274,8 +274,7 @@ func TestWhatAgentsSayPassesTheGuard(t *testing.T) {
 	}
 }
 
-// A thousand and twenty-four members fit: an agent that is alone hears of all of
-// them from somebody it has never heard of.
+// The guard lets 1,024 members pass in one exchange with a node that the agent does not know.
 func TestTheStateOfTheLargestClusterPasses(t *testing.T) {
 	var state bytes.Buffer
 	state.Write(message(sayState, field("Nodes", 0xcd, maxMembers>>8, maxMembers&0xff), field("UserStateLen", 0), field("Join", 0xc3)))

@@ -19,13 +19,13 @@ import (
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
-// A joiner tells a seed of another cluster only at a try 5 to 10 s after the first one. On a busy machine
+// A joiner recognises a seed of another cluster only at a try 5 to 10 s after the first one. On a busy machine
 // no answer may come in time, and a node counts as there only after patientFor.
 const patience = patientFor + 30*time.Second
 
-// moments bounds what agents do a fraction of a second after they can: longer than a busy machine
-// delays that, shorter than what comes by the exchanges of whole lists alone. join_test.go judges
-// the pauses of joining by a clock of its own.
+// moments bounds what agents do within a fraction of a second: a busy machine delays it by less, and
+// exchanges of whole lists alone take longer. join_test.go judges the pauses of joining by a separate
+// clock.
 const moments = 10 * time.Second
 
 // testKey makes a key from a number, so that a test has the same peer IDs on

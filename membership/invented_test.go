@@ -12,7 +12,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TestAMemberIsShownOnceItHasAnswered: whoever has the key can announce agents that do not exist.
+// TestAMemberIsShownOnceItHasAnswered: anyone who has the key can announce agents that do not exist.
 func TestAMemberIsShownOnceItHasAnswered(t *testing.T) {
 	b, voter := testConfig(2).Self, testConfig(3).Self
 	answered := map[string]bool{}
@@ -23,11 +23,11 @@ func TestAMemberIsShownOnceItHasAnswered(t *testing.T) {
 		answers           bool
 		members, departed int
 	}{
-		{Alive, false, 1, 0}, // a voter's identity is nobody's invention
+		{Alive, false, 1, 0}, // only the voter: nobody can invent its identity
 		{Dead, false, 0, 1},
 		{Alive, false, 0, 0}, // its life had ended, so it may be a recording
 		{Alive, true, 2, 0},
-		{Alive, false, 2, 0}, // who is in the view stays, though it can't be heard from here
+		{Alive, false, 2, 0}, // members stay in the view, though they can't be heard from here
 		{Dead, false, 0, 2},
 	} {
 		b.Status, voter.Status = step.status, step.status
@@ -142,8 +142,8 @@ func TestANodeThatAnswersFindsRoom(t *testing.T) {
 	}
 }
 
-// TestAnAddressThatSeveralClaimProvesNoneOfThem: somebody invents agents at the address of a real one. An
-// exchange with that address shows that somebody is there, not who.
+// TestAnAddressThatSeveralClaimProvesNoneOfThem: an attacker announces invented agents at the address of a real
+// one. An exchange with that address does not show which of them is there.
 func TestAnAddressThatSeveralClaimProvesNoneOfThem(t *testing.T) {
 	d := newDelegate(testNotary(t), "own#1")
 	at := netip.MustParseAddrPort("10.0.0.1:7946")

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Two agents and then a third: the key is changed under them in the order that
-// the operator is told, and at no moment is anybody refused.
+// The key of two agents, and then of a third, is changed step by step, as by an operator. No agent is
+// refused at any moment.
 func TestTheClusterKeyIsChangedWhileGossipGoesOn(t *testing.T) {
 	t.Parallel()
 	older, newer := []byte("0123456789abcdef0123456789abcdef"), bytes.Repeat([]byte("k"), 32)
@@ -25,7 +25,7 @@ func TestTheClusterKeyIsChangedWhileGossipGoesOn(t *testing.T) {
 			if got := x.Keys(); !slices.EqualFunc(got, keys, bytes.Equal) {
 				t.Fatalf("the keys are %q, want %q", got, keys)
 			}
-			// A change is heard whatever mix of keys is in use at that moment.
+			// A change is heard with every mix of keys that is in use at that moment.
 			draining := !x.self.Draining
 			if err := x.Update(func(m *Member) { m.Draining = draining }); err != nil {
 				t.Fatal(err)
@@ -84,9 +84,8 @@ func TestKeysThatStayOutliveTheOnesRemovedBeforeThem(t *testing.T) {
 	}
 }
 
-// Whoever does not get the new key is shut out: it is shown as one that left, and
-// not as one to look for and to keep a connection with. Who has the key, and dies
-// later, is dead.
+// An agent that does not get the new key is shut out: it is shown as one that left, so the others do
+// not dial it. An agent that has the key and dies later is shown as dead.
 func TestWhoDoesNotGetTheNewKeyIsShutOut(t *testing.T) {
 	t.Parallel()
 	older, newer := testConfig(1).Key, bytes.Repeat([]byte("k"), KeySize)

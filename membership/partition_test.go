@@ -49,8 +49,8 @@ func (g gate) DialTimeout(addr string, d time.Duration) (net.Conn, error) {
 
 func TestAHealedPartitionIsMerged(t *testing.T) {
 	t.Parallel()
-	// One cut for all: nobody reaches anybody. The first agent has no seeds, so
-	// it must look for those it lost.
+	// One cut for all: no agent reaches another. The first agent has no seeds, so it must look for the
+	// members that it lost.
 	off := &cut{}
 	gated := func(n uint64, join ...string) *agent {
 		cfg := testConfig(n)
@@ -115,8 +115,8 @@ func (d dials) DialTimeout(addr string, limit time.Duration) (net.Conn, error) {
 	return d.Transport.DialTimeout(addr, limit)
 }
 
-// An agent of fifty never heard of a newcomer that it could reach, and refused its connections for a
-// minute, until the next exchange of lists.
+// Once, one of fifty agents did not hear of a newcomer that it could reach. It refused the newcomer's
+// connections for a minute, until the next exchange of lists.
 func TestAMemberThatIsNotMetIsIntroduced(t *testing.T) {
 	t.Parallel()
 	a, to := start(t, testConfig(1)), make(chan string, 1)
@@ -131,7 +131,7 @@ func TestAMemberThatIsNotMetIsIntroduced(t *testing.T) {
 	for _, x := range []*agent{a, b} {
 		x.sees("agent-1", "agent-2")
 	}
-	for i := range 5 { // the first is that by which it joined
+	for i := range 5 { // the first dial is the one by which it joined
 		select {
 		case addr := <-to:
 			if addr != a.Addr().String() {
@@ -143,7 +143,7 @@ func TestAMemberThatIsNotMetIsIntroduced(t *testing.T) {
 	}
 }
 
-// The exchanges are few, however many members were not met, and only with those that stay unmet.
+// However many members were not met, the exchanges are few, and only with members that stay unmet.
 func TestListsAreExchangedWithMembersThatStayUnmet(t *testing.T) {
 	const every = 5 * time.Second
 	at := func(n uint16) netip.AddrPort { return netip.AddrPortFrom(loopback6, n) }

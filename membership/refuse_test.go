@@ -12,8 +12,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TestClusterKeysThatDifferAreNamedOnBothSides shows what each side is told when
-// one joins the other.
+// TestClusterKeysThatDifferAreNamedOnBothSides shows what each side reports when one joins the other.
 func TestClusterKeysThatDifferAreNamedOnBothSides(t *testing.T) {
 	t.Parallel()
 	one, other := []byte("0123456789abcdef0123456789abcdef"), []byte("fedcba9876543210fedcba9876543210")
@@ -280,8 +279,8 @@ func TestLedgerIsBoundedAndForgetsHints(t *testing.T) {
 	}
 }
 
-// Strangers fill what there is for them; a seed with another key, a member with
-// other settings and the count of the noise are told all the same.
+// Strangers fill the places for strangers. A seed with another key, a member with other settings and
+// the count of the noise are still reported.
 func TestTrueRefusalsFindRoomAmongFalseOnes(t *testing.T) {
 	l, now := newLedger(), time.Unix(1000, 0)
 	for i := range 1000 {

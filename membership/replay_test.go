@@ -9,24 +9,24 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// recorded is what somebody captured: that agent's announcement of itself.
+// recorded is the agent's announcement of itself, as an attacker may have captured it.
 func recorded(a *agent) []byte {
 	return announcement(a.del.self, *a.del.meta.Load(), a.Addr(), []byte(versions)...)
 }
 
-// listedAs returns how memberlist lists the agent, whose life has ended.
+// listedAs reports whether agent a's memberlist lists the node.
 func listedAs(a *agent, node string) bool {
 	return slices.ContainsFunc(a.list.Members(), func(n *memberlist.Node) bool { return n.Name == node })
 }
 
-// refusesName reports whether the view refuses an agent of that name. Agents of other tests, with other
-// keys, may still look for one of theirs at a port that is this test's now: their refusals have no name.
+// refusesName reports whether the view refuses an agent of that name. Agents of other tests, with other keys, may
+// still look for their members at a port that this test uses now: the refusals of these agents have no name.
 func refusesName(v View, name string) bool {
 	return slices.ContainsFunc(v.Refused, func(r Refusal) bool { return r.Name == name })
 }
 
-// replay sends a recording until memberlist takes it for news, and returns once it
-// has missed that agent again. In all that time no view may show it.
+// replay sends a recording until memberlist lists the node, and returns once memberlist has dropped the node again.
+// In all that time each view must be right.
 func replay(t *testing.T, a *agent, node string, recording []byte, right func(View) bool) {
 	t.Helper()
 	k := keyHolder{t, a}
@@ -54,8 +54,8 @@ func replay(t *testing.T, a *agent, node string, recording []byte, right func(Vi
 	}
 }
 
-// TestAnEndedLifeComesBackOnlyIfItAnswers: one that is listed again may be a
-// recording, though nobody else has its name.
+// TestAnEndedLifeComesBackOnlyIfItAnswers: if a life is listed again, that may come from a recording, even
+// if no other agent has its name.
 func TestAnEndedLifeComesBackOnlyIfItAnswers(t *testing.T) {
 	b := testConfig(2).Self
 	b.GossipAddr = b.PeerAddr
@@ -71,7 +71,7 @@ func TestAnEndedLifeComesBackOnlyIfItAnswers(t *testing.T) {
 		doubted  int
 	}{
 		{alive, true, 1, 0},
-		{alive, false, 1, 0}, // who is in the view stays
+		{alive, false, 1, 0}, // members stay in the view
 		{dead, false, 0, 0},
 		{alive, false, 0, 1},
 		{alive, true, 1, 0},
@@ -84,9 +84,9 @@ func TestAnEndedLifeComesBackOnlyIfItAnswers(t *testing.T) {
 	}
 }
 
-// TestAReplayedLifeChangesNothing: an agent loses its disk and comes back under
-// its name with a new identity. What gossip said of the former one is sent again
-// later: the live one keeps the name, and the former identity is not let in.
+// TestAReplayedLifeChangesNothing: an agent loses its disk and comes back under its name with a new
+// identity. Gossip about the former identity is sent again later. The new identity keeps the name, and
+// the former one is not let in.
 func TestAReplayedLifeChangesNothing(t *testing.T) {
 	t.Parallel()
 	t.Run("nobody has its name", func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestAReplayedLifeChangesNothing(t *testing.T) {
 	})
 }
 
-// survivor returns an agent that has seen the death of agent-2, and what gossip said of that one.
+// survivor returns an agent that has seen the death of agent-2, and a recording of agent-2's announcement.
 func survivor(t *testing.T) (a *agent, node string, recording []byte) {
 	cfg := testConfig(1)
 	cfg.Pace = PaceLocal
@@ -129,8 +129,8 @@ func survivor(t *testing.T) (a *agent, node string, recording []byte) {
 	return a, node, recording
 }
 
-// An agent that starts while a recording is sent knows neither of the two that
-// have one name: the one that answers is it.
+// An agent that starts while a recording is sent sees two identities with one name, and knows neither.
+// It believes the one that answers.
 func TestOfTwoUnknownWithOneNameTheOneThatAnswersIsBelieved(t *testing.T) {
 	peer := func(n uint64) Member {
 		m := testConfig(n).Self
@@ -153,7 +153,7 @@ func TestOfTwoUnknownWithOneNameTheOneThatAnswersIsBelieved(t *testing.T) {
 			t.Errorf("after the answer: %+v, refused %v", v.Members, refused)
 		}
 	}
-	// Should both be there after all, it is the conflict that it always was.
+	// If both answer, the names conflict as usual.
 	answered[gossipName(ghost.Member)] = true
 	if _, refused := a.assemble(time.Unix(3, 0), seen); len(refused) != 1 || !strings.Contains(refused[0].Err.Error(), "is taken") {
 		t.Errorf("both answered: %v", refused)

@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// TestAnAgentThatIsLateIsPatientWithOthers shows that suspects get more time from
-// an agent that gets none itself, and as much as ever from one that is on time.
+// TestAnAgentThatIsLateIsPatientWithOthers shows that an agent that runs late gives suspects more time,
+// and that an agent that is on time gives them the usual time.
 func TestAnAgentThatIsLateIsPatientWithOthers(t *testing.T) {
 	c := memberlist.DefaultLANConfig()
 	c.SuspicionMult, c.ProbeTimeout = 3, 200*time.Millisecond
@@ -17,7 +17,7 @@ func TestAnAgentThatIsLateIsPatientWithOthers(t *testing.T) {
 	d.slow = newSuspicion(c, begin)
 	for _, step := range []struct {
 		what      string
-		late, ago time.Duration // woke so late, so long ago
+		late, ago time.Duration // by how much it woke too late, and how long ago that was
 		mult      int
 	}{
 		{"on time", 0, 0, 3},
@@ -36,9 +36,9 @@ func TestAnAgentThatIsLateIsPatientWithOthers(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatBeginsInACrowdIsPatient shows that one that knows many right
-// after its start gives suspects more time before it can see that it is late, and
-// that one of a small cluster, or one that has run for long, does not.
+// TestAnAgentThatBeginsInACrowdIsPatient shows that an agent that knows many members right after its
+// start gives suspects more time. It can't see yet that it is late. An agent of a small cluster, or one
+// that has run for long, gives no more time.
 func TestAnAgentThatBeginsInACrowdIsPatient(t *testing.T) {
 	for _, c := range []struct {
 		members int64
@@ -57,9 +57,8 @@ func TestAnAgentThatBeginsInACrowdIsPatient(t *testing.T) {
 	}
 }
 
-// TestInACrowdASuspicionIsGossipedOnce shows that a patient agent of a crowd asks for
-// more confirmations than there can be, which memberlist takes for none: each would be
-// told to all.
+// TestInACrowdASuspicionIsGossipedOnce shows that a patient agent of a crowd asks for more
+// confirmations than there can be. Memberlist then expects none, and gossips none.
 func TestInACrowdASuspicionIsGossipedOnce(t *testing.T) {
 	t.Parallel()
 	list := memberlist.DefaultLANConfig()

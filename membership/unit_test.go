@@ -156,7 +156,7 @@ func TestSeedsAreParsed(t *testing.T) {
 	}
 }
 
-// testAssembler accepts all members, and all have answered.
+// testAssembler returns an assembler that accepts all members, and to which all have answered.
 func testAssembler(owns func(Member) bool) *assembler {
 	return newAssembler(testConfig(1).Self, func(Member) error { return nil }, owns, func(string) bool { return true })
 }
@@ -200,7 +200,7 @@ func TestDepartedAreBoundedAndForgotten(t *testing.T) {
 	if v, _ := a.assemble(now, seen); len(v.Members) != len(seen) {
 		t.Fatalf("%d members, want %d", len(v.Members), len(seen))
 	}
-	v, _ := a.assemble(now, nil) // as when memberlist has forgotten them already
+	v, _ := a.assemble(now, nil) // memberlist has forgotten them
 	if len(v.Departed) != maxDeparted || v.Departed[0].Status != Dead || len(a.lost()) != maxDeparted {
 		t.Errorf("%d departed, want %d dead ones", len(v.Departed), maxDeparted)
 	}

@@ -12,9 +12,8 @@ import (
 	"github.com/doyen-election/doyen/internal/door"
 )
 
-// These wait, and not beside others: they look at all goroutines there are. The go
-// command runs files by their names, so this one's has them come after what waits
-// for nothing.
+// These tests wait, and do not run in parallel: they look at all goroutines of the process. The go command
+// runs a package's files in the order of their names, so this file's tests run last.
 
 func TestCloseLeavesNothingBehind(t *testing.T) {
 	a := start(t, testConfig(1))

@@ -189,7 +189,7 @@ func TestW10AVoterThatIsTakenOffOrAddedAgainHasNoWords(t *testing.T) {
 	if d.disk.KeepsWords || len(d.disk.Words) != 0 || d.ledger.Word("e") != (election.Word{}) {
 		t.Errorf("taken off, it keeps %+v", d.disk.Words)
 	}
-	// A voter that may go back to the former roster keeps them until it is added again.
+	// A voter that may go back to the former roster keeps its words until it is added again.
 	d = newDesk(t, s)
 	d.voter.Adopt(at(1), &without, true)
 	d.write(at(1))

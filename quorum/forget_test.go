@@ -10,8 +10,8 @@ import (
 
 func unused(election.Name) bool { return false }
 
-// TestG2TheTermsOfAForgottenElectionNeverStartAgain: nor do those of any other election that is not
-// on record.
+// TestG2TheTermsOfAForgottenElectionNeverStartAgain: the terms of other elections that are not on record
+// do not start again either.
 func TestG2TheTermsOfAForgottenElectionNeverStartAgain(t *testing.T) {
 	d := newDesk(t, election.State{Peer: "v", Roster: roster3})
 	d.grant(at(0), holderA, 5)

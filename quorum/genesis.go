@@ -29,7 +29,7 @@ type Formation struct {
 	refusedAt election.Instant
 }
 
-// NewFormation returns the formation as the agent self takes part in it. names are all its agents.
+// NewFormation returns the part of the agent self in a formation. names are of all voters, the proposer first.
 func NewFormation(self election.Voter, names []string, every time.Duration, l *Ledger, v *Voter) *Formation {
 	return &Formation{self: self, names: names, every: every, ledger: l, voter: v, accepted: map[election.PeerID]bool{}, refusals: map[election.PeerID]Refused{}}
 }

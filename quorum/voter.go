@@ -29,7 +29,7 @@ type Voter struct {
 }
 
 // promise is the part of a grant that is not on disk: until when no other holder gets a grant.
-// The grant on record may name another holder, because a driver may have replaced it (R1).
+// The grant on record may name another holder: a driver's proposal may have replaced the grant (R1).
 type promise struct {
 	holder election.Holder
 	until  election.Instant

@@ -55,8 +55,8 @@ func (r *Ring) nominate(v *election.Verdict) {
 	v.Nominee = true
 }
 
-// send sends a token to the candidate after h.to. It drops another agent's token if h.to is that token's
-// origin, or if no candidate but this agent comes next. In the latter case, this agent's own token is back.
+// send sends a token to the candidate after h.to. If that candidate is this agent, its own token is back, and any
+// other token is dropped. A token is also dropped if h.to is its origin, unless that is this agent.
 func (r *Ring) send(now election.Instant, ring []election.PeerID, h hop, v *election.Verdict) {
 	origin := h.token.Round.Origin
 	r.dropHop(origin)

@@ -131,7 +131,7 @@ func TestWithANewKeyAllGuestsHaveToProveItAgain(t *testing.T) {
 	await[Lost](t, host)
 	await[Connected](t, host)
 
-	// One that is judged by the former key while the key changes is not let in.
+	// A guest that is judged by the former key while the key changes is not let in.
 	judge := host.admission.Load().Judge
 	var judged atomic.Int32
 	host.Admit(Admission{Pass: host.admission.Load().Pass, Judge: func(from election.PeerID, p Pass) (netip.AddrPort, error) {

@@ -50,7 +50,7 @@ func TestWhileVotersGoFirstNoOtherHandshakeBegins(t *testing.T) {
 	}
 }
 
-// One that calls while it is not known as a voter yet begins once it is.
+// A caller's handshake begins as soon as the caller is known as a voter.
 func TestACallerThatIsAVoterAfterAllNeedNotCallAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandshakes(2 * time.Second)
@@ -74,7 +74,7 @@ func TestACallerThatIsAVoterAfterAllNeedNotCallAgain(t *testing.T) {
 	})
 }
 
-// TestAVoterWithoutARosterAnswersVotersAlone: members and strangers wait until it answers all.
+// TestAVoterWithoutARosterAnswersVotersAlone: members and strangers wait until it answers all peers.
 func TestAVoterWithoutARosterAnswersVotersAlone(t *testing.T) {
 	loopbacks.NeedTwo(t)
 	ids := identities(t, 4)

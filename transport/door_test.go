@@ -61,7 +61,7 @@ func TestPlacesAtTheDoorAreKeptForMembers(t *testing.T) {
 	}
 	for _, v := range visits {
 		v.Done()
-		v.Done() // libp2p says it twice at times
+		v.Done() // libp2p sometimes calls Done twice
 	}
 	if places, sources := d.places.Taken(); places != 0 || sources != 0 {
 		t.Errorf("%d places are still taken, by %d sources", places, sources)
@@ -97,8 +97,8 @@ func TestASourceAtTheDoorIsAnAddressOrASlash64(t *testing.T) {
 	}
 }
 
-// TestConnectionsComeFromTheAddressOfTheAgent: on a host with several addresses
-// too, for the others keep places for members' addresses.
+// TestConnectionsComeFromTheAddressOfTheAgent: so it is on a host with several addresses too, since other
+// agents reserve places for members' addresses.
 func TestConnectionsComeFromTheAddressOfTheAgent(t *testing.T) {
 	loopbacks.NeedTwo(t)
 	ids := identities(t, 3)

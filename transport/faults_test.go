@@ -79,7 +79,7 @@ func TestABrokenConnectionIsReplacedWithoutAWord(t *testing.T) {
 		eventually(t, "a new connection on both sides", func() bool {
 			return !slices.ContainsFunc(links, func(l *link) bool { return l.current() == nil || slices.Contains(before, l.current()) })
 		})
-		exchange(t, a, b) // which fails on any Lost or Connected
+		exchange(t, a, b) // fails on any Lost or Connected
 	}
 }
 
@@ -95,8 +95,7 @@ func TestASuspectedPeerIsLostAndComesBackWhenTheLinkHeals(t *testing.T) {
 			suspect(t, one, other)
 			one.Suspect(other.self) // nothing to lose
 			if suspicious == 1 {
-				// In silence, the other side finds out by itself only when it writes,
-				// or is told by its own layer above.
+				// While nothing is sent, the other side notices the cut only if its agent suspects the peer.
 				suspect(t, other, one)
 			}
 			eventually(t, "some vain dials", func() bool { return a.Stats().DialsFailed >= 3 })
@@ -120,7 +119,7 @@ func TestAYoungConnectionIsSparedFromSuspicion(t *testing.T) {
 	b := start(t, Config{Key: ids[1].key, Hello: helloOf("b", 2)})
 	introduce(t, a, b)
 	a.Suspect(b.self)
-	exchange(t, a, b) // which fails on a Lost
+	exchange(t, a, b) // fails on a Lost
 }
 
 func TestAPeerThatReadsNothingFillsItsQueueAndIsLost(t *testing.T) {
@@ -139,8 +138,7 @@ func TestAPeerThatReadsNothingFillsItsQueueAndIsLost(t *testing.T) {
 	}
 }
 
-// The test binary is its own victim: started with this in its environment, it
-// is an agent that waits to be killed.
+// victimEnv, if it is in the environment, makes the test binary an agent that waits to be killed.
 const victimEnv = "TRANSPORT_TEST_VICTIM"
 
 func TestMain(m *testing.M) {

@@ -11,7 +11,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// recording is a stream that says what it was given and keeps what it is told.
+// recording is a stream: reads return what in has, and out keeps what is written.
 type recording struct {
 	network.Stream
 	in  io.Reader
@@ -22,7 +22,7 @@ func (r *recording) Read(p []byte) (int, error)        { return r.in.Read(p) }
 func (r *recording) Write(p []byte) (int, error)       { return r.out.Write(p) }
 func (r *recording) SetReadDeadline(_ time.Time) error { return nil }
 
-// What the agent refuses in a hello is what its peer is told.
+// The verdict on a hello is the agent's refusal, unchanged.
 func TestAHelloIsJudgedByTheAgent(t *testing.T) {
 	refusal := errors.New("another lease")
 	for _, want := range []error{nil, refusal} {

@@ -9,7 +9,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// visitor is a connection that has just proven whose it is.
+// visitor is a connection whose peer has just proven its identity.
 type visitor struct{ at ma.Multiaddr }
 
 func (v visitor) LocalMultiaddr() ma.Multiaddr  { return v.at }
@@ -45,8 +45,8 @@ func TestOnlyAKnownPeerThatDialsPassesTheDoor(t *testing.T) {
 	}
 }
 
-// TestAPeerThatWasKnownMayKnockAgainForAWhile shows that a peer which gossip lost
-// for a moment is not told of as a stranger because it was new some time before.
+// TestAPeerThatWasKnownMayKnockAgainForAWhile shows that a peer which gossip lost for a moment is not
+// reported as a stranger at once, though its first knock was long ago.
 func TestAPeerThatWasKnownMayKnockAgainForAWhile(t *testing.T) {
 	ids := identities(t, 2)
 	own := start(t, Config{Key: ids[1].key, Hello: helloOf("own", 1)})

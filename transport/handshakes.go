@@ -110,11 +110,11 @@ func (h *handshakes) answer(ctx context.Context, from netip.Addr, at func() plac
 	return h.wait(ctx, &handshake{urgency: func() urgency { return urgencyOf(at().first, false) }, from: from, at: at, may: make(chan struct{})})
 }
 
-// onlyMost bounds the time in which only handshakes of urgency first start.
+// onlyMost bounds the time in which only handshakes of the urgency `first` start.
 const onlyMost = 10 * time.Second
 
-// favour lets only handshakes of urgency first start while on is set, but not longer than onlyMost after the
-// first call.
+// favour holds back all handshakes but those of the urgency `first` while on is set, but not longer than onlyMost
+// after the first call.
 func (h *handshakes) favour(on bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +126,7 @@ func (h *handshakes) favour(on bool) {
 	h.admit()
 }
 
-// favours reports whether only handshakes of urgency first may start now. The caller holds the lock.
+// favours reports whether only handshakes of the urgency `first` may start now. The caller holds the lock.
 func (h *handshakes) favours() bool { return h.only && time.Now().Before(h.onlyTill) }
 
 // closed reports whether a handshake from an unknown address has to wait too.

@@ -59,7 +59,7 @@ func TestHandshakesBeginInOrderVotersFirstAndNeverTooMany(t *testing.T) {
 		if len(began) > 0 {
 			t.Fatalf("%v began beside %d others", began, handshakesFirst)
 		}
-		<-time.After(time.Second) // neither quick nor slow: there is one less of the others
+		<-time.After(time.Second) // neither quick nor slow: the limit stays
 		for _, end := range ends[:3] {
 			end(false)
 		}
@@ -249,9 +249,9 @@ func TestManyPeersThatDoNotAnswerDelayNobody(t *testing.T) {
 	}
 }
 
-// TestHandshakesThatCanWaitRestAfterASlowOne shows that one of them is under way at a
-// time, that a slow one and a late process make the rest long, that the others do not
-// wait for it, and that one which is needed meanwhile does not either.
+// TestHandshakesThatCanWaitRestAfterASlowOne shows that only one handshake that can wait is under way at a
+// time, and that a slow one, or a late process, makes the rest after it long. Other handshakes do not wait,
+// nor does one that becomes urgent meanwhile.
 func TestHandshakesThatCanWaitRestAfterASlowOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandshakes(2 * time.Second)

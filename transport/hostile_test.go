@@ -48,7 +48,7 @@ func TestWhoeverKnocksAtThePortDisturbsNobody(t *testing.T) {
 			[]byte("GET / HTTP/1.1\r\n\r\n"),  // another protocol
 			bytes.Repeat([]byte{0xff}, 1<<12), // garbage
 			noise,                             // half a handshake
-			append(noise[:len(noise):len(noise)], 0xff, 0xff, 1, 2, 3), // and the start of a long one
+			append(noise[:len(noise):len(noise)], 0xff, 0xff, 1, 2, 3), // half a handshake, and the start of a long message
 		}[i%5])
 		exchange(t, a, b)
 		if n, _ := b.door.places.Taken(); n > maxPendingPerIP {
@@ -258,7 +258,7 @@ func TestASecondConnectionReplacesTheFirst(t *testing.T) {
 	victim, self, dial := rogue(t)
 	first := dial()
 	greeted(t, victim, func() transport.CapableConn { return first })
-	// The rogue's hello does not say that it holds the first one still.
+	// The rogue's hello does not show that it still holds the first connection.
 	second := stream(t, dial())
 	if _, err := greet(second, helloOf("rogue", 9).frame(0), func(Hello) error { return nil }); err != nil {
 		t.Fatal(err)

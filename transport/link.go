@@ -359,8 +359,8 @@ func (l *link) again(in time.Duration) {
 	}
 }
 
-// visits reports whether this side dials although the peer is the one to do so: a voter that does not know
-// this agent may let it in. One that does refuses, and dials.
+// visits reports whether this side dials although the peer has to dial: a voter that does not know this
+// agent may let it in. A voter that knows this agent refuses, and dials.
 func (l *link) visits() bool {
 	return !l.dials && l.urgent() == first && l.t.admission.Load() != nil
 }

@@ -61,8 +61,8 @@ func TestAHelloOf030IsAccepted(t *testing.T) {
 	}
 }
 
-// A connection is reported by both sides or by neither, whatever each counts as connected and
-// whichever version and life it is.
+// A connection is reported by both sides or by neither, whatever lives they count as connected, and
+// whatever their versions and lives are.
 func TestBothSidesAgreeWhetherAConnectionIsNew(t *testing.T) {
 	t.Parallel()
 	const lineage, second, peer = 7, 8, 9
@@ -114,7 +114,7 @@ func TestALaterLifeIsConnectedAnew(t *testing.T) {
 	}
 }
 
-// Nobody waits until a dialler that has looked for the former life in vain looks again.
+// A later life does not wait for the next dial of a peer that has dialled the former life in vain.
 func TestALaterLifeReportsItselfToThoseThatDial(t *testing.T) {
 	t.Parallel()
 	ids := identities(t, 2)

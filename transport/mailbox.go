@@ -113,7 +113,7 @@ func (b *mailbox) take() (Event, bool) {
 	return e, true
 }
 
-// outdated returns how many messages a newer one made worthless before they were taken.
+// outdated returns how many messages were never taken because a newer one had made them worthless.
 func (b *mailbox) outdated() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

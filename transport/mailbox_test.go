@@ -11,8 +11,8 @@ import (
 	"github.com/doyen-election/doyen/transport/inbox"
 )
 
-// Whatever is put and however seldom it is taken, each peer's events tell a
-// story that makes sense and ends in the truth.
+// Whatever is put, and however seldom events are taken, each peer's events are consistent, and the
+// last one is true.
 func TestTheMailboxKeepsStateAndItsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		box := newMailbox()

@@ -94,7 +94,7 @@ func TestAnAddressWhoseHandshakeTimedOutIsDoubtful(t *testing.T) {
 				t.Errorf("after %d: %d at once, from %v, want %d", i+1, h.limit, h.sources, step.limit)
 			}
 		}
-		// All that are doubtful leave the others half.
+		// All doubtful addresses together leave half of the places to the others.
 		var ends []func(bool)
 		for i := range 3 * handshakesMany {
 			answer(h, &began, fmt.Sprintf("10.1.0.%d", i+1), inTurn)(true)
@@ -155,9 +155,9 @@ func TestManyAgentsBehindOneAddressAllGetTheirTurn(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsFromOneMemberDelayNoOther: who can use the address of a
-// member, but has no key, agrees on Noise and says nothing more. No handshake times
-// out here: the limits are those of a heartbeat of minutes.
+// TestSilentConnectionsFromOneMemberDelayNoOther: a stranger at the address of a member, without a key,
+// agrees on Noise and then sends nothing. No handshake times out here: the limits are those of a heartbeat
+// of minutes.
 func TestSilentConnectionsFromOneMemberDelayNoOther(t *testing.T) {
 	loopbacks.NeedTwo(t)
 	ids := identities(t, 3)

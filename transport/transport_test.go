@@ -105,7 +105,7 @@ func TestAStrangerIsNotLetInUntilItIsKnown(t *testing.T) {
 	await[Connected](t, b)
 }
 
-// A peer that was turned away for long dials rarely: it is woken when it is a member.
+// A peer that was turned away for long dials only rarely, so it is woken once it is a member.
 func TestAPeerThatWasTurnedAwayIsWoken(t *testing.T) {
 	t.Parallel()
 	ids := identities(t, 2)

@@ -51,7 +51,7 @@ type Rules struct {
 type Config struct {
 	// Admin are the users who may do everything, besides root and the agent's user.
 	Admin *List
-	// Elections has the rules by election, and at Rest the rules for all other elections. Once any
+	// Elections has the rules by election. The key Rest has those of all other elections. Once any
 	// rules are given, the agent's group has no rights by default.
 	Elections map[string]Rules
 	// MaxCandidacies bounds the candidacies of one user; 0: DefaultMaxCandidacies.

@@ -28,7 +28,7 @@ type Candidacy struct {
 	request  Request
 	since    time.Time // wall clock, for people
 	host     bool
-	stated   bool // the program has stated its priority; else the candidacy has the agent's
+	stated   bool // the program has stated its priority; else the agent's priority counts
 
 	companion *api.Companion // what the companion reports of itself; nil: this is a candidate, not a companion
 

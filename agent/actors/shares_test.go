@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// crowd makes itself a candidate in new elections until it is refused.
+// crowd makes one caller a candidate in new elections until it is refused.
 func crowd(r *Registry, now election.Instant, q Request, name string) (all []*Candidacy, err error) {
 	for i := 0; ; i++ {
 		q.Election = election.Name(fmt.Sprint(name, i))

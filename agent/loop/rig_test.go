@@ -147,7 +147,7 @@ func (r *rig) hear(events ...transport.Event) {
 }
 func (r *rig) Views() <-chan membership.View { return r.views }
 
-// Introduced accepts the proof "good", and the advertisement is the name.
+// Introduced accepts the proof "good", and takes the advertisement for the name.
 func (r *rig) Introduced(from election.PeerID, advert, proof []byte, gossip netip.AddrPort) (membership.Member, error) {
 	if string(proof) != "good" {
 		return membership.Member{}, errors.New("no proof")

@@ -30,7 +30,7 @@ import (
 
 const patience = 30 * time.Second
 
-// hall is a real registry behind a server. said has what the server told the registry.
+// hall is a real registry behind a server. said has what the server sent to the registry.
 type hall struct {
 	mu       sync.Mutex
 	registry *actors.Registry

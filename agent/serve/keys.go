@@ -21,8 +21,8 @@ type Keyring interface {
 	ChangeKeys(api.KeysRequest) *api.ErrorDetail
 }
 
-// keyTime is how long one agent may take for one change of its keys. After a change by an agent, no
-// other agent may change the same keys for turnTime, while there are several keys. Two rotations at
+// keyTime is how long one agent may take for one change of its keys. After an agent has changed this
+// agent's keys, no other agent may do so for turnTime, unless only one key is left: two rotations at
 // the same time could cut agents off.
 const (
 	keyTime  = 4 * time.Second
@@ -36,8 +36,8 @@ type turn struct {
 	until election.Instant
 }
 
-// take reports whether an agent may change the keys now, and if so gives it the turn. An empty by is
-// a person who changes the keys of this agent only: that change takes no turn.
+// take reports whether an agent may change the keys now, and if so gives it the turn. If by is empty,
+// a person changes the keys of this agent only: that change takes no turn.
 func (t *turn) take(by election.PeerID, now election.Instant) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

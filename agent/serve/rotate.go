@@ -291,7 +291,7 @@ func (n *rotation) outcome() string {
 	return text
 }
 
-// leaving reports whether a change of the voters under way removes the voter.
+// leaving reports whether the change of the voters that is under way removes the voter.
 func (p *Picture) leaving(id election.PeerID) bool {
 	r := p.Status.Roster
 	is := func(v election.Voter) bool { return v.Peer == id }

@@ -70,7 +70,7 @@ func (a *agent) ranks() []election.Rank {
 	return []election.Rank{{Priority: cmp.Or(a.priority, 100), Peer: "peer-a"}, {Priority: 100, Peer: "peer-b"}}
 }
 
-// shows replaces the picture by one in which leader leads default until the instant.
+// shows replaces the picture by one in which that leader leads the election default until the instant.
 func (a *agent) shows(state elector.State, leader election.Holder, term election.Term, until election.Instant) {
 	a.picture.Store(&serve.Picture{
 		Status: &elector.Status{

@@ -118,7 +118,7 @@ func (m *mesh) signal(s syscall.Signal, pids ...int) (sent int64) {
 	return alarm.Now()
 }
 
-// Whatever is killed or frozen, a run for a leadership is dead before its lease ends, and no other run acts
+// Whatever is killed or frozen, the run of the hook is dead before its leadership's lease ends. No other run acts
 // before that.
 func TestNoTwoRunsActAtOnce(t *testing.T) {
 	t.Parallel()

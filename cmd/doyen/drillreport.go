@@ -148,8 +148,8 @@ func (d *drillRun) measured(e drilledElection, seen []api.DrillView, now []api.E
 	return &drillWas{Leader: e.Leader, Term: e.Term, SeenBy: witnesses[0].Name}
 }
 
-// saw returns the first leader of an election that an agent saw after the drill began: in a higher term or,
-// after a kill, again in the same term. If it saw none, saw returns nil.
+// saw returns the first leader of the election that v's agent saw after the drill began: in a higher term or,
+// after a kill, again in the same term. The result is nil if it saw none.
 func (d *drillRun) saw(v api.DrillView, e drilledElection) *drillWas {
 	before := viewOf(d.before, v.ID).Changes
 	for _, c := range v.Changes {

@@ -44,7 +44,7 @@ type Output struct {
 	Start    *Start    // not nil: start the command before the deadline, and send Ended once it is dead
 	Exit     *int      // end the campaign and exit
 	HandOver string    // not empty: resign, for this reason
-	Wake     time.Time // not zero: send Tick by the time that the wall clock shows this
+	Wake     time.Time // not zero: send Tick once the wall clock shows this time
 }
 
 // Start is a command to start.

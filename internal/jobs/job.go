@@ -69,7 +69,7 @@ type Job struct {
 	undone   bool   // the occurrence claimed last was not started
 	kept     *kept
 	ended    *End      // how the running occurrence ended, until the write of this end is acknowledged
-	ready    time.Time // with Missed None, what was due before this time does not run
+	ready    time.Time // if Config.Missed is None, what was due before this time does not run
 	stopping bool      // claims nothing until the leadership ends
 	handOver string
 	warned   bool

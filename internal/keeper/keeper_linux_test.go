@@ -24,7 +24,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/executable"
 )
 
-// This test binary is also the keeper, by the package's init, and the life.
+// This test binary also plays the keeper, by the package's init, and the life.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {

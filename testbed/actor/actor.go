@@ -48,7 +48,7 @@ func Campaign(socket, election, priority, stamps string) []string {
 func Command(stamps string) []string { return []string{word, "command", stamps} }
 
 // Job returns the arguments of the command of a job. The command acts for the given time and then ends with
-// status 0, or on SIGTERM earlier with status 1. Its stamp has its key and its regular end.
+// status 0, or on SIGTERM earlier with status 1. Its stamp shows the job's key, and whether it ended with status 0.
 func Job(stamps string, lasts time.Duration) []string {
 	return []string{word, "job", stamps, lasts.String()}
 }

@@ -114,7 +114,7 @@ func restarted(ctx context.Context, b *bench, t *contenders, _ *hosts.Host) (tim
 	return 0, nil
 }
 
-// cost waits for a lease and until a program acts, so that all effects of the ending at the instant at
+// cost waits for a lease and until a program acts, so that all effects of what happened at that instant
 // are visible. It returns whether the lead was lost (1 or 0), how long the election had no leader, how
 // long no program acted, and how long two programs acted at once.
 func (t *contenders) cost(ctx context.Context, leader *hosts.Host, was api.Election, at election.Instant) ([]value, error) {

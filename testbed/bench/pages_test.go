@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// Not in parallel: a busy machine would cost leads.
 func TestReadersOfThePageAreMeasured(t *testing.T) {
 	t.Parallel()
 	b := small(t)

@@ -150,8 +150,8 @@ func (t *contenders) await(ctx context.Context, what string, fits func(observe.P
 	return newest, err
 }
 
-// acted returns the longest time between two instants in which no program acted, and the longest
-// time after from in which two programs acted at once, both by the programs' own stamps.
+// acted returns, by the programs' own stamps, how long at most no program acted between the two
+// instants, and how long at most two programs acted at once after the first one.
 func (t *contenders) acted(from, until election.Instant) (paused, together time.Duration, err error) {
 	spans, err := t.Spans()
 	if err != nil {

@@ -68,7 +68,7 @@ func TestEveryInterleaving(t *testing.T) {
 
 // TestEveryInterleavingOfLives shows the same where agents die and go on with their record:
 // between two steps or in the middle of one, with their messages on the way, or never again,
-// so that their keepers tell of it.
+// so that their keepers report it.
 func TestEveryInterleavingOfLives(t *testing.T) {
 	limit := 12_000
 	if !*whole || raceDetector {

@@ -7,8 +7,8 @@ import (
 )
 
 // TestSearchOfLeaseChanges looks for two holders that act at once while the lease changes, once or
-// twice, up or down, to none and back (R14). It is not complete: of each case it visits, with -whole, 5,000 states,
-// which are all within four steps and some of the fifth, then walks 5,000 ways of at most 60 random steps.
+// twice, up or down, to none and back (R14). It is not complete: with -whole, it visits 5,000 states of each case.
+// They are all states within four steps, and some of the fifth. Then it walks 5,000 ways of at most 60 random steps.
 func TestSearchOfLeaseChanges(t *testing.T) {
 	for _, leases := range [][]int{{2, 1}, {1, 3}, {0, 1}, {0, 3}, {1, 0}, {3, 0}, {1, 3, 1}, {3, 1, 3}, {0, 1, 0}, {0, 3, 0}} {
 		o := LeaseOptions{Leases: leases, Asked: 2, Until: 8, States: 5_000}

@@ -26,7 +26,7 @@ type judge struct {
 	rerun    bool
 	first    string // the first occurrence that a leader has waited for
 	starts   map[string]start
-	told     map[string]bool // by occurrence: its end was reported, or why it never ran
+	told     map[string]bool // occurrences that were reported as ended or as not run
 	alive    map[int]string  // by the number of a living command: its occurrence
 	broken   string
 	counts   Counts

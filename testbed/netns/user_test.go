@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Agents refuse to start as a root that does not own the system's directories. In the namespace that Rerun made
-// before, every user was such a root. It runs alone: a process that another test starts meanwhile would keep the
-// program that this one writes open.
+// Agents refuse to start as a root that does not own the system's directories. Rerun once made a namespace in which
+// every user was such a root. This test runs alone: it writes a program, and a process that another test starts
+// meanwhile would hold that file open.
 func TestAUserWithoutRightsCutsOffALeader(t *testing.T) {
 	if testing.Short() || os.Geteuid() != 0 {
 		t.Skip("needs root, which CI is, to become another user, and some seconds for real agents")
@@ -56,7 +56,7 @@ func TestAUserWithoutRightsCutsOffALeader(t *testing.T) {
 // now on.
 func openTun(t *testing.T) {
 	t.Helper()
-	runtime.LockOSThread() // which ends with the test, and its view of the files with it
+	runtime.LockOSThread() // the thread ends with the test, and its view of the files with it
 	const tun = "/dev/net/tun"
 	over := t.TempDir()
 	node := filepath.Join(over, "tun")

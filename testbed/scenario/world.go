@@ -59,7 +59,7 @@ const (
 	pollBase   = 50 * time.Millisecond
 	// fewHosts is how many agents can end one by one within closeLimit, each handing over to the next.
 	fewHosts = 9
-	// recent is how many of the newest lines about what was seen a failure shows.
+	// recent is how many lines a failure shows: the newest about what was seen.
 	recent = 24
 	// deliverySlack is how long after the agent's stamp a report may arrive here.
 	deliverySlack = 700 * time.Millisecond

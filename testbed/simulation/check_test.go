@@ -131,8 +131,8 @@ func TestAnAgentHasMetItsFormerClusterWhereAVoterOfItIsConnected(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatLostItsDiskBelongsToNoCluster: with its last write it may have joined the cluster
-// of an agent that began again. It would then have formed a second cluster with the same terms.
+// TestAnAgentThatLostItsDiskBelongsToNoCluster: before the loss it may have joined another agent's
+// cluster. If it began alone after that, it would form a second cluster with the same terms.
 func TestAnAgentThatLostItsDiskBelongsToNoCluster(t *testing.T) {
 	w := newWorld(Options{Seed: 1, Voters: 3})
 	a := w.agents[0]

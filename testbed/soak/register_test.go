@@ -80,7 +80,7 @@ func TestTheRegisterRefusesAnOldToken(t *testing.T) {
 	}
 }
 
-// A value that goes back behind an addition, or is written twice, is what an unguarded register would suffer.
+// In an unguarded register, a value could be written twice, or go back behind an addition.
 func TestALostAdditionIsFound(t *testing.T) {
 	for name, values := range map[string][]int{"twice": {1, 2, 2}, "back": {1, 2, 1}, "one is left out": {1, 3}} {
 		r, open := serving(t)

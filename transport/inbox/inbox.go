@@ -47,7 +47,7 @@ type Inbox struct {
 	peers    map[election.PeerID]*peer
 	row      int    // urgent messages taken since the last other one
 	votesRow int    // votes taken since the last message of queue
-	vain     uint64 // messages that a newer one made worthless
+	vain     uint64 // messages that were never taken because of a newer one
 }
 
 // entry is an item that waits. A newer message may replace its content in place. If the entry is not to
@@ -221,7 +221,7 @@ func (p *peer) drop(id election.PeerID, list []*entry) []*entry {
 // Waiting returns how many entries the inbox keeps, those with gone set included.
 func (b *Inbox) Waiting() int { return len(b.queue) + len(b.votes) + len(b.urgent) }
 
-// Outdated returns how many messages a newer one made worthless before they were taken.
+// Outdated returns how many messages were never taken because a newer one had made them worthless.
 func (b *Inbox) Outdated() uint64 { return b.vain }
 
 // leave records that an entry waits no more.

@@ -93,8 +93,8 @@ func TestHeartbeatsAndTheirAnswersAreTakenFirst(t *testing.T) {
 	}
 }
 
-// While nobody leads, words of selection come in numbers that grow with the square of
-// the agents. Votes end that, so they go before.
+// While nobody leads, the number of messages of selection grows with the square of the number of agents. Votes end
+// that, so they are taken first.
 func TestVotesAreTakenBeforeWordsOfSelection(t *testing.T) {
 	var b Inbox
 	for i := range 10 {
@@ -124,7 +124,7 @@ func TestVotesDoNotKeepWordsOfSelectionWaitingForEver(t *testing.T) {
 	t.Error("a peer that asks for votes without end is all that is heard")
 }
 
-// A vote of a connection that has ended is not taken once its end was.
+// A vote is not taken after the end of its connection was taken.
 func TestVotesStayOnTheirSideOfANote(t *testing.T) {
 	var b Inbox
 	for i := range 2 * inRow {
@@ -199,7 +199,7 @@ func TestAVoteThatWasGivenBackIsNotAskedFor(t *testing.T) {
 	b.Put("p", ask("y", 5))
 	handedOver := giveBack(ask("y", 5)).(election.Release)
 	handedOver.Target = "q"
-	b.Put("p", handedOver) // whom it names matters
+	b.Put("p", handedOver) // its target matters
 	expect(t, &b, handedOver)
 }
 
@@ -211,8 +211,8 @@ func TestOnlyTheNewestListOfCandidaciesIsTaken(t *testing.T) {
 	expect(t, &b, election.Candidacies{Serial: 2})
 }
 
-// A note is the beginning or the end of a connection: nothing of another
-// connection is taken on the wrong side of it.
+// A note is the beginning or the end of a connection. A message must be taken on the same side of the
+// note on which it was put.
 func TestWhatIsUrgentStaysOnItsSideOfANote(t *testing.T) {
 	var b Inbox
 	b.Put("p", ask("x", 1))
@@ -234,9 +234,8 @@ func TestWhatIsUrgentStaysOnItsSideOfANote(t *testing.T) {
 	}
 }
 
-// Whatever is put and however seldom it is taken: what is not urgent comes in
-// the order in which it was put, what waits is bounded, and an empty inbox holds
-// nothing.
+// Whatever is put, and however seldom it is taken: messages that are not urgent come in the order in
+// which they were put, what waits is bounded, and an empty inbox holds nothing.
 func TestTheInboxKeepsOrderAndItsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b Inbox

@@ -62,7 +62,7 @@ func strip(changes []api.Transition, now time.Time) []part {
 	var parts []part
 	begin := now.Add(-stripTime)
 	last, at := part{}, begin
-	until := func(end time.Time) { // adds the part that ends at end, in the state that the variable last has
+	until := func(end time.Time) { // adds the part up to end, as the variable last describes it
 		if end.After(now) {
 			end = now
 		}

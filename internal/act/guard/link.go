@@ -47,7 +47,7 @@ const (
 	Lease   = "lease"   // replace the schedule
 	Stop    = "stop"    // end the command: send the signal now, and SIGKILL at kill_at
 	Signal  = "signal"  // pass the signal to the command
-	Prepare = "prepare" // get ready for a start with a copy of a connection, and for a receipt
+	Prepare = "prepare" // get ready to receive a copy of the connection, and to send a receipt
 )
 
 // Report is a message from a guard. A field marked "of gone" is only in the report gone.

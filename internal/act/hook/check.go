@@ -152,7 +152,7 @@ type place struct {
 	info fs.FileInfo
 }
 
-// checkPath is follow without the file.
+// checkPath returns only the error of follow.
 func checkPath(path string, uid int) error {
 	_, err := follow(path, uid)
 	return err

@@ -80,7 +80,7 @@ const shortestStep = 10 * time.Millisecond
 func (r *Runner) exec(t *task, logger *slog.Logger) error {
 	e, command := t.event, cmp.Or(t.event.Command, r.Command(t.event.Election))
 	if command == "" || t.ctx.Err() != nil {
-		return t.ctx.Err() // nil if a reload has removed the command, which ends the task
+		return t.ctx.Err() // nil if a reload has removed the command: then nothing is to be run
 	}
 	if err := CheckAsRoot(command); err != nil {
 		return fmt.Errorf("refuse to run hook: %w", err)

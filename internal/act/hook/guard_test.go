@@ -67,8 +67,8 @@ func playAnAgent(command string) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the test closes the pipe or ends
 }
 
-// acting is such an agent whose hook runs. The hook and its children hold a pipe open as long as one of them
-// lives.
+// acting is an agent that playAnAgent plays, and whose hook runs. The hook and its children hold a pipe open as
+// long as one of them lives.
 type acting struct {
 	t       *testing.T
 	agent   *exec.Cmd

@@ -76,7 +76,7 @@ func TestASignalEndsAJobWhoseWordCannotBeWritten(t *testing.T) {
 	r.signal(r.cmd.Process.Pid, syscall.SIGTERM)
 	wait(t, "write", a.Writes())
 	wait(t, "write, after the signal", a.Writes())
-	stood.Renew(1, long) // which must not extend the wait
+	stood.Renew(1, long) // a renewal must not extend the wait
 	wait(t, "receipt", stood.Receipts())
 	r.status(128 + int(syscall.SIGTERM))
 }

@@ -97,7 +97,7 @@ func TestATimeoutEndsTheCommandAndFollowsTheRestartPolicy(t *testing.T) {
 	for _, restart := range []string{runner.RestartAlways, runner.RestartOnFailure} {
 		c := timeout
 		c.Restart = restart
-		r := start(t, c, `exec sleep 1000`) // which a busy machine may not have begun when its shell is stopped
+		r := start(t, c, `exec sleep 1000`) // a busy machine may not have begun the sleep when the shell is stopped
 		stood := r.agent.Stood()
 		stood.Elect(3, long)
 		for range 2 {
