@@ -20,9 +20,9 @@ var limits = []struct {
 	code, comments int      // lines
 }{
 	// What is installed, with the client that programs use.
-	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 42240, 6183},
-	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 8024, 1345},
-	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 23524, 2468},
+	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 42375, 6183},
+	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 8149, 1345},
+	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 23530, 2468},
 }
 
 // methods are how many a receiver may have, without those of tests: a type that does
@@ -37,7 +37,7 @@ var methods = map[string]int{
 
 const (
 	mostMethods = 60    // of any other receiver
-	docsWords   = 64853 // README.md, docs and the folders in it
+	docsWords   = 64974 // README.md, docs and the folders in it
 )
 
 // In lines: short enough to understand at once. A test may be longer than a function, because of

@@ -93,8 +93,7 @@ func (b *Bully) StandBack(now election.Instant, f election.Field, better electio
 	}
 }
 
-// Confirmed returns what a nominee sends when it has become the leader: a Coordinator to every
-// other candidate.
+// Confirmed returns what a nominee sends when it has become the leader: a Coordinator to every other candidate.
 func (b *Bully) Confirmed(f election.Field, l election.Leadership) []election.Envelope {
 	var sends []election.Envelope
 	for _, r := range f.Ranks {

@@ -6,9 +6,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// begin starts a round. It asks all better candidates, except those that declined in the round before. If
-// none is left to ask, this agent is the nominee. If no round may start now (Field.Closed), begin only
-// stops.
+// begin starts a round. It asks all better candidates, except those that declined in the round before. If none is
+// left to ask, this agent is the nominee. If no round may start now (Field.Closed), begin only stops.
 func (b *Bully) begin(now election.Instant, f election.Field, v *election.Verdict) {
 	if f.Closed {
 		b.Stop()

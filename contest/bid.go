@@ -35,6 +35,14 @@ func (b *bid) refuse(voter election.PeerID, m election.VoteRefusal) {
 	}
 }
 
+// answered reports whether any voter other than this agent has answered.
+func (b *bid) answered(self election.PeerID, r *election.Roster) bool {
+	return slices.ContainsFunc(r.All(), func(v election.Voter) bool {
+		_, refused := b.refused[v.Peer]
+		return v.Peer != self && (refused || b.lease.SupportedBy(v.Peer))
+	})
+}
+
 func (b *bid) tooLow(r *election.Roster) bool {
 	return slices.ContainsFunc(r.All(), func(v election.Voter) bool { return lowTerm(b.refused[v.Peer]) })
 }
@@ -63,7 +71,7 @@ func (c *Contest) pursue(s *step, f election.Field) {
 	case !f.Able:
 		c.failBid(s, f)
 	case s.now >= c.bid.deadline:
-		c.late, s.out.Late = c.bid.lease.Term, !c.answered(s)
+		c.late, s.out.Late = c.bid.lease.Term, !c.bid.answered(c.cfg.Self.Peer, s.roster)
 		c.failBid(s, f)
 	case c.mayStillGrant(s):
 		c.seekVotes(s)
@@ -75,14 +83,6 @@ func (c *Contest) pursue(s *step, f election.Field) {
 	default:
 		c.failBid(s, f) // a split vote
 	}
-}
-
-// answered reports whether any other voter has answered the bid. All had the time to: the promises have ended.
-func (c *Contest) answered(s *step) bool {
-	return slices.ContainsFunc(s.roster.All(), func(v election.Voter) bool {
-		_, refused := c.bid.refused[v.Peer]
-		return v.Peer != c.cfg.Self.Peer && (refused || c.bid.lease.SupportedBy(v.Peer))
-	})
 }
 
 // seekVotes asks the voters, and repeats the request while a majority is missing. Repeats help:

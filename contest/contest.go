@@ -73,7 +73,7 @@ func (c *Contest) Select(s Selection) {
 type Known struct {
 	Holder election.Holder
 	Term   election.Term
-	rank   election.Rank
+	Rank   election.Rank // only without quorum
 	Until  election.Instant
 	Heard  election.Instant
 }
@@ -87,9 +87,9 @@ type gone struct {
 	at     election.Instant
 }
 
-// outdates reports whether the claim of a term is a late message. The claim was sent after the instant echo.
-func (g gone) outdates(h election.Holder, t election.Term, echo election.Instant) bool {
-	return t <= g.term && (h == g.holder || echo < g.at)
+// outdates reports whether the claim of a term is a late message. The claim was sent after the instant sent.
+func (g gone) outdates(h election.Holder, t election.Term, sent election.Instant) bool {
+	return t <= g.term && (h == g.holder || sent < g.at)
 }
 
 // rumour is a leader that this agent awaits: voters have reported it, or it claims to lead, but

@@ -154,7 +154,7 @@ func (w *world) refuses(from election.PeerID, t election.Term, why election.Refu
 }
 
 func (w *world) claims(p election.PeerID, t election.Term, until election.Instant) contest.Verdict {
-	return w.Claimed(w, holderOf(p), election.Claim{Election: w.Name(), Term: t, Rank: rank(p, 100)}, w.now, until)
+	return w.Claimed(w, contest.Known{Holder: holderOf(p), Term: t, Rank: rank(p, 100), Heard: w.now, Until: until}, w.now)
 }
 
 func (w *world) releases(p election.PeerID, t election.Term, target election.PeerID, standDown time.Duration) contest.Verdict {

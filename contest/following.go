@@ -10,29 +10,28 @@ import (
 // Prolong handles a claim that only prolongs how long the leader is named. With a thousand
 // elections, nearly all claims do only this, so it takes a short path. It returns when Advance
 // is to be called. It returns false if the claim changes more: then Claimed must handle it.
-func (c *Contest) Prolong(f Facts, holder election.Holder, claim election.Claim, until election.Instant) (election.Instant, bool) {
+func (c *Contest) Prolong(f Facts, claimed Known) (election.Instant, bool) {
 	now, k := f.Now(), &c.leader
-	if k.Holder != holder || k.Term != claim.Term || until <= now || c.Role() != Follower || c.Vacant() || c.Active() ||
+	if k.Holder != claimed.Holder || k.Term != claimed.Term || claimed.Until <= now || c.Role() != Follower || c.Vacant() || c.Active() ||
 		c.failures > 0 || c.notBefore != 0 || c.rumour != (rumour{}) {
 		return 0, false
 	}
-	k.rank, k.Heard, k.Until = claim.Rank, now, max(k.Until, until)
-	return min(k.Until, f.SuspectAt(holder.Peer), c.holdChanges(f)), true
+	k.Rank, k.Heard, k.Until = claimed.Rank, max(k.Heard, claimed.Heard), max(k.Until, claimed.Until)
+	return min(k.Until, f.SuspectAt(k.Holder.Peer), c.holdChanges(f)), true
 }
 
-// Claimed handles one claim in a heartbeat. until is the earliest instant at which the claimed
-// lease may end; echo is when this agent sent the stamp that the heartbeat echoes.
-func (c *Contest) Claimed(f Facts, holder election.Holder, claim election.Claim, echo, until election.Instant) Verdict {
+// Claimed handles one claim in a heartbeat, or in the News of a voter that received the heartbeat. k.Until is the
+// earliest instant at which the claimed lease may end. The claim was sent after the instant sent; 0: that is not known.
+func (c *Contest) Claimed(f Facts, k Known, sent election.Instant) Verdict {
 	s := new(step).begin(c, f)
-	k := Known{Holder: holder, Term: claim.Term, rank: claim.Rank, Heard: s.now, Until: until}
 	switch confirmed := c.confirms(s, k.Holder, k.Term); {
 	case confirmed && !c.Learn(k.Term):
 	case !k.Term.Follows(c.highest):
 		c.counts.TermLeaps++
-	case k.Term <= c.ended || c.gone.outdates(k.Holder, k.Term, echo) || c.Role() == Leader && !confirmed:
+	case k.Term <= c.ended || c.gone.outdates(k.Holder, k.Term, sent) || c.Role() == Leader && !confirmed:
 		// a late message, or a claim that no voter confirms while this agent leads
 	case c.Role() == Leader && !c.yields(k), k.Term < c.leader.Term:
-	case c.Role() != Leader && k.Term == c.leader.Term && k.Holder != c.leader.Holder && c.leader.rank.Above(k.rank):
+	case c.Role() != Leader && k.Term == c.leader.Term && k.Holder != c.leader.Holder && c.leader.Rank.Above(k.Rank):
 		// two agents lead without quorum: all name the better one until the other steps down
 	case c.Role() == Leader:
 		c.stepDown(s, election.Ending{Reason: election.ReasonSuperseded})
@@ -58,7 +57,7 @@ func (c *Contest) yields(other Known) bool {
 	if c.cfg.Quorum || other.Term != c.held.term {
 		return other.Term > c.held.term
 	}
-	return other.rank.Above(c.rank())
+	return other.Rank.Above(c.rank())
 }
 
 func (c *Contest) Released(f Facts, m election.Release) Verdict {
@@ -93,8 +92,7 @@ func (c *Contest) Released(f Facts, m election.Release) Verdict {
 	return s.out
 }
 
-// takeTurns lets the target of a transfer ask for votes at once. All other agents first wait for
-// one vote timeout.
+// takeTurns lets the target of a transfer ask for votes at once. All other agents first wait for one vote timeout.
 func (c *Contest) takeTurns(s *step, target election.PeerID) {
 	if target == "" {
 		return

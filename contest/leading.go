@@ -15,7 +15,7 @@ func (c *Contest) becomeLeader(s *step, won *tenure) {
 	c.held, c.bid = won, nil
 	c.outdate(won.term - 1)
 	c.rival = rival{}
-	c.found(Known{Holder: c.cfg.Self, Term: won.term, rank: c.rank(), Until: c.LeaseEnd(s.now), Heard: s.now})
+	c.found(Known{Holder: c.cfg.Self, Term: won.term, Rank: c.rank(), Until: c.LeaseEnd(s.now), Heard: s.now})
 	c.counts.TermsWon++
 	s.sendAll(c.selection.Confirmed(c.field(s), election.Leadership{Leader: c.cfg.Self, Term: won.term}))
 	c.selection.Stop()
@@ -55,7 +55,7 @@ func (c *Contest) Refresh(now election.Instant) bool {
 		return false
 	}
 	before := c.leader
-	c.leader.Until, c.leader.Heard, c.leader.rank = c.LeaseEnd(now), now, c.rank()
+	c.leader.Until, c.leader.Heard, c.leader.Rank = c.LeaseEnd(now), now, c.rank()
 	if c.held.lease != nil {
 		c.leader.Heard = c.held.lease.Heard()
 	}
@@ -106,9 +106,8 @@ func guard(c *election.Config) time.Duration { return c.Stagger() }
 // majority has granted the lease yet, that instant is in the past.
 func (c *Contest) actsUntil(l *quorum.Lease) election.Instant { return l.End().Add(-guard(c.cfg)) }
 
-// Claimable reports whether heartbeats claim the term. They do while this agent leads, and also
-// while it hands over, so that no other agent starts a round before the release. As long as they
-// do, programs may replace the word (W12).
+// Claimable reports whether heartbeats claim the term. They do while this agent leads, and also while it hands over,
+// so that no other agent starts a round before the release. As long as they do, programs may replace the word (W12).
 func (c *Contest) Claimable() bool {
 	return c.Role() == Leader || c.Role() == Leaving && c.held.leaving.orderly()
 }
@@ -225,12 +224,11 @@ func bestOf(f Facts, eligible func(election.PeerID) bool) election.Rank {
 	return best
 }
 
-// outlived reports whether this leader needs a higher term (R6): because a new roster's floor has reached
-// its term, because it has begun to ask for one, or because of disputes. A voter disputes the term if it
-// has granted that term to another holder, or a higher term. Disputes count while a majority is reachable.
-// They need a higher term if the reachable voters without a dispute are not a majority, if half the lease
-// has passed without a renewal, or if a reachable voter has disputed for long. Without its vote, one more
-// silent voter could end the leadership.
+// outlived reports whether this leader needs a higher term (R6): because a new roster's floor has reached its term,
+// because it has begun to ask for one, or because of disputes. A voter disputes the term if it has granted that term
+// to another holder, or a higher term. Disputes count while a majority is reachable. They need a higher term if the
+// reachable voters without a dispute are not a majority, if half the lease has passed without a renewal, or if a
+// reachable voter has disputed for long. Without its vote, one more silent voter could end the leadership.
 func (c *Contest) outlived(s *step) bool {
 	switch {
 	case c.held.term <= s.roster.Floor, c.bid != nil, c.held.outworn:

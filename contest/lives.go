@@ -60,7 +60,7 @@ func (c *Contest) Resume(a election.Authority, lease *quorum.Lease) {
 		c.held.leaving = &departure{Ending: a.Ending}
 		return
 	}
-	c.leader = Known{Holder: c.cfg.Self, Term: a.Term, rank: c.rank(), Until: a.Until}
+	c.leader = Known{Holder: c.cfg.Self, Term: a.Term, Rank: c.rank(), Until: a.Until}
 }
 
 // Resumed is the first step after Resume. If a leadership was ending, it notifies the programs again:

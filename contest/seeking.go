@@ -8,8 +8,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// seek continues a round or a bid. If there is no leader and it is this agent's turn, it starts
-// a round of selection.
+// seek continues a round or a bid. If there is no leader and it is this agent's turn, it starts a round of selection.
 func (c *Contest) seek(s *step) {
 	if c.Role() == Nominee && s.now < c.actsUntil(c.bid.lease) {
 		if c.bid.word.settled() {
@@ -150,8 +149,7 @@ func holdOutlived(c *election.Config) time.Duration {
 	return quorum.HolderLease(c.Lease, c.Drift) - 2*guard(c)
 }
 
-// holdChanges is the next instant at which this agent's hold matters less, or ends; Never if
-// there is no hold.
+// holdChanges is the next instant at which this agent's hold matters less, or ends; Never if there is no hold.
 func (c *Contest) holdChanges(f Facts) election.Instant {
 	now, held := f.Now(), f.HoldEnd()
 	switch soon := held.Add(-holdOutlived(c.cfg)); {

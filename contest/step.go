@@ -35,7 +35,7 @@ type Facts interface {
 	Candidates() iter.Seq[election.Rank]
 	Best() election.Rank
 	Connected() []election.PeerID      // sorted
-	Runs(election.Holder) bool         // the agent of this holder is connected, or a voter hears it
+	Runs(election.Holder) bool         // the agent of this holder is connected, or a voter has named it
 	ConnectsBy() election.Instant      // until then, connections to some agents may still be missing
 	Silent(election.PeerID) bool       // the agent has not answered for too long
 	Votes(election.PeerID) bool        // the agent is a voter, or will be one by a roster that is being written

@@ -222,6 +222,29 @@ type (
 	}
 )
 
+// What voters hear of leaders, for the agents that do not hear those themselves; needs level 4.
+type (
+	// Listen asks a voter which leaders it hears.
+	Listen struct {
+		Stamp     Instant `cbor:"1,keyasint"` // of the sender's clock; the News echoes it
+		Elections []Name  `cbor:"2,keyasint"` // sorted
+	}
+	// News answers a Listen. It has those of the elections that the sender leads, or whose leader it hears itself.
+	News struct {
+		Echo    Instant `cbor:"1,keyasint"`           // the Stamp of the Listen
+		Leaders []Heard `cbor:"2,keyasint,omitempty"` // sorted by election
+	}
+	// Heard is a leader as a voter knows it.
+	Heard struct {
+		Election  Name          `cbor:"1,keyasint"`
+		Term      Term          `cbor:"2,keyasint"`
+		Holder    Holder        `cbor:"3,keyasint"`
+		Remaining time.Duration `cbor:"4,keyasint"`           // how long the lease still runs by what the voter knows, when the News is sent
+		Age       time.Duration `cbor:"5,keyasint,omitempty"` // of the heartbeat from which the voter knows it
+		Sure      bool          `cbor:"6,keyasint,omitempty"` // the voter has granted the term, or leads in it
+	}
+)
+
 // Messages about the elections in which an agent is a candidate.
 type (
 	// Candidacies are all candidacies of the sender.

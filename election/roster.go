@@ -30,12 +30,13 @@ const MaxVoters = 31
 
 // Level is the feature level of this version of Doyen; 0.2.0 has level 0. A message or field
 // that was added at some level is used only with agents that have at least this level.
-const Level = LevelWords
+const Level = LevelNews
 
 // The levels at which features were added.
 const (
 	LevelSettings = 2 // settings and rights in the roster; Progress
 	LevelWords    = 3
+	LevelNews     = 4 // Listen and News
 )
 
 // Settings apply to all agents that have the roster, and replace what each has configured.

@@ -89,6 +89,7 @@ func sign(up bool) int {
 
 func (e *Elector) drop(c *entry) {
 	e.contests.remove(c.Name())
+	e.listening.named.remove(c.Name())
 	e.agenda.queue(c, false)
 	if c.counted {
 		e.agenda.contesting--

@@ -7,10 +7,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// An agent that is a quarter of a lease late would lose its lease with the next such delay. So
-// it doubts itself until it has been on time for a lease: it is not a candidate where another
-// agent is one, and a leader that is late again hands over. A single delay moves no program.
-// Where no other agent can lead, a late leader is better than none.
+// An agent that is a quarter of a lease late would lose its lease with the next such delay. So it doubts itself until
+// it has been on time for a lease: it is not a candidate where another agent is one, and a leader that is late again
+// hands over. A single delay moves no program. Where no other agent can lead, a late leader is better than none.
 
 // doubt is since when, and until when, this agent doubts that it can be on time.
 type doubt struct {

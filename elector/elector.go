@@ -26,6 +26,7 @@ type Elector struct {
 	roster     *election.Roster // the one on disk; nil before genesis
 	view       election.View
 	peers      table[election.PeerID, *peer] // the connected agents of this cluster
+	listening  listening
 	foreign    table[election.PeerID, *peer] // the connected agents of other clusters
 	noted      table[election.PeerID, *peer] // the peers with something about which to warn
 	strangers  []Warning                     // of the voters whose names other agents have now
@@ -66,9 +67,8 @@ type Elector struct {
 	out        election.Output
 }
 
-// New returns the elector of an agent that starts with a state that is on disk, and with what
-// its former life left on record. past is nil if the agent starts a new lineage. rng is for
-// random delays and for the names of clusters.
+// New returns the elector of an agent that starts with a state that is on disk, and with what its former life left on
+// record. past is nil if the agent starts a new lineage. rng is for random delays and for the names of clusters.
 func New(cfg election.Config, s election.State, past *election.Past, now election.Instant, rng *rand.Rand) (*Elector, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -91,14 +91,15 @@ func New(cfg election.Config, s election.State, past *election.Past, now electio
 	voter := quorum.NewVoter(cfg, ledger, now)
 	formation := quorum.NewFormation(election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer}, cfg.Voters, cfg.Heartbeat, ledger, voter)
 	e := &Elector{cfg: cfg, given: cfg, now: now, started: now, ledger: ledger, voter: voter, formation: formation, roster: voter.Roster(),
-		lives:    lives{lapsesAt: election.Never},
-		reportAt: election.Never,
-		sends:    quorum.NewSends(cfg.Lease, election.SendID(cfg.FirstNumber())),
-		withheld: map[election.PeerID]bool{},
-		agenda:   agenda{window: firstWindow},
-		sweepAt:  now.Add(cfg.Lease),
-		inquired: uint64(cfg.Run), // so that no answer to a former life's question counts
-		stands:   candidacies{serial: cfg.FirstNumber()},
+		lives:     lives{lapsesAt: election.Never},
+		reportAt:  election.Never,
+		sends:     quorum.NewSends(cfg.Lease, election.SendID(cfg.FirstNumber())),
+		withheld:  map[election.PeerID]bool{},
+		agenda:    agenda{window: firstWindow},
+		listening: listening{askAt: election.Never},
+		sweepAt:   now.Add(cfg.Lease),
+		inquired:  uint64(cfg.Run), // so that no answer to a former life's question counts
+		stands:    candidacies{serial: cfg.FirstNumber()},
 		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
 			Dropped: map[string]uint64{}},
 	}
@@ -239,6 +240,10 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 		e.send(from, e.report(m.ID, m.Election))
 	case election.Report:
 		e.reported(from, m)
+	case election.Listen:
+		e.listening.answer(e, from, m)
+	case election.News:
+		e.listening.hear(e, from, m)
 	case election.Candidacies:
 		e.candidaciesOf(from, m)
 	case election.CandidaciesAck:
@@ -330,7 +335,7 @@ func (e *Elector) advance() election.Instant {
 	e.sweep()
 	e.sendProgress()
 	e.sendCandidacies()
-	return min(formed, e.expireInquiries(), e.watchDisk(), e.catchUp(), e.beat(), e.dues.attend(e.lookAt), e.doubtEnds())
+	return min(formed, e.expireInquiries(), e.watchDisk(), e.catchUp(), e.listening.ask(e), e.beat(), e.dues.attend(e.lookAt), e.doubtEnds())
 }
 
 func (e *Elector) wakeAt(duty election.Instant) election.Instant {

@@ -20,6 +20,7 @@ type entry struct {
 	altered bool // what is on record about the election may have changed
 	queued  bool // the election waits for its turn to start a round
 	counted bool // agenda.contesting includes the election
+	lost    bool // this agent was deaf to the election's leader when it last looked
 	contest.Contest
 
 	e         *Elector
@@ -75,6 +76,7 @@ func (e *Elector) advanceContest(c *entry) {
 	c.touched, c.refresh, c.wakeAt = false, true, election.Never
 	e.agenda.queue(c, false)
 	e.carry(c, c.Advance(c))
+	e.listening.lose(c)
 	if !c.queued {
 		c.turn = 0
 	}
@@ -128,10 +130,14 @@ func (c *entry) PromiseEnd() election.Instant     { return c.e.voter.PromiseEnd(
 func (c *entry) HoldEnd() election.Instant        { return c.e.voter.HoldEnd(c.Name(), c.e.cfg.Self) }
 func (c *entry) Granted() election.Grant          { return c.e.ledger.State().Grant(c.Name()) }
 func (c *entry) Connected() []election.PeerID     { return c.e.peers.keys }
-func (c *entry) Runs(h election.Holder) bool      { return c.e.runs(h) }
 func (c *entry) Silent(p election.PeerID) bool    { return c.e.silent(p) }
 func (c *entry) Votes(p election.PeerID) bool     { return c.e.votes(p, nil) }
 func (c *entry) Reachable(p election.PeerID) bool { return c.e.reachable(p) }
+
+// Runs reports whether the holder is connected, or a voter has named it.
+func (c *entry) Runs(h election.Holder) bool {
+	return c.e.runs(h) || c.e.listening.named.get(c.Name()).holder == h
+}
 
 // ConnectsBy gives time to connect: an agent that has just started may hear of a leader from a
 // voter before it is connected to that leader.
@@ -229,10 +235,14 @@ func (c *entry) SharesRoster(id election.PeerID) bool {
 }
 
 func (c *entry) SuspectAt(id election.PeerID) election.Instant {
-	if p := c.e.peers.get(id); p != nil {
-		return p.beats.Deadline()
+	p := c.e.peers.get(id)
+	if n := c.e.listening.named.get(c.Name()); n.holder.Peer == id && (p == nil || p.overdue(c.e.now)) {
+		return n.until
 	}
-	return election.Never
+	if p == nil {
+		return election.Never
+	}
+	return p.beats.Deadline()
 }
 
 // present returns the rank of another member, and why the member can't be elected; 0: it can. A

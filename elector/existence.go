@@ -83,8 +83,7 @@ func (e *Elector) names() int {
 	return n
 }
 
-// sweep drops contests that have been idle for so long that no message about a leadership can
-// still be on its way.
+// sweep drops contests that have been idle for so long that no message about a leadership can still be on its way.
 func (e *Elector) sweep() {
 	if e.now < e.sweepAt {
 		return

@@ -99,8 +99,7 @@ func (e *Elector) leaveAll(why election.Reason) {
 	}
 }
 
-// HandingOver reports whether this agent has a term that is not released yet, or a write that is
-// not durable yet.
+// HandingOver reports whether this agent has a term that is not released yet, or a write that is not durable yet.
 func (e *Elector) HandingOver() bool {
 	writes := e.barred.Code == "" && !e.ledger.Settled() // a barred agent writes nothing any more
 	return writes || slices.ContainsFunc(e.contests.rows, func(c *entry) bool { return c.Term() != 0 })

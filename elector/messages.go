@@ -1,6 +1,9 @@
 package elector
 
 import (
+	"time"
+
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
 )
@@ -32,7 +35,7 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 	e.send(from, ack)
 	holder := election.Holder{Peer: from, Lineage: m.Lineage}
 	for _, claim := range m.Claims {
-		e.claimed(holder, claim, m.Echo)
+		e.claimed(claim.Election, contest.Known{Holder: holder, Term: claim.Term, Rank: claim.Rank, Heard: e.now, Until: e.claimEnd(claim.Remaining, m.Echo)}, m.Echo)
 	}
 }
 
@@ -47,16 +50,16 @@ func (e *Elector) askReport(from election.PeerID, p *peer) {
 	}
 }
 
-func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo election.Instant) {
-	until := e.claimEnd(claim, echo)
-	if c := e.contests.get(claim.Election); c != nil && !c.touched {
-		if wakeAt, prolonged := c.Prolong(c, holder, claim, until); prolonged {
+// claimed passes a claim to its election, as Contest.Claimed describes it.
+func (e *Elector) claimed(name election.Name, k contest.Known, sent election.Instant) {
+	if c := e.contests.get(name); c != nil && !c.touched {
+		if wakeAt, prolonged := c.Prolong(c, k); prolonged {
 			c.wakeAt, c.refresh = wakeAt, true
 			return
 		}
 	}
-	if c := e.contest(claim.Election); c != nil {
-		e.carry(c, c.Claimed(c, holder, claim, echo, until))
+	if c := e.contest(name); c != nil {
+		e.carry(c, c.Claimed(c, k, sent))
 	}
 }
 
@@ -64,15 +67,14 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 // may have been on its way for long, but it was sent after the instant that it echoes: the lease
 // counts from that instant. An echo in the future is from a former boot of this host, and one
 // from before a suspend can't be compared with the clock now: both give 0.
-func (e *Elector) claimEnd(claim election.Claim, echo election.Instant) election.Instant {
+func (e *Elector) claimEnd(remaining time.Duration, echo election.Instant) election.Instant {
 	if !e.cfg.Quorum {
 		return e.now.Add(e.cfg.Lease)
 	}
 	if echo > e.now || echo < e.resumed {
 		return 0
 	}
-	remaining := min(claim.Remaining, e.cfg.Lease)
-	return echo.Add(quorum.HolderLease(remaining, e.cfg.Drift))
+	return echo.Add(quorum.HolderLease(min(remaining, e.cfg.Lease), e.cfg.Drift))
 }
 
 func (e *Elector) released(from election.PeerID, m election.Release) {

@@ -51,7 +51,7 @@ const (
 )
 
 // newCrowded starts agents that are all candidates in n elections.
-func newCrowded(t *testing.T, n int) *crowded {
+func newCrowded(t *testing.T, n int, level uint64) *crowded {
 	c := &crowded{t: t, slow: 1, agents: map[election.PeerID]*crowdedAgent{}, names: []election.PeerID{"a", "b", "c"}}
 	c.Now = at(60_000)
 	var v election.View
@@ -69,7 +69,7 @@ func newCrowded(t *testing.T, n int) *crowded {
 		a.local = append(a.local, election.ViewChanged{View: v})
 		for _, other := range c.names {
 			if other != id {
-				a.local = append(a.local, election.PeerConnected{Peer: other, Lineage: 1})
+				a.local = append(a.local, election.PeerConnected{Peer: other, Lineage: 1, Level: level})
 			}
 		}
 		for i := range n {
@@ -197,9 +197,12 @@ func (c *crowded) mustSettle(what string, n int, within time.Duration) {
 // (Bronson et al. 2021, "Metastable Failures in Distributed Systems").
 func TestElectionsThatWereAllLostAreLedAgainOnASlowMachine(t *testing.T) {
 	const n = 200
-	for _, slow := range []int{2, 4} {
-		t.Run(fmt.Sprint(slow), func(t *testing.T) {
-			c := newCrowded(t, n)
+	for _, with := range []struct {
+		slow  int
+		level uint64
+	}{{2, 0}, {2, election.Level}, {4, 0}, {4, election.Level}} {
+		t.Run(fmt.Sprintf("%d, level %d", with.slow, with.level), func(t *testing.T) {
+			c, slow := newCrowded(t, n, with.level), with.slow
 			c.mustSettle("a cold start", n, 20*time.Second)
 			c.slow = 2000 // a step of 2 s
 			c.run(2500*time.Millisecond, nil)
@@ -217,7 +220,7 @@ func TestElectionsThatWereAllLostAreLedAgainOnASlowMachine(t *testing.T) {
 
 func TestAColdStartOnASlowMachineSettles(t *testing.T) {
 	const n, slow = 200, 4
-	c := newCrowded(t, n)
+	c := newCrowded(t, n, election.Level)
 	c.slow = slow
 	c.mustSettle(fmt.Sprintf("%d times as slow", slow), n, 45*time.Second)
 }

@@ -19,8 +19,7 @@ func (e *Elector) Status(now election.Instant) *Status {
 	return s
 }
 
-// Contests returns the part of Status about the elections. It shares unchanged parts with its
-// earlier results.
+// Contests returns the part of Status about the elections. It shares unchanged parts with its earlier results.
 func (e *Elector) Contests() []*ContestStatus {
 	facts := e.facts.renew(e)
 	changed := e.shown == nil

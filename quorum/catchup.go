@@ -7,10 +7,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// A change of the voters must not lose a word that only voters of the former half have. Each voter
-// that has the marked joint roster catches up: it takes the newest words that majorities of both
-// halves have with that roster, and reports that to the driver. The driver waits for such reports
-// before it proposes the stable roster (W9).
+// A change of the voters must not lose a word that only voters of the former half have. Each voter that has the
+// marked joint roster catches up: it takes the newest words that majorities of both halves have with that roster, and
+// reports that to the driver. The driver waits for such reports before it proposes the stable roster (W9).
 
 // maxPage is how many bytes the words of one page may have.
 const maxPage = 128 << 10

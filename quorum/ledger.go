@@ -135,8 +135,7 @@ func (l *Ledger) KeepWord(e election.Name, w election.Word) uint64 {
 	return l.generation
 }
 
-// NextWrite makes a write due. It returns the generation that becomes durable with the next
-// successful write.
+// NextWrite makes a write due. It returns the generation that becomes durable with the next successful write.
 func (l *Ledger) NextWrite() uint64 {
 	if l.Settled() {
 		l.Change(func(*election.State) {})

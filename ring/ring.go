@@ -50,8 +50,7 @@ type Ring struct {
 	// that is the candidate to which this agent has yielded; in the phase entered, all better candidates.
 	holders []election.PeerID
 
-	// Invariant: hops and passages have at most one entry for each origin, and only for origins
-	// in the newest field.
+	// Invariant: hops and passages have at most one entry for each origin, and only for origins in the newest field.
 	hops     []hop
 	passages []passage
 	// Invariant: announced only rises, by term, peer and lineage. So no announcement is passed on twice.
@@ -87,9 +86,8 @@ func (r *Ring) Tick(now election.Instant, f election.Field) election.Verdict {
 	return r.proceed(now, f, election.Verdict{})
 }
 
-// StandBack makes this agent wait until f.Patience, because a better-ranked agent asks for
-// votes. A nominee does not wait: of two nominees, the voters prefer the better one. Call Tick
-// next: it returns when to wake up.
+// StandBack makes this agent wait until f.Patience, because a better-ranked agent asks for votes. A nominee does not
+// wait: of two nominees, the voters prefer the better one. Call Tick next: it returns when to wake up.
 func (r *Ring) StandBack(now election.Instant, f election.Field, better election.Rank) {
 	if !f.Able || f.Leads != nil || better.Peer == r.self || !better.Above(f.Self) {
 		return

@@ -212,7 +212,7 @@ func (p *process) heartbeat(from election.PeerID, m election.Heartbeat) {
 	p.send(from, election.HeartbeatAck{Lineage: m.Lineage, Send: m.Send, Stamp: p.now, Version: p.roster.Version, Nacks: p.voter.Renew(p.now, from, m)})
 	for _, c := range m.Claims {
 		until := m.Echo.Add(quorum.HolderLease(min(c.Remaining, timing.Lease), drift))
-		p.carry(p.contest.Claimed(p, election.Holder{Peer: from, Lineage: m.Lineage}, c, m.Echo, until))
+		p.carry(p.contest.Claimed(p, contest.Known{Holder: election.Holder{Peer: from, Lineage: m.Lineage}, Term: c.Term, Heard: p.now, Until: until}, m.Echo))
 	}
 }
 

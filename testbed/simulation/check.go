@@ -100,6 +100,12 @@ func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope)
 		for _, c := range m.Claims {
 			w.checkClaim(a, local, c)
 		}
+	case election.News:
+		for _, h := range m.Leaders {
+			if h.Holder == a.holder() {
+				w.checkClaim(a, local, election.Claim{Election: h.Election, Term: h.Term, Remaining: h.Remaining})
+			}
+		}
 	}
 }
 

@@ -225,7 +225,7 @@ func (w *world) dial(a, b *agent, in time.Duration) {
 func (w *world) connect(c *conn, a, b *agent) {
 	e := &c.ends[w.side(a, b)]
 	gen, life, to := c.gen, a.life, b.life
-	told := election.PeerConnected{Peer: b.peer, Lineage: b.boot, Run: b.run, Level: election.LevelWords}
+	told := election.PeerConnected{Peer: b.peer, Lineage: b.boot, Run: b.run, Level: election.Level}
 	wait := w.around(w.plan.delay) + 1
 	e.pending, e.tellAt = true, w.Now+int64(wait)
 	w.after(wait, func() {

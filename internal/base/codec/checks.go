@@ -16,6 +16,11 @@ func claim(c election.Claim) error {
 	return cmp.Or(electionName(c.Election), term("term", c.Term), maybeDuration("remaining", c.Remaining), maybe("rank", c.Rank, rank))
 }
 
+func heard(h election.Heard) error {
+	return cmp.Or(electionName(h.Election), term("term", h.Term), holder("holder", h.Holder),
+		maybeDuration("remaining", h.Remaining), maybeDuration("age", h.Age))
+}
+
 // nack accepts term 0, which means that the voter has nothing on record.
 func nack(n election.Nack) error { return cmp.Or(electionName(n.Election), maybeTerm("term", n.Term)) }
 

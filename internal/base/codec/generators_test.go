@@ -158,6 +158,13 @@ func (d draw) claims() (list []election.Claim) {
 	return list
 }
 
+func (d draw) leaders() (list []election.Heard) {
+	for _, n := range d.names() {
+		list = append(list, election.Heard{Election: n, Term: d.term(), Holder: d.holder(), Remaining: d.duration(), Age: d.duration() - 1, Sure: d.bool()})
+	}
+	return list
+}
+
 func (d draw) nacks() (list []election.Nack) {
 	for _, n := range d.names() {
 		list = append(list, election.Nack{Election: n, Term: d.term() - 1})
@@ -209,6 +216,10 @@ var messageOf = map[string]func(draw) election.Message{
 	"WordWrite": func(d draw) election.Message {
 		return election.WordWrite{Election: d.name(), Holder: d.holder(), Version: d.version(), Word: d.word()}
 	},
+	"Listen": func(d draw) election.Message {
+		return election.Listen{Stamp: d.instant(), Elections: d.names()}
+	},
+	"News": func(d draw) election.Message { return election.News{Echo: d.instant(), Leaders: d.leaders()} },
 	"WordsWanted": func(d draw) election.Message {
 		return election.WordsWanted{Version: d.version(), After: d.maybeName()}
 	},

@@ -125,6 +125,12 @@ var kinds = []kind{
 		return cmp.Or(maybeTerm("version's driver", m.Version.Driver), maybeElection(m.After), namedWords(m.Words),
 			each("words", m.Words, election.MaxElections, func(w election.NamedWord) election.Name { return w.Election }, func(election.NamedWord) error { return nil }))
 	}),
+	of(33, func(m election.Listen) error {
+		return each("elections", m.Elections, election.MaxElections, func(e election.Name) election.Name { return e }, electionName)
+	}),
+	of(34, func(m election.News) error {
+		return each("leaders", m.Leaders, election.MaxElections, func(h election.Heard) election.Name { return h.Election }, heard)
+	}),
 }
 
 // byNumber and byType are indexes of kinds. They do not change either.

@@ -58,5 +58,7 @@ func samples() []election.Message {
 		election.WordAck{Election: "pay", Rank: sampleWord().Rank, Version: v},
 		election.WordsWanted{Version: v, After: "job"},
 		election.Words{Version: v, After: "job", Words: []election.NamedWord{{Election: "pay", Word: sampleWord()}}, More: true},
+		election.Listen{Stamp: 77, Elections: []election.Name{"default", "pay"}},
+		election.News{Echo: 77, Leaders: []election.Heard{{Election: "pay", Term: 12, Holder: ann, Remaining: lease, Age: 9, Sure: true}}},
 	}
 }
