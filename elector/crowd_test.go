@@ -42,6 +42,23 @@ func TestInACrowdTheBetterMembersGoFirstThoughTheyAreNotConnectedYet(t *testing.
 	}
 }
 
+// TestT12InACrowdMembersAreCountedOnlyWhereARoundMayStart: if they were counted in each of a thousand elections
+// whenever one of a thousand members connects, that would take a minute of a processor.
+func TestT12InACrowdMembersAreCountedOnlyWhereARoundMayStart(t *testing.T) {
+	t.Parallel()
+	const better = 20
+	o := newSolo(t, nil)
+	o.crowdOf(better)
+	o.hear("b", election.Candidacies{Lineage: 1, Serial: 1, Candidacies: []election.Candidacy{{Election: "default", Priority: 100}, {Election: "jobs", Priority: 100}}})
+	o.campaign(election.Default)
+	if n := o.e.contests.get("jobs").listing.better; n >= 0 {
+		t.Errorf("counted %d better members in an election in which it is no candidate", n)
+	}
+	if n := o.e.contests.get(election.Default).listing.better; n != better {
+		t.Errorf("counted %d better members, want %d", n, better)
+	}
+}
+
 // TestAFewMembersDoNotWaitForThoseThatAreNotConnected shows that a cluster of usual size has no such
 // delay.
 func TestAFewMembersDoNotWaitForThoseThatAreNotConnected(t *testing.T) {

@@ -168,24 +168,22 @@ const (
 	crowdStagger = 4  // how many staggers an agent waits then for each better member
 )
 
-// crowded reports whether the first leader is sought among many members.
-func (c *entry) crowded() bool {
-	return !c.e.settled && c.e.cfg.Quorum && len(c.e.view.Members) >= crowd
-}
-
 // FirstTurn is when this agent may start a round for the first leader. It delays the round if many members
 // have just started: while they are not connected to each other, each takes itself for one of the best, and
 // a hundred rounds would keep all too busy to vote. So once enough voters have reported, each agent waits
 // some time for each better member.
 func (c *entry) FirstTurn() election.Instant {
 	e := c.e
-	if !c.crowded() {
+	if e.settled || !e.cfg.Quorum || len(e.view.Members) < crowd {
 		return 0
 	}
 	if e.informedAt == 0 {
 		e.informedAt = e.now
 	}
 	c.listing.renew(e, c, e.advanced)
+	if c.listing.better < 0 {
+		c.listing.better = c.better()
+	}
 	return e.informedAt.Add(time.Duration(c.listing.better*crowdStagger) * e.cfg.Stagger())
 }
 

@@ -49,7 +49,7 @@ type listing struct {
 	other      election.Rank     // the best other candidate that can be elected
 	able       bool              // at least one candidate can be elected
 	standing   []election.Rank   // all candidates, also those that can't be elected, in no order; replaced, never changed
-	better     int               // how many members may be better candidates for the first leader; while entry.crowded
+	better     int               // how many members may be better candidates for the first leader; -1: not counted yet
 }
 
 // listingKey is what a listing depends on, besides the time.
@@ -87,13 +87,10 @@ func (l *listing) renew(e *Elector, c *entry, facts uint64) {
 			standing = append(standing, r)
 		}
 	}
-	if c.crowded() {
-		l.better = c.better()
-	}
 	if e.runs(leader) && !slices.Contains(candidates, leader.Peer) && slices.ContainsFunc(standing, func(r election.Rank) bool { return r.Peer == leader.Peer }) {
 		candidates = append(candidates, leader.Peer)
 	}
-	l.key, l.standing, l.able, l.fleeting = key, standing, len(f.Ranks) > 0, fleeting
+	l.key, l.standing, l.able, l.fleeting, l.better = key, standing, len(f.Ranks) > 0, fleeting, -1
 	if l.candidates == nil || !slices.Equal(candidates, l.candidates) {
 		l.candidates = candidates
 	}
