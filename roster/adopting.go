@@ -202,17 +202,17 @@ func (c *Change) Behind(now election.Instant, p *Peer) bool {
 
 // joinersReady reports whether all agents to be added have the present roster, or have none.
 func (c *Change) joinersReady(s *step) bool {
-	return !slices.ContainsFunc(s.Connected(), func(id election.PeerID) bool {
-		p := s.Peer(id)
-		return c.joins(s, id) && (c.differs(s, id, p) || !p.Reported && p.Holds == election.Version{})
+	return !slices.ContainsFunc(c.want.goal.Voters, func(v election.Voter) bool {
+		p := s.Peer(v.Peer)
+		return p != nil && c.joins(s, v.Peer) && (c.differs(s, v.Peer, p) || !p.Reported && p.Holds == election.Version{})
 	})
 }
 
 // behindJoiner is the name of an agent to be added that has lacked the present roster for a lease.
 func (c *Change) behindJoiner(s *step) string {
-	for _, id := range s.Connected() {
-		if c.joins(s, id) && c.Behind(s.now, s.Peer(id)) {
-			return s.NameOf(id)
+	for _, v := range c.want.goal.Voters {
+		if p := s.Peer(v.Peer); p != nil && c.joins(s, v.Peer) && c.Behind(s.now, p) {
+			return v.Name
 		}
 	}
 	return ""
