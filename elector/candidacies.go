@@ -74,7 +74,7 @@ func (e *Elector) sendCandidacies() {
 		e.dues.stir(e.peers.rows...)
 	}
 	for _, p := range e.dues.stirred {
-		if e.now >= p.sendAt && cs.lacking(p) && p.place != gone {
+		if e.now >= p.sendAt && cs.lacking(p) {
 			p.sendAt = e.now.Add(e.cfg.Heartbeat)
 			e.send(p.id, election.Candidacies{Lineage: e.cfg.Self.Lineage, Serial: cs.serial, Candidacies: cs.sent()})
 		}

@@ -2,6 +2,7 @@ package elector
 
 import (
 	"container/heap"
+	"slices"
 
 	"github.com/doyen-election/doyen/election"
 )
@@ -29,19 +30,20 @@ func (d *dueOrder) Push(p any) {
 
 func (d *dueOrder) Pop() any {
 	last := (*d)[len(*d)-1]
-	last.place = gone
 	*d = (*d)[:len(*d)-1]
 	return last
 }
-
-const gone = -1 // the place of a peer that was removed
 
 func (d *dues) add(p *peer) {
 	heap.Push(&d.order, p)
 	d.stir(p)
 }
 
-func (d *dues) remove(p *peer) { heap.Remove(&d.order, p.place) }
+func (d *dues) remove(p *peer) {
+	heap.Remove(&d.order, p.place)
+	d.stirred = slices.DeleteFunc(d.stirred, func(s *peer) bool { return s == p })
+	p.stirred = false
+}
 
 func (d *dues) stir(peers ...*peer) {
 	for _, p := range peers {
@@ -64,11 +66,8 @@ func (d *dues) stirDue(now election.Instant) {
 // attend looks at each stirred peer: look returns when that peer is due next. attend returns when the first one is.
 func (d *dues) attend(look func(*peer) election.Instant) election.Instant {
 	for _, p := range d.stirred {
-		p.stirred = false
-		if p.place != gone {
-			p.dueAt = look(p)
-			heap.Fix(&d.order, p.place)
-		}
+		p.stirred, p.dueAt = false, look(p)
+		heap.Fix(&d.order, p.place)
 	}
 	d.stirred = d.stirred[:0]
 	if len(d.order) == 0 {

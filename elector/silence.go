@@ -68,7 +68,7 @@ func (e *Elector) lookAt(p *peer) election.Instant {
 		p.expectAnswer(e.now)
 		e.send(p.id, election.Inquiry{})
 	}
-	if p.suspicious(e) {
+	if len(e.warnOfPeer(nil, p.id, p)) > 0 {
 		e.noted.put(p.id, p)
 	} else {
 		e.noted.remove(p.id)

@@ -54,15 +54,6 @@ func (e *Elector) warnOfPeer(ws []Warning, id election.PeerID, p *peer) []Warnin
 	return ws
 }
 
-// suspicious reports whether warnOfPeer may have to warn of the peer.
-func (p *peer) suspicious(e *Elector) bool {
-	if e.now < p.unwritableUntil || e.roster == nil {
-		return e.now < p.unwritableUntil
-	}
-	_, doubt := p.Doubted(e.roster)
-	return doubt != 0
-}
-
 // strangers warns of members with the name of a voter and another identity: that voter's promises are lost.
 func strangers(v election.View, r *election.Roster) (ws []Warning) {
 	for _, m := range v.Members {
