@@ -3,6 +3,7 @@ package elector
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -15,15 +16,15 @@ import (
 // after its end, on a lease page for example, would be believed while its successor acts. All
 // harnesses of this package check this after each step.
 func stale(e *Elector) string {
+	if problem := unseen(e); problem != "" {
+		return problem
+	}
 	shown := e.Contests()
 	e.shown = nil
 	if anew := e.Contests(); !slices.Equal(shown, anew) {
 		return fmt.Sprintf("readers are shown %d elections, there are %d", len(shown), len(anew))
 	}
 	if problem := e.agenda.problem(e.contests.rows); problem != "" {
-		return problem
-	}
-	if problem := unseen(e); problem != "" {
 		return problem
 	}
 	facts := e.facts.renew(e)
@@ -72,7 +73,25 @@ func unseen(e *Elector) string {
 	if len(e.dues.order) != len(e.peers.rows) {
 		return fmt.Sprintf("%d of %d peers have their turn", len(e.dues.order), len(e.peers.rows))
 	}
+	if fresh := strangers(e.view, e.roster); !reflect.DeepEqual(fresh, e.strangers) {
+		return fmt.Sprintf("it warns of the strangers %v, there are %v", e.strangers, fresh)
+	}
+	for _, c := range e.contests.rows {
+		if n := c.listing.better; n >= 0 && c.listing.key.facts == e.facts.generation && c.listing.key.priority == c.Priority() && n != c.better() {
+			return fmt.Sprintf("%d members are better in %s, it has counted %d", c.better(), c.Name(), n)
+		}
+	}
+	for i, p := range e.noted.rows {
+		if e.peers.get(e.noted.keys[i]) != p {
+			return fmt.Sprintf("it warns of %s, which is not connected", p.id)
+		}
+	}
 	for _, p := range e.peers.rows {
+		for _, changes := range []election.Instant{p.silentFrom(e.cfg.Lease), p.unwritableUntil} {
+			if e.now < changes && changes < p.dueAt {
+				return fmt.Sprintf("%s may change at %d, it is due at %d", p.id, changes, p.dueAt)
+			}
+		}
 		m, is := e.view.Find(p.id)
 		if able := is && e.away(m, p) == 0; able != p.able {
 			return fmt.Sprintf("%s can be elected: %t, at the last look: %t", p.id, able, p.able)
@@ -83,8 +102,8 @@ func unseen(e *Elector) string {
 		if held := e.heldRoster(); p.isForeign(held) {
 			return fmt.Sprintf("%s is foreign and not apart", p.id)
 		}
-		if len(e.warnOfPeer(nil, p.id, p)) > 0 && !e.noted.has(p.id) {
-			return fmt.Sprintf("nobody is warned of %s", p.id)
+		if warns := len(e.warnOfPeer(nil, p.id, p)) > 0; warns != e.noted.has(p.id) {
+			return fmt.Sprintf("%s is warned of: %t, it should be %t", p.id, !warns, warns)
 		}
 	}
 	return ""
