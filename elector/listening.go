@@ -76,7 +76,7 @@ func (l *listening) answer(e *Elector, from election.PeerID, m election.Listen) 
 		}
 		k, g := c.Leader(), e.ledger.State().Grant(name)
 		news.Leaders = append(news.Leaders, election.Heard{Election: name, Term: k.Term, Holder: k.Holder, Remaining: k.Until.Sub(e.now),
-			Age: e.now.Sub(k.Heard), Sure: k.Holder == e.cfg.Self || g.Holder == k.Holder && g.Term == k.Term})
+			Age: max(0, e.now.Sub(k.Heard)), Sure: k.Holder == e.cfg.Self || g.Holder == k.Holder && g.Term == k.Term})
 	}
 	e.send(from, news)
 }
