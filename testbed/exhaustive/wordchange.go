@@ -3,6 +3,7 @@ package exhaustive
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -13,16 +14,18 @@ import (
 // ChangeOptions choose which change of the voters to explore while a word is written and read.
 type ChangeOptions struct {
 	From, To string // the names of the voters, a letter each
-	Writes   bool   // the word is written during the change; else a and c have it on disk before
+	Before   string // c had the word while these were the voters, and lacks its deletion; empty: the word still counts
+	Back     bool   // b and d have taken the new voters, and then the word, when a second driver goes back
+	Writes   bool   // the word is written during the change; else voters have it on disk before
 	Loses    bool   // answers of voters may be lost
-	Early    bool   // b may ask for term 2 at any time, and not only once it has the new stable roster
+	Early    bool   // b may ask for term 3 at any time, and not only once it has a stable roster of a driver
 	States   int    // how many states to visit at most
 }
 
-// A changeWorld is one change of the voters that must carry a word (W9). Agent a leads term 1, by the votes of
-// a and c, and writes the first word; b asks for term 2 and reads. Driver a changes the voters in ballot 1. The
-// voters are the product's quorum.Voter with its catching up, the holders its quorum.Register, the driver its
-// quorum.Driver. Each message to a voter, pages of words included, may arrive at any time, in any order,
+// A changeWorld is one change of the voters that must carry a word (W9), or bring no deleted word back (W10). Agent
+// a leads term 1, by the votes of a and c, and writes the first word; b asks for term 3 and reads. Driver a changes
+// the voters in ballot 1, or goes back in ballot 2. The voters are the product's quorum.Voter with its catching up,
+// the holders its quorum.Register, the driver its quorum.Driver. Each message to a voter, pages of words included, may arrive at any time, in any order,
 // repeatedly, or never; the answer to it arrives at once or is lost. There is no clock, as in a wordWorld: promises
 // have ended, and term 1 ends when b has read.
 type changeWorld struct {
@@ -67,7 +70,10 @@ type changeReaction struct {
 	pages   []uint16 // what the voter answers from now on to a request for its words
 }
 
-var changeHolders = [2]election.Holder{{Peer: "a", Lineage: 1}, {Peer: "b", Lineage: 2}}
+var (
+	changeHolders = [2]election.Holder{{Peer: "a", Lineage: 1}, {Peer: "b", Lineage: 2}}
+	changeTerms   = [2]election.Term{1, 3} // 2 is the second ballot, and may become the floor (R5)
+)
 
 func numbered[T any](w *changeWorld, key string, all *[]T, value T) uint16 {
 	n, known := w.numbers[key]
@@ -96,7 +102,7 @@ func (w *changeWorld) voter(v changeVoter) uint16 {
 	if v.disk.Roster != nil {
 		at, floor = v.disk.Roster.Version, v.disk.Roster.Floor
 	}
-	return numbered(w, fmt.Sprintf("voter %s %v %d %v %v %d %+v", v.disk.Peer, at, floor, v.disk.Grants, v.disk.Words, v.disk.Forgotten, v.behind), &w.voters, v)
+	return numbered(w, fmt.Sprintf("voter %s %v %d %v %v %v %d %+v", v.disk.Peer, at, floor, v.disk.Former != nil, v.disk.Grants, v.disk.Words, v.disk.Forgotten, v.behind), &w.voters, v)
 }
 
 func (w *changeWorld) driver(d *quorum.Driver) uint16 {
@@ -110,35 +116,60 @@ func (w *changeWorld) register(t int, r changeRegister) uint16 {
 func newChangeWorld(o ChangeOptions) (*changeWorld, changeState) {
 	w := &changeWorld{o: o, copier: newCopier(), encoder: &world{}, numbers: map[string]uint16{}, registers: make([]changeRegister, 1),
 		reactions: map[[2]uint16]changeReaction{}}
-	first := &election.Roster{Cluster: "x", Version: election.Version{Counter: 1}, Voters: votersNamed(o.From)}
-	s := changeState{acked: !o.Writes}
-	r := changeRegister{quorum.NewRegister(1, 0, first), first}
+	first := &election.Roster{Cluster: "x", Version: election.Version{Counter: 2}, Voters: votersNamed(o.From)}
+	d := quorum.NewDriver(1, drift, first, votersNamed(o.To))
+	agree(d)                 // the search begins when the mark is proposed, which voters may get before any other proposal
+	led, has := first, "acd" // the roster of term 1, and the voters that have its word
+	held := map[election.PeerID]*election.Roster{}
 	for _, v := range first.Voters {
-		r.Vote(v.Peer, first.Version, election.Word{})
+		held[v.Peer] = first
+	}
+	if o.Before != "" {
+		led, has = &election.Roster{Cluster: "x", Version: election.Version{Counter: 1}, Voters: votersNamed(o.Before)}, "c"
+		held["c"] = led
+	}
+	if o.Back {
+		marked := d.Proposal()
+		agree(d)
+		led, has = d.Proposal(), "bd"
+		held = map[election.PeerID]*election.Roster{"a": marked, "b": led, "c": marked, "d": led}
+		d = quorum.InheritChange(2, drift, marked, marked)
+		d.GoBack()
+	}
+	r := changeRegister{quorum.NewRegister(1, 0, led), led}
+	for _, v := range led.Voters {
+		r.Vote(v.Peer, led.Version, election.Word{})
 	}
 	r.Replace("x")
-	written := r.Writing()
+	written, s := r.Writing(), changeState{acked: !o.Writes}
 	for i := range s.voters {
-		d := election.State{Peer: peerOf(i), Grants: map[election.Name]election.Grant{}, Words: map[election.Name]election.Word{}}
-		if first.Has(d.Peer) {
-			d.Roster = first
-		}
-		if i == 0 || i == 2 || i == 3 && d.Roster != nil {
+		d := election.State{Peer: peerOf(i), Roster: held[peerOf(i)], Grants: map[election.Name]election.Grant{}, Words: map[election.Name]election.Word{}}
+		if led.Has(d.Peer) && strings.Contains(has, string(d.Peer)) {
 			d.Grants[election.Default] = election.Grant{Term: 1, Holder: changeHolders[0], Lease: timing.Lease}
 			if !o.Writes {
 				d.Words[election.Default], d.KeepsWords = written, true
-				r.Ack(d.Peer, election.WordAck{Rank: written.Rank, Version: first.Version})
+				r.Ack(d.Peer, election.WordAck{Rank: written.Rank, Version: led.Version})
 			}
 		}
 		s.voters[i] = w.voter(changeVoter{d, reflect.Value{}})
 	}
 	w.holds(&s, 0, r)
-	d := quorum.NewDriver(1, drift, first, votersNamed(o.To))
-	for _, v := range first.Voters { // the search begins when the mark is proposed, which voters may get before any other proposal
-		d.Accept(epoch, v.Peer, election.RosterAccept{Driver: 1, Version: d.Proposal().Version, Highest: 1})
-	}
 	w.drives(&s, d)
+	if o.Before != "" { // the driver has waited until c has the roster without it (W10)
+		s.voters[2] = w.react(s.voters[2], w.message("a", election.Report{Roster: first})).voter
+	}
+	for i := 0; o.Back && i < 6; i++ { // the search begins when a, b and c have the mark, and have to catch up
+		w.arrives(s, i%3, s.voters[i%3], w.proposes(w.drivers[s.driver]), func(n stepTo[changeState]) { s = n.next })
+	}
 	return w, s
+}
+
+// agree lets all voters accept the driver's proposal, and the driver go on.
+func agree(d *quorum.Driver) {
+	for _, v := range d.Proposal().All() {
+		d.Accept(epoch, v.Peer, election.RosterAccept{Driver: d.Ballot, Version: d.Proposal().Version})
+	}
+	d.Advance(epoch.Add(time.Hour))
 }
 
 // holds stores what the holder of a term now knows, and sends what it still has to send.
@@ -146,7 +177,7 @@ func (w *changeWorld) holds(s *changeState, t int, r changeRegister) {
 	s.registers[t] = w.register(t, r)
 	switch word := r.Outstanding(); {
 	case r.Reading():
-		w.send(s, changeHolders[t].Peer, election.VoteRequest{Election: election.Default, Term: election.Term(t + 1), Holder: changeHolders[t],
+		w.send(s, changeHolders[t].Peer, election.VoteRequest{Election: election.Default, Term: changeTerms[t], Holder: changeHolders[t],
 			Lease: timing.Lease, Send: 1, Roster: *r.roster})
 	case word != (election.Word{}):
 		w.send(s, changeHolders[t].Peer, election.WordWrite{Election: election.Default, Holder: changeHolders[t], Version: r.roster.Version, Word: word})
@@ -158,7 +189,13 @@ func (w *changeWorld) drives(s *changeState, d *quorum.Driver) {
 	for d.Advance(epoch.Add(time.Hour)) {
 	}
 	s.driver = w.driver(d)
-	w.send(s, "a", election.RosterPropose{Driver: d.Ballot, Holder: changeHolders[0], Roster: *d.Proposal(), CatchUp: d.CatchesUp()})
+	n := w.proposes(d)
+	s.sent[n/64] |= 1 << (n % 64)
+}
+
+// proposes is the driver's proposal.
+func (w *changeWorld) proposes(d *quorum.Driver) uint16 {
+	return w.message("a", election.RosterPropose{Driver: d.Ballot, Holder: changeHolders[0], Roster: *d.Proposal(), CatchUp: d.CatchesUp()})
 }
 
 // react lets a voter handle a message, once all its promises have ended, and writes what it has to write.
@@ -185,6 +222,8 @@ func (w *changeWorld) react(voter, message uint16) changeReaction {
 		v.Keep(now, m.Holder.Peer, m)
 	case election.RosterPropose:
 		v.Propose(now, m.Holder.Peer, m)
+	case election.Report:
+		v.Adopt(now, m.Roster, len(w.o.Before) > len(w.o.From)+1)
 	case election.Words:
 		v.Read(w.sent[message].from, m)
 	}
@@ -231,13 +270,13 @@ func (w *changeWorld) each(s changeState, f func(stepTo[changeState])) {
 		}
 		r, at := w.registers[s.registers[t]], w.voters[s.voters[t]].disk.Roster
 		next, what := s, func() string {
-			return fmt.Sprintf("%s goes on with term %d at roster %v", holder.Peer, t+1, at.Version)
+			return fmt.Sprintf("%s goes on with term %d at roster %v", holder.Peer, changeTerms[t], at.Version)
 		}
 		switch {
 		case s.registers[t] == 0 && !w.o.Early && (at.Joint() || at.Version.Driver == 0):
 			continue
 		case s.registers[t] == 0:
-			w.holds(&next, t, changeRegister{quorum.NewRegister(election.Term(t+1), 0, at), at})
+			w.holds(&next, t, changeRegister{quorum.NewRegister(changeTerms[t], 0, at), at})
 		case r.roster.Version != at.Version:
 			r = changeRegister{copied(w.copier, r.Register), at}
 			r.Reroster(at)
@@ -276,9 +315,9 @@ func (w *changeWorld) arrives(s changeState, v int, voter, message uint16, f fun
 			d.Accept(epoch, peerOf(v), m)
 			w.drives(&next, d)
 		case election.VoteGrant:
-			t = int(m.Term) - 1
+			t = int(m.Term) / 2
 		case election.WordAck:
-			t = int(m.Rank.Term) - 1
+			t = int(m.Rank.Term) / 2
 		}
 		if _, accepts := a.(election.RosterAccept); !accepts {
 			bad = w.answered(&next, t, peerOf(v), a)
@@ -299,8 +338,8 @@ func (w *changeWorld) answered(s *changeState, t int, from election.PeerID, a el
 	}
 	w.holds(s, t, r)
 	known := r.Ready() && r.Writing() == (election.Word{})
-	if s.acked = s.acked || t == 0 && known; t == 1 && known && s.acked && r.Word().Text != "x" {
-		return fmt.Sprintf("b has %s, though the first word was acknowledged", messages.Word(r.Word()))
+	if s.acked = s.acked || t == 0 && known; t == 1 && known && s.acked && (r.Word().Text == "x") == (w.o.Before != "") {
+		return fmt.Sprintf("b has %s; the first word was deleted: %t", messages.Word(r.Word()), w.o.Before != "")
 	}
 	return ""
 }
