@@ -56,7 +56,7 @@ func (w *wordWorld) slowly(key slowVoter) reaction {
 	for _, m := range key.queue {
 		if m != 0 {
 			p.ledger.Take() // those answers were given before
-			w.handle(p.voter, w.sent[m-1], now)
+			handle(p.voter, holderOf(w.sent[m-1]).Peer, w.sent[m-1], now, false)
 			p.voter.Settle(now)
 		}
 		if write == nil {
@@ -68,9 +68,9 @@ func (w *wordWorld) slowly(key slowVoter) reaction {
 	case key.written:
 		p.ledger.Take()
 		p.ledger.Persisted(write.Write)
-		r.voter = w.settled(p, now)
+		r.voter = w.voter(settled(p.voter, p.ledger, now))
 	case write == nil:
-		r.voter = w.settled(p, now)
+		r.voter = w.voter(settled(p.voter, p.ledger, now))
 	}
 	r.answers = w.given(p.ledger)
 	w.slow[key] = r

@@ -75,26 +75,13 @@ var (
 	changeTerms   = [2]election.Term{1, 3} // 2 is the second ballot, and may become the floor (R5)
 )
 
-func numbered[T any](w *changeWorld, key string, all *[]T, value T) uint16 {
-	n, known := w.numbers[key]
-	if !known {
-		n = uint16(len(*all))
-		w.numbers[key], *all = n, append(*all, value)
-	}
-	return n
-}
-
 func (w *changeWorld) send(s *changeState, from election.PeerID, m election.Message) {
 	n := w.message(from, m)
 	s.sent[n/64] |= 1 << (n % 64)
 }
 
 func (w *changeWorld) message(from election.PeerID, m election.Message) uint16 {
-	n := numbered(w, fmt.Sprintf("%s %T %+v", from, m, m), &w.sent, sentMessage{from, m})
-	if n >= 128 {
-		panic("the world is too large: its messages have no numbers left")
-	}
-	return n
+	return numbered(w.numbers, maxSent, fmt.Sprintf("%s %T %+v", from, m, m), &w.sent, sentMessage{from, m})
 }
 
 func (w *changeWorld) voter(v changeVoter) uint16 {
@@ -102,15 +89,15 @@ func (w *changeWorld) voter(v changeVoter) uint16 {
 	if v.disk.Roster != nil {
 		at, floor = v.disk.Roster.Version, v.disk.Roster.Floor
 	}
-	return numbered(w, fmt.Sprintf("voter %s %v %d %v %v %v %d %+v", v.disk.Peer, at, floor, v.disk.Former != nil, v.disk.Grants, v.disk.Words, v.disk.Forgotten, v.behind), &w.voters, v)
+	return numbered(w.numbers, manyParts, fmt.Sprintf("voter %s %v %d %v %v %v %d %+v", v.disk.Peer, at, floor, v.disk.Former != nil, v.disk.Grants, v.disk.Words, v.disk.Forgotten, v.behind), &w.voters, v)
 }
 
 func (w *changeWorld) driver(d *quorum.Driver) uint16 {
-	return numbered(w, fmt.Sprint("driver ", d.Proposal().Version, w.encoder.append(nil, 0, reflect.ValueOf(d))), &w.drivers, d)
+	return numbered(w.numbers, manyParts, fmt.Sprint("driver ", d.Proposal().Version, w.encoder.append(nil, 0, reflect.ValueOf(d))), &w.drivers, d)
 }
 
 func (w *changeWorld) register(t int, r changeRegister) uint16 {
-	return numbered(w, fmt.Sprintf("register %d %v %+v", t, r.roster.Version, *r.Register), &w.registers, r)
+	return numbered(w.numbers, manyParts, fmt.Sprintf("register %d %v %+v", t, r.roster.Version, *r.Register), &w.registers, r)
 }
 
 func newChangeWorld(o ChangeOptions) (*changeWorld, changeState) {
@@ -215,33 +202,11 @@ func (w *changeWorld) react(voter, message uint16) changeReaction {
 		clear(w.copier.copies)
 		w.copier.unshare(behind)
 	}
-	switch m := m.message.(type) {
-	case election.VoteRequest:
-		v.Request(now, m.Holder.Peer, m)
-	case election.WordWrite:
-		v.Keep(now, m.Holder.Peer, m)
-	case election.RosterPropose:
-		v.Propose(now, m.Holder.Peer, m)
-	case election.Report:
-		v.Adopt(now, m.Roster, len(w.o.Before) > len(w.o.From)+1)
-	case election.Words:
-		v.Read(w.sent[message].from, m)
-	}
-	for v.Settle(now); ; v.Settle(now) {
-		write := ledger.Next(now)
-		if write == nil {
-			break
-		}
-		ledger.Persisted(write.Write)
-	}
-	after := changeVoter{disk: ledger.State().Clone()}
+	handle(v, m.from, m.message, now, len(w.o.Before) > len(w.o.From)+1)
+	after := changeVoter{disk: settled(v, ledger, now)}
 	if !behind.IsNil() {
 		after.behind = reflect.New(behind.Type()).Elem()
 		after.behind.Set(behind)
-	}
-	after.disk.Words = map[election.Name]election.Word{}
-	for _, word := range ledger.Words() {
-		after.disk.Words[word.Election] = word.Word
 	}
 	r := changeReaction{voter: w.voter(after)}
 	for _, a := range ledger.Take() {

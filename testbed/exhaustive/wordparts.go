@@ -13,34 +13,35 @@ import (
 
 // This file numbers the parts of a wordWorld, and plays their reactions.
 
-// number returns the index of a value: next if it is new. Equal values have one index.
-func (w *wordWorld) number(kind string, value any, next int) (n uint16, isNew bool) {
-	key := kind + string(w.encoder.append(nil, 0, reflect.ValueOf(value)))
-	if n, known := w.numbers[key]; known {
-		return n, false
+// numbered returns the index of a value in a list. It appends the value if its key is new. room is how many there can be.
+func numbered[T any](numbers map[string]uint16, room int, key string, all *[]T, value T) uint16 {
+	n, known := numbers[key]
+	if !known {
+		if len(*all) == room {
+			panic("the world is too large: its parts have no numbers left")
+		}
+		n = uint16(len(*all))
+		numbers[key], *all = n, append(*all, value)
 	}
-	if next > math.MaxUint16 || kind != "voter" && kind != "contest" && next >= 128 {
-		panic("the world is too large: its parts have no numbers left")
-	}
-	w.numbers[key] = uint16(next)
-	return uint16(next), true
+	return n
+}
+
+const (
+	manyParts = math.MaxUint16
+	maxSent   = 128 // messages: a state has a bit for each
+)
+
+func (w *wordWorld) key(kind string, value any) string {
+	return kind + string(w.encoder.append(nil, 0, reflect.ValueOf(value)))
 }
 
 func (w *wordWorld) voter(s election.State) uint16 {
-	n, isNew := w.number("voter", []any{s.Peer, s.Roster.Version, s.Grants, s.Words, s.Forgotten}, len(w.voters))
-	if isNew {
-		w.voters = append(w.voters, s)
-	}
-	return n
+	return numbered(w.numbers, manyParts, w.key("voter", []any{s.Peer, s.Roster.Version, s.Grants, s.Words, s.Forgotten}), &w.voters, s)
 }
 
 func (w *wordWorld) message(m election.Message) uint16 {
 	r, _ := m.(election.VoteRequest)
-	n, isNew := w.number(reflect.TypeOf(m).Name(), []any{m, r.Roster.Version}, len(w.sent))
-	if isNew {
-		w.sent = append(w.sent, m)
-	}
-	return n
+	return numbered(w.numbers, maxSent, w.key(reflect.TypeOf(m).Name(), []any{m, r.Roster.Version}), &w.sent, m)
 }
 
 // react lets a voter handle a message, when all its promises have ended.
@@ -50,16 +51,15 @@ func (w *wordWorld) react(voter, message uint16) reaction {
 		return r
 	}
 	p, now := w.process(indexOf(w.voters[voter].Peer), w.voters[voter]), epoch.Add(time.Hour)
-	w.handle(p.voter, w.sent[message], now)
-	r := reaction{voter: w.settled(p, now)}
+	handle(p.voter, holderOf(w.sent[message]).Peer, w.sent[message], now, false)
+	r := reaction{voter: w.voter(settled(p.voter, p.ledger, now))}
 	r.answers = w.given(p.ledger)
 	w.reactions[key] = r
 	return r
 }
 
-// handle passes a message to a voter.
-func (w *wordWorld) handle(v *quorum.Voter, m election.Message, now election.Instant) {
-	from := holderOf(m).Peer
+// handle passes a message to a voter. keep is whether the voter keeps its roster beside a newer one that is reported.
+func handle(v *quorum.Voter, from election.PeerID, m election.Message, now election.Instant, keep bool) {
 	switch m := m.(type) {
 	case election.VoteRequest:
 		v.Request(now, from, m)
@@ -68,25 +68,29 @@ func (w *wordWorld) handle(v *quorum.Voter, m election.Message, now election.Ins
 	case election.Release:
 		v.Release(now, from, m)
 	case election.Report:
-		v.Adopt(now, m.Roster, false)
+		v.Adopt(now, m.Roster, keep)
+	case election.RosterPropose:
+		v.Propose(now, from, m)
+	case election.Words:
+		v.Read(from, m)
 	}
 }
 
-// settled returns the index of the voter as it is once all that it has to write is on disk.
-func (w *wordWorld) settled(p *process, now election.Instant) uint16 {
-	for p.voter.Settle(now); ; p.voter.Settle(now) {
-		write := p.ledger.Next(now)
+// settled writes all that a voter has to write, and returns what is on its disk then.
+func settled(v *quorum.Voter, l *quorum.Ledger, now election.Instant) election.State {
+	for v.Settle(now); ; v.Settle(now) {
+		write := l.Next(now)
 		if write == nil {
 			break
 		}
-		p.ledger.Persisted(write.Write)
+		l.Persisted(write.Write)
 	}
-	after := p.ledger.State().Clone()
+	after := l.State().Clone()
 	after.Words = map[election.Name]election.Word{}
-	for _, word := range p.ledger.Words() {
+	for _, word := range l.Words() {
 		after.Words[word.Election] = word.Word
 	}
-	return w.voter(after)
+	return after
 }
 
 // given returns the indices of the answers that the voter may send now.
@@ -108,14 +112,14 @@ func (w *wordWorld) affect(f *process, of uint16, key [3]uint16, input wordInput
 	}
 	var c *contest.Contest
 	if of != 0 {
-		c = copied(w.copier, w.contests[of])
+		c = copied(w.copier, w.contests[of].Contest)
 	} else {
 		lower := election.Grant{Term: election.Term(key[2]) - 1}
 		c = w.process(int(key[1]), election.State{Roster: f.roster, Grants: map[election.Name]election.Grant{election.Default: lower}}).contest
 		c.Select(chosen{})
 		c.Stand(true, 1)
 	}
-	e, life := effect{}, w.lives[of]
+	e, life := effect{}, w.contests[of].life
 	if key[0] == 6 {
 		life = 1
 	}
@@ -140,11 +144,7 @@ func (w *wordWorld) affect(f *process, of uint16, key [3]uint16, input wordInput
 		}
 		e.replies = append(e.replies, v.Replies...)
 	}
-	n, isNew := w.number("contest", []any{life, c}, len(w.contests))
-	if isNew {
-		w.contests, w.lives = append(w.contests, c), append(w.lives, life)
-	}
-	e.contest = n
+	e.contest = numbered(w.numbers, manyParts, w.key("contest", []any{life, c}), &w.contests, wordContest{c, life})
 	w.effects[full] = e
 	return e
 }

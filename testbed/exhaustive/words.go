@@ -37,12 +37,16 @@ type wordWorld struct {
 	encoder   *world
 	numbers   map[string]uint16
 	voters    []election.State
-	contests  []*contest.Contest
-	lives     []uint8 // of each contest: 0 or 1
+	contests  []wordContest
 	sent      []election.Message
 	reactions map[[2]uint16]reaction
 	effects   map[[4]uint16]effect
 	slow      map[slowVoter]reaction
+}
+
+type wordContest struct {
+	*contest.Contest
+	life uint8 // 0 or 1
 }
 
 // wordState is a state of the world, comparable. The numbers are indices.
@@ -98,7 +102,7 @@ func long(n uint8) election.WordRank {
 }
 
 func newWordWorld(o WordOptions) (*wordWorld, wordState) {
-	w := &wordWorld{o: o, copier: newCopier(), encoder: &world{}, numbers: map[string]uint16{}, contests: []*contest.Contest{nil}, lives: []uint8{0},
+	w := &wordWorld{o: o, copier: newCopier(), encoder: &world{}, numbers: map[string]uint16{}, contests: make([]wordContest, 1),
 		reactions: map[[2]uint16]reaction{}, effects: map[[4]uint16]effect{}, slow: map[slowVoter]reaction{}}
 	var s wordState
 	for r := range w.rosters {
