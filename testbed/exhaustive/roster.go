@@ -79,42 +79,24 @@ func newRosterWorld(o RosterOptions) *rosterWorld {
 	return w
 }
 
-// key distinguishes states. Names are letters, and numbers are small.
-func (w *rosterWorld) key() string {
-	var b []byte
-	put := func(v election.Version) { b = append(b, byte(v.Driver), byte(v.Counter)) }
-	rosters := slices.Clone(w.rosters)
-	slices.SortFunc(rosters, func(x, y *election.Roster) int { return x.Version.Compare(y.Version) })
-	for _, r := range rosters {
-		put(r.Version)
-		b = append(b, byte(len(r.Voters)), byte(len(r.Next)), byte(r.Voters[len(r.Voters)-1].Name[0]), flagOf(r.Committed))
+// key distinguishes states. It sorts what may have come in any order.
+func (w *rosterWorld) key() (text string) {
+	slices.SortFunc(w.rosters, func(x, y *election.Roster) int { return x.Version.Compare(y.Version) })
+	for _, r := range w.rosters {
+		text += fmt.Sprint(r.Version, len(r.Voters), len(r.Next), r.Voters[len(r.Voters)-1].Name, r.Committed)
 	}
-	for i := range w.agents {
-		a := &w.agents[i]
-		b = append(b, '|')
-		put(version(a.held))
-		b = append(b, byte(a.term), byte(len(a.accepted)))
-		accepted := slices.Clone(a.accepted)
-		slices.SortFunc(accepted, election.Version.Compare)
-		for _, v := range accepted {
-			put(v)
-		}
+	for _, a := range w.agents {
+		slices.SortFunc(a.accepted, election.Version.Compare)
+		text += fmt.Sprint("|", version(a.held), a.term, a.accepted)
 		if s := a.seeks; s != nil {
-			b = append(b, 's', byte(s.term))
-			put(s.roster.Version)
-			votes := slices.Clone(s.votes)
-			slices.Sort(votes)
-			for _, id := range votes {
-				b = append(b, id...)
-			}
+			slices.Sort(s.votes)
+			text += fmt.Sprint("s", s.term, s.roster.Version, s.votes)
 		}
 		if d := a.drives; d != nil {
-			b = append(append(b, 'd'), a.begun...)
-			put(d.Proposal().Version)
-			b = append(b, flagOf(d.Back()))
+			text += fmt.Sprint("d", a.begun, d.Proposal().Version, d.Back())
 		}
 	}
-	return string(b)
+	return text
 }
 
 func flagOf(is bool) byte {
