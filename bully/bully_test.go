@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"github.com/doyen-election/doyen/bully"
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/selectiontest"
 )
 
-func newSelector(self election.PeerID) selectiontest.Selector {
+func newSelector(self election.PeerID) contest.Selection {
 	return bully.New(selectiontest.Election, self, selectiontest.Heartbeat, 0)
 }
 

@@ -3,12 +3,13 @@ package ring_test
 import (
 	"testing"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/ring"
 	"github.com/doyen-election/doyen/testbed/selectiontest"
 )
 
-func newSelector(self election.PeerID) selectiontest.Selector {
+func newSelector(self election.PeerID) contest.Selection {
 	return ring.New(selectiontest.Election, self, selectiontest.Heartbeat, 0)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -42,7 +43,7 @@ func Anything(m Maker, perPeer int) func(*rapid.T) {
 	}
 }
 
-func check(t *rapid.T, s Selector, now election.Instant, f election.Field, v election.Verdict, perPeer int) {
+func check(t *rapid.T, s contest.Selection, now election.Instant, f election.Field, v election.Verdict, perPeer int) {
 	if v.Nominee && (!f.Able || f.Leads != nil) {
 		t.Fatalf("nominated, able %t, leads %v", f.Able, f.Leads)
 	}
@@ -62,7 +63,7 @@ func check(t *rapid.T, s Selector, now election.Instant, f election.Field, v ele
 	}
 }
 
-func call(t *rapid.T, s Selector, now election.Instant, f election.Field) (election.Verdict, bool) {
+func call(t *rapid.T, s contest.Selection, now election.Instant, f election.Field) (election.Verdict, bool) {
 	switch rapid.IntRange(0, 9).Draw(t, "call") {
 	case 0:
 		return s.Start(now, f), true

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/messages"
 )
@@ -22,24 +23,12 @@ const (
 	VoteTimeout = 2 * Heartbeat
 )
 
-// Selector is what the elector asks of a selection algorithm.
-type Selector interface {
-	Start(now election.Instant, f election.Field) election.Verdict
-	Receive(now election.Instant, f election.Field, from election.PeerID, m election.Message) election.Verdict
-	Tick(now election.Instant, f election.Field) election.Verdict
-	Confirmed(f election.Field, l election.Leadership) []election.Envelope
-	Nominated(f election.Field, votes func(election.PeerID) bool) []election.Envelope
-	StandBack(now election.Instant, f election.Field, better election.Rank)
-	Stop()
-	Active() bool
-}
-
 // Maker makes the selector of one agent.
-type Maker func(self election.PeerID) Selector
+type Maker func(self election.PeerID) contest.Selection
 
 type Agent struct {
 	Rank     election.Rank
-	Selector Selector
+	Selector contest.Selection
 	Dead     bool
 	Unable   string // why it can't lead; empty if it can
 	Leads    *election.Leadership
