@@ -11,7 +11,7 @@ import (
 // found in all copies.
 var fixed = map[reflect.Type]bool{
 	reflect.TypeFor[election.Config](): true, reflect.TypeFor[election.Roster](): true, reflect.TypeFor[election.Genesis](): true,
-	reflect.TypeFor[RosterResult](): true, reflect.TypeFor[RosterOptions](): true, reflect.TypeFor[LeaseResult](): true, reflect.TypeFor[LeaseOptions](): true,
+	reflect.TypeFor[RosterOptions](): true, reflect.TypeFor[LeaseResult](): true, reflect.TypeFor[LeaseOptions](): true,
 }
 
 // copier copies values with all that they refer to, private fields included.

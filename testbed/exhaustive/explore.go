@@ -270,39 +270,14 @@ type searched[W any] interface {
 
 // search visits the states of a world breadth first, at most the given number.
 func search[W any, P searched[W]](first P, most int) Found {
-	type state struct {
-		world P
-		path  []string
-	}
 	c := newCopier()
-	level, seen, r := []state{{world: first}}, map[string]bool{first.key(): true}, Found{States: 1}
-	for ; len(level) > 0; r.Depth++ {
-		var next []state
-		for _, s := range level {
-			for _, step := range s.world.steps() {
-				w := P(copied(c, (*W)(s.world)))
-				step.do((*W)(w))
-				k := w.key()
-				if seen[k] {
-					continue
-				}
-				seen[k] = true
-				r.States++
-				path := append(slices.Clip(s.path), step.text)
-				if r.Violation = w.check(); r.Violation != nil {
-					r.Path = path
-					return r
-				}
-				if r.States >= most {
-					return r
-				}
-				next = append(next, state{w, path})
-			}
+	return breadthFirst(first, P.key, most, func(w P, f func(stepTo[P])) {
+		for _, step := range w.steps() {
+			next := P(copied(c, (*W)(w)))
+			step.do((*W)(next))
+			f(stepTo[P]{next: next, what: func() string { return step.text }})
 		}
-		level = next
-	}
-	r.Complete = true
-	return r
+	}, P.check)
 }
 
 // take takes the named steps.

@@ -17,17 +17,6 @@ type RosterOptions struct {
 	States   int      // how many states to visit at most
 }
 
-// RosterResult is the result of ExploreRoster.
-type RosterResult struct {
-	Found
-	Done int // states in which the new voters are committed
-	Back int // states in which the former voters are committed again
-}
-
-func (r RosterResult) String() string {
-	return fmt.Sprintf("%d states with the new voters, %d back with the former; %v", r.Done, r.Back, r.Found)
-}
-
 // A rosterWorld is one change of the voters as ballots alone: the product's own quorum.Driver,
 // and voters that follow R1, R2 and R10. There is no time and there are no promises, so R4's
 // wait ends at once. Every message may arrive at any time, repeatedly, or never. A voter may
@@ -38,7 +27,6 @@ type rosterWorld struct {
 	agents  []rosterAgent
 	ballots election.Term
 	o       RosterOptions
-	found   *RosterResult // counts what is found
 }
 
 type rosterAgent struct {
@@ -67,7 +55,7 @@ func votersNamed(names string) (vs []election.Voter) {
 
 func newRosterWorld(o RosterOptions) *rosterWorld {
 	first := &election.Roster{Cluster: "x", Version: election.Version{Counter: 1}, Voters: votersNamed(o.From)}
-	w := &rosterWorld{o: o, found: &RosterResult{}, rosters: []*election.Roster{first}}
+	w := &rosterWorld{o: o, rosters: []*election.Roster{first}}
 	both := &election.Roster{Voters: first.Voters, Next: votersNamed(o.To), Committed: true}
 	for _, v := range both.All() {
 		a := rosterAgent{id: v.Peer}
@@ -114,13 +102,12 @@ func version(r *election.Roster) election.Version {
 }
 
 // ExploreRoster visits the states of a change of the voters breadth first.
-func ExploreRoster(o RosterOptions) RosterResult {
+func ExploreRoster(o RosterOptions) Found {
 	w := newRosterWorld(o)
 	if err := take(w, o.After...); err != nil {
-		return RosterResult{Found: Found{Violation: err}}
+		return Found{Violation: err}
 	}
-	w.found.Found = search(w, o.States)
-	return *w.found
+	return search(w, o.States)
 }
 
 // check searches for two authorities: the former voters and the new ones, each able to decide
@@ -151,10 +138,6 @@ func (w *rosterWorld) check() error {
 		return fmt.Errorf("the former voters decide by %v and the new ones by %v", former.Version, newer.Version)
 	case back && done:
 		return fmt.Errorf("both the former and the new voters are committed")
-	case done:
-		w.found.Done++
-	case back:
-		w.found.Back++
 	}
 	return nil
 }

@@ -312,5 +312,5 @@ func (w *changeWorld) answered(s *changeState, t int, from election.PeerID, a el
 // ExploreChange visits the states breadth first.
 func ExploreChange(o ChangeOptions) Found {
 	w, first := newChangeWorld(o)
-	return breadthFirst(first, o.States, w.each)
+	return breadthFirst(first, itself, o.States, w.each, right)
 }

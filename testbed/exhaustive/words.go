@@ -307,5 +307,5 @@ func (w *wordWorld) written(s *wordState, t int, word election.Word) string {
 // ExploreWords visits the states breadth first.
 func ExploreWords(o WordOptions) Found {
 	w, first := newWordWorld(o)
-	return breadthFirst(first, o.States, w.each)
+	return breadthFirst(first, itself, o.States, w.each, right)
 }
