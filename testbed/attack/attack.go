@@ -10,7 +10,6 @@ package attack
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -18,11 +17,11 @@ import (
 	"maps"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -117,12 +116,11 @@ func Run(ctx context.Context, text string) (string, error) {
 
 // key reads the first cluster key in the target's key file.
 func (t Target) key() ([]byte, error) {
-	text, err := os.ReadFile(t.KeyFile)
+	keys, err := settings.ReadKeys(t.KeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("read the cluster key: %w", err)
+		return nil, err
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-	return base64.StdEncoding.DecodeString(line)
+	return keys[0], nil
 }
 
 // label is how each packet and stream of a cluster begins, in plain text.

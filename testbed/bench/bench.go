@@ -294,7 +294,7 @@ func parts() []part {
 		{"overlap", alone, rounds(experiment{name: "Overlap", faults: []string{"kill", "freeze", "freeze-for-a-lease"}, tenths: 7, hasty: true}), nil},
 		{"idle", always, (*bench).idle, needLinux},
 		{"query", alone, (*bench).query, nil},
-		{"watchers", alone, (*bench).watchers, nil},
+		{"watchers", alone, func(b *bench, ctx context.Context) error { return b.watched(ctx, watcherCount, watcherRounds) }, nil},
 		{"size", alone, (*bench).size, nil},
 		{"traffic", compared, (*bench).idle, needLinux},
 		{"cut", compared, rounds(experiment{name: "Takeover", faults: []string{"cut"}, tenths: 3}), needNamespaces},
@@ -312,9 +312,13 @@ func parts() []part {
 		{"jobs", onRequest, (*bench).jobs, nil},
 		{"many-elections", onRequest, (*bench).manyElections, needLinux},
 		{"load", onRequest, (*bench).load, nil},
-		{"readers", onRequest, (*bench).readers, nil},
-		{"pages", onRequest, (*bench).pages, needLoopback},
-		{"unread", onRequest, (*bench).unread, needLinux},
+		{"readers", onRequest, func(b *bench, ctx context.Context) error {
+			return b.askMajority(ctx, loadElections, readerCount, readersFor)
+		}, nil},
+		{"pages", onRequest, func(b *bench, ctx context.Context) error {
+			return b.readPages(ctx, pageElections, pageReaders, pagesFor)
+		}, needLoopback},
+		{"unread", onRequest, func(b *bench, ctx context.Context) error { return b.leaveUnread(ctx, unreadAnswers, unreadFor) }, needLinux},
 		{"at-once", onRequest, (*bench).atOnce, nil},
 	}
 }

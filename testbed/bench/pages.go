@@ -31,12 +31,8 @@ const (
 	unreadFor = 12 * time.Second
 )
 
-// pages measures whether leads are lost, and how soon a load balancer is answered, while many read the
+// readPages measures whether leads are lost, and how soon a load balancer is answered, while many read the
 // status pages, each up to ten times a second.
-func (b *bench) pages(ctx context.Context) error {
-	return b.readPages(ctx, pageElections, pageReaders, pagesFor)
-}
-
 func (b *bench) readPages(ctx context.Context, elections, readers int, d time.Duration) error {
 	config := b.config()
 	config.Adjust = func(_ int, a *settings.Config) { a.HTTP = a.Bind }
@@ -76,11 +72,7 @@ func leads(ctx context.Context, h *hosts.Host) error {
 	return err
 }
 
-// unread measures the memory of an agent that is asked for many long answers, which nobody reads.
-func (b *bench) unread(ctx context.Context) error {
-	return b.leaveUnread(ctx, unreadAnswers, unreadFor)
-}
-
+// leaveUnread measures the memory of an agent that is asked for many long answers, which nobody reads.
 func (b *bench) leaveUnread(ctx context.Context, answers int, d time.Duration) error {
 	change := `{"time":"2026-11-25T12:00:00Z","type":"no_leader","evidence":"` + strings.Repeat("x", 200) + "\"}\n"
 	config := b.config()

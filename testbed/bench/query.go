@@ -200,14 +200,10 @@ const (
 	readersFor  = 10 * time.Second
 )
 
-// readers measures how many leads are lost while many readers send quorum reads.
-func (b *bench) readers(ctx context.Context) error {
-	return b.askMajority(ctx, loadElections, readerCount, readersFor)
-}
-
 // reads has how long each read took, in milliseconds.
 type reads struct{ answered, refused []float64 }
 
+// askMajority measures how many leads are lost while many readers send quorum reads.
 func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Duration) (err error) {
 	return b.amongElections(ctx, b.config(), "Readers", elections, d, func(r *rig) error {
 		answers := 0

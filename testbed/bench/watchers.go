@@ -21,12 +21,7 @@ const (
 	watcherRounds = 10 // hand-overs, each of two changes
 )
 
-// watchers measures how soon the last of many watchers has read a change.
-func (b *bench) watchers(ctx context.Context) error {
-	return b.watched(ctx, watcherCount, watcherRounds)
-}
-
-// watched hands leadership over again and again, while many watchers watch one agent.
+// watched hands leadership over again and again, and measures how soon the last of many watchers of one agent has read each change.
 func (b *bench) watched(ctx context.Context, watchers, rounds int) (err error) {
 	return b.quiet(ctx, b.config(), func(r *rig, leader *hosts.Host) error {
 		watched := r.Cluster.Hosts()[0]

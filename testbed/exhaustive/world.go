@@ -130,10 +130,7 @@ func (w *world) view() election.View {
 }
 
 func firstState(i int) *election.State {
-	r := &election.Roster{Cluster: "x", Version: election.Version{Counter: 1}}
-	for j := range size {
-		r.Voters = append(r.Voters, election.Voter{Name: string(peerOf(j)), Peer: peerOf(j)})
-	}
+	r := &election.Roster{Cluster: "x", Version: election.Version{Counter: 1}, Voters: votersNamed("abc")}
 	return &election.State{Peer: peerOf(i), Roster: r, Grants: map[election.Name]election.Grant{}}
 }
 

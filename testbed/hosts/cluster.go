@@ -2,8 +2,6 @@ package hosts
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/internal/base/each"
-	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
@@ -74,8 +71,8 @@ func (cluster *Cluster) layAll(c Config) (err error) {
 		return err
 	}
 	key := filepath.Join(cluster.dir.Path, "key")
-	if err := writeKey(key); err != nil {
-		return err
+	if err := os.WriteFile(key, []byte(settings.NewKey()+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write the cluster key: %w", err)
 	}
 	called := c.Names()
 	for i := range called {
@@ -86,15 +83,6 @@ func (cluster *Cluster) layAll(c Config) (err error) {
 		cluster.hosts = append(cluster.hosts, h)
 	}
 	return nil
-}
-
-func writeKey(path string) error {
-	var key [32]byte
-	if _, err := rand.Read(key[:]); err != nil {
-		return fmt.Errorf("make a cluster key: %w", err)
-	}
-	text := base64.StdEncoding.EncodeToString(key[:]) + "\n"
-	return wrap.Error(os.WriteFile(path, []byte(text), 0o600), "write the cluster key")
 }
 
 // maxSeeds is how many other agents the configuration of an agent names; gossip finds the rest.

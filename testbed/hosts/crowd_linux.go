@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/keeper"
 )
 
@@ -19,7 +20,11 @@ const lowestPriority = 19
 // lowerPriority gives processes and their descendants, except keepers, the lowest priority, for
 // good. A keeper with the lowest priority would itself be too late to kill anything.
 func lowerPriority(pids []int) error {
-	for _, pid := range family(pids) {
+	all := slices.Clone(pids)
+	for _, pid := range pids {
+		all = append(all, guard.Descendants(pid)...)
+	}
+	for _, pid := range all {
 		if name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm"); string(name) == keeper.Word+"\n" {
 			continue
 		}
@@ -35,20 +40,4 @@ func lowerPriority(pids []int) error {
 		}
 	}
 	return nil
-}
-
-// family returns the given processes, then all their descendants.
-func family(pids []int) []int {
-	for i := 0; i < len(pids); i++ { // pids grows
-		tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(pids[i]) + "/task/*/children")
-		for _, file := range tasks {
-			children, _ := os.ReadFile(file) // the process may have ended
-			for _, child := range strings.Fields(string(children)) {
-				if pid, err := strconv.Atoi(child); err == nil {
-					pids = append(pids, pid)
-				}
-			}
-		}
-	}
-	return pids
 }

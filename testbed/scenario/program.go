@@ -13,11 +13,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/doyen-election/doyen/agent/settings"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/act/guard"
 	"github.com/doyen-election/doyen/internal/base/boottime"
 	"github.com/doyen-election/doyen/testbed/actor"
 	"github.com/doyen-election/doyen/testbed/attack"
@@ -88,18 +88,18 @@ func (w *world) strikes(at election.Instant, err error) (string, error) {
 // can react to the other's end. Then it kills the guard, waits until the kernel has killed the
 // command, and kills `doyen run`.
 func crashWithGuard(p *lab.Program) (election.Instant, error) {
-	guard, err := childOf(p.PID())
+	guarding, err := childOf(p.PID())
 	if err != nil {
 		return 0, fmt.Errorf("find the guard of %s: %w", p.Name, err)
 	}
-	command, err := childOf(guard)
+	command, err := childOf(guarding)
 	if err != nil {
 		return 0, fmt.Errorf("find the command of %s: %w", p.Name, err)
 	}
 	if _, err := p.Freeze(); err != nil {
 		return 0, err
 	}
-	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(guarding, syscall.SIGKILL); err != nil {
 		return 0, fmt.Errorf("crash the guard of %s: %w", p.Name, err)
 	}
 	for deadline := time.Now().Add(time.Second); lab.Lives(command) && time.Now().Before(deadline); {
@@ -109,14 +109,8 @@ func crashWithGuard(p *lab.Program) (election.Instant, error) {
 }
 
 func childOf(parent int) (int, error) {
-	all, err := procfs.AllProcs()
-	if err != nil {
-		return 0, err
-	}
-	for _, p := range all {
-		if stat, err := p.Stat(); err == nil && stat.PPID == parent {
-			return p.PID, nil
-		}
+	if all := guard.Descendants(parent); len(all) > 0 {
+		return all[0], nil
 	}
 	return 0, fmt.Errorf("process %d has no child", parent)
 }

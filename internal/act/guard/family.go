@@ -66,7 +66,7 @@ func askFamily(group int, signal syscall.Signal, told map[int]bool) {
 		told[-group] = true
 		ask(-group, signal)
 	}
-	for _, pid := range descendants(unix.Getpid()) {
+	for _, pid := range Descendants(unix.Getpid()) {
 		if told[pid] {
 			continue
 		}
@@ -87,7 +87,7 @@ func ask(pid int, signal syscall.Signal) {
 // searching.
 const maxDescendants = 10_000
 
-func descendants(pid int) []int {
+func Descendants(pid int) []int {
 	found := children(pid)
 	for i := 0; i < len(found) && len(found) < maxDescendants; i++ {
 		found = append(found, children(found[i])...)

@@ -97,7 +97,7 @@ func TestBothWaysToFindChildrenAgree(t *testing.T) {
 	if len(listed) != 1 || !slices.Equal(listed, scanned) {
 		t.Errorf("children %v in the lists, %v by the scan", listed, scanned)
 	}
-	if below := descendants(os.Getpid()); !slices.Contains(below, listed[0]) || !slices.Contains(below, command.Process.Pid) {
+	if below := Descendants(os.Getpid()); !slices.Contains(below, listed[0]) || !slices.Contains(below, command.Process.Pid) {
 		t.Errorf("descendants %v", below)
 	}
 	stdin.Close()
