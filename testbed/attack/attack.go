@@ -21,8 +21,9 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/doyen-election/doyen/agent/settings"
-	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // Target is an agent that is attacked. An attacker can find out the fields from the network, except
@@ -128,40 +129,19 @@ func (t Target) label() []byte {
 	return append([]byte{244, byte(len(t.Cluster))}, t.Cluster...)
 }
 
-// pace lets a number of actions through each second. If the number is 0, no action waits.
-type pace struct {
-	every time.Duration
-	next  time.Time
-}
-
-func newPace(perSecond float64) *pace {
+// newPace lets a number of actions through each second, and catches up after a delay. If the number is 0, no action waits.
+func newPace(perSecond float64) *rate.Limiter {
 	if perSecond <= 0 {
-		return &pace{}
+		return rate.NewLimiter(rate.Inf, 0)
 	}
-	return &pace{every: time.Duration(float64(time.Second) / perSecond), next: time.Now()}
+	return rate.NewLimiter(rate.Limit(perSecond), 1+int(perSecond/20))
 }
 
-// wait waits until the next action may happen. It returns false once the context is over.
-func (p *pace) wait(ctx context.Context) bool {
-	if p.every == 0 {
-		return ctx.Err() == nil
-	}
-	p.next = p.next.Add(p.every)
-	pause := time.Until(p.next)
-	if pause < time.Millisecond {
-		return ctx.Err() == nil // behind its rate: go at once, to catch up
-	}
-	return observe.Sleep(ctx, pause) == nil
-}
-
-// giveBack takes back the last permission, because the permitted action did not happen.
-func (p *pace) giveBack() { p.next = p.next.Add(-p.every) }
-
-// sendGossip sends rate packets a second to the targets in turn, from the sockets in turn. The
+// sendGossip sends a number of packets a second to the targets in turn, from the sockets in turn. The
 // function packet makes each packet for its target. sendGossip returns how many packets it sent;
 // a full queue or a target that is down may have lost some of them.
-func (o Order) sendGossip(ctx context.Context, rate float64, packet func(Target) ([]byte, error), from ...net.PacketConn) (sent int, err error) {
-	for p := newPace(rate); p.wait(ctx); sent++ {
+func (o Order) sendGossip(ctx context.Context, perSecond float64, packet func(Target) ([]byte, error), from ...net.PacketConn) (sent int, err error) {
+	for p := newPace(perSecond); p.Wait(ctx) == nil; sent++ {
 		t := o.Targets[sent%len(o.Targets)]
 		b, err := packet(t)
 		if err != nil {

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -168,7 +170,7 @@ func (o Order) streams(ctx context.Context, n, announce, send int, rate float64)
 }
 
 // announceAndSend opens one stream. It returns how many meaningless bytes the target took.
-func announceAndSend(ctx context.Context, t Target, announce, send int, p *pace) int64 {
+func announceAndSend(ctx context.Context, t Target, announce, send int, pace *rate.Limiter) int64 {
 	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", t.Gossip.String())
 	if err != nil {
 		_ = observe.Sleep(ctx, 10*time.Millisecond)
@@ -182,13 +184,9 @@ func announceAndSend(ctx context.Context, t Target, announce, send int, p *pace)
 		return 0
 	}
 	var sent int64
-	for sent < int64(send) && p.wait(ctx) {
+	for sent < int64(send) {
 		n, err := c.Write(junk[:min(chunk, send-int(sent))])
-		sent += int64(n)
-		if err != nil {
-			if n == 0 {
-				p.giveBack()
-			}
+		if sent += int64(n); err != nil || pace.Wait(ctx) != nil { // what the target does not take costs nothing
 			break
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
@@ -169,11 +170,9 @@ type victory struct {
 
 // newCandidates prepares for n elections. No program is a candidate yet.
 func newCandidates(ctx context.Context, all []*hosts.Host, n int) *candidates {
-	c := &candidates{won: make([]victory, n), holders: make([]int, n)}
+	c := &candidates{won: make([]victory, n), holders: make([]int, n),
+		clients: each.Of(all, func(h *hosts.Host) *client.Client { return client.New(h.Config().Socket) })}
 	c.ctx, c.stop = context.WithCancel(ctx)
-	for _, h := range all {
-		c.clients = append(c.clients, client.New(h.Config().Socket))
-	}
 	return c
 }
 

@@ -183,10 +183,8 @@ func (r *rig) renewed(ctx context.Context, h *hosts.Host) (after time.Duration, 
 	if _, err := h.Terminate(); err != nil {
 		return 0, err
 	}
-	select {
-	case <-h.Done():
-	case <-time.After(patience):
-		return 0, fmt.Errorf("end %s: it takes longer than %s", h.Name(), patience)
+	if err := r.Ended(ctx, patience, h); err != nil {
+		return 0, err
 	}
 	at, err := h.Start()
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/internal/base/fd"
 )
 
 // intercept selects the system calls of a host's processes that the testbed answers.
@@ -139,11 +141,7 @@ func receive(file *os.File) (n notification, err error) {
 
 // respond answers a call. The calling process may have ended, which does no harm.
 func respond(file *os.File, r response) {
-	if raw, err := file.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) {
-			_ = control(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
-		})
-	}
+	_ = fd.Use(file, func(fd int) error { return control(uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) })
 }
 
 func control(fd, request uintptr, argument unsafe.Pointer) error {

@@ -232,9 +232,14 @@ const lookEvery = 5 * time.Millisecond
 
 // Until waits until the condition holds. It returns ErrLate if the limit passes first.
 func (l *Lab) Until(ctx context.Context, limit time.Duration, what string, condition func() bool) error {
+	return l.Await(ctx, limit, lookEvery, what, condition)
+}
+
+// Await is Until with another time between two checks when nothing is reported.
+func (l *Lab) Await(ctx context.Context, limit, every time.Duration, what string, condition func() bool) error {
 	late := time.NewTimer(limit)
 	defer late.Stop()
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		moved := l.Moved()

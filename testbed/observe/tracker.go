@@ -6,6 +6,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 )
 
 // maxClaims bounds how many claims are kept: beyond it, each new one replaces the oldest.
@@ -263,11 +264,7 @@ func (t *Tracker) Agreement(agents []string) (Agreement, bool) {
 
 // Claims returns all remembered claims, in the order in which they became known.
 func (t *Tracker) Claims() []Claim {
-	claims := make([]Claim, len(t.claims))
-	for i, c := range t.claims {
-		claims[i] = *c
-	}
-	return claims
+	return each.Of(t.claims, func(c *Claim) Claim { return *c })
 }
 
 // Leader returns the agent that reports that it leads: if several do, the one with the highest

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/internal/base/wrap"
 	"github.com/doyen-election/doyen/testbed/observe"
 	"github.com/doyen-election/doyen/testbed/spacetime"
@@ -93,9 +94,7 @@ func (p Page) view() (view, error) {
 	v.Style = template.CSS(own) + lanes
 	names := elections(r)
 	v.Omitted = max(0, len(names)-maxDrawn)
-	for _, name := range names[:len(names)-v.Omitted] {
-		v.Elections = append(v.Elections, drawElection(r, name))
-	}
+	v.Elections = each.Of(names[:len(names)-v.Omitted], func(name string) spacetime.Diagram { return drawElection(r, name) })
 	return v, nil
 }
 

@@ -47,7 +47,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"hook":    takes(3, 3, "want a name, a host and an election", hookCommand),
 		"once":    jobCommand("once", 1), "cron": jobCommand("cron", 2), "tear-words": tearWords, "attack": attackCommand,
 	} {
-		wrapped[name] = wrap(name, c)
+		wrapped[name] = recorded(name, c)
 	}
 	return wrapped
 }
@@ -74,9 +74,9 @@ func started(c command) command {
 	}
 }
 
-// wrap records the step. It turns an error into the script's failure, and adds what was seen of
+// recorded records the step. It turns an error into the script's failure, and adds what was seen of
 // the agents.
-func wrap(name string, c command) func(*testscript.TestScript, bool, []string) {
+func recorded(name string, c command) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		w := worldOf(ts)
 		step := observe.Step{Text: strings.Join(append([]string{name}, args...), " "), From: boottime.Now()}

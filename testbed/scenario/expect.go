@@ -13,6 +13,8 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/base/boottime"
+	"github.com/doyen-election/doyen/internal/base/wrap"
+	"github.com/doyen-election/doyen/testbed/lab"
 )
 
 const (
@@ -220,27 +222,17 @@ func (w *world) hold(c condition, long time.Duration) (string, error) {
 // judge judges the condition again and again until the outcome equals holds, and returns the last
 // verdict. over is true if the limit passed before that.
 func (w *world) judge(c condition, limit time.Duration, holds bool) (v verdict, over bool, err error) {
-	end := time.NewTimer(limit)
-	defer end.Stop()
 	every := time.Hour
 	if c.asks {
 		every = askEvery
 	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		moved, v := w.lab.Moved(), c.judge()
+	err = w.lab.Await(w.ctx, limit, every, "a condition", func() bool {
+		v = c.judge()
 		v.since = cmp.Or(v.since, boottime.Now())
-		if v.holds == holds {
-			return v, false, nil
-		}
-		select {
-		case <-moved:
-		case <-tick.C:
-		case <-end.C:
-			return v, true, nil
-		case <-w.ctx.Done():
-			return v, false, fmt.Errorf("interrupted; so far: %s", v.saw)
-		}
+		return v.holds == holds
+	})
+	if errors.Is(err, lab.ErrLate) {
+		return v, true, nil
 	}
+	return v, false, wrap.Error(err, "interrupted; so far: %s", v.saw)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/base/each"
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
@@ -81,14 +82,11 @@ func (n *Network) Add(id election.PeerID, priority int) *Agent {
 func (n *Network) Agents() []*Agent { return n.agents }
 
 func (n *Network) Agent(id election.PeerID) *Agent {
-	for _, a := range n.agents {
-		if a.Rank.Peer == id {
-			return a
-		}
+	a, ok := each.First(n.agents, func(a *Agent) bool { return a.Rank.Peer == id })
+	if n.tb.Helper(); !ok {
+		n.tb.Fatalf("no agent %q", id)
 	}
-	n.tb.Helper()
-	n.tb.Fatalf("no agent %q", id)
-	return nil
+	return a
 }
 
 func (n *Network) Field(a *Agent) election.Field {
