@@ -56,5 +56,6 @@
 // The word of an election is explored separately (words.go), until no state of a small world is left: the
 // product's own contests and voters, without time and changes of the voters. In one world a voter's writes take
 // time, in another a leader has a second life. No word that a program has written or got is lost, writes form
-// a chain, and no voter takes a word at another roster version.
+// a chain, and no voter takes a word at another roster version. A change of the voters with a word is in
+// wordchange.go: the product's own driver and catching up.
 package exhaustive

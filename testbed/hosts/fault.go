@@ -54,7 +54,12 @@ func on(what string, do func(*Cluster, *Host) error) effect {
 
 // inside is like on, for what is done on a thread in the host's sandbox.
 func inside(what string, do func(*Host) error) effect {
-	return on(what, func(_ *Cluster, h *Host) error { return h.inSandbox(func() error { return do(h) }) })
+	return on(what, func(_ *Cluster, h *Host) error {
+		if !h.sandbox.disk || h.sandbox.space == nil {
+			return unavailable(what, "it needs a cluster in namespaces, with DiskFaults")
+		}
+		return h.inSandbox(func() error { return do(h) })
+	})
 }
 
 // Crash ends the agent at once (SIGKILL). The fault ends with the agent's next start.
