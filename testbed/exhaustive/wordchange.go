@@ -146,7 +146,7 @@ func newChangeWorld(o ChangeOptions) (*changeWorld, changeState) {
 		s.voters[2] = w.react(s.voters[2], w.message("a", election.Report{Roster: first})).voter
 	}
 	for i := 0; o.Back && i < 6; i++ { // the search begins when a, b and c have the mark, and have to catch up
-		w.arrives(s, i%3, s.voters[i%3], w.proposes(w.drivers[s.driver]), func(n stepTo[changeState]) { s = n.next })
+		w.arrives(s, i%3, s.voters[i%3], w.message("a", proposal(w.drivers[s.driver])), func(n stepTo[changeState]) { s = n.next })
 	}
 	return w, s
 }
@@ -176,13 +176,11 @@ func (w *changeWorld) drives(s *changeState, d *quorum.Driver) {
 	for d.Advance(epoch.Add(time.Hour)) {
 	}
 	s.driver = w.driver(d)
-	n := w.proposes(d)
-	s.sent[n/64] |= 1 << (n % 64)
+	w.send(s, "a", proposal(d))
 }
 
-// proposes is the driver's proposal.
-func (w *changeWorld) proposes(d *quorum.Driver) uint16 {
-	return w.message("a", election.RosterPropose{Driver: d.Ballot, Holder: changeHolders[0], Roster: *d.Proposal(), CatchUp: d.CatchesUp()})
+func proposal(d *quorum.Driver) election.RosterPropose {
+	return election.RosterPropose{Driver: d.Ballot, Holder: changeHolders[0], Roster: *d.Proposal(), CatchUp: d.CatchesUp()}
 }
 
 // react lets a voter handle a message, once all its promises have ended, and writes what it has to write.
