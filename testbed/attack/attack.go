@@ -24,6 +24,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/doyen-election/doyen/agent/settings"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // Target is an agent that is attacked. An attacker can find out the fields from the network, except
@@ -134,14 +135,16 @@ func newPace(perSecond float64) *rate.Limiter {
 	if perSecond <= 0 {
 		return rate.NewLimiter(rate.Inf, 0)
 	}
-	return rate.NewLimiter(rate.Limit(perSecond), 1+int(perSecond/20))
+	pace := rate.NewLimiter(rate.Limit(perSecond), 1+int(perSecond))
+	pace.AllowN(time.Now(), pace.Burst()) // it does not begin with a second's worth at once
+	return pace
 }
 
 // sendGossip sends a number of packets a second to the targets in turn, from the sockets in turn. The
 // function packet makes each packet for its target. sendGossip returns how many packets it sent;
 // a full queue or a target that is down may have lost some of them.
 func (o Order) sendGossip(ctx context.Context, perSecond float64, packet func(Target) ([]byte, error), from ...net.PacketConn) (sent int, err error) {
-	for p := newPace(perSecond); p.Wait(ctx) == nil; sent++ {
+	for p := newPace(perSecond); observe.Sleep(ctx, p.Reserve().Delay()) == nil; sent++ {
 		t := o.Targets[sent%len(o.Targets)]
 		b, err := packet(t)
 		if err != nil {

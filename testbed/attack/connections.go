@@ -186,7 +186,7 @@ func announceAndSend(ctx context.Context, t Target, announce, send int, pace *ra
 	var sent int64
 	for sent < int64(send) {
 		n, err := c.Write(junk[:min(chunk, send-int(sent))])
-		if sent += int64(n); err != nil || pace.Wait(ctx) != nil { // what the target does not take costs nothing
+		if sent += int64(n); err != nil || observe.Sleep(ctx, pace.Reserve().Delay()) != nil { // what the target does not take costs nothing
 			break
 		}
 	}
