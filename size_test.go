@@ -20,8 +20,8 @@ var limits = []struct {
 	code, comments int      // lines
 }{
 	// What is installed, with the client that programs use.
-	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 42375, 6183},
-	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 8149, 1345},
+	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 42410, 6183},
+	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 8184, 1345},
 	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 23401, 2467},
 }
 

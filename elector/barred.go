@@ -16,7 +16,7 @@ func (e *Elector) bar(in election.Barred) {
 	e.voter.Bar(e.now)
 	e.change.Bar(&election.Refusal{Why: election.DeniedBarred, Barred: in})
 	e.touchAll()
-	e.leaveAll(election.ReasonBarred)
+	e.leaving.begin(e, election.ReasonBarred, 0)
 	e.sendAllConnected(e.report(0, "")) // the report shows that this agent does not vote any more
 }
 

@@ -24,7 +24,8 @@
 // what readers were shown of the election. The entry answers the questions of its Contest
 // (contest.Facts), and carry does what the returned verdict asks for. A contest is advanced if
 // it received something, if its time has come, or if facts have changed on which all contests
-// depend (advanceContests). agenda.go limits how many rounds may be in progress at once.
+// depend (advanceContests). agenda.go limits how many rounds may be in progress at once, and
+// handover.go how many elections an agent that drains or shuts down hands over at once.
 //
 // The output is carried out in the order of its fields: Record, Withdraw (stop acting), Persist,
 // Send, Redial, Announce, Replies. The answers of this agent's voter wait until the state that

@@ -60,6 +60,7 @@ type Elector struct {
 	withheld   map[election.PeerID]bool // voters that dispute a term which this agent leads
 	draining   bool
 	stopping   bool
+	leaving    leaving
 	counters   Counters
 	counted    Counters // a copy of counters for readers, made at countedAt
 	countedAt  election.Instant
@@ -184,7 +185,7 @@ func (e *Elector) handle(in election.Input) {
 		e.touchAll()
 	case election.Shutdown:
 		e.stopping = true
-		e.leaveAll(election.ReasonShutdown)
+		e.leaving.begin(e, election.ReasonShutdown, min(e.cfg.Lease/2, maxShutdownTurns))
 	case election.Inquire:
 		e.inquire(in)
 	case election.Barred:

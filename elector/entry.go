@@ -23,12 +23,13 @@ type entry struct {
 	lost    bool // this agent was deaf to the election's leader when it last looked
 	contest.Contest
 
-	e         *Elector
-	turn      uint64           // its place in the queue; 0: none
-	idleSince election.Instant // since when the election has had no candidate and no leader; Never: it has one
-	listing   listing
-	recorded  election.Authority
-	shown     *ContestStatus // what readers see; replaced, never changed; nil: readers do not see the election
+	e            *Elector
+	awaitedUntil election.Instant // until then, an agent that hands everything over waits for another leader here
+	turn         uint64           // its place in the queue; 0: none
+	idleSince    election.Instant // since when the election has had no candidate and no leader; Never: it has one
+	listing      listing
+	recorded     election.Authority
+	shown        *ContestStatus // what readers see; replaced, never changed; nil: readers do not see the election
 }
 
 // newSelection returns the configured algorithm, which numbers its rounds from after + 1.
@@ -42,6 +43,7 @@ func newSelection(cfg election.Config, name election.Name, after uint64) contest
 // advanceContests advances the elections that were touched or whose time has come. If facts have changed on
 // which all elections depend, it advances all. Then it advances queued elections while the window has room.
 func (e *Elector) advanceContests() {
+	e.leaving.proceed(e)
 	if facts := e.facts.renew(e); facts != e.advanced {
 		e.advanced = facts
 		e.touchAll()
@@ -65,7 +67,7 @@ func (e *Elector) advanceContests() {
 }
 
 func (e *Elector) contestsWake() election.Instant {
-	wake := election.Never
+	wake := e.leaving.nextAt
 	for _, c := range e.contests.rows {
 		wake = min(wake, c.wakeAt)
 	}

@@ -2,6 +2,7 @@ package elector
 
 import (
 	"slices"
+	"time"
 
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
@@ -82,20 +83,65 @@ func (e *Elector) mustLead(c *entry, name election.Name, t election.Term) *elect
 }
 
 func (e *Elector) drain(in election.Drain) {
+	was := e.draining
 	e.draining = in.On
-	if in.On {
-		e.leaveAll(election.ReasonDraining)
+	switch {
+	case e.stopping:
+	case !in.On:
+		e.leaving = leaving{}
+	case !was:
+		e.leaving.begin(e, election.ReasonDraining, drainTurns*e.cfg.Lease)
 	}
 	e.reply(in.Request, nil)
 }
 
-// leaveAll hands over all that this agent leads. A draining agent still drives a change of the voters.
-func (e *Elector) leaveAll(why election.Reason) {
+// leaving hands over all that this agent leads: in turns, so that the agents that elect are not too busy to vote.
+type leaving struct {
+	why    election.Reason  // empty: this agent keeps what it leads
+	by     election.Instant // from then on, it does not wait before it hands over the rest
+	nextAt election.Instant // when more is handed over, though no other agent leads what was handed over before
+}
+
+const (
+	leavingAtOnce    = 8                      // how many elections it hands over before it waits until others lead some of them
+	drainTurns       = 10                     // how many leases the turns of a drain may take
+	maxShutdownTurns = 500 * time.Millisecond // so that the programs of the last turn have a lease in which to stop before the process ends
+)
+
+func (l *leaving) begin(e *Elector, why election.Reason, turns time.Duration) {
+	*l = leaving{why: why, by: e.now.Add(turns)}
+	l.proceed(e)
+}
+
+// proceed waits for no election longer than a vote timeout, and not where nobody else can lead.
+func (l *leaving) proceed(e *Elector) {
+	l.nextAt = election.Never
+	if l.why == "" {
+		return
+	}
+	awaited, timeout := 0, l.by
 	for _, c := range e.contests.rows {
-		if why == election.ReasonDraining && c.Name() == election.RosterElection {
-			continue
+		if e.now < c.awaitedUntil && (c.Role() == contest.Leaving || c.Vacant()) {
+			awaited++
+			timeout = min(timeout, c.awaitedUntil)
 		}
-		e.carry(c, c.Leave(c, why))
+	}
+	for _, c := range e.contests.rows {
+		leads := c.Role() == contest.Leader
+		switch {
+		case !leads && c.Role() != contest.Nominee:
+			continue
+		case l.why == election.ReasonDraining && c.Name() == election.RosterElection:
+			continue // a draining agent still drives a change of the voters
+		case leads && awaited >= leavingAtOnce && e.now < l.by:
+			l.nextAt = timeout
+			continue
+		case leads && c.HasHeir(c):
+			awaited++
+			c.awaitedUntil = e.now.Add(e.cfg.VoteTimeout())
+			timeout = min(timeout, c.awaitedUntil)
+		}
+		e.carry(c, c.Leave(c, l.why))
 	}
 }
 
@@ -109,8 +155,8 @@ func (e *Elector) HandingOver() bool {
 // second too long or too short. Then an expired lease could look valid, or a promise that still
 // runs could look expired. So no deadline from before a suspend counts after it.
 
-// suspended ends every bid, and every lease that this agent counts: its own leases, and those of
-// the leaders that it follows. Its voter turns its promises into holds, as after a start.
+// suspended ends every bid, and every lease that this agent counts: its own, and those of the leaders that it
+// follows. Its voter turns its promises into holds, as after a start.
 func (e *Elector) suspended() {
 	e.resumed = e.now
 	e.voter.Suspended(e.now)

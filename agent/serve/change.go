@@ -226,8 +226,8 @@ func (s *Server) await(ctx context.Context, led []*elector.ContestStatus) *api.O
 		}
 		e, known := s.successor(ctx, l.Election, l.Term)
 		switch {
-		case !known:
-			outcome.Message = "nobody leads " + string(l.Election) + " yet"
+		case !known || e.Leader.ID == string(s.Self.Peer):
+			outcome.Message = "no other agent leads " + string(l.Election) + " yet"
 		case outcome.Leader == nil:
 			outcome.Leader, outcome.Term = e.Leader, e.Term
 		}

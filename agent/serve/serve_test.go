@@ -371,6 +371,11 @@ func TestChangesAnswerWithTheirOutcome(t *testing.T) {
 	if _, text := a.do(t, "POST", "/v1/drain", `{"on":true}`); !strings.Contains(text, `"message":"","leader":{"name":"b"`) {
 		t.Errorf("drain to one that stood down: %s", text)
 	}
+	a.picture.Store(leading)
+	a.on = a.succeeds("a", 8) // its turn to hand over has not come, and it takes a higher term
+	if _, text := a.do(t, "POST", "/v1/drain", `{"on":true}`); !strings.Contains(text, `"message":"no other agent leads default yet","waited_ms"`) {
+		t.Errorf("drain while it still leads: %s", text)
+	}
 	alone := *leading
 	alone.Connected = nil
 	a.picture.Store(&alone)
