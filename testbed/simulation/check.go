@@ -26,7 +26,7 @@ func (w *world) checkOutput(a *agent, local election.Instant, out election.Outpu
 	if out.WakeAt <= local {
 		w.fail("wake", "%s wants to be woken at %d, it is %d", a.peer, out.WakeAt, local)
 	}
-	if len(out.Send) > maxSends || len(out.Announce)+len(out.Withdraw) > maxAnnounce {
+	if many := w.options.many; len(out.Send) > maxSends+32*many || len(out.Announce)+len(out.Withdraw) > maxAnnounce+2*many {
 		w.fail("bounds", "%s asks for %d messages, %d announcements and %d withdrawals in one step",
 			a.peer, len(out.Send), len(out.Announce), len(out.Withdraw))
 	}

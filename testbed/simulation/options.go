@@ -26,6 +26,7 @@ type Options struct {
 	Live   io.Writer // if set, each line of the trace is written here at once
 	Record bool      // keep a History
 
+	many int // how many more elections there are than the seed draws
 	// chaosOnly ends the run after the chaos phase. A search for a violation in that phase does
 	// not need the rest.
 	chaosOnly bool

@@ -62,6 +62,21 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
+// TestSimulationOfManyElections is about agents that hand over in turns: they lead more elections than they hand over
+// at once.
+func TestSimulationOfManyElections(t *testing.T) {
+	t.Parallel()
+	n := uint64(20)
+	if testing.Short() {
+		n = 2
+	}
+	p, v := Sweep(t.Context(), SweepOptions{Options: Options{many: 24}, From: *from, Seeds: n, Cores: runtime.GOMAXPROCS(0)})
+	t.Logf("seeds %d in %v\n%s", p.Seeds, p.Elapsed.Round(time.Millisecond), p.Stats)
+	if v != nil {
+		t.Error(v)
+	}
+}
+
 func meetsEveryFault(t *testing.T, s Stats) {
 	t.Helper()
 	for _, f := range faultKinds() {

@@ -117,6 +117,9 @@ func (w *world) drawPlan() plan {
 	if o.Voters > 0 {
 		p.voters, p.observers = o.Voters, 0
 	}
+	for i := range o.many {
+		p.elections = append(p.elections, election.Name(fmt.Sprintf("many%d", i)))
+	}
 	if n := o.Shrunk.Elections; n > 0 {
 		p.elections = p.elections[:min(n, len(p.elections))]
 	}
