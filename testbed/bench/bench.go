@@ -312,6 +312,7 @@ func parts() []part {
 		{"jobs", onRequest, (*bench).jobs, nil},
 		{"many-elections", onRequest, (*bench).manyElections, needLinux},
 		{"load", onRequest, (*bench).load, nil},
+		{"drain", onRequest, func(b *bench, ctx context.Context) error { return b.drained(ctx, loadElections) }, nil},
 		{"readers", onRequest, func(b *bench, ctx context.Context) error {
 			return b.askMajority(ctx, loadElections, readerCount, readersFor)
 		}, nil},

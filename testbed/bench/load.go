@@ -24,8 +24,7 @@ const (
 	manyElections = 1000 // each agent leads a fifth of them
 	// loadElections is how many elections have a candidate on each host.
 	loadElections = 1000
-	// loadBusy is the longest time allowed from a cold start until all these elections are led,
-	// beside busy loops.
+	// loadBusy is the longest time allowed from a cold start until all of these are led beside busy loops.
 	loadBusy = 30 * time.Second
 	// loadWatch is the time in which no program may lose a lead that it won.
 	loadWatch = time.Minute
@@ -47,9 +46,7 @@ func (b *bench) many(ctx context.Context, n int) (err error) {
 		c := newCandidates(ctx, all, n)
 		defer c.close()
 		for _, second := range []bool{false, true} { // all first candidates lead before the second ones start
-			for i := range n {
-				c.start(i, hostOf(i, len(all), second))
-			}
+			c.where(func(i, host int) bool { return host == hostOf(i, len(all), second) })
 			if _, err := b.await(ctx, "every election to be led", c, 2*patience, c.allLed); err != nil {
 				return err
 			}
@@ -62,26 +59,54 @@ func (b *bench) many(ctx context.Context, n int) (err error) {
 			b.add("ManyElections", value{Value: x.rssMiB, Unit: rss}, value{Value: x.cpuPercent, Unit: cpu})
 		}
 		b.progress("the death of an agent that leads many", 0, 0)
-		victim, before := b.rng.IntN(len(all)), c.victories()
-		at, err := all[victim].Kill()
-		if err != nil {
+		victim := b.rng.IntN(len(all))
+		return b.again(ctx, c, "ManyElections", victim, all[victim].Kill)
+	})
+}
+
+// drained measures the drain of a host that leads half of n elections, each with a candidate on every host.
+func (b *bench) drained(ctx context.Context, n int) error {
+	return b.quiet(ctx, b.config(), func(r *rig, _ *hosts.Host) error {
+		c := newCandidates(ctx, r.Cluster.Hosts(), n)
+		defer c.close()
+		for _, first := range []bool{true, false} {
+			c.where(func(i, host int) bool { return first == (host == i%2) })
+			if _, err := b.await(ctx, "every election to be led", c, 2*patience, c.allLed); err != nil {
+				return err
+			}
+		}
+		if err := observe.Sleep(ctx, idleSettle); err != nil { // each agent is to know the candidates of the others
 			return err
 		}
-		_, err = b.await(ctx, "each election to be led again", c, 2*patience, func() bool {
-			for i, v := range c.victories() {
-				if before[i].host == victim && (v.at <= at || v.host == victim) {
-					return false
-				}
-			}
-			return true
+		return b.again(ctx, c, "Drain", 0, func() (election.Instant, error) {
+			at := boottime.Now()
+			_, err := c.clients[0].Drain(ctx, true)
+			return at, err
 		})
+	})
+}
+
+// again calls end, which ends all leads of the victim, and measures how soon other hosts lead those elections.
+func (b *bench) again(ctx context.Context, c *candidates, name string, victim int, end func() (election.Instant, error)) error {
+	before := c.victories()
+	at, err := end()
+	if err != nil {
+		return err
+	}
+	_, err = b.await(ctx, "each election to be led again", c, 2*patience, func() bool {
 		for i, v := range c.victories() {
-			if before[i].host == victim && v.at > at {
-				b.add("ManyElections", took(v.at.Sub(at), perTakeover))
+			if before[i].host == victim && (v.at <= at || v.host == victim) {
+				return false
 			}
 		}
-		return err
+		return true
 	})
+	for i, v := range c.victories() {
+		if before[i].host == victim && v.at > at {
+			b.add(name, took(v.at.Sub(at), perTakeover), took(v.after, noLeader))
+		}
+	}
+	return err
 }
 
 // hostOf returns the host of an election's first or second candidate. The second candidates of
@@ -93,8 +118,7 @@ func hostOf(i, hosts int, second bool) int {
 	return (i + 1 + i/hosts%(hosts-1)) % hosts
 }
 
-// load measures how soon all of a thousand elections, with a candidate on every host, are led:
-// on a quiet machine, and beside programs that use its processors.
+// load measures how soon all of a thousand elections, with a candidate on every host, are led on an idle and a busy machine.
 func (b *bench) load(ctx context.Context) error {
 	err := b.underLoad(ctx, loadElections, 0, loadWatch)
 	if err == nil {
@@ -131,7 +155,7 @@ func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration)
 			}
 			return err
 		}
-		c.everywhere()
+		c.where(everywhere)
 		if err := phase(what, name, patience+loadBusy, watch); err != nil {
 			return err
 		}
@@ -156,30 +180,36 @@ type candidates struct {
 	work    func(*client.Leadership) // what a program does while it leads; nil: nothing
 
 	mu      sync.Mutex
-	won     []victory // by election: the newest victory
-	holders []int     // by election: how many programs lead it; 2 if the next leader is noticed before the last one's end
-	leading int       // how many elections some program leads
-	lost    int       // how many leads have ended
+	won     []victory          // by election: the newest victory
+	holders []int              // by election: how many programs lead it; 2 if the next leader is noticed before the last one's end
+	ends    []election.Instant // by election: when a program last ceased to lead it
+	leading int                // how many elections some program leads
+	lost    int                // how many leads have ended
 }
 
 // victory is where and when a program was elected.
 type victory struct {
-	host int
-	at   election.Instant
+	host  int
+	at    election.Instant
+	after time.Duration // how long no program had led before; only of a program that is not the election's first
 }
 
 // newCandidates prepares for n elections. No program is a candidate yet.
 func newCandidates(ctx context.Context, all []*hosts.Host, n int) *candidates {
-	c := &candidates{won: make([]victory, n), holders: make([]int, n),
+	c := &candidates{won: make([]victory, n), holders: make([]int, n), ends: make([]election.Instant, n),
 		clients: each.Of(all, func(h *hosts.Host) *client.Client { return client.New(h.Config().Socket) })}
 	c.ctx, c.stop = context.WithCancel(ctx)
 	return c
 }
 
-func (c *candidates) everywhere() {
+func everywhere(int, int) bool { return true }
+
+func (c *candidates) where(on func(i, host int) bool) {
 	for host := range c.clients {
 		for i := range c.won {
-			c.start(i, host)
+			if on(i, host) {
+				c.start(i, host)
+			}
 		}
 	}
 }
@@ -227,8 +257,12 @@ func (c *candidates) leads(i, host, more int) {
 		c.leading--
 	}
 	if more > 0 {
-		c.won[i] = victory{host, at}
+		c.won[i] = victory{host: host, at: at}
+		if before == 0 {
+			c.won[i].after = at.Sub(c.ends[i])
+		}
 	} else {
+		c.ends[i] = at
 		c.lost++
 	}
 }

@@ -228,7 +228,7 @@ func (b *bench) amongElections(ctx context.Context, config hosts.Config, name st
 	return b.quiet(ctx, config, func(r *rig, _ *hosts.Host) error {
 		c := newCandidates(ctx, r.Cluster.Hosts(), elections)
 		defer c.close()
-		c.everywhere()
+		c.where(everywhere)
 		if _, err := b.await(ctx, fmt.Sprintf("%d elections", elections), c, 2*patience, c.allLed); err != nil {
 			return err
 		}

@@ -196,3 +196,14 @@ func TestManyElectionsAreLedAgain(t *testing.T) {
 		t.Fatalf("costs %v, took %v", costs, again)
 	}
 }
+
+func TestTheElectionsOfADrainedHostAreLedAgain(t *testing.T) {
+	t.Parallel()
+	b := small(t)
+	if err := b.drained(t.Context(), 12); err != nil {
+		t.Fatal(err)
+	}
+	if again, none := b.samples("Drain", perTakeover), b.samples("Drain", noLeader); len(again) != 6 || len(none) != 6 || again[5] <= 0 {
+		t.Fatalf("led again after %v, without a leader for %v", again, none)
+	}
+}

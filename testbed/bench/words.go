@@ -220,7 +220,7 @@ func (b *bench) jobs(ctx context.Context) error {
 			}
 		}
 		what := fmt.Sprintf("jobs in %d elections", jobElections)
-		c.everywhere()
+		c.where(everywhere)
 		if _, err := b.await(ctx, what, c, 2*patience, c.allLed); err != nil {
 			return err
 		}
