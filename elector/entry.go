@@ -236,7 +236,7 @@ func (c *entry) SharesRoster(id election.PeerID) bool {
 
 func (c *entry) SuspectAt(id election.PeerID) election.Instant {
 	p := c.e.peers.get(id)
-	if n := c.e.listening.named.get(c.Name()); n.holder.Peer == id && (p == nil || p.overdue(c.e.now)) {
+	if n := c.e.listening.named.get(c.Name()); n.holder.Peer == id && c.deaf() {
 		return n.until
 	}
 	if p == nil {

@@ -97,8 +97,8 @@ func (l *listening) hear(e *Elector, from election.PeerID, m election.News) {
 		}
 		e.claimed(h.Election, contest.Known{Holder: h.Holder, Term: h.Term, Heard: m.Echo.Add(-h.Age), Until: until}, 0)
 		if k := c.Leader(); k.Holder == h.Holder && k.Term == h.Term {
-			l.named.put(h.Election, named{h.Holder, m.Echo.Add(e.cfg.Heartbeat * 3 / 2)})
-			l.vain = 0
+			l.named.put(h.Election, named{h.Holder, e.now.Add(2 * e.cfg.Heartbeat)})
+			l.askAt, l.vain = min(l.askAt, e.now.Add(e.cfg.Heartbeat)), 0
 			c.touch()
 		}
 	}

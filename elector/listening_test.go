@@ -229,18 +229,88 @@ func TestG5AVoterPassesOnOnlyWhatItHears(t *testing.T) {
 
 // TestG5ALeaderThatNoVoterNamesAgainIsSoughtBeforeItsLeaseEnds: the time until its lease ends is for selection.
 func TestG5ALeaderThatNoVoterNamesAgainIsSoughtBeforeItsLeaseEnds(t *testing.T) {
-	s := listener(t)
-	echo := last[election.Listen](s, "c").Stamp
-	s.hear("c", election.News{Echo: echo, Leaders: []election.Heard{
-		{Election: election.Default, Term: 4, Holder: election.Holder{Peer: "x", Lineage: 3}, Remaining: time.Second, Sure: true}}})
-	end := echo.Add(3 * testTiming.Heartbeat / 2)
-	s.pass(end.Sub(s.now) - 1)
-	if s.named() != "x" || s.e.contests.get(election.Default).Vacant() {
-		t.Fatal("it is sought before another answer was due")
+	for _, connected := range []bool{false, true} {
+		s := listener(t)
+		if connected { // but its heartbeats do not arrive
+			s.step(election.PeerConnected{Peer: "x", Lineage: 3, Level: election.Level})
+			s.hear("x", election.Report{Roster: soloRoster})
+		}
+		s.pass(30 * time.Millisecond)
+		s.hear("c", newsOfX(last[election.Listen](s, "c")))
+		s.pass(2*testTiming.Heartbeat - 1)
+		if s.named() != "x" || s.e.contests.get(election.Default).Vacant() {
+			t.Fatalf("connected: %t: it is sought before another answer was due", connected)
+		}
+		s.pass(1)
+		if s.named() != "x" || !s.e.contests.get(election.Default).Vacant() {
+			t.Errorf("connected: %t: it is not sought, or not named any more while its lease runs", connected)
+		}
 	}
-	s.pass(1)
-	if s.named() != "x" || !s.e.contests.get(election.Default).Vacant() {
-		t.Error("it is not sought, or not named any more while its lease runs")
+}
+
+func newsOfX(l election.Listen) election.News {
+	return election.News{Echo: l.Stamp, Leaders: []election.Heard{
+		{Election: election.Default, Term: 4, Holder: election.Holder{Peer: "x", Lineage: 3}, Remaining: time.Second, Sure: true}}}
+}
+
+// TestG5ALeaderThatVotersNameIsNotSought: however long no voter heard any leader before, and if voters take long to answer.
+func TestG5ALeaderThatVotersNameIsNotSought(t *testing.T) {
+	const soon = 2 * time.Millisecond
+	for _, row := range []struct {
+		what         string
+		vacant, b, c time.Duration // until any voter hears a leader; until each answers
+	}{
+		{"no leader for long", 60 * testTiming.Heartbeat, soon, soon},
+		{"one voter is slow", 0, soon, 210 * time.Millisecond},
+		{"all voters are slow", 0, 180 * time.Millisecond, 180 * time.Millisecond},
+	} {
+		s, named := listener(t), false
+		s.pass(row.vacant)
+		s.clear()
+		answers := map[election.Instant]map[election.PeerID]election.News{}
+		for end := s.now.Add(40 * testTiming.Heartbeat); s.now < end; s.pass(time.Millisecond) {
+			for voter, wait := range map[election.PeerID]time.Duration{"b": row.b, "c": row.c} {
+				for _, l := range sentTo[election.Listen](s.sent, voter) {
+					due := l.Stamp.Add(wait)
+					if answers[due] == nil {
+						answers[due] = map[election.PeerID]election.News{}
+					}
+					answers[due][voter] = newsOfX(l)
+				}
+			}
+			s.clear()
+			for _, voter := range []election.PeerID{"b", "c"} {
+				if n, ok := answers[s.now][voter]; ok {
+					s.hear(voter, n)
+				}
+			}
+			named = named || s.named() == "x"
+			if named && (s.named() != "x" || s.e.contests.get(election.Default).Vacant()) {
+				t.Fatalf("%s: %v before the end x is sought, or not named", row.what, end.Sub(s.now))
+			}
+		}
+		if !named {
+			t.Errorf("%s: x was never named", row.what)
+		}
+	}
+}
+
+// TestG5AReleaseOfOneElectionLeavesTheOthersHeard: until the leader's next heartbeat, too.
+func TestG5AReleaseOfOneElectionLeavesTheOthersHeard(t *testing.T) {
+	s := newSolo(t, nil)
+	beat := beatOf(1, 5, s.now)
+	beat.Claims[0].Remaining = time.Second
+	beat.Claims = append(beat.Claims, election.Claim{Election: "pay", Term: 5, Remaining: time.Second})
+	s.hear("b", beat)
+	for i, name := range []election.Name{"pay", election.Default} {
+		s.hear("b", election.Release{Election: name, Term: 5, Holder: election.Holder{Peer: "b", Lineage: 1}})
+		s.hear("c", election.Listen{Stamp: 77, Elections: []election.Name{election.Default, "pay"}})
+		if n := len(last[election.News](s, "c").Leaders); n != 1-i {
+			t.Errorf("after %d releases it hears %d leaders", i+1, n)
+		}
+	}
+	if s.e.peers.get("b").beats != nil {
+		t.Error("it waits for heartbeats of an agent that has stopped leading")
 	}
 }
 

@@ -92,10 +92,12 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	if from == e.cfg.Self.Peer {
 		return
 	}
-	if p := e.peers.get(from); p != nil {
-		p.leaving = p.leaving || m.Leaving
-	}
+	p := e.peers.get(from)
+	p.leaving = p.leaving || m.Leaving
 	e.carry(c, c.Released(c, m))
+	if !e.follows(from) {
+		p.beats = nil
+	}
 }
 
 // voteRequest passes a request to the voter, and shows the contest that another agent's round is in progress.

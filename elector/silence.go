@@ -45,9 +45,7 @@ func (e *Elector) heardFrom(id election.PeerID, m election.Message) {
 	p := e.peers.get(id)
 	e.dues.stir(p)
 	p.heardAt, p.unansweredSince = e.now, election.Never
-	_, released := m.(election.Release)
-	_, beats := m.(election.Heartbeat)
-	if released || !beats && p.overdue(e.now) && !e.follows(id) {
+	if _, beats := m.(election.Heartbeat); !beats && p.overdue(e.now) && !e.follows(id) {
 		p.beats = nil
 	}
 }
