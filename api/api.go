@@ -171,7 +171,7 @@ type Change struct {
 	// BoottimeNS is when this agent noticed the change, on CLOCK_BOOTTIME of its host.
 	BoottimeNS int64     `json:"boottime_ns"`
 	Snapshot   *Election `json:"snapshot,omitempty"`
-	Missed     uint64    `json:"missed,omitempty"` // only of type lagged: at least so many changes were lost
+	Missed     uint64    `json:"missed,omitempty"` // only in lines of type lagged: at least so many changes were lost
 }
 
 // The types of a change.

@@ -18,24 +18,24 @@ type Transition struct {
 	Leader   *Leader   `json:"leader"`
 	Term     uint64    `json:"term"`
 	Reason   string    `json:"reason"`
-	// GapMS, only of type leader, is the time since the former leader was last heard, if it fell silent.
+	// GapMS, only in entries of type leader, is the time since the former leader was last heard, if it fell silent.
 	// If the former leader announced its end, GapMS equals VacantMS.
 	GapMS int64 `json:"gap_ms"`
 	// Evidence describes, for people, what this agent knew at that moment: what it had last heard of the
 	// leader, and when.
 	Evidence   string `json:"evidence"`
 	BoottimeNS int64  `json:"boottime_ns"`
-	// VacantMS, only of type leader, is how long no leader was known before this leader.
+	// VacantMS, only in entries of type leader, is how long no leader was known before this leader.
 	VacantMS int64 `json:"vacant_ms,omitempty"`
 	// HeardBoottimeNS is when the former leader was last heard, if it fell silent.
 	HeardBoottimeNS int64 `json:"heard_boottime_ns,omitempty"`
-	// By, only of type command, is the process that gave the command. Leader and Term are those at that time.
+	// By, only in entries of type command, is the process that gave the command. Leader and Term are those at that time.
 	By *Caller `json:"by,omitempty"`
-	// Admin, only of type command: an administrator gave the command, or only an administrator may give it.
+	// Admin, only in entries of type command: an administrator gave the command, or only an administrator may give it.
 	Admin bool `json:"admin,omitempty"`
-	// Count, only of type command, is how often the same command came within a minute, if more than once.
+	// Count, only in entries of type command, is how often the same command came within a minute, if more than once.
 	Count int `json:"count,omitempty"`
-	// DownMS, only of the types started and paused, is how long this agent had not run, to a minute or so; 0: unknown.
+	// DownMS, only in entries of the types started and paused, is how long this agent had not run, to a minute or so; 0: unknown.
 	DownMS int64 `json:"down_ms,omitempty"`
 }
 

@@ -20,7 +20,7 @@ type Job struct {
 	Unknown  string  `json:"unknown,omitempty"` // the last occurrence that was passed over although nobody knows how it ended
 	// Total counts the occurrences by how they ended, and the missed ones. Only jobs of kind cron have it.
 	Total map[string]int `json:"total,omitempty"`
-	// Missed is how many occurrences the last write of the word passed over. They never ran.
+	// Missed is how many occurrences were passed over at the last write of the word. They never ran.
 	Missed int        `json:"missed,omitempty"`
 	Next   *time.Time `json:"next,omitempty"` // only for kind cron: when the next occurrence after Done is due
 }

@@ -24,7 +24,7 @@ func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 // PeerID is an agent's identity: its libp2p peer ID as text, derived from its key.
 type PeerID string
 
-// LineageID identifies one lineage: the lives (process runs) of one agent under one kernel, each
+// LineageID identifies one lineage: the lives (runs of the process) of one agent under one kernel, each
 // started with the record of the one before. It is the RunID of the first life.
 type LineageID uint64
 

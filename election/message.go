@@ -326,7 +326,7 @@ type (
 		Version Version `cbor:"2,keyasint"`
 		Highest Term    `cbor:"3,keyasint"` // the highest term that the sender knows, in any election
 		// Promise is how long the longest promise of the sender still runs, over all elections.
-		// Promises of its earlier process runs count as well (R4).
+		// Promises from earlier runs of its process count as well (R4).
 		Promise time.Duration `cbor:"4,keyasint,omitempty"`
 		Words   WordsHeld     `cbor:"5,keyasint,omitempty"`
 	}

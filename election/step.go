@@ -210,6 +210,6 @@ type Reply struct {
 	Request RequestID
 	Refusal *Refusal
 	Leader  Record // only in the answer to an Inquire
-	Word    Word   // only in the answer to a WriteWord or ReadWord: what this agent knows to be the word now; zero: nothing
+	Word    Word   // only in the answer to a WriteWord or ReadWord: the word now, as this agent knows it; zero: it knows of none
 	Words   Words  // only in the answer to a ReadWords
 }

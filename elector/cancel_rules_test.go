@@ -88,7 +88,7 @@ func needy(voters string, id election.RequestID) election.ChangeRoster {
 	return election.ChangeRoster{Add: nodesOf("d", "e"), Remove: []election.PeerID{"b", "c"}, Request: id}
 }
 
-// newVotersLost is a cluster in which the agent at drives a change that needs d or e. Both die before
+// newVotersLost is a cluster in which one agent drives a change that needs d or e. Both die before
 // the change's mark is proposed or, if marked, after that.
 func newVotersLost(t *testing.T, voters, at string, marked bool) *cluster {
 	c := votersAnd(t, voters)

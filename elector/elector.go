@@ -34,7 +34,7 @@ type Elector struct {
 	stands     candidacies
 	candidates candidates
 	dues       dues
-	apart      string // the cluster whose peers were last set apart from foreign ones
+	apart      string // this agent's cluster when foreign peers were last moved out of peers
 	heardOf    uint64 // counts the changes of members and of their candidacies
 	facts      facts
 	shownFacts uint64 // the generation of facts that readers were last shown

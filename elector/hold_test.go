@@ -9,9 +9,9 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// startedAgain is three agents. The first leader was killed, another took over, and the first has
-// run again for the time since. For a lease, its voter holds its former promises (V5). It connects
-// to the leader first, and to the third agent after the time late.
+// startedAgain is three agents. The first leader was killed, another took over, and the first was
+// started again: that was as long ago as since says. For a lease, its voter holds its former promises
+// (V5). It connects to the leader first, and to the third agent later, by the delay late.
 func startedAgain(t *testing.T, algo string, since, late time.Duration) *cluster {
 	t.Helper()
 	c := led(t, algo, "a", "b", "c")

@@ -202,8 +202,8 @@ func TestNoWordIsWrittenUntilAllAgentsKnowWords(t *testing.T) {
 	c.refused("a", election.DeniedFirstWord)
 }
 
-// Once all voters have deleted a word, nothing of it is left. Until then, the program is informed which voter is
-// missing.
+// Once all voters have deleted a word, nothing of it is left. Until then, the program learns which voter
+// still has it.
 func TestW11ADeletedWordLeavesNothing(t *testing.T) {
 	c := scribes(t)
 	c.write("a", 1, election.WordRank{}, "x")

@@ -139,7 +139,7 @@ func followsTheLeader(t *testing.T, example string) {
 	}
 }
 
-// reaches reports whether a request to the address is answered by the program on that agent's host.
+// reaches reports whether a request to the address is answered by the program on m's host.
 func reaches(front string, m *member) func() bool {
 	return func() bool { text, err := fetch("http://" + front); return err == nil && text == m.name }
 }

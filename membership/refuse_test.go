@@ -62,7 +62,7 @@ func TestAgentsOfAnotherClusterAreNamedOnBothSides(t *testing.T) {
 	cfg.Cluster, cfg.Join = "staging", addrsOf(joined)
 	joiner := start(t, cfg)
 	wantText(t, joined.refuses(CauseCluster).Err, `cluster "staging"`, `this one to "test"`)
-	// Such a stream is closed without a word.
+	// The joined agent closes the stream without an answer, so the joiner has to guess the reason.
 	r := joiner.refuses(CauseNoAgent)
 	wantText(t, r.Err, joined.Addr().String(), "another cluster than staging")
 	for _, x := range []*agent{joiner, joined} {

@@ -98,7 +98,7 @@ func read(from string, mode os.FileMode) (entry, error) {
 	return entry{content: content, mode: mode}, err
 }
 
-// modeOf is the mode with which a file is delivered. As in git, only whether the file can be run counts.
+// modeOf is the mode with which a file is delivered. As in git, it depends only on whether the file is executable.
 func modeOf(path string) os.FileMode {
 	if info, err := os.Stat(path); err == nil && info.Mode()&0o100 != 0 {
 		return 0o755

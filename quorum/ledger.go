@@ -145,7 +145,7 @@ func (l *Ledger) NextWrite() uint64 {
 
 func (l *Ledger) Durable(generation uint64) bool { return generation <= l.durable }
 
-// Writes counts the writes on disk, also those of former process runs. A failed write is counted
+// Writes counts the writes on disk, also those from earlier runs of the process. A failed write is counted
 // after a later one has succeeded.
 func (l *Ledger) Writes() uint64 { return l.written }
 

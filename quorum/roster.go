@@ -30,8 +30,8 @@ func (v *Voter) Restore() (generation uint64, ok bool) {
 	return v.adopting, true
 }
 
-// keepLease is called before next replaces the present roster. If next has a shorter lease, or
-// none, it raises each grant on record to the present roster's lease. Promises for that long may
+// keepLease must be called before a roster replaces the present one. If the next roster has a shorter
+// lease, or none, it raises each grant on record to the present roster's lease. Promises for that long may
 // still run (R14), and until now only the roster on disk showed how long they are.
 func keepLease(s *election.State, next *election.Roster) {
 	held := s.Roster.Lease()

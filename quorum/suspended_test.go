@@ -7,8 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// The suspend lasts a tenth of a second, and the clock counts a second.
-
+// The suspend lasts a tenth of a second, but the clock counts it as a second.
 func TestV5ASuspendedVoterHoldsAsAfterAStart(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)

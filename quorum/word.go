@@ -15,7 +15,7 @@ func (v *Voter) Keep(now election.Instant, from election.PeerID, m election.Word
 	}
 }
 
-// Words returns the words that this voter has in memory, of one election or, if of is empty, of all. An agent
+// Words returns the words that this voter has in memory, of one election or, if its name is empty, of all. An agent
 // that is not a voter gets no words and the zero version.
 func (v *Voter) Words(of election.Name) election.Words {
 	if v.barred || !v.roster.Has(v.cfg.Self.Peer) {
@@ -49,8 +49,8 @@ func (v *Voter) keep(from election.PeerID, m election.WordWrite) {
 	v.ledger.WhenDurable(v.keeping[m.Election], ack)
 }
 
-// dropWrites drops the waiting requests to keep a word, because another such request has arrived. If a
-// dropped word was newer, its holder sends it again.
+// dropWrites drops the WordWrites that wait, because another one has arrived. If a dropped word was
+// newer, its holder sends it again.
 func (v *Voter) dropWrites(e election.Name) {
 	v.setWaiting(e, slices.DeleteFunc(v.waiting[e], func(r received) bool {
 		_, writes := r.message.(election.WordWrite)
@@ -62,8 +62,8 @@ func (v *Voter) dropWrites(e election.Name) {
 // 1998) whose ballot is the term. It reads the word from the votes for the term and writes the word
 // again. Only then may the word be shown or replaced (W4).
 //
-// Invariant: read and has count only answers at the roster's version (R10). Once ready, word
-// is one that a majority has acknowledged, or none.
+// Invariant: the maps read and has hold only voters that answered at the roster's version (R10).
+// Once ready is true, a majority has acknowledged word, or word is zero.
 type Register struct {
 	term   election.Term
 	last   uint64 // the number of the last writing

@@ -315,8 +315,8 @@ func (r *Registry) closeCompanion(k *Candidacy, reason string) {
 	k.end()
 }
 
-// review applies what the companions report, and whether they are connected. If a check fails, this
-// host steps down at once. If a companion is missing, the host waits: the companion may soon be back.
+// review applies what the companions report, and whether they are connected. If a check fails, this host
+// steps down at once, unless LastResort. If a companion is missing, the host waits: it may soon be back.
 func (r *Registry) review() {
 	lacking := false
 	for _, name := range slices.Sorted(maps.Keys(r.races)) {

@@ -87,7 +87,7 @@ func (r *Registry) dismiss(c *race, why election.Reason) {
 	r.inputs = append(r.inputs, election.Withdraw{Election: c.name, Remaining: c.priority, Meta: c.meta, Stopped: c.idle})
 }
 
-// Lead records that the host leads the election, under a lease that ends at the instant until. It
+// Lead records that the host leads the election, under a lease that ends at the given instant. It
 // notifies the best candidate and the companion. change is the start of the leadership, as watches show it;
 // word is the election's, nil if it has none.
 func (r *Registry) Lead(now election.Instant, name election.Name, term election.Term, until election.Instant, change *api.Change, word *api.Word) {
@@ -127,7 +127,7 @@ func (r *Registry) Rise(name election.Name, term election.Term, until election.I
 	r.beside.lead(c)
 }
 
-// Prolong records that the lease under that term now ends at the instant until. It notifies the program if
+// Prolong records that the lease under that term now ends at the given instant. It notifies the program if
 // the lease has become longer by at least a step.
 func (r *Registry) Prolong(name election.Name, term election.Term, until election.Instant) {
 	c := r.races[name]

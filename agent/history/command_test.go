@@ -88,7 +88,7 @@ func TestAUserAddsFewCommandsInATime(t *testing.T) {
 	}
 }
 
-// A command is entered when its outcome is known, after the changes that it caused.
+// A command is entered only when its outcome is known: later than the changes that it caused.
 func TestACommandIsListedBeforeWhatItHasChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	l, err := keep(t, path)

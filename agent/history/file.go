@@ -36,14 +36,14 @@ type file struct {
 	problem func(error)
 	wake    chan struct{} // has an element when changes wait to be written
 
-	ran time.Time // when the earlier process run was last known to run; zero: not known
+	ran time.Time // when this agent's former process was last known to run; zero: not known
 
 	mu    sync.Mutex // held while the file is written
 	lines int        // how many lines the file has
 	whole bool       // the next write replaces the whole file, since the file may end within a line
 }
 
-// Keep reads the changes of earlier process runs from a file, and keeps the log there from now on.
+// Keep reads the changes that earlier runs of the process added to a file, and keeps the log there from now on.
 // Call it before the first Add. A file that can't be read is set aside, the history starts empty,
 // and an error reports that. problem is called for the first of several failed writes in a row.
 func (l *Log) Keep(path string, problem func(error)) error {

@@ -50,10 +50,10 @@ type Log struct {
 	acts    int                    // how many of the kept changes are commands of administrators
 	pace    *door.Pace[api.Caller] // bounds the commands, by user and host
 	vacant  map[string]vacancy
-	earlier map[string]leadership // by election: the leader of the earlier process runs, until this run adds a change
+	earlier map[string]leadership // by election: the one with which earlier runs of the process ended, until this run adds a change
 }
 
-// leadership is the last leadership of an election that the earlier process runs knew of.
+// leadership is who leads an election, and in which term.
 type leadership struct {
 	leader string // its peer ID
 	term   uint64
@@ -138,7 +138,7 @@ func changes(t api.Transition) bool {
 	return t.Type != api.ChangeCommand && (t.Type != api.ChangeRestarted || t.Leader != nil)
 }
 
-// HeardAgain reports whether the earlier process runs ended with this leader in this term, and
+// HeardAgain reports whether the earlier runs of the process ended with this leader in this term, and
 // this run has added no change of the election. Then nobody was newly elected: this run
 // has only now heard of the leader. HeardAgain then counts the election as led.
 func (l *Log) HeardAgain(election, leader string, term uint64) bool {

@@ -165,9 +165,9 @@ func (l *Loop) look() bool {
 	return changed
 }
 
-// reach makes the transport connect to the present members, voters first: those without a roster answer each other
-// alone for a time. A connection between two agents that neither vote nor lead can wait. A later life has to renew
-// its lease in time, so it connects to voters that gossip has not shown yet at their addresses on record.
+// reach makes the transport connect to the present members, voters first: for a time, voters without a roster answer
+// only each other. A connection between two agents that neither vote nor lead can wait. A later life has to renew
+// its lease in time. So, if gossip has not shown a voter yet, it uses the voter's address on record.
 func (l *Loop) reach() {
 	peers := make([]transport.Peer, 0, len(l.presence.members))
 	votes := func(p election.PeerID, name string) bool {

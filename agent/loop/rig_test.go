@@ -138,7 +138,7 @@ func (r *rig) Next() (transport.Event, bool) {
 	return e, true
 }
 
-// hear gives the loop events, one after the other.
+// hear passes events to the loop, one after the other.
 func (r *rig) hear(events ...transport.Event) {
 	r.mu.Lock()
 	r.events = append(r.events, events...)

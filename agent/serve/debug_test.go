@@ -87,7 +87,7 @@ func TestTheLogLevelIsChangedForAWhile(t *testing.T) {
 	}
 }
 
-// An agent tries only the ports of the agent that asks for it.
+// Asked for a trial of ports, an agent tries only those of the agent that asks.
 func TestAnAgentTriesThePortsOfTheOneThatAsks(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -89,7 +89,7 @@ func TestAHookThatOthersCanWriteStopsTheStartOfRoot(t *testing.T) {
 	}
 }
 
-// Nobody can check what such a line runs, so only an agent of another user than root may have it.
+// Nobody can check what a line of the shell runs, so an agent that runs as root must not have one.
 func TestALineOfTheShellStopsTheStartOfRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, which CI is: only root's commands are checked")

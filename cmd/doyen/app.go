@@ -172,7 +172,7 @@ func (i *invocation) client() *client.Client {
 	return c
 }
 
-// answer writes the last answer: as JSON its unchanged body, else the text for people.
+// answer writes the last answer: with --output json its body, else the text for people.
 func (i *invocation) answer(text string) error {
 	if !i.json {
 		return i.write([]byte(text))
@@ -225,7 +225,7 @@ func askBoth[A, B any](i *invocation, what string, first func(*client.Client, co
 	return i.show(fields, text(a, b))
 }
 
-// until repeats known until it returns true or the context ends, with a wait of `every` in between.
+// until calls the function at once and then once per `every`, until it returns true or the context ends.
 func until(ctx context.Context, every time.Duration, known func() bool) {
 	again := time.NewTicker(every)
 	defer again.Stop()

@@ -39,7 +39,7 @@ func TestAKnownEndOutlivesTheLeadership(t *testing.T) {
 		if err != nil || w.Run != nil || w.Last.Result != Finished || w.Done != stamp(now) || w.Total[Unknown] != 0 {
 			t.Errorf("rerun %t: it writes %s", rerun, out.Write)
 		}
-		// Its end does not count for another host's claim.
+		// The end of this host's run does not count for another host's claim.
 		j.Step(now, Lost{})
 		other, _ := Parse(claim)
 		other.Run.Term = 9

@@ -49,7 +49,7 @@ func (j *Job) cron(now time.Time, d *draft) {
 	j.due(now, done, d)
 }
 
-// passOver counts and reports what was due by the former spec after done, up to and including until (J3).
+// passOver counts and reports what was due by the former spec between the two times, the later one included (J3).
 func (j *Job) passOver(d *draft, done, until time.Time) {
 	former, err := calendar.Parse(j.word.Spec, j.word.Zone)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/doyen-election/doyen/internal/base/logger"
 )
 
-// The exit codes of a life that end its keeper too: only an operator can change the outcome.
+// If a life ends with exitUsage or exitConfig, its keeper does too: only an operator can mend the cause.
 const (
 	exitOK     = 0
 	exitFailed = 1

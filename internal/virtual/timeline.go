@@ -29,7 +29,7 @@ func (e *entry[T, E]) before(f *entry[T, E]) bool {
 	return e.at < f.at || e.at == f.at && e.number < f.number
 }
 
-// Push makes the event happen at time at.
+// Push makes the event happen at the given time.
 func (l *Timeline[T, E]) Push(at T, event E) {
 	l.last++
 	l.heap = append(l.heap, entry[T, E]{at: at, number: l.last, event: event})

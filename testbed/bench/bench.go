@@ -246,7 +246,7 @@ func (b *bench) note(text string) {
 	}
 }
 
-// progress writes one line about the progress. If of is 0, the line has no numbers.
+// progress writes one line about the progress. If `of` is 0, the line has no numbers.
 func (b *bench) progress(what string, done, of int) {
 	switch {
 	case of == 0:

@@ -114,7 +114,7 @@ func restarted(ctx context.Context, b *bench, t *contenders, _ *hosts.Host) (tim
 	return 0, nil
 }
 
-// cost waits for a lease and until a program acts, so that all effects of what happened at that instant
+// cost waits for the length of a lease, and then until a program acts, so that all effects of what happened at that instant
 // are visible. It returns whether the lead was lost (1 or 0), how long the election had no leader, how
 // long no program acted, and how long two programs acted at once.
 func (t *contenders) cost(ctx context.Context, leader *hosts.Host, was api.Election, at election.Instant) ([]value, error) {
@@ -146,7 +146,7 @@ func (t *contenders) cost(ctx context.Context, leader *hosts.Host, was api.Elect
 }
 
 // nextLife waits until an agent's next process answers, and either does not lead or has renewed
-// its lease. It returns the time from the instant at to that answer.
+// its lease. It returns the time from the given instant to that answer.
 func (r *rig) nextLife(ctx context.Context, h *hosts.Host, former int, at election.Instant) (after time.Duration, err error) {
 	err = until(ctx, "the next life of "+h.Name(), patience, askEvery, func(ctx context.Context) (bool, error) {
 		ask, done := context.WithTimeout(ctx, r.lease)

@@ -232,7 +232,7 @@ func (c *candidates) start(i, host int) {
 	})
 }
 
-// works makes a candidate campaign once, and work while it leads.
+// works campaigns once for candidate i, and works while it leads.
 func (c *candidates) works(i, host int) {
 	l, err := c.clients[host].Campaign(c.ctx, fmt.Sprintf("bench-%04d", i))
 	if err != nil {

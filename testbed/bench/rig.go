@@ -97,7 +97,7 @@ func (r *rig) successor(ctx context.Context, after election.Instant) (observe.Cl
 	return c, err
 }
 
-// until calls done again and again until done reports true or fails, or the limit has passed.
+// until repeats the call of done until that reports true, it fails, or the limit has passed.
 func until(ctx context.Context, what string, limit, every time.Duration, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -20,7 +20,7 @@ type mover struct {
 
 func newMover(o Options) *mover { return &mover{options: o, copier: newCopier()} }
 
-// apply returns the world that follows from the action. The world before stays as it was.
+// apply returns the world that follows from the action. It does not change the world before.
 func (m *mover) apply(before *world, x action) *world {
 	w := *before
 	w.network = slices.Clone(before.network)

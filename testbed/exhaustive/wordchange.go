@@ -105,7 +105,7 @@ func newChangeWorld(o ChangeOptions) (*changeWorld, changeState) {
 		reactions: map[[2]uint16]changeReaction{}}
 	first := &election.Roster{Cluster: "x", Version: election.Version{Counter: 2}, Voters: votersNamed(o.From)}
 	d := quorum.NewDriver(1, drift, first, votersNamed(o.To))
-	agree(d)                 // the search begins when the mark is proposed, which voters may get before any other proposal
+	agree(d)                 // the search begins with the marked proposal, which may be the first that a voter gets
 	led, has := first, "acd" // the roster of term 1, and the voters that have its word
 	held := map[election.PeerID]*election.Roster{}
 	for _, v := range first.Voters {

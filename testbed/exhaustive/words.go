@@ -203,7 +203,7 @@ func (w *wordWorld) arrives(s wordState, v int, voter, message uint16, f func(st
 	w.answers(s, v, r.answers, w.o.Loses && r.voter != voter, func() string { return fmt.Sprintf("%s receives %s", peerOf(v), messages.Describe(m)) }, f)
 }
 
-// answers lets each of a voter's answers reach its holder, or none if all may be lost or no answer was given.
+// answers plays one branch for each answer of a voter that reaches its holder, and one in which none arrives, if that may be.
 func (w *wordWorld) answers(s wordState, v int, answers []uint16, lost bool, what func() string, f func(stepTo[wordState])) {
 	if lost || len(answers) == 0 {
 		f(stepTo[wordState]{next: s, what: func() string { return what() + ", and no answer arrives" }})

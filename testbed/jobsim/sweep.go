@@ -31,7 +31,7 @@ func (c *Counts) add(other Counts) {
 	}
 }
 
-// Sweep plays worlds from a seed on until they have had so many occurrences, and returns what
+// Sweep plays the worlds of a seed and of the next ones, until they have had enough occurrences. It returns what
 // happened. The first broken promise ends the sweep: the error has the end of the world's story, and the
 // command that replays the world.
 func Sweep(ctx context.Context, from uint64, occurrences int) (Counts, error) {

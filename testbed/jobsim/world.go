@@ -182,7 +182,7 @@ func (w *world) dead(i int) {
 	w.hosts[i].command = 0
 }
 
-// elect makes a host lead whose runner is up. An unacknowledged write takes effect or is lost.
+// elect chooses a host whose runner is up, and lets it lead. An unacknowledged write takes effect or is lost.
 func (w *world) elect() {
 	if w.leader >= 0 {
 		return

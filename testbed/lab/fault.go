@@ -143,7 +143,7 @@ func (l *Lab) Restart(ctx context.Context, h *hosts.Host, limit time.Duration) e
 	return err
 }
 
-// HandOver makes an election's leader hand over to the host with the name to. If to is "", the next by
+// HandOver makes an election's leader hand over to the host that to names. If to is "", the next by
 // rank gets the leadership. HandOver returns the instant just before the request.
 func HandOver(ctx context.Context, from *hosts.Host, name, to string) (at election.Instant, err error) {
 	err = Call(ctx, from, func(ctx context.Context, c *client.Client) (err error) {

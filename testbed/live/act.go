@@ -105,7 +105,7 @@ func (s *session) press(ctx context.Context, k key) (quit bool) {
 	return false
 }
 
-// do calls the function what in its own goroutine, since what takes time. It reports a failure.
+// do calls the function in a new goroutine, since that may take time. It reports a failure.
 func (s *session) do(ctx context.Context, what func() error) {
 	s.working.Go(func() {
 		if err := what(); err != nil {

@@ -65,7 +65,7 @@ func (e *Elections) Froze(agent string) {
 	}
 }
 
-// Thawed notes that a frozen agent has run again since the instant at.
+// Thawed notes since when a frozen agent has run again.
 func (e *Elections) Thawed(agent string, at election.Instant) {
 	delete(e.frozen, agent)
 	for _, t := range e.trackers {
@@ -186,7 +186,7 @@ func Takeovers(claims []Claim, lease time.Duration, faults []Fault) []Takeover {
 	return all
 }
 
-// cause returns the newest fault that hit the former leader between the start of its claim and the instant at.
+// cause returns the newest fault that hit the former leader from the start of its claim up to the given instant.
 func cause(faults []Fault, before Claim, at election.Instant) (found Fault, ok bool) {
 	for _, f := range faults {
 		hit := slices.Contains(f.Where, before.Agent) || slices.Contains(f.Peers, before.Agent)

@@ -145,7 +145,7 @@ func (t *Tracker) disclaim(name string, at election.Instant, c api.Change) {
 	}
 }
 
-// claim notes that the agent leads, since the instant at.
+// claim notes since when the agent leads.
 func (t *Tracker) claim(name string, term uint64, at election.Instant) *Claim {
 	if c := t.find(name, term); c != nil && c.Ended == election.Never {
 		c.Start = min(c.Start, at)
@@ -211,7 +211,7 @@ func (t *Tracker) Froze(agent string) {
 	t.silence(agent)
 }
 
-// Thawed notes that a frozen agent has run again since the instant at. Its earlier claims end
+// Thawed notes since when a frozen agent has run again. The agent's earlier claims end
 // at their deadlines, unless the agent reports again that it leads.
 func (t *Tracker) Thawed(agent string, at election.Instant) {
 	if _, ok := t.frozen[agent]; ok {
@@ -219,8 +219,8 @@ func (t *Tracker) Thawed(agent string, at election.Instant) {
 	}
 }
 
-// Exited notes that an agent's process ended at the instant at. Reports from before may still arrive
-// and end its claims. A report of the agent's next life ends a claim just before the claim's deadline.
+// Exited notes when an agent's process ended. Reports from before that may still arrive, and end
+// the agent's claims. A report of the agent's next life ends a claim just before the claim's deadline.
 func (t *Tracker) Exited(agent string, at election.Instant) {
 	delete(t.frozen, agent)
 	t.silence(agent)

@@ -219,8 +219,8 @@ func (w *world) hold(c condition, long time.Duration) (string, error) {
 	return v.saw, err
 }
 
-// judge judges the condition again and again until the outcome equals holds, and returns the last
-// verdict. over is true if the limit passed before that.
+// judge judges the condition again and again: until it holds or, if holds is false, until it does not. It
+// returns the last verdict. over is true if the limit passed before that.
 func (w *world) judge(c condition, limit time.Duration, holds bool) (v verdict, over bool, err error) {
 	every := time.Hour
 	if c.asks {

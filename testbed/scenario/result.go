@@ -200,8 +200,8 @@ func (w *world) doubtful() election.Instant {
 // agents is the configuration that all agents have in common.
 func (w *world) agents() settings.Config { return w.lab.Cluster.Hosts()[0].Config() }
 
-// brokenSoon first waits for a lease: if a leader leads for too long, it then overlaps with its
-// successor. Then brokenSoon reports whether a rule is broken.
+// brokenSoon waits for the length of a lease, and then reports whether a rule is broken: by then, a
+// leader that leads for too long overlaps with its successor.
 func (w *world) brokenSoon() bool {
 	_ = observe.Sleep(w.ctx, w.agents().Lease+deliverySlack)
 	w.settle()

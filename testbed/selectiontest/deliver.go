@@ -91,7 +91,7 @@ func (n *Network) AdvanceTo(at election.Instant) {
 }
 
 // Settle delivers everything and lets time pass. It ends when there is a nominee, or when no agent wants to
-// be woken before the time until has passed. Then no message is under way.
+// be woken before the given time. Then no message is under way.
 func (n *Network) Settle(until election.Instant, limit int) {
 	n.tb.Helper()
 	for {

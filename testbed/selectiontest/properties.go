@@ -179,7 +179,7 @@ func (n *Network) heal() {
 
 // runElectors plays the electors of a cluster without a leader. An agent that can lead starts a round if it
 // has none under way. The i-th best agent of the network waits i quarters of a heartbeat. runElectors ends with
-// the first nominee, or at the time until.
+// the first nominee, or at the given time.
 func (n *Network) runElectors(until election.Instant) {
 	begun := n.Now
 	for turns := 0; n.Now < until; turns++ {

@@ -18,8 +18,8 @@ func (w *world) loseDisk(r *rand.Rand) {
 	}
 }
 
-// wipe takes the data directory away. After the time lasts the agent starts again. After the further time
-// later, an operator replaces its former identity on the roster.
+// wipe takes the data directory away. The agent starts again after the duration lasts. After a further
+// duration, later, an operator replaces the agent's former identity on the roster.
 func (w *world) wipe(r *rand.Rand, a *agent, lasts, later time.Duration) {
 	before := a.peer
 	w.takeDisk(a)

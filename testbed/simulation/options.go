@@ -148,7 +148,7 @@ type Stats struct {
 	Refused     int            // operations that the counter refused for an old token
 	Words       int            // words that programs wrote
 	Deleted     int            // words that programs deleted
-	Metas       int            // elections in which, at the end, every agent's meta of the leader was checked
+	Metas       int            // elections in which, at the end, every agent was checked to have the leader's meta
 	Terms       int            // terms used up, in all elections
 	Rounds      int            // rounds of selection begun
 	Attempts    int            // attempts of nominees to win the votes

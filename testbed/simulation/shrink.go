@@ -24,8 +24,8 @@ type Shrinking struct {
 
 // Shrink searches for a small world in which the seed violates the same rule. It omits faults,
 // agents and elections, and shortens the time between faults, as long as the violation stays
-// (Zeller and Hildebrandt 2002). It plays up to tries worlds on the given cores; their
-// number does not change the result. When ctx ends it returns early, with the smallest world so
+// (Zeller and Hildebrandt 2002). It plays as many worlds as tries allows. The number
+// of cores does not change the result. When ctx ends, Shrink returns early, with the smallest world so
 // far. If nothing can be omitted, the result has the given Options. The result is nil if the given Options
 // show no violation.
 func Shrink(ctx context.Context, o Options, tries, cores int) *Shrinking {

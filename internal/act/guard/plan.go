@@ -21,8 +21,8 @@ func Margin(lease time.Duration) time.Duration {
 	return min(max(lease/10, min(shortMargin, lease/4)), longMargin)
 }
 
-// Plan returns the schedule of a lease that ends at until. Its length is estimated by the longest time that was
-// ever left of it.
+// Plan returns the schedule of a lease that ends at until. Callers estimate the lease's length:
+// they pass the longest time until its end that they have seen.
 func Plan(until int64, lease time.Duration) Schedule {
 	m := Margin(lease)
 	return Schedule{TermAt: until - int64(max(lease/3, 2*m)), KillAt: until - int64(m)}

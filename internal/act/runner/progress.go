@@ -115,7 +115,7 @@ func (r *runner) silence() time.Duration {
 }
 
 // handOver ends a leadership because of a problem on this host: first the command is stopped, then
-// the receipt lets other hosts lead. This host is not a candidate until wait has passed.
+// the receipt lets other hosts lead. After that, this host is not a candidate for the given time.
 func (r *runner) handOver(why string, wait time.Duration) {
 	r.progress.dueAt = never
 	if !r.leading || r.ending {
