@@ -1,17 +1,25 @@
 package elector
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 )
 
-// listening is how this agent learns from voters who leads, in elections whose leader it does not hear (G5). It asks
-// all voters to which it is connected. Their answers name a leader, and keep this agent from seeking another one.
+// listening is how this agent learns from voters who leads, in elections whose leader it does not hear (G5). Their
+// answers name a leader, and keep this agent from seeking another one.
 type listening struct {
-	askAt election.Instant // when to ask next
-	vain  int              // how many questions were sent since the last answer that named a leader, up to maxProbes
-	named table[election.Name, named]
+	askAt  election.Instant // when to ask next
+	vain   int              // how many questions were sent since the last answer that named a leader, up to maxProbes
+	source election.PeerID  // the voter that is asked alone, because it has named a leader; empty: a few are asked in turn
+	mute   bool             // the source has not answered the last question
+	turn   int              // how many voters were asked in turn
+	named  table[election.Name, named]
 }
+
+const askedAtOnce = 3 // a question costs an agent among hundreds no more voters
 
 // named is a leader that a voter hears. It counts as lost from until on, if no later answer names it.
 type named struct {
@@ -37,8 +45,8 @@ func (l *listening) lose(c *entry) {
 	}
 }
 
-// ask sends a question to each voter, in each heartbeat interval; more and more rarely if the voters hear no leader
-// either. It returns when to ask again.
+// ask sends a question in each heartbeat interval; more and more rarely if the voters hear no leader either. It
+// returns when to ask again.
 func (l *listening) ask(e *Elector) election.Instant {
 	if e.now < l.askAt {
 		return l.askAt
@@ -55,14 +63,33 @@ func (l *listening) ask(e *Elector) election.Instant {
 	if len(names) == 0 {
 		return election.Never
 	}
-	for _, v := range e.roster.All() {
-		if p := e.peers.get(v.Peer); p != nil && p.Level >= election.LevelNews {
-			e.send(v.Peer, election.Listen{Stamp: e.now, Elections: names})
-		}
+	for _, voter := range l.asked(e) {
+		e.send(voter, election.Listen{Stamp: e.now, Elections: names})
 	}
 	l.askAt = e.now.Add(e.cfg.Heartbeat << l.vain)
 	l.vain = min(l.vain+1, maxProbes)
 	return l.askAt
+}
+
+// asked returns the source if it answers, or else the next few voters.
+func (l *listening) asked(e *Elector) []election.PeerID {
+	var voters []election.PeerID
+	for _, v := range e.roster.All() {
+		if p := e.peers.get(v.Peer); p != nil && p.Level >= election.LevelNews {
+			voters = append(voters, v.Peer)
+		}
+	}
+	if slices.Contains(voters, l.source) && !l.mute {
+		l.mute = true
+		return []election.PeerID{l.source}
+	}
+	l.source = ""
+	if len(voters) > askedAtOnce {
+		first := (l.turn + int(uint64(e.cfg.Self.Lineage)%uint64(len(voters)))) % len(voters) // so that not all agents ask the same voters
+		l.turn += askedAtOnce
+		voters = slices.Concat(voters[first:], voters[:first])[:askedAtOnce]
+	}
+	return voters
 }
 
 // answer lists the leaders that this voter hears. It passes on no News of other voters: two of them could
@@ -87,6 +114,7 @@ func (l *listening) hear(e *Elector, from election.PeerID, m election.News) {
 		e.counters.Dropped["stale_news"]++
 		return
 	}
+	l.mute = l.mute && from != l.source
 	for _, h := range m.Leaders {
 		c, until := e.contests.get(h.Election), e.claimEnd(h.Remaining, m.Echo)
 		if c == nil || !c.deaf() || h.Holder.Peer == e.cfg.Self.Peer || until <= e.now {
@@ -98,8 +126,15 @@ func (l *listening) hear(e *Elector, from election.PeerID, m election.News) {
 		e.claimed(h.Election, contest.Known{Holder: h.Holder, Term: h.Term, Heard: m.Echo.Add(-h.Age), Until: until}, 0)
 		if k := c.Leader(); k.Holder == h.Holder && k.Term == h.Term {
 			l.named.put(h.Election, named{h.Holder, e.now.Add(2 * e.cfg.Heartbeat)})
+			l.source = cmp.Or(l.source, from)
 			l.askAt, l.vain = min(l.askAt, e.now.Add(e.cfg.Heartbeat)), 0
 			c.touch()
+		}
+	}
+	for i, name := range l.named.keys {
+		names := slices.ContainsFunc(m.Leaders, func(h election.Heard) bool { return h.Election == name })
+		if from == l.source && !names && e.now < l.named.rows[i].until {
+			l.source, l.askAt = "", e.now // others may still hear that leader
 		}
 	}
 }
