@@ -147,13 +147,6 @@ func (l *link) current() *session {
 	return l.session
 }
 
-// holds reports whether Connected was reported, but not yet Lost.
-func (l *link) holds() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.held != 0
-}
-
 // connected returns the session, if there is one, and the feature level of its peer.
 func (l *link) connected() (*session, uint64) {
 	l.mu.Lock()

@@ -102,8 +102,8 @@ type Transport struct {
 
 	mu     sync.RWMutex
 	closed bool
-	links  map[election.PeerID]*link
-	era    int // how often Dismiss was called
+	links  map[election.PeerID]*link // does not change once closed is set
+	era    atomic.Int64              // how often Dismiss was called
 }
 
 // New listens at the configured address. It connects to nobody until SetPeers.
