@@ -284,3 +284,17 @@ func TestAVisitorThatSaysNothingDelaysNoClose(t *testing.T) {
 		}
 	})
 }
+
+// An agent may learn who votes after it has learnt who is a member.
+func TestAMemberThatTurnsOutToVoteIsVisited(t *testing.T) {
+	t.Parallel()
+	host, guest := hostAndGuest(t, true)
+	admits(host)
+	admits(guest)
+	guest.SetPeers([]Peer{at(host)})
+	guest.Suspect(host.self)
+	eventually(t, "the link's loop", func() bool { return len(guest.link(host.self).suspected) == 0 })
+	guest.SetPeers(voter(host))
+	await[Connected](t, host)
+	await[Connected](t, guest)
+}

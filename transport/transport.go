@@ -231,12 +231,12 @@ func (t *Transport) SetPeers(peers []Peer) {
 // for voters that have no roster yet: until then, the others have nothing to wait for but each other.
 func (t *Transport) VotersOnly(on bool) { t.answering.favour(on) }
 
-// relocate stores the peer's urgency and address, and wakes the loop if the address is new.
+// relocate stores the peer's urgency and address. It wakes the loop if the address is new, or a visit may be due.
 func (l *link) relocate(p Peer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.urgency.Store(int32(urgencyOf(p.First, p.Later)))
-	if l.addr == p.Addr {
+	was := urgency(l.urgency.Swap(int32(urgencyOf(p.First, p.Later))))
+	if l.addr == p.Addr && (l.dials || was == l.urgent()) {
 		return
 	}
 	l.addr = p.Addr
