@@ -133,7 +133,7 @@ func New(c Config) (*Transport, error) {
 	t.known.Store(&map[netip.Addr]place{})
 	t.door = &doorman{
 		places: door.NewPlaces[netip.Prefix](door.Unproven, door.ForMembers), full: func() { t.count.refused[refusePending].Add(1) },
-		known: func(a netip.Addr) bool { return t.knows(a).peers > 0 },
+		known: func(a netip.Addr) bool { at := t.knows(a); return at.first || at.peers > 0 && !t.answering.closed() },
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	if err := t.listen(c); err != nil {
