@@ -23,6 +23,8 @@ const gossipBlockedAfter = 5 * time.Second
 // If gossip does not show a guest for gossipLateAfter, there is a warning. A start of many agents takes seconds.
 const gossipLateAfter = 30 * time.Second
 
+const crowd = 16 // from so many members on, voters without a roster answer each other alone
+
 // present is a member that this agent treats as present.
 type present struct {
 	membership.Member
@@ -165,8 +167,8 @@ func (l *Loop) look() bool {
 	return changed
 }
 
-// reach makes the transport connect to the present members, voters first: those without a roster answer each other
-// alone for a time. A connection between two agents that neither vote nor lead can wait. A later life has to renew
+// reach makes the transport connect to the present members, voters first: in a crowd, those without a roster answer
+// each other alone for a time. A connection between two agents that neither vote nor lead can wait. A later life has to renew
 // its lease in time, so it connects to voters that gossip has not shown yet at their addresses on record.
 func (l *Loop) reach() {
 	peers := make([]transport.Peer, 0, len(l.presence.members))
@@ -187,7 +189,7 @@ func (l *Loop) reach() {
 		}
 	}
 	l.Network.SetPeers(peers)
-	l.Network.VotersOnly(l.roster == nil && votes(l.Self.Peer, l.Name))
+	l.Network.VotersOnly(l.roster == nil && votes(l.Self.Peer, l.Name) && len(l.presence.members) >= crowd)
 	if l.roster != nil {
 		l.Record.SetVoters(l.votersToReach(l.Record.Voters()))
 	}
