@@ -20,8 +20,8 @@ var limits = []struct {
 	code, comments int      // lines
 }{
 	// What is installed, with the client that programs use.
-	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 42410, 6183},
-	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 8184, 1345},
+	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 42443, 6183},
+	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector"}, nil, 8216, 1345},
 	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 23440, 2467},
 }
 
@@ -37,7 +37,7 @@ var methods = map[string]int{
 
 const (
 	mostMethods = 60    // of any other receiver
-	docsWords   = 65209 // README.md, docs and the folders in it
+	docsWords   = 65248 // README.md, docs and the folders in it
 )
 
 // In lines: short enough to understand at once. A test may be longer than a function, because of

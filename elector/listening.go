@@ -114,7 +114,8 @@ func (l *listening) hear(e *Elector, from election.PeerID, m election.News) {
 		e.counters.Dropped["stale_news"]++
 		return
 	}
-	l.mute = l.mute && from != l.source
+	alone := from == l.source && l.mute // it answers a question that no other voter was asked
+	l.mute = l.mute && !alone
 	for _, h := range m.Leaders {
 		c, until := e.contests.get(h.Election), e.claimEnd(h.Remaining, m.Echo)
 		if c == nil || !c.deaf() || h.Holder.Peer == e.cfg.Self.Peer || until <= e.now {
@@ -133,7 +134,7 @@ func (l *listening) hear(e *Elector, from election.PeerID, m election.News) {
 	}
 	for i, name := range l.named.keys {
 		names := slices.ContainsFunc(m.Leaders, func(h election.Heard) bool { return h.Election == name })
-		if from == l.source && !names && e.now < l.named.rows[i].until {
+		if alone && !names && e.now < l.named.rows[i].until {
 			l.source, l.askAt = "", e.now // others may still hear that leader
 		}
 	}

@@ -123,6 +123,26 @@ func TestALargeListIsReadRarelyButAChangeOfAVoterAtOnce(t *testing.T) {
 	}
 }
 
+// A voter that is back may enter the view only with its answer, so that is read at once too.
+func TestTheFirstAnswerOfAVoterIsReadAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReader(t)
+		r.cancel() // nobody reads
+		r.running.Wait()
+		for n, votes := range map[uint64]bool{2: true, 3: false} {
+			r.lists(n, false)
+			for again, want := range []bool{votes, false} {
+				<-time.After(askAgain)
+				r.del.urgent.Store(false)
+				r.del.ask(gossipName(testConfig(n).Self.Member), func() (time.Duration, error) { return 0, nil }, nil, &r.running)
+				if r.running.Wait(); r.del.urgent.Load() != want {
+					t.Errorf("agent %d, answer %d: read at once is not %t", n, again+1, want)
+				}
+			}
+		}
+	})
+}
+
 func TestTheRestAfterAReadingGrowsWithTheMembers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -25,7 +25,7 @@ type delegate struct {
 	meta   atomic.Pointer[[]byte]
 	live   atomic.Int64   // nodes memberlist counts as alive or suspect
 	poke   chan struct{}  // one slot; an element means that something changed
-	urgent atomic.Bool    // a voter changed since the loop last asked
+	urgent atomic.Bool    // a voter changed, or answered first, since the loop last asked
 	forged chan<- Refusal // bounded; a refusal may be lost, since a forgery is gossiped again and again
 	slow   *suspicion     // nil only in tests
 
@@ -306,6 +306,9 @@ func (d *delegate) heard(node string, rtt time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if k := d.nodes[node]; k != nil {
+		if !k.answered.After(k.live) && d.votes(k.Member) {
+			d.urgent.Store(true) // it may enter the view now
+		}
 		k.rtt, k.answered = rtt, time.Now()
 	}
 }

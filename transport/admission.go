@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/transport"
@@ -47,9 +46,9 @@ func (t *Transport) Admit(a Admission) { t.admission.Store(&a) }
 func (t *Transport) Dismiss(guests ...election.PeerID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.era++
+	t.era.Add(1)
 	for id, l := range t.links {
-		if l.guest && (len(guests) == 0 || slices.Contains(guests, id)) {
+		if l.guest && !t.closed && (len(guests) == 0 || slices.Contains(guests, id)) {
 			delete(t.links, id)
 			l.remove()
 		}
@@ -75,17 +74,14 @@ func (t *Transport) visit(c transport.CapableConn) {
 
 // examine reads the hello of an agent that is not a peer, judges it, and gives the connection to a link.
 func (t *Transport) examine(c transport.CapableConn) error {
-	t.mu.RLock()
-	era := t.era // read before the judgement
-	t.mu.RUnlock()
-	until := time.Now().Add(t.limits.greet)
-	w, err := t.awaitStream(t.ctx, c)
+	era := t.era.Load() // read before the judgement
+	ctx, cancel := context.WithTimeout(t.ctx, t.limits.greet)
+	defer cancel()
+	w, err := t.awaitStream(ctx, c)
 	if err != nil {
 		return err
 	}
-	if err := w.stream.SetReadDeadline(until); err != nil {
-		return err
-	}
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	body, err := w.peek(maxHello)
 	if err != nil {
 		return err
@@ -99,19 +95,16 @@ func (t *Transport) examine(c transport.CapableConn) error {
 	if err != nil {
 		return err
 	}
-	if err := w.stream.SetReadDeadline(time.Time{}); err != nil {
-		return err
-	}
 	return t.welcome(c.RemotePeer(), Peer{ID: id, Addr: addr}, w, era)
 }
 
 // welcome makes a link for a guest. If SetPeers has named it meanwhile, its link gets the connection.
-func (t *Transport) welcome(id peer.ID, p Peer, w *wire, era int) error {
+func (t *Transport) welcome(id peer.ID, p Peer, w *wire, era int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.links[p.ID]
 	switch {
-	case t.closed || t.era != era || l != nil && l.dials:
+	case t.closed || t.era.Load() != era || l != nil && l.dials:
 		return errMissed
 	case l != nil:
 		t.running.Go(func() { l.arrive(w) })
@@ -131,7 +124,7 @@ func (t *Transport) welcome(id peer.ID, p Peer, w *wire, era int) error {
 func (l *link) part() bool {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
-	if !l.guest || l.busy || l.holds() {
+	if !l.guest || l.busy || l.holds() || l.t.closed {
 		return false
 	}
 	if l.t.links[l.id] == l {
@@ -139,6 +132,13 @@ func (l *link) part() bool {
 	}
 	l.remove()
 	return true
+}
+
+// holds reports whether Connected was reported, but not yet Lost.
+func (l *link) holds() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held != 0
 }
 
 func (l *link) pass() Pass {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -247,4 +248,53 @@ func TestGuestsAreBounded(t *testing.T) {
 	host.mu.Lock()
 	clear(host.links)
 	host.mu.Unlock()
+}
+
+// The race detector sees whether the links are read while one is deleted.
+func TestGuestsMayEndWhileTheTransportCloses(t *testing.T) {
+	t.Parallel()
+	host, guest := hostAndGuest(t, false)
+	admits(host)
+	admits(guest)
+	guest.SetPeers(voter(host))
+	await[Connected](t, host)
+	var closing sync.WaitGroup
+	closing.Go(func() { closeNow(t, host) })
+	eventually(t, "its closing", host.isClosing)
+	host.Dismiss()
+	closing.Wait()
+}
+
+func TestAVisitorThatSaysNothingDelaysNoClose(t *testing.T) {
+	t.Parallel()
+	host, dial := visiting(t, 100*patienceOfTests)
+	stream(t, dial())
+	eventually(t, "a visitor", func() bool { n, _ := host.visitors.Taken(); return n == 1 })
+	closed := make(chan struct{})
+	go func() {
+		closeNow(t, host)
+		close(closed)
+	}()
+	eventually(t, "the end of a transport with a mute visitor", func() bool {
+		select {
+		case <-closed:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// An agent may learn who votes after it has learnt who is a member.
+func TestAMemberThatTurnsOutToVoteIsVisited(t *testing.T) {
+	t.Parallel()
+	host, guest := hostAndGuest(t, true)
+	admits(host)
+	admits(guest)
+	guest.SetPeers([]Peer{at(host)})
+	guest.Suspect(host.self)
+	eventually(t, "the link's loop", func() bool { return len(guest.link(host.self).suspected) == 0 })
+	guest.SetPeers(voter(host))
+	await[Connected](t, host)
+	await[Connected](t, guest)
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/doyen-election/doyen/internal/door"
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
@@ -118,5 +119,26 @@ func TestAnAttemptWithAVoterMayTakeLonger(t *testing.T) {
 		if got := l.within(c.timeouts); got != c.want {
 			t.Errorf("urgency %d after %d timeouts: %s, want %s", c.u, c.timeouts, got, c.want)
 		}
+	}
+}
+
+// While voters go first, members that wait leave a voter the places that are kept.
+func TestMembersThatWaitForVotersLeaveThemPlaces(t *testing.T) {
+	t.Parallel()
+	ids := identities(t, 5)
+	own := start(t, Config{Key: ids[0].key, Hello: helloOf("own", 1)})
+	var peers []Peer
+	for i, id := range ids[1:] {
+		peers = append(peers, Peer{ID: id.id, Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 1), First: i == 0})
+	}
+	own.SetPeers(peers)
+	own.VotersOnly(true)
+	for _, member := range peers[1:] {
+		for range door.Unproven {
+			_, _ = own.door.knock(t, member.Addr.Addr().String())
+		}
+	}
+	if _, err := own.door.knock(t, peers[0].Addr.Addr().String()); err != nil {
+		t.Errorf("a voter finds no place: %v", err)
 	}
 }

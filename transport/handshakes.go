@@ -129,7 +129,7 @@ func (h *handshakes) favour(on bool) {
 // favours reports whether only handshakes of the urgency `first` may start now. The caller holds the lock.
 func (h *handshakes) favours() bool { return h.only && time.Now().Before(h.onlyTill) }
 
-// closed reports whether a handshake from an unknown address has to wait too.
+// closed reports whether a handshake from an unknown address has to wait too, and places are kept for voters alone.
 func (h *handshakes) closed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

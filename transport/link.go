@@ -42,7 +42,7 @@ type link struct {
 	outcomes  chan outcome
 	probes    chan error
 	suspected chan struct{} // of capacity 1
-	moved     chan struct{} // of capacity 1; it has an element after addr changed
+	moved     chan struct{} // of capacity 1; it has an element after relocate changed something
 	woken     chan struct{} // of capacity 1; an element means that the peer reported itself (see wake)
 
 	mu      sync.Mutex
@@ -145,13 +145,6 @@ func (l *link) current() *session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.session
-}
-
-// holds reports whether Connected was reported, but not yet Lost.
-func (l *link) holds() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.held != 0
 }
 
 // connected returns the session, if there is one, and the feature level of its peer.
@@ -331,11 +324,13 @@ func (l *link) suspect() {
 	l.lose(errSuspected)
 }
 
-// move handles a new address of the peer. If no connection exists, the side that dials dials at once, and
-// forgets how dials to the old address ended.
+// move handles a new address of the peer, or that it votes now. If no connection exists, the side that dials
+// dials at once, and forgets how dials to the old address ended.
 func (l *link) move() {
-	if l.current() == nil && l.dials {
+	if l.dials && l.current() == nil {
 		l.afresh()
+	} else if l.visits() {
+		l.dial()
 	}
 }
 

@@ -102,8 +102,8 @@ type Transport struct {
 
 	mu     sync.RWMutex
 	closed bool
-	links  map[election.PeerID]*link
-	era    int // how often Dismiss was called
+	links  map[election.PeerID]*link // does not change once closed is set
+	era    atomic.Int64              // how often Dismiss was called
 }
 
 // New listens at the configured address. It connects to nobody until SetPeers.
@@ -133,7 +133,7 @@ func New(c Config) (*Transport, error) {
 	t.known.Store(&map[netip.Addr]place{})
 	t.door = &doorman{
 		places: door.NewPlaces[netip.Prefix](door.Unproven, door.ForMembers), full: func() { t.count.refused[refusePending].Add(1) },
-		known: func(a netip.Addr) bool { return t.knows(a).peers > 0 },
+		known: func(a netip.Addr) bool { at := t.knows(a); return at.first || at.peers > 0 && !t.answering.closed() },
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	if err := t.listen(c); err != nil {
@@ -231,12 +231,12 @@ func (t *Transport) SetPeers(peers []Peer) {
 // for voters that have no roster yet: until then, the others have nothing to wait for but each other.
 func (t *Transport) VotersOnly(on bool) { t.answering.favour(on) }
 
-// relocate stores the peer's urgency and address, and wakes the loop if the address is new.
+// relocate stores the peer's urgency and address. It wakes the loop if the address is new, or a visit may be due.
 func (l *link) relocate(p Peer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.urgency.Store(int32(urgencyOf(p.First, p.Later)))
-	if l.addr == p.Addr {
+	was := urgency(l.urgency.Swap(int32(urgencyOf(p.First, p.Later))))
+	if l.addr == p.Addr && (l.dials || was == l.urgent()) {
 		return
 	}
 	l.addr = p.Addr

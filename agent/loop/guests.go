@@ -36,17 +36,19 @@ func Admissible(p *serve.Picture, m membership.Member) error {
 	return nil
 }
 
-// admit makes a connected agent a guest, and reports whether it did. If the cluster's keys have changed
-// since the agent came, the transport is about to dismiss it.
-func (p *peers) admit(now election.Instant, e transport.Connected, g gossip) bool {
+// admit makes a connected agent a guest, and reports whether it did. It dismisses one without a valid proof: the
+// cluster's keys have changed since the agent came, or this agent has dialled a guest that had restarted.
+func (p *peers) admit(now election.Instant, e transport.Connected, g gossip, n network) bool {
 	if e.Pass == nil || p.gossiped(e.Peer) == membership.Alive {
 		return false
 	}
 	m, err := g.Introduced(e.Peer, e.Pass.Advert, e.Pass.Proof, e.Pass.Gossip)
-	if err == nil {
-		p.guests[e.Peer] = guest{m, now}
+	if err != nil {
+		n.Dismiss(e.Peer)
+		return false
 	}
-	return err == nil
+	p.guests[e.Peer] = guest{m, now}
+	return true
 }
 
 // invite makes the view of gossip's members and the guests. A guest whose name a member has is not in it.

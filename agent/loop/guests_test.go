@@ -83,6 +83,22 @@ func TestAGuestCountsAsAMemberUntilGossipShowsItOrItsConnectionEnds(t *testing.T
 	})
 }
 
+// Otherwise it would stay connected, would be no member, and would have no cause to bring a proof.
+func TestAGuestWithoutAValidProofIsDismissed(t *testing.T) {
+	for _, proof := range []string{"", "former"} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, nil).start(t)
+			defer r.cancel()
+			r.views <- membership.View{Members: []membership.Member{memberOf("a", membership.Alive), memberOf("b", membership.Alive)}}
+			r.hear(came("b", "b", proof), came("c", "c", proof))
+			synctest.Wait()
+			if r.counted() != "a b" || strings.Count(r.happened(), "dismiss:") != 1 || !strings.Contains(r.happened(), "dismiss:c") {
+				t.Errorf("proof %q: counted are %q; %s", proof, r.counted(), r.happened())
+			}
+		})
+	}
+}
+
 func TestAGuestTakesNobodysName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)

@@ -310,7 +310,7 @@ func (l *Loop) event(e transport.Event) {
 		l.connect(e.Peer, true)
 		delete(l.warnings.refused, e.Peer)
 		l.Logger.Info("peer connected", "peer", e.Peer, "name", e.Hello.Name)
-		if l.peers.admit(l.Clock(), e, l.Gossip) {
+		if l.peers.admit(l.Clock(), e, l.Gossip, l.Network) {
 			l.viewed(l.news)
 		}
 		l.step(election.PeerConnected{Peer: e.Peer, Lineage: e.Hello.Lineage, Run: e.Hello.Run, Level: e.Hello.Level, Heartbeat: e.Hello.Heartbeat})

@@ -23,6 +23,8 @@ const gossipBlockedAfter = 5 * time.Second
 // If gossip does not show a guest for gossipLateAfter, there is a warning. A start of many agents takes seconds.
 const gossipLateAfter = 30 * time.Second
 
+const crowd = 16 // from so many members on, voters without a roster answer each other alone
+
 // present is a member that this agent treats as present.
 type present struct {
 	membership.Member
@@ -165,9 +167,9 @@ func (l *Loop) look() bool {
 	return changed
 }
 
-// reach makes the transport connect to the present members, voters first: for a time, voters without a roster answer
-// only each other. A connection between two agents that neither vote nor lead can wait. A later life has to renew
-// its lease in time. So, if gossip has not shown a voter yet, it uses the voter's address on record.
+// reach makes the transport connect to the present members, voters first: in a crowd, voters without a roster answer
+// only each other for a time. A connection between two agents that neither vote nor lead can wait. A later life has to
+// renew its lease in time. So, if gossip has not shown a voter yet, it uses the voter's address on record.
 func (l *Loop) reach() {
 	peers := make([]transport.Peer, 0, len(l.presence.members))
 	votes := func(p election.PeerID, name string) bool {
@@ -187,7 +189,7 @@ func (l *Loop) reach() {
 		}
 	}
 	l.Network.SetPeers(peers)
-	l.Network.VotersOnly(l.roster == nil && votes(l.Self.Peer, l.Name))
+	l.Network.VotersOnly(l.roster == nil && votes(l.Self.Peer, l.Name) && len(l.presence.members) >= crowd)
 	if l.roster != nil {
 		l.Record.SetVoters(l.votersToReach(l.Record.Voters()))
 	}
