@@ -190,7 +190,7 @@ const (
 	ChangeStarted = "started"
 	ChangePaused  = "paused"
 	ChangeLagged  = "lagged"
-	// ChangeMeta means that the leader's Meta has changed, within its term. ChangeCandidates means that the election's
+	// ChangeMeta means that the leader's Meta or Name has changed, within its term. ChangeCandidates means that the election's
 	// Candidates have changed. Only watches have these lines. Such a line repeats the Index of the change before it.
 	ChangeMeta       = "meta"
 	ChangeCandidates = "candidates"

@@ -84,15 +84,15 @@ type shown struct {
 // candidatesEvery is the least time between the lines about candidates of one update and those of the next.
 const candidatesEvery = time.Second
 
-// update sends the watches a leader's new meta at once, and new candidates after at most candidatesEvery. The loop
-// calls update after the announcements, so that each line has the leader that was announced last.
+// update sends the watches a leader's new meta or name at once, and new candidates after at most candidatesEvery. The
+// loop calls update after the announcements, so that each line has the leader that was announced last.
 func (s *shown) update(l *Loop, now election.Instant) {
 	picture := l.picture.Load()
 	var changed []election.Name
 	for _, followed := range l.Hub.Followed() {
 		name := election.Name(followed)
 		is, _ := serve.ContestOf(picture.Status, name)
-		if was, _ := serve.ContestOf(s.metas.Status, name); was.Leader == is.Leader && was.Meta != is.Meta {
+		if was, _ := serve.ContestOf(s.metas.Status, name); was.Leader == is.Leader && (was.Meta != is.Meta || s.metas.Names.Of(is.Leader.Peer) != picture.Names.Of(is.Leader.Peer)) {
 			l.Hub.Show(picture.Line(api.ChangeMeta, name, now, l.Hub.Index(followed)))
 		}
 		if was, _ := serve.ContestOf(s.candidates.Status, name); !slices.Equal(was.Candidates, is.Candidates) {

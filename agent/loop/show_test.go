@@ -12,6 +12,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
 )
 
 // watched returns the lines that wait for a follower, in short.
@@ -21,7 +22,7 @@ func watched(f *watch.Follower) string {
 	for _, c := range changes {
 		s := c.Type
 		if c.Leader != nil {
-			s += " " + c.Leader.ID + ":" + c.Leader.Meta
+			s += " " + c.Leader.Name + ":" + c.Leader.Meta
 		}
 		if c.Snapshot != nil {
 			s += fmt.Sprintf(" %v", c.Snapshot.Candidates)
@@ -67,14 +68,19 @@ func TestWatchesAreShownMetasAndCandidates(t *testing.T) {
 		want("a leader", "leader b:b:80")
 		is("b", "b:81", "b", "c")
 		want("another meta", "meta b:b:81 [b c]")
+		b := memberOf("b", membership.Alive)
+		b.Name = "host-b"
+		r.views <- membership.View{Members: []membership.Member{b}}
+		synctest.Wait()
+		want("gossip shows the leader", "meta host-b:b:81 [host-b c]")
 		<-time.After(candidatesEvery) // by the bubble's clock; the loop's timer rings
 		synctest.Wait()
-		want("a second later", "candidates b:b:81 [b c]")
+		want("a second later", "candidates host-b:b:81 [host-b c]")
 		<-time.After(5 * candidatesEvery)
 		is("b", "b:81", "b", "c")
 		want("nothing new", "")
 		is("b", "", "c", "b")
-		want("b is not connected", "meta b: [c b], candidates b: [c b]")
+		want("b is not connected", "meta host-b: [c host-b], candidates host-b: [c host-b]")
 		out.Announce = []election.Announcement{{Election: pay, Event: election.NoLeader, Term: 4, Reason: election.ReasonReleased}}
 		is("", "")
 		want("released", "no_leader")

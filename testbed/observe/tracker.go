@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -81,18 +82,17 @@ func (t *Tracker) line(agent string) *timeline {
 }
 
 func (t *Tracker) changed(name string, c api.Change) {
-	if c.Type == api.ChangeMeta || c.Type == api.ChangeCandidates {
-		return // leader and term are as before
+	s, at, leader := t.agent(name), election.Instant(c.BoottimeNS), cmp.Or(c.Leader, &api.Leader{})
+	if c.Type == api.ChangeMeta || c.Type == api.ChangeCandidates { // leader and term are as before
+		if s.Leader == leader.ID { // gossip had not shown the leader
+			s.Leader = leader.Name
+		}
+		return
 	}
-	s, at := t.agent(name), election.Instant(c.BoottimeNS)
-	leader := ""
-	if c.Leader != nil {
-		leader = c.Leader.Name
-	}
-	if !s.Heard || s.Leader != leader || s.Term != c.Term || s.Leads != c.IsLeader || at < s.Since {
+	if !s.Heard || s.Leader != leader.Name || s.Term != c.Term || s.Leads != c.IsLeader || at < s.Since {
 		s.Since = at // a snapshot may come before the older change that it includes
 	}
-	s.Heard, s.Leader, s.Term, s.Leads, s.Reason = true, leader, c.Term, c.IsLeader, c.Reason
+	s.Heard, s.Leader, s.Term, s.Leads, s.Reason = true, leader.Name, c.Term, c.IsLeader, c.Reason
 	s.State = stateOf(c, s.State)
 	if c.Snapshot != nil {
 		s.Until = election.Instant(c.Snapshot.ValidUntilBoottimeNS)

@@ -180,6 +180,12 @@ func TestAgreement(t *testing.T) {
 	if a, ok := tr.Agreement(all); !ok || a != (observe.Agreement{Leader: "a", Term: 1, Led: 10, At: 30}) {
 		t.Errorf("%+v %v", a, ok)
 	}
+	unnamed := follows("b", "ID-of-a", 1, 12)
+	named := follows("b", "a", 1, 40)
+	named.Change.Type, named.Change.Leader.ID = api.ChangeMeta, "ID-of-a"
+	if a, ok := tracked(leads("a", 1, 10), unnamed, named).Agreement(all[:2]); !ok || a.At != 12 {
+		t.Errorf("a leader that gossip shows late: %+v %v", a, ok)
+	}
 	if _, ok := tr.Agreement([]string{"b", "c"}); ok {
 		t.Error("the leader is not among those who agree")
 	}
