@@ -37,7 +37,7 @@ var methods = map[string]int{
 
 const (
 	mostMethods = 60    // of any other receiver
-	docsWords   = 65248 // README.md, docs and the folders in it
+	docsWords   = 65249 // README.md, docs and the folders in it
 )
 
 // In lines: short enough to understand at once. A test may be longer than a function, because of
