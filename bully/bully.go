@@ -31,7 +31,7 @@ type peer struct {
 	reply reply
 }
 
-// deferring is a worse candidate that waits because this agent has answered its Election of that round.
+// deferring is a worse candidate that waits because this agent has sent it an Answer with that round.
 type deferring struct {
 	id    election.PeerID
 	round uint64
@@ -54,8 +54,8 @@ type Bully struct {
 	blind     bool // this agent waits for an agent that is not in the field, so only time ends the wait
 }
 
-// New returns an idle Bully. It waits for the first Answer for timeout, which must be above 0,
-// and numbers its rounds from last + 1.
+// New returns an idle Bully. The timeout, which must be above 0, is how long it waits for the first Answer.
+// It numbers its rounds from last + 1.
 func New(name election.Name, self election.PeerID, timeout time.Duration, last uint64) *Bully {
 	return &Bully{election: name, self: self, timeout: timeout, round: last}
 }

@@ -27,8 +27,8 @@ func (c *Contest) newBid(s *step) *bid {
 		refused: map[election.PeerID]election.VoteRefusal{}, word: c.newWording(t, s.roster)}
 }
 
-// refuse records a refusal. It ignores one for the roster's version, because a newer roster is adopted, and a
-// late one of a voter that has granted the term. A stale term is final, so it is always recorded.
+// refuse records a refusal. It ignores a refusal because of the roster's version, since a newer roster is adopted,
+// and a late refusal of a voter that has granted the term. But a stale term is final, so it is always recorded.
 func (b *bid) refuse(voter election.PeerID, m election.VoteRefusal) {
 	if m.Reason != election.RefusedVersion && (m.Reason == election.RefusedStaleTerm || !b.lease.SupportedBy(voter)) {
 		b.refused[voter] = m
@@ -154,8 +154,8 @@ func (c *Contest) HeedRound(f Facts, asker election.Rank) Verdict {
 	return s.out
 }
 
-// VoteGranted counts a vote for the term that this agent asks for or leads. sent is when the request left:
-// the lease counts from there (H4). A vote is fresh if sent is known; others are too old to count.
+// VoteGranted counts a vote for the term that this agent asks for or leads. The instant `sent` is when
+// the request left: the lease counts from then (H4). If fresh is false, that is not known: the vote is too old to count.
 func (c *Contest) VoteGranted(f Facts, from election.PeerID, m election.VoteGrant, sent election.Instant, fresh bool) Verdict {
 	s := new(step).begin(c, f)
 	s.out.Late = m.Term == c.late

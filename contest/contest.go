@@ -23,7 +23,7 @@ type Selection interface {
 //
 // Invariant: vacantSince is Never exactly while some agent is known to lead or may be leading.
 type Contest struct {
-	LastResort bool // this agent may lead only if no other candidate can; to be set together with Stand
+	LastResort bool // this agent may lead only if no other candidate can; to be set whenever Stand is called
 
 	held      *tenure // the term that this agent leads, or has stepped down from but not released
 	bid       *bid    // a nominee's, or a leader's for a higher term; a leader that steps down keeps it until the release
@@ -78,16 +78,16 @@ type Known struct {
 	Heard  election.Instant
 }
 
-// gone is the last leader that no voter has confirmed, and whose terms up to term have ended. If it really led,
-// other leaders' terms up to term have ended too, so claims of those count only if they were sent after at.
-// Without quorum, terms of two agents have no order, and at is 0.
+// gone is the last leader that no voter has confirmed. Its terms have ended, up to the field term. If it really
+// led, other leaders' terms up to that one have ended too: claims of them count only if they were sent after the
+// instant `at`. Without quorum, terms of two agents have no order, and `at` is 0.
 type gone struct {
 	holder election.Holder
 	term   election.Term
 	at     election.Instant
 }
 
-// outdates reports whether the claim of a term is a late message. The claim was sent after the instant sent.
+// outdates reports whether the claim of a term is a late message. It was sent later than at the instant `sent`.
 func (g gone) outdates(h election.Holder, t election.Term, sent election.Instant) bool {
 	return t <= g.term && (h == g.holder || sent < g.at)
 }

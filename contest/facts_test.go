@@ -281,7 +281,7 @@ func (w *world) renewed(send election.SendID) {
 	}
 }
 
-// late is a vote that comes half a heartbeat after the request; old is one that comes a whole heartbeat after.
+// late brings a vote half a heartbeat after the request, and old brings one a whole heartbeat after it.
 func (w *world) late(from election.PeerID, t election.Term) { w.answers(from, t, heartbeat/2) }
 func (w *world) old(from election.PeerID, t election.Term)  { w.answers(from, t, heartbeat) }
 
@@ -296,7 +296,7 @@ func (w *world) reports(p election.PeerID, t election.Term) {
 
 func (w *world) resign() contest.Verdict { return w.StepDown(w, election.ReasonResigned, "") }
 
-// past is what a former life left on record of a term. why is the reason for its end, empty if it has not ended.
+// past is what a former life left on record of a term. If the reason why it ended is empty, it has not ended.
 func (w *world) past(t election.Term, why election.Reason) election.Authority {
 	a := election.Authority{Election: w.Name(), Highest: t, Term: t, Until: w.now.Add(lease / 2), Priority: 100}
 	if why != "" {

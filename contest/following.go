@@ -21,7 +21,7 @@ func (c *Contest) Prolong(f Facts, claimed Known) (election.Instant, bool) {
 }
 
 // Claimed handles one claim in a heartbeat, or in the News of a voter that received the heartbeat. k.Until is the
-// earliest instant at which the claimed lease may end. The claim was sent after the instant sent; 0: that is not known.
+// earliest instant at which the claimed lease may end. The claim was sent after the instant `sent`; 0: not known.
 func (c *Contest) Claimed(f Facts, k Known, sent election.Instant) Verdict {
 	s := new(step).begin(c, f)
 	switch confirmed := c.confirms(s, k.Holder, k.Term); {
@@ -110,7 +110,7 @@ func (c *Contest) takeTurns(s *step, target election.PeerID) {
 	}
 }
 
-// Record learns the term of a grant that a voter reports, and may then wait for its holder's heartbeat.
+// Record learns the term of a grant that a voter reports, and may then wait for a heartbeat of the grant's holder.
 func (c *Contest) Record(f Facts, g election.Record) Verdict {
 	s := new(step).begin(c, f)
 	c.heedRecord(s, g)

@@ -129,7 +129,7 @@ func (c *Contest) Claim(now election.Instant, send election.SendID) election.Cla
 
 func (c *Contest) Disputed() iter.Seq[election.PeerID] { return maps.Keys(c.held.disputed) }
 
-// Renewed counts a voter's answer that renews the claim; the heartbeat left at the instant sent
+// Renewed counts a voter's answer that renews the claim; the heartbeat left at the instant `sent`
 // (H4). It reports whether a majority has now renewed the claim. Then Advance should be called.
 func (c *Contest) Renewed(voter election.PeerID, m *election.HeartbeatAck, sent election.Instant) bool {
 	if !c.ClaimedBy(m.Send) {
@@ -139,7 +139,7 @@ func (c *Contest) Renewed(voter election.PeerID, m *election.HeartbeatAck, sent 
 	end, heard := l.End(), l.Heard()
 	l.Count(voter, sent, m.Version)
 	delete(c.held.disputed, voter)
-	return l.End() > end || l.Heard() > heard // the answers that come after a majority's change neither
+	return l.End() > end || l.Heard() > heard // answers that come after those of a majority change neither
 }
 
 // Nacked handles a voter's refusal to renew the claim of that heartbeat. If the voter has

@@ -94,7 +94,7 @@ func (c *Contest) WordKept(f Facts, from election.PeerID, m election.WordAck) Ve
 }
 
 // WriteWord begins to replace the word. Without a refusal, the reply follows in a later verdict. unready is the
-// reply if the election has no word yet; nil: a first one may be written.
+// refusal to reply with if the election has no word yet; nil: a first one may be written.
 func (c *Contest) WriteWord(f Facts, in election.WriteWord, unready *election.Refusal) (Verdict, *election.Refusal) {
 	s := new(step).begin(c, f)
 	switch {

@@ -51,10 +51,10 @@ const DefaultDrift = 0.01
 // numbered from n * livesApart. No life uses so many numbers.
 const livesApart = 1 << 40
 
-// FirstNumber is below all numbers of this life, and not below any number of a former life.
+// FirstNumber is below all numbers of this life. No number of a former life is above it.
 func (c *Config) FirstNumber() uint64 { return c.Life * livesApart }
 
-// Validate checks the inequalities that the protocol's timing rests on.
+// Validate checks the configuration, also the inequalities that the protocol's timing rests on.
 func (c *Config) Validate() error {
 	switch {
 	case c.Self.Peer == "":

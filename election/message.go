@@ -222,14 +222,14 @@ type (
 	}
 )
 
-// What voters hear of leaders, for the agents that do not hear those themselves; needs level 4.
+// What voters hear of leaders, for agents that do not hear these leaders themselves; needs level 4.
 type (
 	// Listen asks a voter which leaders it hears.
 	Listen struct {
 		Stamp     Instant `cbor:"1,keyasint"` // of the sender's clock; the News echoes it
 		Elections []Name  `cbor:"2,keyasint"` // sorted
 	}
-	// News answers a Listen. It has those of the elections that the sender leads, or whose leader it hears itself.
+	// News answers a Listen. It lists the elections that the sender leads, or whose leader the sender hears itself.
 	News struct {
 		Echo    Instant `cbor:"1,keyasint"`           // the Stamp of the Listen
 		Leaders []Heard `cbor:"2,keyasint,omitempty"` // sorted by election
@@ -239,8 +239,8 @@ type (
 		Election  Name          `cbor:"1,keyasint"`
 		Term      Term          `cbor:"2,keyasint"`
 		Holder    Holder        `cbor:"3,keyasint"`
-		Remaining time.Duration `cbor:"4,keyasint"`           // how long the lease still runs by what the voter knows, when the News is sent
-		Age       time.Duration `cbor:"5,keyasint,omitempty"` // of the heartbeat from which the voter knows it
+		Remaining time.Duration `cbor:"4,keyasint"`           // how long the lease still runs when the News is sent, as far as the voter knows
+		Age       time.Duration `cbor:"5,keyasint,omitempty"` // of the heartbeat by which the voter knows this
 		Sure      bool          `cbor:"6,keyasint,omitempty"` // the voter has granted the term, or leads in it
 	}
 )

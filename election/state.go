@@ -27,8 +27,8 @@ type State struct {
 	// election without a grant on record, all terms up to Forgotten count as granted.
 	Forgotten Term   `cbor:"7,keyasint,omitempty"`
 	Writes    uint64 `cbor:"8,keyasint,omitempty"` // how often the state or words were written, including this write
-	// Former is the roster that an operator can restore: the one before this agent adopted a roster
-	// without several of its voters. It is nil once this voter has accepted another roster. Refused
+	// Former is the roster that an operator can restore. This agent had it before it adopted a roster that
+	// lacks several of Former's voters. Former is nil once this voter has accepted another roster. Refused
 	// is the version from which an operator went back: the agent does not adopt it again.
 	Former  *Roster `cbor:"10,keyasint,omitempty"`
 	Refused Version `cbor:"11,keyasint,omitzero"`

@@ -153,7 +153,7 @@ type Output struct {
 type Persist struct {
 	Write  uint64
 	Writes uint64      // how often this agent has written its state or words, including this write
-	Words  []NamedWord // the words that have changed, sorted by election; synced before the state. A zero word is removed after the state is synced
+	Words  []NamedWord // the words that have changed, sorted by election; synced before the state. If a word is zero, its election's word is removed after the state is synced
 	State  *State      // nil: only words have changed
 }
 

@@ -42,7 +42,7 @@ const (
 )
 
 type (
-	// WordsWanted asks a voter for its words of the elections after After, in the order of their names.
+	// WordsWanted asks a voter for its words, in the order of the elections' names, from the first name that follows After.
 	WordsWanted struct {
 		Version Version `cbor:"1,keyasint"`
 		After   Name    `cbor:"2,keyasint,omitempty"`
@@ -50,7 +50,7 @@ type (
 	// Words is one page of a voter's words, which it has on disk with that roster.
 	Words struct {
 		Version Version     `cbor:"1,keyasint"`
-		After   Name        `cbor:"2,keyasint,omitempty"` // of the request
+		After   Name        `cbor:"2,keyasint,omitempty"` // as in the request
 		Words   []NamedWord `cbor:"3,keyasint,omitempty"` // sorted by election
 		More    bool        `cbor:"4,keyasint,omitempty"` // there are more words after these
 	}

@@ -89,7 +89,7 @@ func needy(voters string, id election.RequestID) election.ChangeRoster {
 }
 
 // newVotersLost is a cluster in which one agent drives a change that needs d or e. Both die before
-// the change's mark is proposed or, if marked, after that.
+// the change's mark is proposed or, if marked is true, after that.
 func newVotersLost(t *testing.T, voters, at string, marked bool) *cluster {
 	c := votersAnd(t, voters)
 	c.input(at, needy(voters, 1))

@@ -12,7 +12,7 @@ type candidacies struct {
 	list   []election.Candidacy // sorted; the slice is replaced, never changed
 	serial uint64               // counts changes and connections
 	newest uint64               // the serial of the last change
-	shown  uint64               // newest when all peers were last looked at
+	shown  uint64               // the field newest as it was when all peers were last looked at
 	mute   bool                 // this agent can't write or runs late: its candidacies are sent with priority 0
 }
 
@@ -33,8 +33,8 @@ func (cs *candidacies) changed() {
 	cs.newest = cs.serial
 }
 
-// connected returns the first serial whose acknowledgement counts for a peer that connects now. A lower serial may
-// be acknowledged late: the peer may have forgotten those candidacies since it sent that acknowledgement.
+// connected returns the first serial whose acknowledgement counts for a peer that connects now. If a lower serial is
+// acknowledged, that message may be late, and the peer may have forgotten the candidacies since it sent it.
 func (cs *candidacies) connected() uint64 {
 	if cs.newest > 0 {
 		cs.serial++

@@ -52,7 +52,7 @@ func missing(candidacies, other []election.Candidacy) (without []election.Candid
 	return without
 }
 
-// enlist takes a member's candidacies from what it has sent since it connected (p, or nil), or else from gossip.
+// enlist takes a member's candidacies from what it has sent itself since it connected, or else from gossip.
 func (cs *candidates) enlist(m election.Member, p *peer) {
 	if p != nil && p.listed && p.lineage == m.Lineage {
 		cs.set(m.Peer, p.candidacies)

@@ -34,7 +34,7 @@ type cluster struct {
 	trace  strings.Builder
 	quiet  bool // omit frequent messages from the trace: heartbeats, reports, candidacies, and their answers
 	spy    func(from string, e election.Envelope)
-	steps  int // how many steps since that instant
+	steps  int // how many steps were made since the instant below
 	since  election.Instant
 	algo   string
 	quorum bool

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// crowdOf makes gossip report that many members with a higher rank than this agent. Of them only b
-// and c are connected.
+// crowdOf makes gossip report so many more members, all of a higher rank than this agent. None of
+// them is connected: only b and c are.
 func (s *solo) crowdOf(better int) {
 	for i := range better {
 		m := member(fmt.Sprintf("m%03d", i), 100)

@@ -28,7 +28,7 @@ func TestR2AVoterBehindTakesTheRosterFromTheRequestAndThenJudgesIt(t *testing.T)
 	}
 }
 
-// drive makes a the driver of the roster: a wins the roster election by the votes of those peers.
+// drive makes agent a the driver of the roster: a wins the roster election by the votes of those peers.
 // It returns a's term.
 func (s *solo) drive(by ...election.PeerID) election.Term {
 	s.t.Helper()

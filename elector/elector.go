@@ -22,7 +22,7 @@ type Elector struct {
 	change     *roster.Change
 	changeAt   election.Instant // when change is to be advanced
 	sends      *quorum.Sends
-	rounds     uint64           // each selection now in use numbers its rounds above this
+	rounds     uint64           // each selection now in use numbers its rounds above FirstNumber plus this
 	roster     *election.Roster // the one on disk; nil before genesis
 	view       election.View
 	peers      table[election.PeerID, *peer] // the connected agents of this cluster
@@ -34,7 +34,7 @@ type Elector struct {
 	stands     candidacies
 	candidates candidates
 	dues       dues
-	apart      string // this agent's cluster when foreign peers were last moved out of peers
+	apart      string // this agent's cluster when foreign peers were last moved out of the table peers
 	heardOf    uint64 // counts the changes of members and of their candidacies
 	facts      facts
 	shownFacts uint64 // the generation of facts that readers were last shown
@@ -113,7 +113,7 @@ func New(cfg election.Config, s election.State, past *election.Past, now electio
 	return e, nil
 }
 
-// Step handles one input. If now is before the last instant, the last one counts. Output.Record is valid
+// Step handles one input. If the instant is before that of the last step, that one counts. Output.Record is valid
 // only until the next Step, which uses its rows again: a heartbeat may change a thousand of them.
 func (e *Elector) Step(now election.Instant, in election.Input) election.Output {
 	e.now = max(now, e.now)

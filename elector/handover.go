@@ -113,7 +113,7 @@ func (l *leaving) begin(e *Elector, why election.Reason, turns time.Duration) {
 	l.proceed(e)
 }
 
-// proceed waits for no election longer than a vote timeout, and not where nobody else can lead.
+// proceed waits at most a vote timeout for each election handed over, and not at all for one that nobody else can lead.
 func (l *leaving) proceed(e *Elector) {
 	l.nextAt = election.Never
 	if l.why == "" {

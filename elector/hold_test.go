@@ -10,8 +10,8 @@ import (
 )
 
 // startedAgain is three agents. The first leader was killed, another took over, and the first was
-// started again: that was as long ago as since says. For a lease, its voter holds its former promises
-// (V5). It connects to the leader first, and to the third agent later, by the delay late.
+// started again, by the duration `since` ago. For a lease, its voter holds its former promises (V5). It
+// connects to the leader at once, and to the third agent after the delay `late`.
 func startedAgain(t *testing.T, algo string, since, late time.Duration) *cluster {
 	t.Helper()
 	c := led(t, algo, "a", "b", "c")

@@ -80,7 +80,7 @@ func ledNow(e *Elector) (n int) {
 	return n
 }
 
-// leadingSolo leads many elections. If heirs is true, b is a candidate in them. It does nothing.
+// leadingSolo leads many elections. If heirs is true, b is a candidate in them, but does nothing.
 func leadingSolo(t *testing.T, heirs bool) *solo {
 	s := newLone(t, election.State{Roster: soloRoster})
 	var b []election.Candidacy
@@ -98,7 +98,7 @@ func leadingSolo(t *testing.T, heirs bool) *solo {
 	return s
 }
 
-// led has time pass, in which b renews what a leads, and then compares how many elections a leads.
+// led lets time pass while b renews what a leads, and then checks how many elections a leads.
 func (s *solo) led(want int, after time.Duration) {
 	s.t.Helper()
 	for end := s.now.Add(after); s.now < end; {

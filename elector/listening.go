@@ -19,15 +19,15 @@ type listening struct {
 	named  table[election.Name, named]
 }
 
-const askedAtOnce = 3 // a question costs an agent among hundreds no more voters
+const askedAtOnce = 3 // how many voters are asked at once where there are more
 
-// named is a leader that a voter hears. It counts as lost from until on, if no later answer names it.
+// named is a leader that a voter hears. It counts as lost from the instant `until` on, if no later answer names it.
 type named struct {
 	holder election.Holder
 	until  election.Instant
 }
 
-// deaf reports whether this agent needs voters to learn who leads: it does not lead, and no leader's heartbeats arrive.
+// deaf reports whether this agent has to ask voters who leads: it does not lead, and no leader's heartbeats arrive.
 func (c *entry) deaf() bool {
 	h := c.Leader().Holder
 	if p := c.e.peers.get(h.Peer); c.e.runs(h) && p.beats != nil && !p.overdue(c.e.now) {
@@ -36,8 +36,8 @@ func (c *entry) deaf() bool {
 	return c.e.cfg.Quorum && c.Name() != election.RosterElection && c.Term() == 0
 }
 
-// lose has the voters asked in a heartbeat interval if the election has just become deaf, or a voter has reported a
-// leader. Not at once: most leaders that are lost are lost to all, and another one is heard soon.
+// lose sets the next question to a heartbeat interval from now if this agent has just become deaf, or awaits a leader
+// that a voter has reported. Not at once: most leaders that are lost are lost to all, and another one is heard soon.
 func (l *listening) lose(c *entry) {
 	before := c.lost
 	if c.lost = c.deaf(); c.lost && (!before || c.Heeds(c.e.now)) {
@@ -92,8 +92,8 @@ func (l *listening) asked(e *Elector) []election.PeerID {
 	return voters
 }
 
-// answer lists the leaders that this voter hears. It passes on no News of other voters: two of them could
-// otherwise keep a lost leader named for each other.
+// answer lists the leaders that this voter hears. It passes on no News of other voters: otherwise
+// two voters could name a lost leader to each other without end.
 func (l *listening) answer(e *Elector, from election.PeerID, m election.Listen) {
 	news := election.News{Echo: m.Stamp}
 	for _, name := range m.Elections {

@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// deafened are three agents led by a. The link between a and c is cut, and if loud, both notice that at once. b is
+// deafened are three agents led by a. The link between a and c is cut. If loud is true, both notice that at once. b is
 // no candidate.
 func deafened(t *testing.T, loud bool) *cluster {
 	c := newCluster(t, election.Bully, "a", "b", "c")
@@ -165,7 +165,7 @@ func TestG5NewsNamesALeaderOnlyUntilItsLeaseEnds(t *testing.T) {
 }
 
 // TestG5AnUnsureTermIsFollowedAndNotLearned: a voter that has not granted a term may only repeat what an
-// observer has made up, so a higher one of another holder needs not exceed it.
+// observer has made up. So this agent names its leader, but does not count it as the highest term.
 func TestG5AnUnsureTermIsFollowedAndNotLearned(t *testing.T) {
 	for _, sure := range []bool{false, true} {
 		s := listener(t)
@@ -253,7 +253,7 @@ func newsOfX(l election.Listen) election.News {
 		{Election: election.Default, Term: 4, Holder: election.Holder{Peer: "x", Lineage: 3}, Remaining: time.Second, Sure: true}}}
 }
 
-// TestG5ALeaderThatVotersNameIsNotSought: however long no voter heard any leader before, and if voters take long to answer.
+// TestG5ALeaderThatVotersNameIsNotSought: this holds however long no voter heard a leader before, and if voters answer late.
 func TestG5ALeaderThatVotersNameIsNotSought(t *testing.T) {
 	const soon = 2 * time.Millisecond
 	for _, row := range []struct {
@@ -295,7 +295,7 @@ func TestG5ALeaderThatVotersNameIsNotSought(t *testing.T) {
 	}
 }
 
-// TestG5AReleaseOfOneElectionLeavesTheOthersHeard: until the leader's next heartbeat, too.
+// TestG5AReleaseOfOneElectionLeavesTheOthersHeard: also before the leader's next heartbeat comes.
 func TestG5AReleaseOfOneElectionLeavesTheOthersHeard(t *testing.T) {
 	s := newSolo(t, nil)
 	beat := beatOf(1, 5, s.now)
@@ -314,7 +314,7 @@ func TestG5AReleaseOfOneElectionLeavesTheOthersHeard(t *testing.T) {
 	}
 }
 
-// TestG5WhileVotersHearNoLeaderTheyAreAskedMoreRarely: nobody may be a candidate for days.
+// TestG5WhileVotersHearNoLeaderTheyAreAskedMoreRarely: that may last for days, if no agent is a candidate.
 func TestG5WhileVotersHearNoLeaderTheyAreAskedMoreRarely(t *testing.T) {
 	s := listener(t)
 	s.clear()

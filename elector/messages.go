@@ -50,7 +50,7 @@ func (e *Elector) askReport(from election.PeerID, p *peer) {
 	}
 }
 
-// claimed passes a claim to its election, as Contest.Claimed describes it.
+// claimed passes a claim to its election. The parameters are those of Contest.Claimed.
 func (e *Elector) claimed(name election.Name, k contest.Known, sent election.Instant) {
 	if c := e.contests.get(name); c != nil && !c.touched {
 		if wakeAt, prolonged := c.Prolong(c, k); prolonged {

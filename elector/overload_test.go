@@ -13,8 +13,8 @@ import (
 )
 
 // crowded is a few electors in one virtual time that each have one processor. A step takes time,
-// and messages that arrive meanwhile wait in the inbox of real agents. With the factor slow,
-// everything takes longer.
+// and messages that arrive meanwhile wait in the inbox of real agents. Everything takes
+// longer by the factor in the field slow.
 type crowded struct {
 	virtual.Timeline[election.Instant, happening]
 	t      *testing.T

@@ -125,7 +125,7 @@ func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message
 	e.joined(p)
 }
 
-// runOf returns the run ID that was sent. 0 means the first life of the lineage, whose run ID names it.
+// runOf returns the run ID that was sent. If 0 was sent, it is the lineage ID, which is the run ID of the first life.
 func runOf(run election.RunID, of election.LineageID) election.RunID {
 	return cmp.Or(run, election.RunID(of))
 }
@@ -213,7 +213,7 @@ func (e *Elector) joined(p *peer) {
 	}
 }
 
-// parted removes a peer. It may be nil.
+// parted removes a peer, which may be nil.
 func (e *Elector) parted(p *peer) {
 	if p == nil {
 		return

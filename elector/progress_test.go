@@ -190,7 +190,7 @@ func TestAResignationCostsSevenMessages(t *testing.T) {
 	}
 }
 
-// A leader of an older version does not pass Progress on, and a follower of one does not read it.
+// A leader of an older version does not pass Progress on, and a follower of an older version does not read it.
 func TestWithAnOlderVersionProgressIsReported(t *testing.T) {
 	for _, levels := range [][2]uint64{{election.LevelSettings, election.LevelSettings}, {1, election.LevelSettings}, {election.LevelSettings, 1}} {
 		o := newLone(t, trioState())

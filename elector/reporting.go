@@ -83,7 +83,7 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	e.answered(from, r)
 }
 
-// informWait is how many heartbeats an agent without quorum waits for a leader's heartbeat.
+// informWait is how many heartbeat intervals an agent without quorum waits for a leader's heartbeat.
 const informWait = 3
 
 func (c *entry) Informed() (bool, election.Instant) {
@@ -109,7 +109,7 @@ func (c *entry) Informed() (bool, election.Instant) {
 type progress struct {
 	election.Progress                  // the last report
 	since             election.Instant // when its number of writes was first reported
-	writes            uint64           // the highest number reported so far; a process run that is older does not change it
+	writes            uint64           // the highest number reported so far; a process run with an older state does not change it
 	older             bool             // this process run has reported fewer writes than were known before
 }
 
@@ -149,7 +149,7 @@ func (e *Elector) older(id election.PeerID) bool {
 	return m.older && e.peers.get(id) != nil && e.peers.get(id).lineage == m.Lineage
 }
 
-// news is the progress to send to a peer if it is new: this agent's, and in a heartbeat other voters' too.
+// news lists the new progress to send to a peer: this agent's, and in a heartbeat also that of other voters.
 func (e *Elector) news(to *peer, beat bool) (list []election.Progress) {
 	ids := []election.PeerID{e.cfg.Self.Peer}
 	if beat {

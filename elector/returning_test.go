@@ -8,8 +8,8 @@ import (
 )
 
 // TestAReturningAgentLearnsOfTheLeaderBeforeItIsConnectedToIt: the agent first connects to a
-// follower. Without the rule it asks for a term above the leader's, and its own voter grants that.
-// Then the leader has to take a still higher term.
+// follower. If it did not wait, it would ask for a term above the leader's, and its own voter would
+// grant that. Then the leader would have to take a still higher term.
 func TestAReturningAgentLearnsOfTheLeaderBeforeItIsConnectedToIt(t *testing.T) {
 	for _, algo := range []string{election.Bully, election.Ring} {
 		for late := 10 * time.Millisecond; late <= 300*time.Millisecond; late += 10 * time.Millisecond {

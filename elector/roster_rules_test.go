@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// proposals are the rosters that were proposed. For each they have when it was first proposed, and
-// when a majority of each half had accepted it.
+// proposals are the rosters that were proposed, when each was first proposed, and when a majority of
+// each of its halves had accepted it.
 type proposals struct {
 	c       *cluster
 	order   []election.Version

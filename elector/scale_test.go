@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// BenchmarkAThousandElections is one of five agents that lead 200 elections each. It measures a
-// received heartbeat and an answer to the agent's own one, with the picture for readers.
+// BenchmarkAThousandElections measures one of five agents that lead 200 elections each: a received
+// heartbeat, and an answer to the agent's own heartbeat, with the picture for readers.
 func BenchmarkAThousandElections(b *testing.B) {
 	o := newScaled(b, 5, 200, 200)
 	b.Run("heard", func(b *testing.B) {
@@ -39,8 +39,8 @@ func BenchmarkAThousandElections(b *testing.B) {
 	})
 }
 
-// BenchmarkAMessageAmongManyAgents is what one step costs an agent that is connected to many: no step walks them
-// all (T12 of the star).
+// BenchmarkAMessageAmongManyAgents measures what one step costs an agent that is connected to many: no step walks
+// them all (T12).
 func BenchmarkAMessageAmongManyAgents(b *testing.B) {
 	for _, agents := range []int{3, 30, 300, 1000} {
 		b.Run(strconv.Itoa(agents), func(b *testing.B) {

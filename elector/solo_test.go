@@ -52,7 +52,7 @@ func member(name string, priority int) election.Member {
 		Candidacies: []election.Candidacy{{Election: election.Default, Priority: priority}}}
 }
 
-// newSolo starts a one minute after its clock began. b and c are connected, and their reports are
+// newSolo starts agent a one minute after its clock began. b and c are connected, and their reports are
 // empty. a is not a candidate.
 func newSolo(t *testing.T, edit func(*election.Config, *election.State)) *solo {
 	t.Helper()
@@ -88,8 +88,8 @@ func (s *solo) begin(cfg election.Config, state election.State, past *election.P
 	s.past.Lineage = election.Lineage{ID: cfg.Self.Lineage, Life: cfg.Life, JoinedAt: cfg.JoinedAt, Lease: cfg.Lease}
 }
 
-// newLone starts a with that state. No other agent is a candidate, so a is nominated as soon as it
-// is one.
+// newLone starts agent a with that state. No other agent is a candidate, so a is nominated as soon
+// as it becomes one.
 func newLone(t *testing.T, disk election.State) *solo {
 	t.Helper()
 	s := newSolo(t, func(_ *election.Config, st *election.State) {
@@ -147,7 +147,7 @@ func (s *solo) hear(from election.PeerID, m election.Message) {
 	s.step(election.Received{From: from, Message: m})
 }
 
-// pass lets time pass, with a Tick whenever a asked for one.
+// pass lets time pass, with a Tick whenever agent a asked for one.
 func (s *solo) pass(d time.Duration) {
 	s.t.Helper()
 	end := s.now.Add(d)
@@ -214,14 +214,14 @@ func ack(h election.Heartbeat, nacks ...election.Nack) election.HeartbeatAck {
 	return election.HeartbeatAck{Lineage: h.Lineage, Send: h.Send, Version: h.Version, Stamp: 5, Nacks: nacks}
 }
 
-// leader makes a the leader of default, by a vote of b that came at once.
+// leader makes agent a the leader of default, by a vote of b that came at once.
 func (s *solo) leader() *solo {
 	s.t.Helper()
 	s.elect(election.Default)
 	return s
 }
 
-// elect makes a the leader by b's vote, and returns the request that b answered.
+// elect makes agent a the leader by b's vote, and returns the request that b answered.
 func (s *solo) elect(name election.Name) election.VoteRequest {
 	s.t.Helper()
 	s.campaign(name)

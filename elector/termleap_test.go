@@ -127,7 +127,7 @@ func refusedFar(t *testing.T) *solo {
 	return s
 }
 
-// tooFar is the refusal of a voter that knows no term above known.
+// tooFar is the refusal of a voter that knows no term above the given one.
 func tooFar(r election.VoteRequest, known election.Term) election.VoteRefusal {
 	refusal := refusalOf(r, known)
 	refusal.Reason = election.RefusedLeap

@@ -112,7 +112,7 @@ func TestW6OneWriteAtATimeAndOnlyInPlaceOfTheWordThatItNames(t *testing.T) {
 	c.refused("a", election.DeniedWordBusy)
 }
 
-// A voter has granted a higher term, so the leader takes a still higher one. The leader's write goes on there.
+// A voter has granted a higher term, so the leader takes a still higher one. The leader's write goes on in that term.
 func TestW8AWriteGoesOnInTheTermThatOvertakes(t *testing.T) {
 	c := scribes(t)
 	c.write("a", 1, election.WordRank{}, "x")
@@ -156,7 +156,7 @@ func TestW12AWriteIsTakenUntilTheReceipt(t *testing.T) {
 	c.refused("a", election.DeniedNotLeader)
 }
 
-// What acts may write its last word before its receipt, even under the next life of its agent.
+// A program that acts may write its last word before its receipt, even under the next life of its agent.
 func TestW12ANextLifeThatHandsOverWritesToo(t *testing.T) {
 	c := scribes(t)
 	c.nodes["a"].Stubborn = true

@@ -20,20 +20,20 @@ const (
 
 // Detector judges one agent by its heartbeats.
 //
-// Invariant: intervals has 2 to window values, each from 0 to the lease.
+// Invariant: there are 2 to 200 (window) intervals, each from 0 to the lease.
 type Detector struct {
 	heartbeat time.Duration // the interval at which that agent sends
 	lease     time.Duration // a longer silence is always suspect; at least two heartbeats
 
 	watching  bool
 	heardAt   election.Instant
-	intervals []time.Duration // the newest ones; a ring buffer when there are window of them
-	oldest    int             // the index of the oldest interval when intervals is a ring buffer
+	intervals []time.Duration // the newest ones; a ring buffer once it has its full length (window)
+	oldest    int             // the index of the oldest interval in the ring buffer
 	deadline  election.Instant
 }
 
-// New returns a detector that has not heard a heartbeat yet. Until it has observed intervals, it
-// assumes two, one below and one above the heartbeat.
+// New returns a detector that has not heard a heartbeat yet. It starts with two assumed intervals,
+// one below and one above the heartbeat.
 func New(heartbeat, lease time.Duration) *Detector {
 	spread := time.Duration(float64(heartbeat) * priorDeviation)
 	return &Detector{heartbeat: heartbeat, lease: lease, deadline: election.Never,

@@ -95,7 +95,7 @@ func (n *notary) seal(m Member, key ed25519.PrivateKey) ([]byte, error) {
 	return meta, nil
 }
 
-// open verifies and decodes an advertisement that was gossiped under the name node.
+// open verifies and decodes an advertisement that was gossiped under the given name of a node.
 func (n *notary) open(node string, meta []byte) (Member, error) {
 	if len(meta) <= advertHeader || len(meta) > memberlist.MetaMaxSize {
 		return Member{}, fmt.Errorf("advertisement of %d bytes", len(meta))

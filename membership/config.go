@@ -51,7 +51,7 @@ type Config struct {
 	// live member had it first, and a view may show the owner before it has answered. Several goroutines call
 	// Rightful. If Rightful is nil, nobody owns a name.
 	Rightful func(Member) bool
-	// Votes reports whether a member votes: a change of it is in a view at once, also in a large cluster.
+	// Votes reports whether a member votes: a change of a voter is in a view at once, also in a large cluster.
 	// Several goroutines call Votes, and it must not block. If it is nil, nobody votes.
 	Votes func(Member) bool
 	// Met reports whether this agent has a direct connection to a member. If a connection is missing for long,
@@ -74,7 +74,7 @@ const (
 	PaceWAN   Pace = "wan"   // round trips of some hundred milliseconds; a killed member is declared dead within about ten seconds
 )
 
-// timing is the timing of a Pace.
+// timing has the durations and factors of a Pace.
 type timing struct {
 	probeInterval, probeTimeout      time.Duration
 	suspicionMult, suspicionMaxMult  int

@@ -123,7 +123,7 @@ func TestALargeListIsReadRarelyButAChangeOfAVoterAtOnce(t *testing.T) {
 	}
 }
 
-// A voter that is back may enter the view only with its answer, so that is read at once too.
+// A voter that is back may enter the view only after its answer, so the answer causes a reading at once, too.
 func TestTheFirstAnswerOfAVoterIsReadAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReader(t)

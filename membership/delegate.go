@@ -25,7 +25,7 @@ type delegate struct {
 	meta   atomic.Pointer[[]byte]
 	live   atomic.Int64   // nodes memberlist counts as alive or suspect
 	poke   chan struct{}  // one slot; an element means that something changed
-	urgent atomic.Bool    // a voter changed, or answered first, since the loop last asked
+	urgent atomic.Bool    // a voter changed, or answered for the first time, since the loop last asked
 	forged chan<- Refusal // bounded; a refusal may be lost, since a forgery is gossiped again and again
 	slow   *suspicion     // nil only in tests
 

@@ -21,8 +21,8 @@ func (m *Membership) Introduce(to election.PeerID) (advert, proof []byte) {
 	return *m.del.meta.Load(), m.proof(keys[0], m.cfg.Self.Peer, to)
 }
 
-// Introduced returns the agent that introduces itself by an advertisement, a proof and a gossip address. from
-// is who it has proven to be.
+// Introduced returns the agent that introduces itself by an advertisement, a proof and a gossip address. That
+// agent has proven the peer ID `from`.
 func (m *Membership) Introduced(from election.PeerID, advert, proof []byte, gossip netip.AddrPort) (Member, error) {
 	if !m.proven(from, proof) {
 		return Member{}, errors.New("it has not proven that it has a cluster key in use")

@@ -84,7 +84,7 @@ func TestInventedAgentsKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestANodeThatAnswersFindsRoom: a newcomer hears of a large cluster in one exchange, and lists all of it as
+// TestANodeThatAnswersFindsRoom: a newcomer hears of a large cluster in one exchange, and lists the agents as
 // fast as they answer.
 func TestANodeThatAnswersFindsRoom(t *testing.T) {
 	d := newDelegate(testNotary(t), "own#1")

@@ -286,7 +286,7 @@ func containsAny(s string, signs ...string) bool {
 	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(s, sign) })
 }
 
-// schedule sets the time of the next try. all is what learn returned; tried: an address was tried.
+// schedule sets the time of the next try. The parameter all is the result of learn; tried: an address was tried.
 func (j *joiner) schedule(t *target, all, tried bool, now time.Time) {
 	switch {
 	case t.slow > 0:

@@ -23,7 +23,7 @@ type loop struct {
 	pollAt   time.Time               // when the list is read even without a change
 	searchAt time.Time               // when the joiner has to check again
 	aloof    map[netip.AddrPort]bool // members that had no direct connection at the last check
-	checkAt  time.Time               // when the next check for aloof is due
+	checkAt  time.Time               // when the next such check is due
 }
 
 const (
@@ -33,13 +33,13 @@ const (
 	// a fifth of the time.
 	readRest    = 4
 	readRestMin = 2 * time.Millisecond
-	// readRestEach, for each member, is the shortest rest where there are more than few: each reading makes the
-	// agent look at all members. A change of a voter is read at once.
+	// readRestEach, times the number of members, is the shortest rest if they are more than the constant few: each
+	// reading makes the agent look at all members. A change of a voter is read at once.
 	readRestEach = 15 * time.Millisecond
 	// calmPolls is how many probe intervals pass between two readings while nothing changes.
 	calmPolls = 5
 	// fewDoubted is up to how many doubted members are also asked by TCP. If there are more, they are probably
-	// invented, and none is.
+	// invented, and none is asked so.
 	fewDoubted = 8
 )
 

@@ -25,7 +25,7 @@ func listenable(a netip.Addr) (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
-// gate drops all that an agent sends while its cut is off.
+// gate drops all that an agent sends while the cut takes it off the network.
 type gate struct {
 	memberlist.Transport
 	cut *cut

@@ -112,7 +112,7 @@ func (v *Voter) Read(from election.PeerID, m election.Words) []election.Envelope
 	return nil
 }
 
-// takeOver writes the newest words once those of majorities of both halves have been read.
+// takeOver writes the newest words once the words of majorities of both halves have been read.
 func (v *Voter) takeOver() {
 	b := v.behind
 	if b.writing != 0 || !v.idle() || v.roster.Version != b.version || !Accepted(v.roster, func(id election.PeerID) bool { return b.whole[id] }) {

@@ -48,8 +48,8 @@ func NewRevision(ballot election.Term, drift float64, stable, changed *election.
 }
 
 // InheritChange continues the change of the highest joint roster that voters reported (R3). won
-// is the roster whose majority elected the driver. If neither roster has the mark, both halves have
-// accepted no mark yet. If one has it, or if won is nil, they may have accepted one (R11, R13).
+// is the roster whose majority elected the driver. If neither roster has the mark, it was not yet
+// accepted by majorities of both halves. If one has it, or if won is nil, it may have been (R11, R13).
 func InheritChange(ballot election.Term, drift float64, joint, won *election.Roster) *Driver {
 	d := newDriver(ballot, drift, *joint)
 	d.inherited = joint.Committed || won == nil || won.Committed

@@ -364,7 +364,7 @@ func TestR4ATermThatOneVoterAloneTellsOfSetsNoFloor(t *testing.T) {
 func TestR4ATermThatTwoVotersTellOfSetsTheFloor(t *testing.T) {
 	const far = election.Term(1) << 50
 	d := marked(t, ballot())
-	accepts{d, at(0)}.by("abdb", far, 0) // b is asked again until it counts
+	accepts{d, at(0)}.by("abdb", far, 0) // b is asked again, and now its acceptance counts
 	accepts{d, at(0)}.by("a", far, 0)
 	if !d.Advance(at(0)) || d.Proposal().Joint() || d.Proposal().Floor != far {
 		t.Fatalf("proposes %+v, want a stable roster with floor %d", d.Proposal(), far)

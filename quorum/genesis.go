@@ -29,7 +29,7 @@ type Formation struct {
 	refusedAt election.Instant
 }
 
-// NewFormation returns the part of the agent self in a formation. names are of all voters, the proposer first.
+// NewFormation returns this agent's part in a formation. The names are those of all voters, the proposer first.
 func NewFormation(self election.Voter, names []string, every time.Duration, l *Ledger, v *Voter) *Formation {
 	return &Formation{self: self, names: names, every: every, ledger: l, voter: v, accepted: map[election.PeerID]bool{}, refusals: map[election.PeerID]Refused{}}
 }
@@ -50,8 +50,8 @@ func (f *Formation) Proposer() bool {
 	return len(f.names) > 0 && f.names[0] == f.self.Name
 }
 
-// Advance does what the proposer has to do; on other agents it does nothing. find returns the reachable
-// peer with the given name, and cluster draws a random name for the new cluster.
+// Advance does what the proposer has to do; on other agents it does nothing. The function find returns the
+// reachable peer with the given name, and the function cluster draws a random name for the new cluster.
 func (f *Formation) Advance(now election.Instant, find func(name string) (election.PeerID, bool), cluster func() string) {
 	if f.ledger.State().Roster != nil || !f.Proposer() {
 		return
@@ -210,8 +210,8 @@ func (f *Formation) Refuse(from election.PeerID, name string, m election.Genesis
 	}
 }
 
-// Learn adopts a reported roster, unless this agent is not free to. Another agent's proposal for another cluster
-// may be pending here and already committed. Or this agent is in a first roster that it has no record of.
+// Learn adopts a reported roster, except in two cases. Another agent's proposal, for another cluster, is pending
+// here and may be committed. Or this is a first roster with this agent, which has no record of it.
 func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	held := f.ledger.State()
 	genesis := r.Version == election.Version{Counter: 1}

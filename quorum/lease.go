@@ -55,7 +55,7 @@ func (l *Lease) Roster() *election.Roster { return l.roster }
 // Length is how long the voters promise, counted from each send.
 func (l *Lease) Length() time.Duration { return l.length }
 
-// Count records that the voter has acknowledged a send at version v. That send left at the instant sent.
+// Count records that the voter has acknowledged a send at version v. The send left at the instant `sent`.
 func (l *Lease) Count(voter election.PeerID, sent election.Instant, v election.Version) {
 	if l.roster == nil || v != l.roster.Version || !l.roster.Has(voter) {
 		return
@@ -107,7 +107,7 @@ func (l *Lease) Reroster(r *election.Roster) {
 
 type Sends struct {
 	last election.SendID
-	log  []election.Instant // when the newest sends left; the last entry belongs to the send ID last
+	log  []election.Instant // when the newest sends left; the last entry is for the newest send ID
 	keep time.Duration
 }
 

@@ -81,8 +81,8 @@ func TestTheMarginsHoldForAllDrifts(t *testing.T) {
 	})
 }
 
-// TestSupportedSinceIsWhatADumbSearchFinds compares with the definition: the
-// latest s such that the voters counted at or after s are a majority.
+// TestSupportedSinceIsWhatADumbSearchFinds compares the result with the definition: the latest
+// instant such that the voters counted at that instant or later are a majority.
 func TestSupportedSinceIsWhatADumbSearchFinds(t *testing.T) {
 	peers := []election.PeerID{"a", "b", "c", "d", "e", "f"}
 	rapid.Check(t, func(t *rapid.T) {

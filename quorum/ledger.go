@@ -82,7 +82,7 @@ func (l *Ledger) Take() []election.Envelope {
 	return out
 }
 
-// Flush makes a write of all changes due. After a release on disk, the next process run needs no hold (V5).
+// Flush makes a write due if any change is not on disk. Once a release is on disk, the next process run needs no hold (V5).
 func (l *Ledger) Flush() { l.urgent = l.generation }
 
 // State is the state in memory, which may not be durable yet. Callers must not change it.
@@ -149,7 +149,7 @@ func (l *Ledger) Durable(generation uint64) bool { return generation <= l.durabl
 // after a later one has succeeded.
 func (l *Ledger) Writes() uint64 { return l.written }
 
-// Sure reports whether all counted writes are certainly on disk: words that were unsynced at the start are not.
+// Sure reports whether all counted writes are certainly on disk. Words that a start found unsynced are not.
 func (l *Ledger) Sure() bool { return l.durable > 0 || len(l.altered) == 0 }
 
 // Settled reports whether everything that must be written is durable.

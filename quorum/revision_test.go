@@ -90,7 +90,7 @@ func TestR14AHolderCountsTheLeaseOfTheRoster(t *testing.T) {
 	try(roster3, at(0), testLease)
 	try(leased(0, longLease), at(1), longLease)
 	try(leased(1, testLease/2), at(5000), testLease/2)
-	// The last roster sets no lease. Its voters may have the shortest lease on record that was ever asked for.
+	// The last roster sets no lease. Its voters may have on record the shortest lease that was ever asked for.
 	try(leased(2, 0), at(9000), testLease/2)
 }
 

@@ -9,7 +9,7 @@ func (v *Voter) Propose(now election.Instant, from election.PeerID, p election.R
 }
 
 // Adopt takes over a newer roster that was reported (R2). Once the new roster is durable, it counts,
-// and Roster returns it. With keep, the former roster is kept for Restore.
+// and Roster returns it. If keep is true, the former roster is kept for Restore.
 func (v *Voter) Adopt(now election.Instant, r *election.Roster, keep bool) {
 	if !v.barred && v.newer(r) {
 		v.receive(now, received{message: election.Report{Roster: r}, at: now, keep: keep})

@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// newer returns a copy of the roster with that version, after change was applied.
+// newer returns a copy of the roster with that version, to which the function change was applied.
 func newer(r *election.Roster, v election.Version, change func(*election.Roster)) *election.Roster {
 	c := *r
 	c.Version = v

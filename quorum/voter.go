@@ -58,7 +58,7 @@ func NewVoter(cfg election.Config, l *Ledger, now election.Instant) *Voter {
 // agreed is the longest lease that a request may ask for now.
 func (v *Voter) agreed() time.Duration { return cmp.Or(v.roster.Lease(), v.cfg.Lease) }
 
-// outlastsAll is when every lease that was granted until now, and not released, has ended on any clock (V5). A
+// outlastsAll is when every lease that was granted so far, and not released, has ended on any clock (V5). A
 // renewal promises the roster's lease. That may be longer than the lease that the grant has on record (R14).
 func (v *Voter) outlastsAll(now election.Instant) election.Instant {
 	longest := v.agreed()

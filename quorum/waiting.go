@@ -13,7 +13,7 @@ const maxWaiting = 32
 
 type received struct {
 	from     election.PeerID
-	election election.Name // for a message about the roster, the constant roster
+	election election.Name // of a message about the roster: empty
 	message  election.Message
 	at       election.Instant // when it was received
 	keep     bool             // only for a reported roster: keep the former roster for Restore

@@ -63,7 +63,7 @@ func (v *Voter) dropWrites(e election.Name) {
 // again. Only then may the word be shown or replaced (W4).
 //
 // Invariant: the maps read and has hold only voters that answered at the roster's version (R10).
-// Once ready is true, a majority has acknowledged word, or word is zero.
+// Once the register is ready, a majority has acknowledged the word, or the word is zero.
 type Register struct {
 	term   election.Term
 	last   uint64 // the number of the last writing
@@ -72,11 +72,11 @@ type Register struct {
 	ready  bool
 	word   election.Word
 	next   election.Word            // being written; zero: nothing is
-	has    map[election.PeerID]bool // voters that have next on disk; if nothing is being written, those that have word
+	has    map[election.PeerID]bool // voters that have the newest word on disk: the one being written, if there is one
 }
 
 // NewRegister returns the register of a term. It numbers its writings from after + 1: no
-// former life has used a number above after in the term (W7).
+// former life has used such a high number in the term (W7).
 func NewRegister(t election.Term, after uint64, r *election.Roster) *Register {
 	return &Register{term: t, last: after, roster: r, read: map[election.PeerID]election.Word{}, has: map[election.PeerID]bool{}}
 }

@@ -26,7 +26,7 @@ const (
 type hop struct {
 	token election.RingElection
 	to    election.PeerID
-	until election.Instant // when the token skips the candidate to, if no Ack has come
+	until election.Instant // when the token skips that candidate, if no Ack has come
 }
 
 // passage is the newest token seen from an origin.

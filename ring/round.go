@@ -25,8 +25,8 @@ func (r *Ring) begin(now election.Instant, f election.Field, v *election.Verdict
 	}}, v)
 }
 
-// giveUpAt is when a token sent now counts as lost: one hop timeout for each hop after f.Patience,
-// because no vote is granted earlier. Each better candidate adds a hop timeout, so that not all
+// giveUpAt is when a token sent now counts as lost. No vote is granted before f.Patience. From then on,
+// each hop of the ring has one hop timeout. Each better candidate adds another one, so that not all
 // candidates start again at once.
 func (r *Ring) giveUpAt(now election.Instant, f election.Field, ring []election.PeerID) election.Instant {
 	hops := len(ring) + len(better(f))
@@ -56,7 +56,7 @@ func (r *Ring) nominate(v *election.Verdict) {
 }
 
 // send sends a token to the candidate after h.to. If that candidate is this agent, its own token is back, and any
-// other token is dropped. A token is also dropped if h.to is its origin, unless that is this agent.
+// other token is dropped. A token is also dropped if h.to is its origin, unless the origin is this agent.
 func (r *Ring) send(now election.Instant, ring []election.PeerID, h hop, v *election.Verdict) {
 	origin := h.token.Round.Origin
 	r.dropHop(origin)

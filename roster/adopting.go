@@ -93,7 +93,7 @@ func (c *Change) objection(s *step, from election.PeerID, held, r *election.Rost
 	return 0
 }
 
-// lost counts the voters of held whose votes do not count under r. One change drops at most one
+// lost counts the voters of the held roster that the newer one lacks. One change drops at most one
 // voter. So if more are lost, this agent missed several changes, or r is from a copy of the cluster.
 func lost(held, r *election.Roster) int {
 	return len(election.Names(held.Counted(), func(v election.Voter) bool { return !r.Has(v.Peer) }))

@@ -24,7 +24,7 @@ func (c *Change) Took(r *election.Roster) {
 }
 
 // committed reports whether the present roster is known to be stable and committed, so that a
-// former voter's disk may be wiped. If it can't know, it asks the voters.
+// former voter's disk may be wiped. If that is not known, it asks the voters.
 func (c *Change) committed(s *step) bool {
 	if s.roster.Joint() || c.driver != nil {
 		return false

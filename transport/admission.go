@@ -22,8 +22,8 @@ type Pass struct {
 	Gossip netip.AddrPort `cbor:"17,keyasint,omitzero"`  // the sender's gossip address, in binary
 }
 
-// Admission lets in agents that SetPeers has not named: where many start at once, gossip shows each late. Several
-// goroutines call the functions, which must not block.
+// Admission lets in agents that SetPeers has not named: where many agents start at once, gossip takes long to show
+// each of them. Several goroutines call the functions, which must not block.
 type Admission struct {
 	Pass func(to election.PeerID) Pass
 	// Judge returns where the agent listens, or why it is not let in.

@@ -26,7 +26,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2, "ns/way")
 }
 
-// As many messages are under way as are never dropped.
+// Only so many messages are under way at once that none is dropped.
 func BenchmarkThroughput(b *testing.B) {
 	x, y := pair(b)
 	room := make(chan struct{}, queueLength/2)

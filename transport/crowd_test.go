@@ -122,7 +122,7 @@ func TestAnAttemptWithAVoterMayTakeLonger(t *testing.T) {
 	}
 }
 
-// While voters go first, members that wait leave a voter the places that are kept.
+// While voters go first, members that wait leave a voter the places that are kept for voters.
 func TestMembersThatWaitForVotersLeaveThemPlaces(t *testing.T) {
 	t.Parallel()
 	ids := identities(t, 5)

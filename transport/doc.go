@@ -11,7 +11,7 @@
 //
 //   - Only the peers last given to SetPeers are connected, and guests: agents that Admission lets in by what
 //     their hello brings. Each proves its identity with its key, and both sides must accept each other's
-//     Hello. An agent that is neither learns nothing of this one.
+//     Hello. Any other agent learns nothing of this one.
 //   - The messages of one connection arrive at most once, between its Connected and its Lost.
 //     They arrive in the order in which they were sent, except those that package inbox lets
 //     overtake others.

@@ -56,7 +56,7 @@ func (w *wire) send(body []byte) error {
 	return w.flush()
 }
 
-// peek is read, and the next call of read returns the same frame.
+// peek does the same as read, but the next call of read returns the same frame again.
 func (w *wire) peek(limit int) ([]byte, error) {
 	body, err := w.read(limit)
 	if err == nil {
@@ -91,7 +91,7 @@ func (w *wire) read(limit int) ([]byte, error) {
 	return body, cut(err, true)
 }
 
-// readTimed is read with a time limit: the rest of a frame must arrive within bodyTimeout of its first byte.
+// readTimed does the same as read, with a time limit: the rest of a frame must arrive within bodyTimeout of its first byte.
 // It replaces the stream's read deadline.
 func (w *wire) readTimed(limit int) ([]byte, error) {
 	if _, err := w.r.Peek(1); err != nil {

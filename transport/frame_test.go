@@ -11,7 +11,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// recording is a stream: reads return what in has, and out keeps what is written.
+// recording is a stream. Reads return what the field in has, and the field out keeps what is written.
 type recording struct {
 	network.Stream
 	in  io.Reader

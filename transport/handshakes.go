@@ -32,7 +32,7 @@ const (
 // So only a few run at a time, and the others wait in a queue. The faster they are, the more may run.
 type handshakes struct {
 	slow time.Duration                     // a handshake that takes longer shows that too many run
-	late func(due time.Time) time.Duration // how much later than due it is now; replaced in tests
+	late func(due time.Time) time.Duration // how long ago the instant due was; replaced in tests
 
 	mu       sync.Mutex
 	limit    int // between handshakesFew and handshakesMany
@@ -42,8 +42,8 @@ type handshakes struct {
 	begun    int // how many inbound handshakes ever started
 	sources  map[netip.Addr]source
 	peak     int  // the most that were ever under way at once
-	resting  bool // no handshake of urgency later may start now
-	only     bool // only those of urgency first start, until onlyTill
+	resting  bool // no handshake of the urgency `later` may start now
+	only     bool // until onlyTill, only handshakes of the urgency `first` start
 	onlyTill time.Time
 }
 
@@ -55,7 +55,7 @@ type handshake struct {
 	doubtful bool
 	from     netip.Addr    // the source of an inbound handshake; else not valid
 	at       func() place  // what is known of that address
-	paced    bool          // it had urgency later when it started, so a rest follows
+	paced    bool          // it had the urgency `later` when it started, so a rest follows
 	may      chan struct{} // closed when the handshake may start
 	began    time.Time
 }
@@ -71,7 +71,7 @@ type source struct {
 // who can use that address does not keep the others out.
 const shareOf = 4
 
-// share is how many of limit handshakes may come from the address. The share of an address that several
+// share is how many handshakes may come from the address if the limit is for all. The share of an address that several
 // members have grows with their part of all members: with less, members that start together would time out
 // in the queue.
 func (p place) share(limit int) int {
@@ -87,7 +87,7 @@ type urgency int32
 
 const (
 	later  urgency = iota - 1 // after all others, with a rest after each
-	inTurn                    // before later, after first
+	inTurn                    // before those of `later`, after those of `first`
 	first                     // before all others
 )
 
@@ -104,7 +104,7 @@ func (h *handshakes) begin(ctx context.Context, u func() urgency, doubtful bool)
 	return h.wait(ctx, &handshake{urgency: u, doubtful: doubtful, may: make(chan struct{})})
 }
 
-// answer is begin for an inbound handshake. The addresses take turns, however many handshakes each has
+// answer does the same as begin, for an inbound handshake. The addresses take turns, however many handshakes each has
 // waiting.
 func (h *handshakes) answer(ctx context.Context, from netip.Addr, at func() place) (*handshake, error) {
 	return h.wait(ctx, &handshake{urgency: func() urgency { return urgencyOf(at().first, false) }, from: from, at: at, may: make(chan struct{})})
@@ -113,8 +113,8 @@ func (h *handshakes) answer(ctx context.Context, from netip.Addr, at func() plac
 // onlyMost bounds the time in which only handshakes of the urgency `first` start.
 const onlyMost = 10 * time.Second
 
-// favour holds back all handshakes but those of the urgency `first` while on is set, but not longer than onlyMost
-// after the first call.
+// favour starts to hold back all handshakes but those of the urgency `first`, or stops that if on is false. It stops
+// by itself onlyMost after the first call.
 func (h *handshakes) favour(on bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -249,7 +249,7 @@ func (h *handshakes) mayBegin(w *handshake, u urgency) bool {
 }
 
 const (
-	// restMin is the shortest rest after a handshake of urgency later.
+	// restMin is the shortest rest after a handshake of the urgency `later`.
 	restMin = 5 * time.Millisecond
 	// restFactor: the rest after a slow handshake lasts restFactor times as long as the handshake. If this
 	// process wakes from the rest more than restLate too late, a second rest lasts restFactor times the delay.
@@ -258,7 +258,7 @@ const (
 	restMost   = 5 * time.Second
 )
 
-// rest makes handshakes of urgency later wait after one of them has ended. The wait is longer if that
+// rest makes handshakes of the urgency `later` wait after one of them has ended. The wait is longer if that
 // handshake or this process was slow. On a machine that is busy because many agents start, the connections
 // needed for agreement come first. The caller holds the lock.
 func (h *handshakes) rest(took time.Duration) {

@@ -324,7 +324,7 @@ func (l *link) suspect() {
 	l.lose(errSuspected)
 }
 
-// move handles a new address of the peer, or that it votes now. If no connection exists, the side that dials
+// move handles a new address of the peer, or the news that the peer votes now. If no connection exists, the side that dials
 // dials at once, and forgets how dials to the old address ended.
 func (l *link) move() {
 	if l.dials && l.current() == nil {
@@ -342,8 +342,8 @@ func (l *link) afresh() {
 	l.again(0)
 }
 
-// again sets the time of the next dial. The side that does not dial does so all the same, but rarely, where
-// the peer may have to be asked to let it in.
+// again sets the time of the next dial. The side that waits dials too, but rarely, if the peer
+// may have to be asked to let this agent in (visits).
 func (l *link) again(in time.Duration) {
 	switch {
 	case l.dials:

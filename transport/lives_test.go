@@ -150,7 +150,7 @@ func TestAPeerThatReportsItselfIsDialledAtOnce(t *testing.T) {
 	}
 }
 
-// 0.2.0 would count it as invalid.
+// 0.2.0 would count any other message as invalid.
 func TestAPeerIsSentOnlyWhatItsVersionKnows(t *testing.T) {
 	t.Parallel()
 	ids := identities(t, 2)

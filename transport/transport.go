@@ -227,8 +227,8 @@ func (t *Transport) SetPeers(peers []Peer) {
 	t.answering.look() // a caller may be known as a voter now
 }
 
-// VotersOnly makes the transport answer First peers alone while on is set, for 10 s at most in its life. It is
-// for voters that have no roster yet: until then, the others have nothing to wait for but each other.
+// VotersOnly makes the transport answer only First peers while on is true, for 10 s at most in its life. It is
+// for voters that have no roster yet: until they have one, a connection to them is of no use to other agents.
 func (t *Transport) VotersOnly(on bool) { t.answering.favour(on) }
 
 // relocate stores the peer's urgency and address. It wakes the loop if the address is new, or a visit may be due.

@@ -52,7 +52,7 @@ func expect(t *testing.T, b *Inbox, want ...election.Message) {
 
 func same(a, b election.Message) bool { return number(a) == number(b) }
 
-// number tells messages apart.
+// number distinguishes the messages of the tests.
 func number(m election.Message) [3]uint64 {
 	switch m := m.(type) {
 	case election.BullyAnswer:
