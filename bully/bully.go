@@ -55,7 +55,7 @@ type Bully struct {
 }
 
 // New returns an idle Bully. The timeout, which must be above 0, is how long it waits for the first Answer.
-// It numbers its rounds from last + 1.
+// It numbers its rounds from `last` + 1.
 func New(name election.Name, self election.PeerID, timeout time.Duration, last uint64) *Bully {
 	return &Bully{election: name, self: self, timeout: timeout, round: last}
 }

@@ -81,7 +81,7 @@ const MaxTerm Term = 1 << 61
 // term farther above comes from a defect. Accepting it would use up the numbers.
 const maxLeap Term = 1 << 32
 
-// Follows reports whether t may be accepted when known is the highest term known so far.
+// Follows reports whether t may be accepted, given the highest term known so far.
 func (t Term) Follows(known Term) bool {
 	return t <= MaxTerm && (t <= known || t-known <= maxLeap)
 }

@@ -60,7 +60,7 @@ const (
 	DeniedWordBusy        Denial = "another write of the word"
 	DeniedWordChanged     Denial = "word changed"
 	DeniedWordUnknown     Denial = "word not confirmed"
-	DeniedWordRemains     Denial = "word not deleted everywhere" // Agent: a voter that has not confirmed it; empty: the voters are being changed
+	DeniedWordRemains     Denial = "word not deleted everywhere" // Agent: a voter that has not confirmed the deletion; empty: the voters are being changed
 )
 
 // Obstacle is a reason why an agent can't lead an election now. 0: it can lead.

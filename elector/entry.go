@@ -32,7 +32,7 @@ type entry struct {
 	shown        *ContestStatus // what readers see; replaced, never changed; nil: readers do not see the election
 }
 
-// newSelection returns the configured algorithm, which numbers its rounds from after + 1.
+// newSelection returns the configured algorithm, which numbers its rounds from `after` + 1.
 func newSelection(cfg election.Config, name election.Name, after uint64) contest.Selection {
 	if cfg.Algorithm == election.Ring {
 		return ring.New(name, cfg.Self.Peer, cfg.Heartbeat, after)

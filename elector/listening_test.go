@@ -253,7 +253,7 @@ func newsOfX(l election.Listen) election.News {
 		{Election: election.Default, Term: 4, Holder: election.Holder{Peer: "x", Lineage: 3}, Remaining: time.Second, Sure: true}}}
 }
 
-// TestG5ALeaderThatVotersNameIsNotSought: this holds however long no voter heard a leader before, and if voters answer late.
+// TestG5ALeaderThatVotersNameIsNotSought: however long no voter heard a leader before, even if voters answer late.
 func TestG5ALeaderThatVotersNameIsNotSought(t *testing.T) {
 	const soon = 2 * time.Millisecond
 	for _, row := range []struct {

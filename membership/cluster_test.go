@@ -236,8 +236,8 @@ func TestJoiningOneselfIsHarmless(t *testing.T) {
 	a.sees("agent-1", "agent-2")
 }
 
-// TestStreamsComeFromTheAddressOfTheAgent: so it is on a host with several addresses too, since other
-// agents reserve places for members' addresses.
+// TestStreamsComeFromTheAddressOfTheAgent: also on a host with several addresses. Other agents reserve
+// places for members' addresses.
 func TestStreamsComeFromTheAddressOfTheAgent(t *testing.T) {
 	loopbacks.NeedTwo(t)
 	t.Parallel()

@@ -68,7 +68,7 @@ func (f *founder) receive(from election.PeerID, m election.Message) {
 	}
 }
 
-// run delivers the founders' messages until none is left. It drops those that cut chooses.
+// run delivers the founders' messages until none is left. It drops those for which the function cut returns true.
 func run(now election.Instant, founders map[election.PeerID]*founder, cut func(from, to election.PeerID, m election.Message) bool) {
 	find := func(name string) (election.PeerID, bool) {
 		for id, f := range founders {

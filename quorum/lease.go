@@ -111,7 +111,7 @@ type Sends struct {
 	keep time.Duration
 }
 
-// NewSends returns a log that keeps each send for the given time (a lease is enough). It numbers them from last + 1.
+// NewSends returns a log that keeps each send for the given time (a lease is enough). It numbers them from `last` + 1.
 func NewSends(keep time.Duration, last election.SendID) *Sends {
 	return &Sends{keep: keep, last: last}
 }

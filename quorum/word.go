@@ -75,7 +75,7 @@ type Register struct {
 	has    map[election.PeerID]bool // voters that have the newest word on disk: the one being written, if there is one
 }
 
-// NewRegister returns the register of a term. It numbers its writings from after + 1: no
+// NewRegister returns the register of a term. It numbers its writings from `after` + 1: no
 // former life has used such a high number in the term (W7).
 func NewRegister(t election.Term, after uint64, r *election.Roster) *Register {
 	return &Register{term: t, last: after, roster: r, read: map[election.PeerID]election.Word{}, has: map[election.PeerID]bool{}}

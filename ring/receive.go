@@ -32,7 +32,7 @@ func (r *Ring) Receive(now election.Instant, f election.Field, from election.Pee
 	return r.proceed(now, f, v)
 }
 
-// receiveToken passes on a better token. Once in a round, it replaces a worse token by this agent's own.
+// receiveToken passes on a better token. It drops a worse one, and sends this agent's own if none is under way.
 func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.RingElection, v *election.Verdict) {
 	ring := members(f, r.self)
 	switch {

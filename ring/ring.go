@@ -57,7 +57,7 @@ type Ring struct {
 	announced election.Leadership
 }
 
-// New returns an idle Ring. It numbers its rounds from last + 1.
+// New returns an idle Ring. It numbers its rounds from `last` + 1.
 func New(name election.Name, self election.PeerID, heartbeat time.Duration, last uint64) *Ring {
 	return &Ring{election: name, self: self, timeout: heartbeat / hopsPerHeartbeat, number: last}
 }

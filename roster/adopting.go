@@ -94,7 +94,7 @@ func (c *Change) objection(s *step, from election.PeerID, held, r *election.Rost
 }
 
 // lost counts the voters of the held roster that the newer one lacks. One change drops at most one
-// voter. So if more are lost, this agent missed several changes, or r is from a copy of the cluster.
+// voter. So if more are lost, this agent missed several changes, or the newer one is from a copy of the cluster.
 func lost(held, r *election.Roster) int {
 	return len(election.Names(held.Counted(), func(v election.Voter) bool { return !r.Has(v.Peer) }))
 }

@@ -61,7 +61,7 @@ type Change struct {
 	seenJoint election.Version
 	since     election.Instant // when the present change started; Never: there is none
 	agreed    election.Version // the newest stable roster known to be committed
-	agrees    election.Version // the newest roster that this agent had on disk before it voted for a later driver
+	agrees    election.Version // the newest roster that this agent had on disk without having voted for a later driver
 }
 
 func New(cfg, given *election.Config, l *quorum.Ledger, v *quorum.Voter, f *quorum.Formation) *Change {

@@ -37,7 +37,7 @@ func (c *Change) Advance(f Facts) Verdict {
 	return s.out
 }
 
-// lead starts to drive when this agent leads. When it does not lead, lead decides whether it still drives.
+// lead makes this agent drive if it leads the roster election. If not, it decides whether this agent still drives.
 func (c *Change) lead(s *step) {
 	leads := s.lead.Term != 0
 	switch {

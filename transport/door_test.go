@@ -97,8 +97,8 @@ func TestASourceAtTheDoorIsAnAddressOrASlash64(t *testing.T) {
 	}
 }
 
-// TestConnectionsComeFromTheAddressOfTheAgent: so it is on a host with several addresses too, since other
-// agents reserve places for members' addresses.
+// TestConnectionsComeFromTheAddressOfTheAgent: also on a host with several addresses. Other agents
+// reserve places for members' addresses.
 func TestConnectionsComeFromTheAddressOfTheAgent(t *testing.T) {
 	loopbacks.NeedTwo(t)
 	ids := identities(t, 3)

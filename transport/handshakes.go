@@ -113,7 +113,7 @@ func (h *handshakes) answer(ctx context.Context, from netip.Addr, at func() plac
 // onlyMost bounds the time in which only handshakes of the urgency `first` start.
 const onlyMost = 10 * time.Second
 
-// favour starts to hold back all handshakes but those of the urgency `first`, or stops that if on is false. It stops
+// favour starts to hold back all handshakes but those of the urgency `first`, or stops that if `on` is false. It stops
 // by itself onlyMost after the first call.
 func (h *handshakes) favour(on bool) {
 	h.mu.Lock()

@@ -181,8 +181,8 @@ func (t *Transport) Next() (Event, bool) { return t.box.take() }
 func (t *Transport) Addr() netip.AddrPort { return t.addr }
 
 // SetPeers replaces the peers that this agent may talk to. The transport keeps a connection to each as far
-// as it can, and closes those to all others but guests (see Admit). If a peer's address has changed, a connection that works is
-// kept. Invalid peer IDs and this agent's own are skipped.
+// as it can, and closes those to all others but guests (see Admit). If a peer's address has changed, a
+// connection that works is kept. Invalid peer IDs and this agent's own are skipped.
 func (t *Transport) SetPeers(peers []Peer) {
 	wanted := make(map[peer.ID]Peer, len(peers))
 	known := make(map[netip.Addr]place, len(peers))
@@ -227,7 +227,7 @@ func (t *Transport) SetPeers(peers []Peer) {
 	t.answering.look() // a caller may be known as a voter now
 }
 
-// VotersOnly makes the transport answer only First peers while on is true, for 10 s at most in its life. It is
+// VotersOnly makes the transport answer only First peers while `on` is true, for 10 s at most in its life. It is
 // for voters that have no roster yet: until they have one, a connection to them is of no use to other agents.
 func (t *Transport) VotersOnly(on bool) { t.answering.favour(on) }
 

@@ -164,8 +164,8 @@ func (b *Inbox) Note(from election.PeerID, note any) {
 	b.queue = append(b.queue, &entry{Item: Item{Peer: from, Note: note}})
 }
 
-// Unsay removes the peer's first note for which fits returns true, and everything from the peer that was
-// put after that note. It reports whether there was such a note.
+// Unsay removes the peer's first note for which the function fits returns true, and everything from the
+// peer that was put after that note. It reports whether there was such a note.
 func (b *Inbox) Unsay(from election.PeerID, fits func(note any) bool) bool {
 	at := slices.IndexFunc(b.queue, func(e *entry) bool { return e.Peer == from && e.Message == nil && fits(e.Note) })
 	if at < 0 {
