@@ -21,8 +21,8 @@ func count(t *testing.T, agents, place int, noVoters bool) int {
 }
 
 // TestCommonCaseIsLinear shows that 2n messages suffice, Coordinators included, if the best or
-// second-best agent starts. That holds if every agent is a voter, and if no agent is one, so that
-// the nominee has to send an Answer to each.
+// second-best agent starts. That holds if all agents are voters. It also holds if none is: then the
+// nominee has to send an Answer to each.
 func TestCommonCaseIsLinear(t *testing.T) {
 	for agents := 2; agents <= 50; agents++ {
 		for place := range 2 {

@@ -87,7 +87,7 @@ type gone struct {
 	at     election.Instant
 }
 
-// outdates reports whether the claim of a term is a late message. It was sent later than at the instant `sent`.
+// outdates reports whether the claim of a term is a late message. The claim was sent after the instant `sent`.
 func (g gone) outdates(h election.Holder, t election.Term, sent election.Instant) bool {
 	return t <= g.term && (h == g.holder || sent < g.at)
 }

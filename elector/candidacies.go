@@ -12,7 +12,7 @@ type candidacies struct {
 	list   []election.Candidacy // sorted; the slice is replaced, never changed
 	serial uint64               // counts changes and connections
 	newest uint64               // the serial of the last change
-	shown  uint64               // the field newest as it was when all peers were last looked at
+	shown  uint64               // the value of newest when all peers were last looked at
 	mute   bool                 // this agent can't write or runs late: its candidacies are sent with priority 0
 }
 

@@ -63,7 +63,7 @@ func (d *dues) stirDue(now election.Instant) {
 	}
 }
 
-// attend calls look for each stirred peer, which returns when the peer is due next. attend returns when any peer is.
+// attend passes each stirred peer to look, which returns when that peer is due next. attend returns when any peer is.
 func (d *dues) attend(look func(*peer) election.Instant) election.Instant {
 	for _, p := range d.stirred {
 		p.stirred, p.dueAt = false, look(p)

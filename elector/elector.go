@@ -113,7 +113,7 @@ func New(cfg election.Config, s election.State, past *election.Past, now electio
 	return e, nil
 }
 
-// Step handles one input. If the instant is before that of the last step, that one counts. Output.Record is valid
+// Step handles one input. If `now` is before the instant of the last step, that instant counts. Output.Record is valid
 // only until the next Step, which uses its rows again: a heartbeat may change a thousand of them.
 func (e *Elector) Step(now election.Instant, in election.Input) election.Output {
 	e.now = max(now, e.now)

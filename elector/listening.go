@@ -19,7 +19,7 @@ type listening struct {
 	named  table[election.Name, named]
 }
 
-const askedAtOnce = 3 // how many voters are asked at once where there are more
+const askedAtOnce = 3 // at most so many voters are asked at once
 
 // named is a leader that a voter hears. It counts as lost from the instant `until` on, if no later answer names it.
 type named struct {

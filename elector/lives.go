@@ -141,8 +141,8 @@ func (e *Elector) record() *election.LifeRecord {
 	return r
 }
 
-// authority is the election's row. The row is empty if this agent has no term here, and none of the
-// terms that it has asked for here is above the bound spent.
+// authority is the election's row. The row is empty if this agent has no term here, and has asked
+// here only for terms up to the bound spent.
 func (e *Elector) authority(c *entry) election.Authority {
 	a := c.Authority()
 	if a.Term == 0 && a.Highest <= e.spent {

@@ -88,8 +88,8 @@ func TestAnAgentThatIsToldThatItIsOlderIsBarred(t *testing.T) {
 	}
 }
 
-// A failed write may be on disk or not. It is not reported, so the voter is not suspected if it is
-// lost.
+// A failed write may be on disk or not. It is not reported, so the voter is not suspected if the
+// write is lost.
 func TestOnlyDurableWritesAreTold(t *testing.T) {
 	o := newLone(t, trioState())
 	o.hear("b", o.reportOf(1, 1, 0))

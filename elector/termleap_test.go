@@ -161,8 +161,8 @@ func TestATermThatTheVotersCannotFollowIsGivenUp(t *testing.T) {
 	t.Fatalf("never leads; asked for %d", asked)
 }
 
-// TestANextLifeStaysWithTheTermsThatTheVotersKnow: a life went back from a high term. By its record the next
-// life does not ask for such terms again, and no life asks for a term of a former life.
+// TestANextLifeStaysWithTheTermsThatTheVotersKnow: a life went back from high terms. The next life
+// knows that by its record, and asks for no such terms. No life asks again for a term of a former life.
 func TestANextLifeStaysWithTheTermsThatTheVotersKnow(t *testing.T) {
 	s := refusedFar(t)
 	seen := map[election.Term]bool{}

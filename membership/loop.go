@@ -39,7 +39,7 @@ const (
 	// calmPolls is how many probe intervals pass between two readings while nothing changes.
 	calmPolls = 5
 	// fewDoubted is up to how many doubted members are also asked by TCP. If there are more, they are probably
-	// invented, and none is asked so.
+	// invented, and none is asked by TCP.
 	fewDoubted = 8
 )
 

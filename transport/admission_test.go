@@ -151,7 +151,7 @@ func TestWithANewKeyAllGuestsHaveToProveItAgain(t *testing.T) {
 	}
 }
 
-// visiting returns a host, and a function by which an agent that it does not know dials it.
+// visiting returns a host, and a function by which an agent unknown to the host dials the host.
 func visiting(t *testing.T, greet time.Duration) (host *Transport, dial func() transport.CapableConn) {
 	t.Helper()
 	ids := identities(t, 2)

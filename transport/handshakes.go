@@ -32,7 +32,7 @@ const (
 // So only a few run at a time, and the others wait in a queue. The faster they are, the more may run.
 type handshakes struct {
 	slow time.Duration                     // a handshake that takes longer shows that too many run
-	late func(due time.Time) time.Duration // how long ago the instant due was; replaced in tests
+	late func(due time.Time) time.Duration // how much time has passed since the instant due; replaced in tests
 
 	mu       sync.Mutex
 	limit    int // between handshakesFew and handshakesMany
@@ -71,9 +71,9 @@ type source struct {
 // who can use that address does not keep the others out.
 const shareOf = 4
 
-// share is how many handshakes may come from the address if the limit is for all. The share of an address that several
-// members have grows with their part of all members: with less, members that start together would time out
-// in the queue.
+// share is how many handshakes from the address may be under way, if the limit for all addresses is the given
+// one. The share of an address that several members have grows with their part of all members: with less,
+// members that start together would time out in the queue.
 func (p place) share(limit int) int {
 	most := max(1, limit/shareOf)
 	if p.peers > 1 {

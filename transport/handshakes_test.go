@@ -250,7 +250,7 @@ func TestManyPeersThatDoNotAnswerDelayNobody(t *testing.T) {
 }
 
 // TestHandshakesThatCanWaitRestAfterASlowOne shows that only one handshake that can wait is under way at a
-// time, and that a slow one, or a late process, makes the rest after it long. Other handshakes do not wait,
+// time, and that a long rest follows if it was slow, or if the process runs late. Other handshakes do not wait,
 // nor does one that becomes urgent meanwhile.
 func TestHandshakesThatCanWaitRestAfterASlowOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -46,7 +46,7 @@ type limits struct {
 // greetMost: after attempts that timed out, the next one may take up to greetMost times limits.greet.
 const greetMost = 4
 
-// greetVoter: an attempt with a voter may take greetVoter/2 times limits.greet: 2.5 times 2 s, mostly. If many
+// greetVoter: an attempt with a voter may take greetVoter/2 times limits.greet, mostly 2.5 times 2 s. If many
 // agents start at once, all of them call the voters, which answer each other first.
 const greetVoter = 5
 
