@@ -37,16 +37,16 @@ type Item struct {
 
 // Inbox holds the waiting items. The zero value is an empty inbox.
 //
-// Invariants: of each peer, at most PerPeer messages wait, and one of each urgent kind. Entries in urgent
-// and votes were put before the peer's first note in queue. A peer is in peers while something of it
-// waits.
+// Invariants: of each peer, at most PerPeer messages wait, and one of each urgent kind. Entries in the lists
+// urgent and votes were put before the peer's first note in the queue. A peer is in the map peers while
+// something of it waits.
 type Inbox struct {
 	queue    []*entry
 	votes    []*entry
 	urgent   []*entry
 	peers    map[election.PeerID]*peer
-	row      int    // urgent messages taken since the last other one
-	votesRow int    // votes taken since the last message of queue
+	row      int    // urgent messages taken since the last one that was not urgent
+	votesRow int    // votes taken since the last entry of the queue
 	vain     uint64 // messages that were never taken because of a newer one
 }
 
